@@ -1,0 +1,220 @@
+/** Puts the bridge together: what is registered here, in the order in which a request meets it, is all there is. */
+import { type FastifyError, type FastifyInstance, fastify } from 'fastify'
+import type { Logger as Pino } from 'pino'
+import {
+  isLoopback,
+  isStdio,
+  type Listen,
+  parseListen,
+  type ServerSettings,
+  type Settings,
+  transportOf,
+} from './config.js'
+import { endpoint, refuse } from './downstream/http.js'
+import { type PipeOptions, servePipe } from './downstream/stdio.js'
+import { origin } from './plugins/origin.js'
+import { compose } from './policy/compose.js'
+import { limit } from './policy/limits.js'
+import { timeout } from './policy/timeout.js'
+import type { Upstream } from './protocol/call.js'
+import { Fault, type FaultName } from './protocol/fault.js'
+import { HttpTransport } from './upstream/http.js'
+import { Server, type ServerOptions } from './upstream/server.js'
+import { SseTransport } from './upstream/sse.js'
+import { StdioTransport } from './upstream/stdio.js'
+
+export interface Surroundings {
+  log: Pino
+  version: string
+  /** What children inherit, if they inherit anything. */
+  env: Readonly<Record<string, string | undefined>>
+}
+
+/** What every child gets from the environment of the bridge; the rest is named in the configuration. */
+const INHERITED = [
+  'HOME',
+  'LOGNAME',
+  'PATH',
+  'SHELL',
+  'TERM',
+  'USER',
+  'LANG',
+  'TMPDIR',
+  'APPDATA',
+  'LOCALAPPDATA',
+  'PATHEXT',
+  'SYSTEMROOT',
+  'TEMP',
+  'USERNAME',
+  'USERPROFILE',
+]
+const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
+
+export class Bridge {
+  readonly server: Server
+  readonly #settings: Settings
+  readonly #log: Pino
+  readonly #upstream: Upstream
+  #app: FastifyInstance | undefined
+
+  constructor(settings: Settings, { log, version, env }: Surroundings) {
+    this.#settings = settings
+    this.#log = log
+    const [name, server] = Object.entries(settings.mcpServers)[0] as [string, ServerSettings]
+    this.server = new Server(serverOptions(name, server, settings, { log, version, env }))
+    const { calls, callsPerServer } = settings.limits
+    const { call, callTotal } = settings.timeouts
+    this.#upstream = {
+      handle: compose(
+        this.server.handle,
+        limit(calls, { open: 0 }, 'with the bridge'),
+        limit(callsPerServer, { open: 0 }, 'with the server'),
+        timeout({ idle: call, total: callTotal }),
+      ),
+      notify: (notice) => this.server.notify(notice),
+    }
+  }
+
+  /** Serves HTTP. Resolves to the address of the endpoint. */
+  async listen(listen: Listen & { kind: 'http' } = httpListen(this.#settings)): Promise<string> {
+    const app = await this.#http(listen)
+    this.#app = app
+    const address = await app.listen({ host: listen.host, port: listen.port })
+    return address + listen.path
+  }
+
+  /** Serves a pipe until its input ends. */
+  pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
+    return servePipe({
+      ...streams,
+      upstream: this.#upstream,
+      log: this.#log,
+      lineLimit: this.#settings.limits.lineBytes,
+    })
+  }
+
+  /** Lets calls in flight end, for a while; then ends everything, the servers' processes last. */
+  async close(): Promise<void> {
+    const app = this.#app
+    if (app) {
+      const drained = new Promise<void>((resolve) => app.server.close(() => resolve()))
+      const enough = new Promise<void>((resolve) => setTimeout(resolve, this.#settings.timeouts.drain).unref())
+      await Promise.race([drained, enough])
+      app.server.closeAllConnections()
+      await app.close()
+    }
+    await this.server.close()
+  }
+
+  async #http(listen: Listen & { kind: 'http' }): Promise<FastifyInstance> {
+    const { limits, timeouts, compat, allowedHosts, allowedOrigins, publicUrl } = this.#settings
+    const app = fastify({
+      logger: false,
+      bodyLimit: limits.bodyBytes,
+      exposeHeadRoutes: false,
+      // Without these a request that comes a byte at a time is waited for without end.
+      requestTimeout: 30_000,
+      keepAliveTimeout: 65_000,
+      http: { headersTimeout: 5_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16 * 1024 },
+    })
+    app.server.maxConnections = limits.connections
+    // More than are accepted, so that the excess is seen rather than cut off unseen.
+    app.server.maxHeadersCount = 200
+
+    const own = publicUrl === undefined ? [] : [new URL(publicUrl)]
+    const names = [
+      ...allowedHosts,
+      ...own.map(({ hostname }) => hostname),
+      ...(isLoopback(listen.host) ? [] : [listen.host]),
+    ]
+    await app.register(origin, {
+      allowedHosts: names,
+      allowedOrigins: [...allowedOrigins, ...own.map((url) => url.origin)],
+    })
+    await app.register(endpoint, {
+      path: listen.path,
+      upstream: this.#upstream,
+      compat,
+      log: this.#log,
+      keepAlive: timeouts.keepAlive,
+      commitAfter: timeouts.commitAfter,
+    })
+    app.setNotFoundHandler((_request, reply) =>
+      refuse(reply, new Fault('noSuchPath', `Nothing here: the MCP endpoint is ${listen.path}`)),
+    )
+    app.setErrorHandler<FastifyError>((error, _request, reply) => refuse(reply, faultOf(error, this.#log)))
+    return app
+  }
+}
+
+function httpListen(settings: Settings): Listen & { kind: 'http' } {
+  const listen = parseListen(settings.listen)
+  if (listen.kind !== 'http') throw new TypeError('The configuration says to listen on stdio')
+  return listen
+}
+
+/** What Fastify makes of a request that it does not take, in the words of the protocol. */
+const FASTIFY_FAULTS: Readonly<Record<string, FaultName>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'bodyTooLarge',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupportedMediaType',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalidRequest',
+}
+
+function faultOf(error: FastifyError | Fault, log: Pino): Fault {
+  if (error instanceof Fault) return error
+  const name =
+    FASTIFY_FAULTS[error.code] ??
+    (error.statusCode !== undefined && error.statusCode < 500 ? 'invalidRequest' : undefined)
+  if (name) return new Fault(name, error.message, { cause: error })
+  log.error({ err: error }, 'request failed')
+  return Fault.from(error)
+}
+
+function serverOptions(
+  name: string,
+  settings: ServerSettings,
+  { limits, timeouts }: Settings,
+  { log, version, env }: Surroundings,
+): ServerOptions {
+  const common = {
+    name,
+    era: settings.era,
+    isolation: settings.session,
+    clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
+    log: log.child({ server: name }),
+  }
+  const times = (kind: 'http' | 'sse' | 'stdio') => ({
+    probe: timeouts.probe ?? PROBE_TIMEOUT[kind],
+    initialize: timeouts.initialize,
+    idle: timeouts.idle,
+  })
+  if (isStdio(settings)) {
+    const { command, args, cwd } = settings
+    const inherited = Object.fromEntries(INHERITED.flatMap((key) => (env[key] === undefined ? [] : [[key, env[key]]])))
+    const transport = new StdioTransport({
+      command,
+      args,
+      cwd,
+      env: { ...inherited, ...settings.env },
+      lineLimit: limits.lineBytes,
+      onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
+    })
+    return { ...common, transport, timeouts: times('stdio'), maxSessions: limits.processes }
+  }
+  const headers = Object.fromEntries(Object.entries(settings.headers).map(([key, value]) => [key.toLowerCase(), value]))
+  const bounds = {
+    bodyLimit: limits.answerBytes,
+    streamLimit: limits.streamBytes,
+    connections: limits.callsPerServer * 2,
+  }
+  const reach = { url: new URL(settings.url), headers, ...bounds }
+  const kind = transportOf(settings)
+  const sse = new SseTransport(reach)
+  return {
+    ...common,
+    transport: kind === 'sse' ? sse : new HttpTransport(reach),
+    ...(kind === undefined && { fallback: sse }),
+    timeouts: times(kind === 'sse' ? 'sse' : 'http'),
+    maxSessions: limits.sessions,
+  }
+}

@@ -1,0 +1,220 @@
+/** The command line: what is asked for, with which configuration. */
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { ConfigError, type Environment, parseSettings, parseUpstream, type Settings } from './config.js'
+
+export type Command =
+  | { kind: 'run'; settings: Settings }
+  | { kind: 'probe'; settings: Settings; json: boolean }
+  | { kind: 'check'; settings: Settings; file: string }
+  | { kind: 'help' }
+  | { kind: 'version' }
+
+/** Something on the command line that cannot be followed. */
+export class UsageError extends Error {}
+
+export const HELP = `mcp-bridge: clients and servers of both eras of the Model Context Protocol, in one piece.
+
+  mcp-bridge --upstream <server> [options]      serve one server
+  mcp-bridge [options] -- <command> [args]      the same, for a server that is a program
+  mcp-bridge --config <file>                    serve what a file names
+  mcp-bridge probe <server> [--json]            say what a server speaks and offers
+  mcp-bridge check --config <file>              say what is wrong with a configuration
+
+Servers
+  stdio:"command args"     a program that speaks on its standard input and output
+  http://…  https://…      Streamable HTTP, or HTTP+SSE where that is all there is
+  sse+http://…             HTTP+SSE of 2024-11-05
+
+Options
+  -u, --upstream <server>       the server behind the bridge
+  -l, --listen <where>          http://host:port/path or stdio      [http://127.0.0.1:8080/mcp]
+  -c, --config <file>           JSON with "mcpServers", as other programs have it; flags win over it
+      --era <era>               auto, legacy or modern: what the server speaks           [auto]
+      --session <who>           per-principal, shared or per-request: who shares a session
+                                with a legacy server                            [per-principal]
+  -H, --header 'Name: value'    sent to an HTTP server; repeatable; \${ENV} is replaced
+  -e, --env NAME=value          given to a program; repeatable; \${ENV} is replaced
+      --cwd <folder>            where a program is started
+      --public-url <url>        address under which clients reach the bridge
+      --allowed-host <name>     further host name under which they do; repeatable
+      --allowed-origin <url>    origin of web pages that may call; repeatable
+      --allow-unauthenticated   listen beyond this machine though anybody may call
+      --log-level <level>       trace, debug, info, warn, error, silent                  [info]
+      --log-format <format>     auto, pretty or json                                     [auto]
+  -h, --help                    this text
+  -V, --version                 the version
+
+Examples
+  A legacy server, for modern clients:
+    mcp-bridge --upstream stdio:"npx -y @modelcontextprotocol/server-everything"
+  The same, with the command after two dashes, and a variable for it:
+    mcp-bridge -e API_KEY='\${API_KEY}' -- npx -y some-mcp-server --verbose
+  A remote server, for a client that starts programs:
+    mcp-bridge --listen stdio --upstream https://example.com/mcp -H 'Authorization: Bearer \${TOKEN}'
+  What does this server speak?
+    mcp-bridge probe https://example.com/mcp
+`
+
+const OPTIONS = {
+  upstream: { type: 'string', short: 'u' },
+  listen: { type: 'string', short: 'l' },
+  config: { type: 'string', short: 'c' },
+  era: { type: 'string' },
+  session: { type: 'string' },
+  header: { type: 'string', short: 'H', multiple: true },
+  env: { type: 'string', short: 'e', multiple: true },
+  cwd: { type: 'string' },
+  'public-url': { type: 'string' },
+  'allowed-host': { type: 'string', multiple: true },
+  'allowed-origin': { type: 'string', multiple: true },
+  'allow-unauthenticated': { type: 'boolean' },
+  'log-level': { type: 'string' },
+  'log-format': { type: 'string' },
+  json: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'V' },
+} as const
+
+type Flags = ReturnType<typeof readFlags>['values']
+
+/** Name of the one server that flags describe. */
+const UNNAMED = 'default'
+
+/** Reads the arguments. Throws a UsageError or a ConfigError. */
+export function parseCommand(argv: readonly string[], env: Environment): Command {
+  const dashes = argv.indexOf('--')
+  const own = dashes < 0 ? argv : argv.slice(0, dashes)
+  const program = dashes < 0 ? [] : argv.slice(dashes + 1)
+  const { values: flags, positionals } = readFlags(own)
+  if (flags.help) return { kind: 'help' }
+  if (flags.version) return { kind: 'version' }
+  const [name, ...rest] = positionals
+  switch (name) {
+    case undefined:
+      return { kind: 'run', settings: settingsOf(flags, flags.upstream, program, env) }
+    case 'probe': {
+      if (rest.length > 1)
+        throw new UsageError(
+          `probe takes one server, not ${rest.length}: put a command in quotes, as in stdio:"command args"`,
+        )
+      const settings = settingsOf(flags, rest[0] ?? flags.upstream, program, env)
+      return { kind: 'probe', settings, json: flags.json ?? false }
+    }
+    case 'check':
+      if (flags.config === undefined) throw new UsageError('check needs --config <file>')
+      return { kind: 'check', settings: settingsOf(flags, undefined, [], env), file: flags.config }
+    default:
+      throw new UsageError(
+        `"${name}" is no command: there are probe and check; a server is given with --upstream or after --`,
+      )
+  }
+}
+
+function readFlags(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true })
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message.replace(/\. To specify a positional.*$/s, '') : String(cause)
+    throw new UsageError(message, { cause })
+  }
+}
+
+function settingsOf(
+  flags: Flags,
+  upstream: string | undefined,
+  program: readonly string[],
+  env: Environment,
+): Settings {
+  const file = flags.config === undefined ? {} : readConfig(flags.config)
+  const [command, ...args] = program
+  if (upstream !== undefined && command !== undefined)
+    throw new UsageError('One server, please: either --upstream or a command after --')
+  const entry = upstream !== undefined ? parseUpstream(upstream) : command !== undefined ? { command, args } : undefined
+  if (entry === undefined && flags.config === undefined)
+    throw new UsageError('Which server? Give one with --upstream, after --, or in a file with --config')
+  const servers = entry === undefined ? serversIn(file) : { [UNNAMED]: entry }
+  const given = {
+    listen: flags.listen,
+    publicUrl: flags['public-url'],
+    allowedHosts: flags['allowed-host'],
+    allowedOrigins: flags['allowed-origin'],
+    allowUnauthenticated: flags['allow-unauthenticated'],
+  }
+  const log = { level: flags['log-level'], format: flags['log-format'] }
+  return parseSettings(
+    {
+      ...file,
+      ...defined(given),
+      ...(Object.values(log).some((value) => value !== undefined) && {
+        log: { ...object(file['log']), ...defined(log) },
+      }),
+      mcpServers: isRecord(servers)
+        ? mapValues(servers, (server) => (isRecord(server) ? withFlags(server, flags) : server))
+        : servers,
+    },
+    env,
+  )
+}
+
+function withFlags(server: Record<string, unknown>, flags: Flags): Record<string, unknown> {
+  const headers = Object.fromEntries(
+    (flags.header ?? []).map((line) => split(line, ':', "--header wants 'Name: value'")),
+  )
+  const variables = Object.fromEntries((flags.env ?? []).map((line) => split(line, '=', '--env wants NAME=value')))
+  const has = (given: object) => Object.keys(given).length > 0
+  if (has(headers) && !('url' in server)) throw new UsageError('--header is for servers that have an address')
+  if ((has(variables) || flags.cwd !== undefined) && !('command' in server))
+    throw new UsageError('--env and --cwd are for servers that are programs')
+  return {
+    ...server,
+    ...defined({ era: flags.era, session: flags.session, cwd: flags.cwd }),
+    ...(has(headers) && { headers: { ...object(server['headers']), ...headers } }),
+    ...(has(variables) && { env: { ...object(server['env']), ...variables } }),
+  }
+}
+
+function readConfig(path: string): Record<string, unknown> {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new ConfigError([
+      { path: '', message: `The file ${path} cannot be read: ${cause instanceof Error ? cause.message : cause}` },
+    ])
+  }
+  try {
+    const json = JSON.parse(text) as unknown
+    return isRecord(json) ? json : { mcpServers: json }
+  } catch (cause) {
+    throw new ConfigError([
+      { path: '', message: `The file ${path} is no JSON: ${cause instanceof Error ? cause.message : cause}` },
+    ])
+  }
+}
+
+function serversIn(file: Record<string, unknown>): unknown {
+  return file['mcpServers'] ?? file['servers']
+}
+
+function split(line: string, separator: string, usage: string): [string, string] {
+  const at = line.indexOf(separator)
+  if (at <= 0) throw new UsageError(`${usage}, not "${line.slice(0, 20)}"`)
+  return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
+}
+
+function defined(values: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+}
+
+function mapValues(record: Record<string, unknown>, change: (value: unknown) => unknown): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]))
+}
+
+function object(value: unknown): Record<string, unknown> {
+  return isRecord(value) ? value : {}
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

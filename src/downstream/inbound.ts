@@ -1,0 +1,22 @@
+/** Reads what a client sends: strictly, and within bounds. */
+import { Fault } from '../protocol/fault.js'
+import { type Id, type Message, parseMessage } from '../rpc/message.js'
+import { JsonBoundError, JsonError } from '../rpc/scan.js'
+
+const BOUNDS = { strict: true, maxDepth: 64, maxValues: 200_000 }
+
+/** The message that a text is. Throws a Fault that says what is wrong with it. */
+export function readMessage(text: string): Message {
+  try {
+    return parseMessage(text, BOUNDS)
+  } catch (cause) {
+    if (cause instanceof JsonBoundError) throw new Fault('invalidRequest', cause.message, { cause })
+    if (cause instanceof JsonError) throw new Fault('notJson', `Not JSON: ${cause.message}`, { cause })
+    throw cause
+  }
+}
+
+/** The id to answer a message under, where it has one that can be answered. */
+export function idToAnswer(message: Message): Id | undefined {
+  return message.kind === 'request' || message.kind === 'invalid' ? message.id : undefined
+}

@@ -1,0 +1,111 @@
+/** The downstream half of the modern era: takes requests that say everything, and answers each by itself. */
+import type { Call, Notice, Reply, Upstream } from '../protocol/call.js'
+import { NEWEST_MODERN } from '../protocol/eras.js'
+import { Fault } from '../protocol/fault.js'
+import { TASKS_EXTENSION, withoutRequestKeys } from '../protocol/meta.js'
+import { LEGACY_CLIENT_NOTIFICATIONS, methodTraits } from '../protocol/methods.js'
+import { type Decoded, decodeBareDiscover, decodeRequest, encodeReply } from '../protocol/modern.js'
+import { error as errorMessage, type Notification, type Request } from '../rpc/message.js'
+import { EMPTY, edit, objectIn, parseObject, value } from '../rpc/splice.js'
+import { CallRecord, type Logger, subject } from './record.js'
+
+/** What the transport knows of a request. */
+export interface Arrived {
+  principal: string
+  signal: AbortSignal
+  log: Logger
+  transport: 'http' | 'stdio'
+  /** `Mcp-Param-*`, where there are headers; the caller is held to them. */
+  paramHeaders?: ReadonlyMap<string, string>
+  /** A `server/discover` without its envelope. */
+  bare?: boolean
+}
+
+/** One message of the answer. The last one ends it, and with it comes the HTTP status that the answer has by itself. */
+export interface Frame {
+  text: string
+  last?: { status: number; fault?: Fault }
+}
+
+export class ModernDownstream {
+  readonly #upstream: Upstream
+
+  constructor(upstream: Upstream) {
+    this.#upstream = upstream
+  }
+
+  /** Answers a request that has been classified as modern. Never throws: what goes wrong is the last frame. */
+  async *answer(request: Request, arrived: Arrived): AsyncGenerator<Frame, void> {
+    const { id, method } = request
+    const record = new CallRecord(arrived.log, { clientEra: 'modern', clientTransport: arrived.transport, method })
+    try {
+      const decoded = arrived.bare ? decodeBareDiscover() : decodeRequest(request)
+      record.note({ ...subject(method, decoded.params) })
+      refuseUnknown(decoded)
+      const increasing = onlyIncreasing()
+      let last: Frame | undefined
+      for await (const reply of this.#upstream.handle(toCall(decoded, arrived, record))) {
+        if (reply.kind !== 'notification') {
+          if (reply.kind === 'error') record.answered('error', reply.error.code)
+          else record.answered('ok')
+          last = { text: encodeReply(reply, id, decoded), last: { status: 200 } }
+          break
+        }
+        if (increasing(reply)) yield { text: encodeReply(reply, id, decoded) }
+      }
+      if (!last) throw new Fault('internal', 'The call ended without an answer')
+      // Everything behind this is over already: the reader need not come back from it.
+      yield last
+    } catch (error) {
+      const fault = Fault.from(error)
+      if (arrived.signal.aborted) record.cancelled()
+      else record.failed(fault)
+      yield { text: errorMessage(id, fault.toRpcError()), last: { status: fault.status, fault } }
+    }
+  }
+
+  /** Carries a notification on, if it is one that means anything to the other side. */
+  notify({ method, params }: Notification, { principal }: Pick<Arrived, 'principal'>): void {
+    if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
+    const payload = typeof params === 'string' ? EMPTY : params
+    const meta = objectIn(payload, '_meta')
+    const notice: Notice = {
+      method,
+      params: edit(payload, { _meta: undefined }),
+      meta: meta ? withoutRequestKeys(meta) : EMPTY,
+      caller: { revision: NEWEST_MODERN, capabilities: '{}' },
+      principal,
+    }
+    this.#upstream.notify(notice)
+  }
+}
+
+function toCall({ method, params, meta, caller, progressToken }: Decoded, arrived: Arrived, log: CallRecord): Call {
+  const { principal, signal, paramHeaders } = arrived
+  const progress = progressToken !== undefined
+  return { method, params, meta, progress, caller, principal, signal, log, ...(paramHeaders && { paramHeaders }) }
+}
+
+/** Methods that this revision has taken away, or that need an extension the client did not declare. */
+function refuseUnknown({ method, caller }: Decoded): void {
+  if (methodTraits(method).eras === 'legacy')
+    throw new Fault('methodNotFound', `Method not found: ${NEWEST_MODERN} has no ${method}`)
+  if (!method.startsWith('tasks/')) return
+  const extensions = objectIn(parseObject(caller.capabilities), 'extensions')
+  if (extensions && objectIn(extensions, TASKS_EXTENSION)) return
+  throw new Fault('missingCapability', `${method} needs the extension ${TASKS_EXTENSION}`, {
+    data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
+  })
+}
+
+/** Progress has to increase with each notification (MCP 2026-07-28, basic/patterns/progress): what does not, is dropped. */
+function onlyIncreasing(): (reply: Reply & { kind: 'notification' }) => boolean {
+  let last = Number.NEGATIVE_INFINITY
+  return ({ method, params }) => {
+    if (method !== 'notifications/progress') return true
+    const progress = value(params, 'progress')
+    if (typeof progress !== 'number' || progress <= last) return false
+    last = progress
+    return true
+  }
+}

@@ -1,0 +1,116 @@
+/** The bridge as a server on a pipe: one JSON-RPC message per line in and out (MCP, basic/transports/stdio). */
+import type { Readable, Writable } from 'node:stream'
+import type { Upstream } from '../protocol/call.js'
+import { classifyLine } from '../protocol/classify.js'
+import { Fault } from '../protocol/fault.js'
+import { encodeLine, LineDecoder } from '../rpc/lines.js'
+import {
+  error as errorMessage,
+  type Id,
+  idKey,
+  type Message,
+  type Params,
+  type Request,
+  readId,
+} from '../rpc/message.js'
+import { raw } from '../rpc/splice.js'
+import { idToAnswer, readMessage } from './inbound.js'
+import { ModernDownstream } from './modern.js'
+import type { Logger } from './record.js'
+
+export interface PipeOptions {
+  input: Readable
+  output: Writable
+  upstream: Upstream
+  log: Logger
+  /** Bytes of one line. */
+  lineLimit: number
+}
+
+/** Everybody on a pipe is the user who started the process. */
+const PRINCIPAL = 'local'
+
+/** Serves what comes in until the input ends; then gives up what is still open. Resolves when that is done. */
+export async function servePipe({ input, output, upstream, log, lineLimit }: PipeOptions): Promise<void> {
+  const modern = new ModernDownstream(upstream)
+  const running = new Map<string, AbortController>()
+  const answers = new Set<Promise<void>>()
+  const decoder = new LineDecoder(lineLimit)
+
+  const write = (text: string): Promise<void> | undefined => {
+    if (output.write(encodeLine(text)) || output.destroyed) return undefined
+    return new Promise((resolve) => {
+      const done = () => {
+        output.off('drain', done).off('close', done)
+        resolve()
+      }
+      output.on('drain', done).on('close', done)
+    })
+  }
+
+  async function answer(request: Request): Promise<void> {
+    const controller = new AbortController()
+    running.set(idKey(request.id), controller)
+    try {
+      const arrived = { principal: PRINCIPAL, signal: controller.signal, log, transport: 'stdio' as const }
+      for await (const frame of modern.answer(request, arrived)) {
+        // Nothing may follow a cancellation, not even that it was received.
+        if (controller.signal.aborted) return
+        await write(frame.text)
+      }
+    } finally {
+      running.delete(idKey(request.id))
+    }
+  }
+
+  function take(message: Message): void {
+    const verdict = classifyLine(message, 'none')
+    if (verdict.era === 'legacy') {
+      if (message.kind === 'request') throw new Fault('invalidRequest', 'Sessions are not served yet')
+      return
+    }
+    if (message.kind === 'notification') {
+      if (message.method === 'notifications/cancelled') cancel(message.params)
+      else modern.notify(message, { principal: PRINCIPAL })
+    } else if (message.kind === 'request') {
+      if (running.has(idKey(message.id))) throw new Fault('invalidRequest', 'A request with this id is still open')
+      const answering = answer(message).catch((error: unknown) => log.error({ err: error }, 'answer failed'))
+      answers.add(answering)
+      answering.finally(() => answers.delete(answering)).catch(() => {})
+    }
+  }
+
+  function cancel(params: Params): void {
+    const id = typeof params === 'string' ? undefined : raw(params, 'requestId')
+    const known = id === undefined ? undefined : readId(id)
+    if (known) running.get(idKey(known))?.abort()
+  }
+
+  /** Refuses a line. Where nothing in it says whom to answer, saying nothing is safest: old clients choke on `null`. */
+  async function refuse(error: unknown, id: Id | undefined): Promise<void> {
+    const fault = Fault.from(error)
+    if (fault.fault === 'internal') log.error({ err: fault.cause }, 'line not understood')
+    else log.warn({ why: fault.message }, 'line refused')
+    if (id !== undefined) await write(errorMessage(id, fault.toRpcError()))
+  }
+
+  async function line(text: string): Promise<void> {
+    let id: Id | undefined
+    try {
+      const message = readMessage(text)
+      id = idToAnswer(message)
+      take(message)
+    } catch (error) {
+      await refuse(error, id)
+    }
+  }
+
+  for await (const chunk of input) {
+    for (const text of decoder.push(chunk as Uint8Array)) {
+      if (typeof text === 'string') await line(text)
+      else await refuse(new Fault('notJson', `A line is ${text.why}`), undefined)
+    }
+  }
+  for (const controller of running.values()) controller.abort()
+  await Promise.all(answers)
+}

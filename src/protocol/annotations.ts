@@ -1,0 +1,97 @@
+/** `x-mcp-header` in a tool's input schema (MCP 2026-07-28, streamable-http, schema extension). */
+import { arrayAt } from '../rpc/scan.js'
+import { edit, type Json, keys, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
+
+/** A property whose value is mirrored into the header `Mcp-Param-<header>`. */
+export interface Annotation {
+  header: string
+  path: string[]
+}
+
+export const KEYWORD = 'x-mcp-header'
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const TYPES: readonly unknown[] = ['string', 'integer', 'boolean']
+
+/** Keywords under which schemas stand that no chain of `properties` reaches, by what they hold. */
+const SCHEMA = [
+  'items',
+  'additionalItems',
+  'contains',
+  'additionalProperties',
+  'propertyNames',
+  'not',
+  'if',
+  'then',
+  'else',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+]
+const SCHEMA_LIST = ['prefixItems', 'items', 'allOf', 'anyOf', 'oneOf']
+const SCHEMA_MAP = ['$defs', 'definitions', 'patternProperties', 'dependentSchemas']
+
+export class AnnotationError extends Error {}
+
+/** The annotations of a schema. Throws an AnnotationError that says which rule the first bad one breaks. */
+export function annotationsOf(schema: Payload): Annotation[] {
+  const found: Annotation[] = []
+  walk(schema, [], (at, path) => {
+    const header = value(at, KEYWORD)
+    if (typeof header !== 'string' || !TOKEN.test(header)) throw new AnnotationError(`${KEYWORD} is no header name`)
+    if (path === undefined || path.length === 0)
+      throw new AnnotationError(`${KEYWORD} "${header}" is not on a property that a chain of "properties" reaches`)
+    if (!TYPES.includes(value(at, 'type')))
+      throw new AnnotationError(`${KEYWORD} "${header}" is on a property that is no string, integer or boolean`)
+    if (found.some((other) => other.header.toLowerCase() === header.toLowerCase()))
+      throw new AnnotationError(`${KEYWORD} "${header}" stands twice`)
+    found.push({ header, path })
+    return at
+  })
+  return found
+}
+
+/** The schema without any annotation. */
+export function withoutAnnotations(schema: Payload): Payload {
+  return walk(schema, [], (at) => edit(at, { [KEYWORD]: undefined }))
+}
+
+/**
+ * Calls `visit` for each schema inside that has the keyword, with the names of the properties that lead to it, or
+ * undefined where something else is on the way. What it returns takes the schema's place.
+ */
+function walk(
+  schema: Payload,
+  path: string[] | undefined,
+  visit: (at: Payload, path: string[] | undefined) => Payload,
+): Payload {
+  const edits: Record<string, Json> = {}
+  const inner = (at: Payload, inside: string[] | undefined) => write(walk(at, inside, visit))
+  const map = (keyword: string, pathOf: (name: string) => string[] | undefined) => {
+    const members = objectIn(schema, keyword)
+    if (!members) return
+    const changed: Record<string, Json> = {}
+    for (const name of keys(members)) {
+      const member = objectIn(members, name)
+      if (member) changed[name] = inner(member, pathOf(name))
+    }
+    edits[keyword] = write(edit(members, changed))
+  }
+
+  map('properties', (name) => path && [...path, name])
+  for (const keyword of SCHEMA_MAP) map(keyword, () => undefined)
+  for (const keyword of SCHEMA) {
+    const member = objectIn(schema, keyword)
+    if (member) edits[keyword] = inner(member, undefined)
+  }
+  for (const keyword of SCHEMA_LIST) {
+    const list = raw(schema, keyword)
+    if (!list?.startsWith('[')) continue
+    const elements = arrayAt(list, 0).elements.map(({ start, end }) => {
+      const element = list.slice(start, end)
+      return element.startsWith('{') ? inner(parseObject(element), undefined) : element
+    })
+    edits[keyword] = `[${elements.join(',')}]`
+  }
+  const visited = raw(schema, KEYWORD) === undefined ? schema : visit(schema, path)
+  return edit(visited, edits)
+}

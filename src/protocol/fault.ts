@@ -1,0 +1,120 @@
+/** Everything that can go wrong, as one table: the JSON-RPC code, the HTTP status, whose fault it is. */
+import type { RpcError } from '../rpc/message.js'
+import type { Json } from '../rpc/splice.js'
+
+/** Who has to change something: decides the log level and whether a breaker counts it. */
+export type Blame = 'caller' | 'upstream' | 'bridge'
+
+interface FaultRow {
+  /** JSON-RPC code (MCP 2026-07-28, basic/index, error codes). */
+  code: number
+  /** HTTP status while nothing of the answer has been sent. 5xx only where the call was certainly not processed. */
+  status: number
+  blame: Blame
+  /** Stated to the client in `data.reason` and in the header `Mcp-Bridge-Error`; none for plain mistakes of the client. */
+  reason?: string
+  /** Whether the server may have acted on the call; absent where it certainly has not. */
+  outcome?: 'unknown'
+}
+
+export const faults = {
+  notJson: { code: -32700, status: 400, blame: 'caller' },
+  invalidRequest: { code: -32600, status: 400, blame: 'caller' },
+  /** The envelope of a request is malformed: a required key of `_meta` is missing or of the wrong type. */
+  invalidEnvelope: { code: -32602, status: 400, blame: 'caller' },
+  invalidParams: { code: -32602, status: 200, blame: 'caller' },
+  methodNotFound: { code: -32601, status: 404, blame: 'caller' },
+  headerMismatch: { code: -32020, status: 400, blame: 'caller' },
+  missingCapability: { code: -32021, status: 400, blame: 'caller' },
+  unsupportedRevision: { code: -32022, status: 400, blame: 'caller' },
+
+  forbidden: { code: -32600, status: 403, blame: 'caller' },
+  sessionNotFound: { code: -32600, status: 404, blame: 'caller' },
+  noSuchPath: { code: -32600, status: 404, blame: 'caller' },
+  methodNotAllowed: { code: -32600, status: 405, blame: 'caller' },
+  notAcceptable: { code: -32600, status: 406, blame: 'caller' },
+  requestTimeout: { code: -32600, status: 408, blame: 'caller' },
+  bodyTooLarge: { code: -32600, status: 413, blame: 'caller' },
+  unsupportedMediaType: { code: -32600, status: 415, blame: 'caller' },
+  tooManyHeaders: { code: -32600, status: 431, blame: 'caller' },
+
+  rateLimited: { code: -32603, status: 429, blame: 'caller', reason: 'rate_limited' },
+  overloaded: { code: -32603, status: 503, blame: 'bridge', reason: 'overloaded' },
+  draining: { code: -32603, status: 503, blame: 'bridge', reason: 'draining' },
+  internal: { code: -32603, status: 500, blame: 'bridge', reason: 'internal_error' },
+
+  /** Nothing could be reached, so nothing was sent. */
+  upstreamUnavailable: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_unavailable' },
+  /** The upstream is starting again, or says that it is busy. */
+  upstreamBusy: { code: -32603, status: 503, blame: 'upstream', reason: 'upstream_unavailable' },
+  upstreamGatewayTimeout: { code: -32603, status: 504, blame: 'upstream', reason: 'upstream_unavailable' },
+  upstreamIncompatible: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_incompatible' },
+  upstreamAuthRequired: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_auth_required' },
+  /** The upstream's HTTP layer refused the request without saying why in JSON-RPC. */
+  upstreamRefused: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_refused' },
+  upstreamClosed: { code: -32603, status: 200, blame: 'upstream', reason: 'upstream_closed', outcome: 'unknown' },
+  upstreamTimeout: { code: -32603, status: 200, blame: 'upstream', reason: 'upstream_timeout', outcome: 'unknown' },
+  upstreamProtocol: {
+    code: -32603,
+    status: 200,
+    blame: 'upstream',
+    reason: 'upstream_protocol_error',
+    outcome: 'unknown',
+  },
+} as const satisfies Record<string, FaultRow>
+
+export type FaultName = keyof typeof faults
+
+export interface FaultOptions {
+  cause?: unknown
+  /** Members of `error.data`, as JSON texts, beside the reason and the outcome. */
+  data?: Record<string, Json>
+  /** Seconds after which it is worth trying again. */
+  retryAfter?: number
+  /** A status that somebody else chose and that is to be passed on. */
+  status?: number
+}
+
+/** A failure of ours, or one that we have to answer for. What a server answered is a reply, not a fault. */
+export class Fault extends Error {
+  readonly fault: FaultName
+  readonly data: Record<string, Json>
+  readonly retryAfter: number | undefined
+  readonly #status: number | undefined
+
+  constructor(fault: FaultName, message: string, { cause, data = {}, retryAfter, status }: FaultOptions = {}) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'Fault'
+    this.fault = fault
+    this.data = data
+    this.retryAfter = retryAfter
+    this.#status = status
+  }
+
+  /** Anything thrown, as a Fault. What nobody foresaw is the bridge's and says nothing about its inside. */
+  static from(error: unknown): Fault {
+    return error instanceof Fault ? error : new Fault('internal', 'Internal error of the bridge', { cause: error })
+  }
+
+  get row(): FaultRow {
+    return faults[this.fault]
+  }
+
+  get blame(): Blame {
+    return this.row.blame
+  }
+
+  get status(): number {
+    return this.#status ?? this.row.status
+  }
+
+  toRpcError(): RpcError {
+    const { code, reason, outcome } = this.row
+    const members = Object.entries(this.data).map(([key, json]) => `${JSON.stringify(key)}:${json}`)
+    if (reason !== undefined) {
+      members.unshift(`"reason":${JSON.stringify(reason)}`, `"outcome":"${outcome ?? 'not_executed'}"`)
+    }
+    if (this.retryAfter !== undefined) members.push(`"retryAfterMs":${Math.round(this.retryAfter * 1000)}`)
+    return { code, message: this.message, data: members.length === 0 ? undefined : `{${members.join(',')}}` }
+  }
+}

@@ -1,0 +1,115 @@
+/** The HTTP headers that mirror a modern request's body (MCP 2026-07-28, streamable-http, request metadata). */
+import type { Request } from '../rpc/message.js'
+import { type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import type { Annotation } from './annotations.js'
+import { Fault } from './fault.js'
+import { methodTraits } from './methods.js'
+
+/** All values of a header in the order in which they came; the name is given in lower case. */
+export type HeaderLookup = (name: string) => readonly string[]
+
+export const PARAM_PREFIX = 'mcp-param-'
+
+const OUTER_SPACE = /^[ \t]+|[ \t]+$/g
+const PLAIN = /^[\t\x20-\x7e]*$/
+const SENTINEL = /^=\?base64\?(.*)\?=$/
+const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
+
+/** The one value of a header that may have one. Equal repetitions count as one; others are a mismatch, and thrown. */
+export function single(lookup: HeaderLookup, name: string): string | undefined {
+  const values = lookup(name).map((text) => text.replace(OUTER_SPACE, ''))
+  const [first, ...others] = values
+  if (others.some((other) => other !== first)) throw mismatch(`Header ${name} came with different values`)
+  return first
+}
+
+/** `MCP-Protocol-Version`; proxies on the way may have joined equal values with commas. */
+export function versionHeader(lookup: HeaderLookup): string | undefined {
+  const values = lookup('mcp-protocol-version')
+    .flatMap((text) => text.split(','))
+    .map((text) => text.replace(OUTER_SPACE, ''))
+  return single(() => values, 'MCP-Protocol-Version')
+}
+
+/** Checks `Mcp-Method` and `Mcp-Name` against the body. Throws a Fault; the version is the classifier's affair. */
+export function checkHeaders(request: Request, lookup: HeaderLookup): void {
+  const method = single(lookup, 'mcp-method')
+  if (method === undefined) throw mismatch('Header Mcp-Method is missing')
+  if (method !== request.method)
+    throw mismatch(`Header Mcp-Method is "${shown(method)}", the method of the body another`)
+  const { named } = methodTraits(request.method)
+  if (named === undefined) return
+  const name = single(lookup, 'mcp-name')
+  if (name === undefined) throw mismatch('Header Mcp-Name is missing')
+  const expected = typeof request.params === 'string' ? undefined : value(request.params, named)
+  if (decodeValue(name, 'Mcp-Name') !== expected)
+    throw mismatch(`Header Mcp-Name is "${shown(name)}", params.${named} of the body another`)
+}
+
+/** Checks `Mcp-Param-*` against the arguments, as far as the tool's schema asks for them. Throws a Fault. */
+export function checkParamHeaders(
+  annotations: readonly Annotation[],
+  args: Payload | undefined,
+  headers: ReadonlyMap<string, string>,
+): void {
+  for (const { header, path } of annotations) {
+    const name = `Mcp-Param-${header}`
+    const expected = valueAt(args, path)
+    if (expected === undefined || expected === 'null') continue
+    const received = headers.get(PARAM_PREFIX + header.toLowerCase())
+    if (received === undefined)
+      throw mismatch(`Header ${name} is missing, though the arguments have "${path.join('.')}"`)
+    if (!sameValue(decodeValue(received, name), expected))
+      throw mismatch(`Header ${name} is "${shown(received)}", "${path.join('.')}" of the arguments another`)
+  }
+}
+
+/** The JSON text at a path of property names. */
+export function valueAt(args: Payload | undefined, path: readonly string[]): Json | undefined {
+  let at = args
+  for (const step of path.slice(0, -1)) at = at && objectIn(at, step)
+  return at && raw(at, path.at(-1) as string)
+}
+
+/** Compares as the type of the body's value asks: strings exactly, integers by number, booleans by word. */
+function sameValue(received: string, expected: Json): boolean {
+  if (expected.startsWith('"')) return received === JSON.parse(expected)
+  if (expected === 'true' || expected === 'false') return received === expected
+  const number = Number(expected)
+  return Number.isSafeInteger(number) && DECIMAL.test(received) && Number(received) === number
+}
+
+/** Takes the Base64 sentinel off, if there is one. Throws a Fault for what is neither plain nor properly encoded. */
+export function decodeValue(text: string, name: string): string {
+  if (!PLAIN.test(text)) throw mismatch(`Header ${name} contains characters that need the Base64 form`)
+  const encoded = SENTINEL.exec(text)?.[1]
+  if (encoded === undefined) return text
+  try {
+    const binary = atob(encoded)
+    // `atob` forgives what the specification does not: missing padding, white space, stray bits.
+    if (btoa(binary) !== encoded) throw new RangeError('not canonical')
+    const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch (cause) {
+    throw new Fault('headerMismatch', `Header ${name} is not proper Base64 of UTF-8`, { cause })
+  }
+}
+
+/** Puts a value into a form that survives as a header: plain where it can be, else the Base64 sentinel. */
+export function encodeValue(text: string): string {
+  if (text !== '' && PLAIN.test(text) && !/^[ \t]|[ \t]$/.test(text) && !SENTINEL.test(text)) return text
+  const bytes = new TextEncoder().encode(text)
+  let binary = ''
+  for (const byte of bytes) binary += String.fromCharCode(byte)
+  return `=?base64?${btoa(binary)}?=`
+}
+
+function mismatch(message: string): Fault {
+  return new Fault('headerMismatch', message)
+}
+
+/** Enough of a value to recognise it by, and nothing that could upset a terminal. */
+function shown(text: string): string {
+  const safe = text.replace(/[^\x20-\x7e]/g, '?')
+  return safe.length > 64 ? `${safe.slice(0, 64)}…` : safe
+}

@@ -1,0 +1,45 @@
+/** Keys of `_meta` that belong to the protocol itself (MCP 2026-07-28, basic/index, `_meta`). */
+import { type Edits, edit, isEmpty, type Json, type Payload, write } from '../rpc/splice.js'
+
+const RESERVED = 'io.modelcontextprotocol/'
+
+export const PROTOCOL_VERSION = `${RESERVED}protocolVersion`
+export const CLIENT_INFO = `${RESERVED}clientInfo`
+export const CLIENT_CAPABILITIES = `${RESERVED}clientCapabilities`
+export const LOG_LEVEL = `${RESERVED}logLevel`
+export const SERVER_INFO = `${RESERVED}serverInfo`
+export const SUBSCRIPTION_ID = `${RESERVED}subscriptionId`
+/** Of the tasks of 2025-11-25: which task a message belongs to. */
+export const RELATED_TASK = `${RESERVED}related-task`
+export const PROGRESS_TOKEN = 'progressToken'
+
+/** The extension that carries what tasks were in 2025-11-25. */
+export const TASKS_EXTENSION = `${RESERVED}tasks`
+
+const remove = (...keys: string[]): Edits => Object.fromEntries(keys.map((key) => [key, undefined]))
+
+const ENVELOPE = remove(
+  PROTOCOL_VERSION,
+  CLIENT_INFO,
+  CLIENT_CAPABILITIES,
+  LOG_LEVEL,
+  SERVER_INFO,
+  SUBSCRIPTION_ID,
+  RELATED_TASK,
+)
+const REQUEST_ENVELOPE = { ...ENVELOPE, ...remove(PROGRESS_TOKEN) }
+
+/** A request's `_meta` without the protocol's own keys, token included: what is left travels on. */
+export function withoutRequestKeys(meta: Payload): Payload {
+  return edit(meta, REQUEST_ENVELOPE)
+}
+
+/** The `_meta` of a result or a notification without the protocol's own keys. */
+export function withoutEnvelopeKeys(meta: Payload): Payload {
+  return edit(meta, ENVELOPE)
+}
+
+/** The text of a `_meta`, or undefined where nothing is left to say. */
+export function writeMeta(meta: Payload): Json | undefined {
+  return isEmpty(meta) ? undefined : write(meta)
+}

@@ -1,0 +1,76 @@
+/** What the bridge knows about each method of MCP, as data. A method that is not here is carried as it is. */
+
+export interface MethodTraits {
+  /** Server capability that offers the method. */
+  capability?: 'tools' | 'prompts' | 'resources' | 'completions' | 'logging'
+  /** The parameter that `Mcp-Name` mirrors. */
+  named?: 'name' | 'uri' | 'taskId'
+  /** The result may be `input_required`: the server may ask something before it answers. */
+  asks?: true
+  /** Sending it twice does no more than sending it once. */
+  idempotent?: true
+  /** The result carries `ttlMs` and `cacheScope`. */
+  cacheable?: true
+  /** Only an empty result is an answer, so that anything that is not an object can be read as one. */
+  empty?: true
+  /** Eras that have the method. */
+  eras: 'both' | 'modern' | 'legacy'
+}
+
+export const methods: Readonly<Record<string, MethodTraits>> = {
+  'server/discover': { eras: 'modern', idempotent: true, cacheable: true },
+  'subscriptions/listen': { eras: 'modern' },
+  'tasks/update': { eras: 'modern', named: 'taskId' },
+
+  'tools/list': { eras: 'both', capability: 'tools', idempotent: true, cacheable: true },
+  'tools/call': { eras: 'both', capability: 'tools', named: 'name', asks: true },
+  'prompts/list': { eras: 'both', capability: 'prompts', idempotent: true, cacheable: true },
+  'prompts/get': { eras: 'both', capability: 'prompts', named: 'name', asks: true, idempotent: true },
+  'resources/list': { eras: 'both', capability: 'resources', idempotent: true, cacheable: true },
+  'resources/templates/list': { eras: 'both', capability: 'resources', idempotent: true, cacheable: true },
+  'resources/read': {
+    eras: 'both',
+    capability: 'resources',
+    named: 'uri',
+    asks: true,
+    idempotent: true,
+    cacheable: true,
+  },
+  'completion/complete': { eras: 'both', capability: 'completions', idempotent: true },
+  'tasks/get': { eras: 'both', named: 'taskId', idempotent: true },
+  'tasks/cancel': { eras: 'both', named: 'taskId' },
+
+  initialize: { eras: 'legacy' },
+  ping: { eras: 'legacy', idempotent: true, empty: true },
+  'logging/setLevel': { eras: 'legacy', capability: 'logging', idempotent: true, empty: true },
+  'resources/subscribe': { eras: 'legacy', capability: 'resources', idempotent: true, empty: true },
+  'resources/unsubscribe': { eras: 'legacy', capability: 'resources', idempotent: true, empty: true },
+  'tasks/list': { eras: 'legacy', idempotent: true },
+  'tasks/result': { eras: 'legacy', idempotent: true },
+}
+
+const UNKNOWN: MethodTraits = { eras: 'both' }
+
+export function methodTraits(method: string): MethodTraits {
+  return Object.hasOwn(methods, method) ? (methods[method] as MethodTraits) : UNKNOWN
+}
+
+/** Notifications that a client of the modern era has no business sending: its revision does not have them. */
+export const LEGACY_CLIENT_NOTIFICATIONS: ReadonlySet<string> = new Set([
+  'notifications/initialized',
+  'notifications/roots/list_changed',
+  'notifications/progress',
+])
+
+/** Severity of log messages (RFC 5424), least severe first. */
+export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+export function isLogLevel(level: unknown): level is LogLevel {
+  return (LOG_LEVELS as readonly unknown[]).includes(level)
+}
+
+/** Whether a message of `level` is to be shown to somebody who asked for `threshold` and above. */
+export function atLeast(level: LogLevel, threshold: LogLevel): boolean {
+  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(threshold)
+}

@@ -1,0 +1,136 @@
+/** JSON-RPC 2.0 messages as they stand on a wire, with ids kept to the letter. */
+import { arrayAt, firstCharacter, type Member, type ScanOptions, type Span, scanValue } from './scan.js'
+import { type Json, type Payload, parseObject } from './splice.js'
+
+/** A request id as the text it came in: `7` and `"7"` differ, and 9007199254740993 stays what it is. */
+export type Id = string & { readonly Id: unique symbol }
+
+export type Message = Request | Notification | Response | Batch | Invalid
+
+export interface Request {
+  kind: 'request'
+  id: Id
+  method: string
+  params: Params
+}
+
+export interface Notification {
+  kind: 'notification'
+  method: string
+  params: Params
+}
+
+/** An answer. Where a peer sent both a result and an error, the error is what counts. */
+export interface Response {
+  kind: 'response'
+  id: Id | undefined
+  outcome: { kind: 'result' | 'error'; text: string; member: Member }
+}
+
+export interface Batch {
+  kind: 'batch'
+  text: string
+  elements: Span[]
+}
+
+/** JSON, but no message. The id is there when it can be read, so that the sender can be told. */
+export interface Invalid {
+  kind: 'invalid'
+  id: Id | undefined
+  why: string
+}
+
+/** Absent, an object, or something that no method of MCP accepts. */
+export type Params = Payload | 'absent' | 'not an object'
+
+const ENVELOPE = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'] as const
+type EnvelopeKey = (typeof ENVELOPE)[number]
+const ENVELOPE_KEYS: ReadonlySet<string> = new Set(ENVELOPE)
+
+const DESCEND: ReadonlySet<string> = new Set(['params', 'result', '_meta'])
+const MAX_STRING_ID = 256
+const INTEGER = /^-?(?:0|[1-9][0-9]{0,63})$/
+
+/** Reads one message. Throws a JsonError when the text is not JSON. */
+export function parseMessage(text: string, options: Omit<ScanOptions, 'descend'> = {}): Message {
+  const { at, character } = firstCharacter(text)
+  if (character === '{') return shape(parseObject(text, { ...options, descend: DESCEND }))
+  scanValue(text, options)
+  if (character === '[') return { kind: 'batch', text, elements: arrayAt(text, at).elements }
+  return { kind: 'invalid', id: undefined, why: 'A message is a JSON object' }
+}
+
+function shape({ text, members }: Payload): Message {
+  const found: { [K in EnvelopeKey]?: Member } = {}
+  let twice: string | undefined
+  for (const member of members) {
+    if (!ENVELOPE_KEYS.has(member.key)) continue
+    const key = member.key as EnvelopeKey
+    if (found[key]) twice = key
+    found[key] = member
+  }
+  const slice = (member: Member | undefined) => member && text.slice(member.start, member.end)
+  const idText = slice(found.id)
+  const id = idText === undefined ? undefined : readId(idText)
+  const invalid = (why: string): Invalid => ({ kind: 'invalid', id, why })
+
+  if (twice) return invalid(`The member "${twice}" stands twice in the message`)
+  if (slice(found.jsonrpc) !== '"2.0"') return invalid('"jsonrpc" has to be "2.0"')
+  const methodText = slice(found.method)
+  if (methodText !== undefined) {
+    const method = JSON.parse(methodText) as unknown
+    if (typeof method !== 'string' || method === '') return invalid('"method" has to be a string')
+    const params = paramsOf(text, found.params)
+    if (idText === undefined) return { kind: 'notification', method, params }
+    if (!id) return invalid('"id" has to be a string or an integer')
+    return { kind: 'request', id, method, params }
+  }
+  if (idText !== undefined && idText !== 'null' && !id) return invalid('"id" has to be a string or an integer')
+  if (found.error) return { kind: 'response', id, outcome: { kind: 'error', text, member: found.error } }
+  if (found.result) return { kind: 'response', id, outcome: { kind: 'result', text, member: found.result } }
+  return invalid('Neither "method" nor "result" nor "error"')
+}
+
+function paramsOf(text: string, member: Member | undefined): Params {
+  if (!member) return 'absent'
+  if (!member.members) return 'not an object'
+  return { text, start: member.start, end: member.end, members: member.members }
+}
+
+/** The id that a JSON text is, or undefined where it is none: null, a fraction, an exponent, an object, a novel. */
+export function readId(text: Json): Id | undefined {
+  const ok = text.startsWith('"') ? text.length <= MAX_STRING_ID + 2 : INTEGER.test(text)
+  return ok ? (text as Id) : undefined
+}
+
+/** What ids that are equal have in common, however their text is escaped. */
+export function idKey(id: Id): string {
+  return id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id
+}
+
+export function request(id: Id | number, method: string, params: Json | undefined): string {
+  const head = `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`
+  return params === undefined ? `${head}}` : `${head},"params":${params}}`
+}
+
+export function notification(method: string, params: Json | undefined): string {
+  const head = `{"jsonrpc":"2.0","method":${JSON.stringify(method)}`
+  return params === undefined ? `${head}}` : `${head},"params":${params}}`
+}
+
+export function result(id: Id, json: Json): string {
+  return `{"jsonrpc":"2.0","id":${id},"result":${json}}`
+}
+
+/** An error answer. Without an id where none could be read: `null` is refused by deployed clients. */
+export function error(id: Id | undefined, { code, message, data }: RpcError): string {
+  const body = `"error":{"code":${code},"message":${JSON.stringify(message)}${data === undefined ? '' : `,"data":${data}`}}`
+  return id === undefined ? `{"jsonrpc":"2.0",${body}}` : `{"jsonrpc":"2.0","id":${id},${body}}`
+}
+
+/** A JSON-RPC error object; `data` is carried as the text it came in. */
+export interface RpcError {
+  code: number
+  message: string
+  data?: Json | undefined
+}

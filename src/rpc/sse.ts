@@ -1,0 +1,143 @@
+/** Server-Sent Events (WHATWG HTML, section 9.2): an encoder for ours and a bounded decoder for a server's. */
+
+export interface SseEvent {
+  /** `message` where the stream names none. */
+  event: string
+  data: string
+  /** The id that this event set; absent where it set none. */
+  id?: string
+}
+
+export class SseError extends Error {}
+
+/** Bounds in UTF-16 units. */
+export interface SseBounds {
+  line: number
+  event: number
+}
+
+const LINE_BREAK = /\r\n|\r|\n/g
+
+/** One event that carries a JSON text. Raw line breaks, legal between tokens only, become spaces. */
+export function encodeEvent(json: string, { id, retry }: { id?: string; retry?: number } = {}): string {
+  const data = json.includes('\n') || json.includes('\r') ? json.replace(LINE_BREAK, ' ') : json
+  const head = id === undefined ? '' : `id: ${id}\n`
+  const wait = retry === undefined ? '' : `retry: ${retry}\n`
+  return `${head}${wait}event: message\ndata: ${data}\n\n`
+}
+
+/** A line that every reader skips: it keeps the connection from being taken for dead. */
+export const KEEP_ALIVE = ': keep-alive\n\n'
+
+/**
+ * Takes the text of a stream in pieces cut anywhere and gives events. Throws an SseError when a line or an event grows
+ * over its bound. An unfinished event at the end of the stream is dropped, as the standard has it.
+ */
+export class SseDecoder {
+  /** Milliseconds to wait before reconnecting, when the server has said so. */
+  retry: number | undefined
+  readonly #bounds: SseBounds
+  #rest: string[] = []
+  #restLength = 0
+  #skipLineFeed = false
+  #atStart = true
+  #data: string[] = []
+  #dataLength = 0
+  #event = ''
+  #id: string | undefined
+
+  constructor(bounds: SseBounds = { line: 4 * 1024 * 1024, event: 8 * 1024 * 1024 }) {
+    this.#bounds = bounds
+  }
+
+  push(chunk: string): SseEvent[] {
+    const events: SseEvent[] = []
+    let text = chunk
+    if (this.#atStart && text !== '') {
+      this.#atStart = false
+      if (text.startsWith('\ufeff')) text = text.slice(1)
+    }
+    let start = 0
+    if (this.#skipLineFeed && text !== '') {
+      this.#skipLineFeed = false
+      if (text.startsWith('\n')) start = 1
+    }
+    // Looked up again only when passed: a chunk with many line feeds and no carriage return is searched for one once.
+    let feed = text.indexOf('\n', start)
+    let carriage = text.indexOf('\r', start)
+    while (feed >= 0 || carriage >= 0) {
+      const end = feed < 0 ? carriage : carriage < 0 ? feed : Math.min(feed, carriage)
+      this.#line(this.#join(text.slice(start, end)), events)
+      start = end + 1
+      if (end === carriage) {
+        if (start === text.length) this.#skipLineFeed = true
+        else if (text.charCodeAt(start) === 0x0a) start++
+      }
+      if (feed >= 0 && feed < start) feed = text.indexOf('\n', start)
+      if (carriage >= 0 && carriage < start) carriage = text.indexOf('\r', start)
+    }
+    if (start < text.length) this.#keep(text.slice(start))
+    return events
+  }
+
+  #keep(piece: string): void {
+    this.#restLength += piece.length
+    if (this.#restLength > this.#bounds.line) throw new SseError(`A line of over ${this.#bounds.line} characters`)
+    this.#rest.push(piece)
+  }
+
+  #join(piece: string): string {
+    if (this.#restLength + piece.length > this.#bounds.line)
+      throw new SseError(`A line of over ${this.#bounds.line} characters`)
+    if (this.#rest.length === 0) return piece
+    const line = this.#rest.join('') + piece
+    this.#rest = []
+    this.#restLength = 0
+    return line
+  }
+
+  #line(line: string, events: SseEvent[]): void {
+    if (line === '') {
+      this.#dispatch(events)
+      return
+    }
+    const colon = line.indexOf(':')
+    if (colon === 0) return
+    const field = colon < 0 ? line : line.slice(0, colon)
+    const value = colon < 0 ? '' : line.slice(line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1)
+    switch (field) {
+      case 'data':
+        this.#dataLength += value.length + 1
+        if (this.#dataLength > this.#bounds.event)
+          throw new SseError(`An event of over ${this.#bounds.event} characters`)
+        this.#data.push(value)
+        break
+      case 'event':
+        this.#event = value
+        break
+      case 'id':
+        if (!value.includes('\0')) this.#id = value
+        break
+      case 'retry':
+        if (/^[0-9]{1,9}$/.test(value)) this.retry = Number(value)
+        break
+      default:
+    }
+  }
+
+  /** Events without data are handed on as well: that is how a server gives an id before it has anything to say. */
+  #dispatch(events: SseEvent[]): void {
+    const id = this.#id
+    if (this.#data.length > 0 || id !== undefined) {
+      events.push({
+        event: this.#event || 'message',
+        data: this.#data.join('\n'),
+        ...(id === undefined ? {} : { id }),
+      })
+    }
+    this.#data = []
+    this.#dataLength = 0
+    this.#event = ''
+    this.#id = undefined
+  }
+}

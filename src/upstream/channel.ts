@@ -1,0 +1,86 @@
+/** A channel carries JSON-RPC messages to and from one server. It knows framing and delivery, and no method. */
+
+/** One message on its way to the server. */
+export interface Outgoing {
+  text: string
+  /** Names the exchange that a request begins; absent for notifications and answers. */
+  exchange?: number
+  /** Headers of this message, where the transport has such a thing. Names in lower case. */
+  headers?: Readonly<Record<string, string>>
+}
+
+export interface Channel {
+  /** How messages travel, for people. */
+  readonly transport: 'stdio' | 'http' | 'sse'
+  /** The server's own messages share one way in with all answers, rather than coming on a stream that may be missing. */
+  readonly shared: boolean
+  /** Whom to tell what comes in. Called once, before anything is sent. */
+  attach(receiver: Receiver): void
+  /**
+   * Sends one message. For a request, settles when nothing more will come of it on this channel by itself, which may
+   * be as soon as it is written; rejects with a ChannelError where its answer can no longer come.
+   */
+  send(message: Outgoing): Promise<void>
+  /** Nobody waits for this exchange any more: what is still open for it can be closed. */
+  abandon(exchange: number): void
+  /** Opens the stream for the server's own messages, where that takes opening. Resolves to whether there is one. */
+  listen?(headers: Readonly<Record<string, string>>): Promise<boolean>
+  /** Ends the channel gently, and whatever is behind it. Never rejects. */
+  close(): Promise<void>
+}
+
+export interface Receiver {
+  /** A message has come in; on the stream of this exchange, where there are such streams. */
+  message(text: string, exchange: number | undefined): void
+  /** Whether an exchange still waits for its answer. */
+  waiting(exchange: number): boolean
+  /** The channel has come to its end: nothing will come in on it any more, and nothing go out. Called once. */
+  ended(error: ChannelError): void
+}
+
+export interface ChannelErrorOptions {
+  cause?: unknown
+  /** Whether the server may have seen the message: decides whether it may be sent again. */
+  delivered?: 'no' | 'maybe'
+  /** What an HTTP server refused the message with. */
+  refusal?: Refusal
+  /** What the far side did is no MCP: it is to blame, not the line. */
+  protocol?: boolean
+  /** The last lines that a child wrote to stderr: for the operator, never for a client. */
+  stderr?: readonly string[]
+}
+
+export interface Refusal {
+  status: number
+  /** The body, cut off where it gets long. */
+  body: string
+  contentType: string | undefined
+  /** Seconds, from `Retry-After`. */
+  retryAfter: number | undefined
+}
+
+export class ChannelError extends Error {
+  readonly delivered: 'no' | 'maybe'
+  readonly refusal: Refusal | undefined
+  readonly protocol: boolean
+  readonly stderr: readonly string[]
+
+  constructor(message: string, options: ChannelErrorOptions = {}) {
+    const { cause, delivered = 'maybe', refusal, protocol = false, stderr = [] } = options
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'ChannelError'
+    this.delivered = delivered
+    this.refusal = refusal
+    this.protocol = protocol
+    this.stderr = stderr
+  }
+}
+
+/** Opens channels to one server by one transport. */
+export interface Transport {
+  readonly kind: Channel['transport']
+  /** Where the server is, for people: no credentials in it. */
+  readonly target: string
+  /** Starts the child, or reaches for the server. Rejects with a ChannelError. */
+  open(): Promise<Channel>
+}

@@ -1,0 +1,79 @@
+/** One request on its way through a channel: what has come in for it waits here until somebody reads it. */
+import type { Params, Response } from '../rpc/message.js'
+import type { Json } from '../rpc/splice.js'
+import { ChannelError } from './channel.js'
+
+export type Arrival = { kind: 'notification'; method: string; params: Params } | Response
+
+/** What an exchange needs of the peer that it belongs to. */
+export interface Line {
+  send(exchange: Exchange, method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void
+  /** Tells the server that nobody waits any more. */
+  cancel(exchange: Exchange, reason: string): void
+  forget(exchange: Exchange): void
+}
+
+interface Reader {
+  resolve(arrival: Arrival): void
+  reject(error: ChannelError): void
+}
+
+/** Notifications that may wait to be read. A reader that slow gets the answer, but not all that came before it. */
+const MAX_UNREAD = 1024
+
+export class Exchange {
+  /** The request's id towards the server, and the token of its progress. */
+  readonly id: number
+  answered = false
+  readonly #line: Line
+  readonly #arrivals: Arrival[] = []
+  #reader: Reader | undefined
+  #failure: ChannelError | undefined
+  #sent = false
+
+  constructor(line: Line, id: number) {
+    this.#line = line
+    this.id = id
+  }
+
+  send(method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void {
+    this.#sent = true
+    this.#line.send(this, method, params, headers)
+  }
+
+  /** What comes next, in the order in which it came. Rejects with a ChannelError when nothing can. */
+  next(): Promise<Arrival> {
+    const arrival = this.#arrivals.shift()
+    if (arrival) return Promise.resolve(arrival)
+    if (this.#failure) return Promise.reject(this.#failure)
+    return new Promise((resolve, reject) => {
+      this.#reader = { resolve, reject }
+    })
+  }
+
+  push(arrival: Arrival): void {
+    if (arrival.kind === 'response') this.answered = true
+    if (this.#reader) {
+      this.#reader.resolve(arrival)
+      this.#reader = undefined
+    } else if (arrival.kind === 'response' || this.#arrivals.length < MAX_UNREAD) {
+      this.#arrivals.push(arrival)
+    }
+  }
+
+  /** The answer cannot come any more. What has come already can still be read. */
+  fail(error: ChannelError): void {
+    if (this.answered || this.#failure) return
+    this.#failure = error
+    this.#reader?.reject(error)
+    this.#reader = undefined
+  }
+
+  /** Nobody reads any more. A request that is still open is cancelled, once. */
+  release(reason = 'The client has gone'): void {
+    this.#line.forget(this)
+    if (this.#sent && !this.answered && !this.#failure) this.#line.cancel(this, reason)
+    this.fail(new ChannelError(reason))
+    this.answered = true
+  }
+}

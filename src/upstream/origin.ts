@@ -1,0 +1,233 @@
+/** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
+import { TextDecoder } from 'node:util'
+import { type Dispatcher, Pool } from 'undici'
+import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
+import { ChannelError } from './channel.js'
+
+export type Headers = Readonly<Record<string, string>>
+
+export interface OriginOptions {
+  url: URL
+  /** Sent with every request: credentials, say. Names in lower case. */
+  headers?: Headers
+  /** Connections at once; calls beyond wait for one. */
+  connections?: number
+  connectTimeout?: number
+  /** Bytes of a JSON answer. */
+  bodyLimit?: number
+  /** Bytes of all that one stream of events carries. */
+  streamLimit?: number
+}
+
+interface Question {
+  method: 'GET' | 'POST' | 'DELETE'
+  path?: string
+  headers: Headers
+  body?: string
+}
+
+/** What an answer's body turns out to be, piece by piece. Throwing from `event` or `end` fails the exchange. */
+export interface Reader {
+  head(status: number, headers: AnswerHeaders): BodyKind
+  event?(event: SseEvent, decoder: SseDecoder): void
+}
+
+/** How to read a body: as events, one by one; as one text; or not at all. */
+export type BodyKind = 'events' | 'text' | 'nothing'
+
+export type AnswerHeaders = Readonly<Record<string, string | undefined>>
+
+export interface Answer {
+  status: number
+  kind: BodyKind
+  headers: AnswerHeaders
+  /** The body, where it was read as a text. */
+  text: string
+}
+
+const DEFAULTS = {
+  connections: 256,
+  connectTimeout: 5_000,
+  bodyLimit: 16 * 1024 * 1024,
+  streamLimit: 64 * 1024 * 1024,
+}
+/** Errors of undici and the system that come before the first byte of a request is on the wire. */
+const NOT_SENT: ReadonlySet<string> = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_DESTROYED',
+  'UND_ERR_CLOSED',
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+])
+
+export class Origin {
+  readonly url: URL
+  readonly #pool: Pool
+  readonly #headers: Headers
+  readonly #bodyLimit: number
+  readonly #streamLimit: number
+
+  constructor(options: OriginOptions) {
+    const { url, headers = {}, connections, connectTimeout, bodyLimit, streamLimit } = { ...DEFAULTS, ...options }
+    this.url = url
+    this.#headers = { 'accept-encoding': 'identity', ...headers }
+    this.#bodyLimit = bodyLimit
+    this.#streamLimit = streamLimit
+    this.#pool = new Pool(url.origin, {
+      connections,
+      pipelining: 1,
+      connect: { timeout: connectTimeout },
+      // How long an answer may take is for the call to say, not for the connection.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      maxHeaderSize: 16 * 1024,
+    })
+  }
+
+  /** Asks, and gives the answer's pieces to `reader`. Rejects with a ChannelError; `abort` ends it at any time. */
+  ask(question: Question, reader: Reader, onStart?: (abort: () => void) => void): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const { method, path = this.url.pathname + this.url.search, headers, body } = question
+      this.#pool.dispatch(
+        { method, path, headers: { ...this.#headers, ...headers }, ...(body !== undefined && { body }) },
+        new Answering(reader, { body: this.#bodyLimit, stream: this.#streamLimit }, { resolve, reject }, onStart),
+      )
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy()
+  }
+}
+
+interface Settle {
+  resolve(answer: Answer): void
+  reject(error: ChannelError): void
+}
+
+/** Reads one answer as it comes in. */
+class Answering implements Dispatcher.DispatchHandler {
+  readonly #reader: Reader
+  readonly #limits: { body: number; stream: number }
+  readonly #settle: Settle
+  readonly #onStart: ((abort: () => void) => void) | undefined
+  readonly #chunks: Buffer[] = []
+  #kind: BodyKind = 'nothing'
+  #status = 0
+  #headers: AnswerHeaders = {}
+  #length = 0
+  #events: SseDecoder | undefined
+  #utf8: TextDecoder | undefined
+
+  constructor(
+    reader: Reader,
+    limits: { body: number; stream: number },
+    settle: Settle,
+    onStart: ((abort: () => void) => void) | undefined,
+  ) {
+    this.#reader = reader
+    this.#limits = limits
+    this.#settle = settle
+    this.#onStart = onStart
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#onStart?.(() => controller.abort(new ChannelError('Given up')))
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[]>,
+  ): void {
+    if (status < 200) return
+    this.#status = status
+    this.#headers = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
+    )
+    const encoding = this.#headers['content-encoding']
+    if (encoding !== undefined && encoding !== 'identity') {
+      controller.abort(
+        new ChannelError(`The server compresses its answer (${encoding}) without being asked to`, { protocol: true }),
+      )
+      return
+    }
+    try {
+      this.#kind = this.#reader.head(status, this.#headers)
+    } catch (error) {
+      controller.abort(error as Error)
+      return
+    }
+    if (this.#kind === 'events') {
+      this.#events = new SseDecoder()
+      this.#utf8 = new TextDecoder()
+    }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#length += chunk.length
+    try {
+      if (this.#kind === 'events') this.#readEvents(chunk)
+      else if (this.#kind === 'text') this.#keep(chunk)
+    } catch (error) {
+      controller.abort(error as Error)
+    }
+  }
+
+  onResponseEnd(): void {
+    const [only, ...more] = this.#chunks
+    const text = only === undefined ? '' : (more.length === 0 ? only : Buffer.concat(this.#chunks)).toString('utf8')
+    this.#settle.resolve({ status: this.#status, kind: this.#kind, headers: this.#headers, text })
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#settle.reject(asChannelError(error))
+  }
+
+  #readEvents(chunk: Buffer): void {
+    if (this.#length > this.#limits.stream)
+      throw new ChannelError(`A stream of over ${this.#limits.stream} bytes`, { protocol: true })
+    const decoder = this.#events as SseDecoder
+    for (const event of decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true }))) {
+      this.#reader.event?.(event, decoder)
+    }
+  }
+
+  #keep(chunk: Buffer): void {
+    if (this.#length > this.#limits.body)
+      throw new ChannelError(`An answer of over ${this.#limits.body} bytes`, { protocol: true })
+    this.#chunks.push(chunk)
+  }
+}
+
+/** Where a server points to, if that is on its own origin: elsewhere, what is meant for it would be in other hands. */
+export function onSameOrigin(location: string | undefined, base: URL): URL | undefined {
+  if (location === undefined || !URL.canParse(location, base.href)) return undefined
+  const target = new URL(location, base)
+  return target.origin === base.origin ? target : undefined
+}
+
+function asChannelError(error: Error): ChannelError {
+  if (error instanceof ChannelError) return error
+  if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })
+  const code = 'code' in error ? String(error.code) : ''
+  const delivered = NOT_SENT.has(code) || code.startsWith('ERR_TLS') ? 'no' : 'maybe'
+  return new ChannelError(describe(error, code), { cause: error, delivered })
+}
+
+function describe(error: Error, code: string): string {
+  if (code === 'ECONNREFUSED') return 'Connection refused'
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'The host name cannot be resolved'
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'The connection was not accepted in time'
+  if (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET')
+    return 'The connection was closed before the answer was complete'
+  return error.message
+}

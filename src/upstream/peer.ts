@@ -1,0 +1,187 @@
+/** The JSON-RPC peer of a server: mints ids and progress tokens, and brings what comes in to whom it belongs. */
+import {
+  error as errorMessage,
+  type Id,
+  type Message,
+  notification,
+  type Params,
+  parseMessage,
+  type Request,
+  type Response,
+  type RpcError,
+  request,
+  result as resultMessage,
+} from '../rpc/message.js'
+import { type Json, raw } from '../rpc/splice.js'
+import { type Channel, ChannelError, type Receiver } from './channel.js'
+import { Exchange, type Line } from './exchange.js'
+
+/** What a peer cannot settle by itself. */
+export interface PeerEvents {
+  /** The server asks something, on the stream of an exchange or on none. Has to be answered with `respond`. */
+  asked(request: Request, exchange: Exchange | undefined): void
+  /** A notification that belongs to no exchange, as far as the wire can tell. */
+  notified(method: string, params: Params): void
+  /** The channel has come to its end. */
+  ended(error: ChannelError): void
+  /** Something came in that is no message, or that nobody waits for. */
+  stray(what: string): void
+}
+
+type Headers = Readonly<Record<string, string>>
+
+/** Messages in a row that are none, after which a server is given up. */
+const MAX_RUBBISH = 100
+/** Requests of the server that may be open at once. */
+const MAX_ASKED = 32
+
+export class Peer implements Receiver, Line {
+  readonly channel: Channel
+  /** Headers that every message carries, where the transport has headers. */
+  headers: Headers = {}
+  events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {}, stray: () => {} }
+  readonly #exchanges = new Map<number, Exchange>()
+  #lastId = 0
+  #rubbish = 0
+  #asked = 0
+  #end: ChannelError | undefined
+
+  constructor(channel: Channel) {
+    this.channel = channel
+    channel.attach(this)
+  }
+
+  /** Why nothing can be sent any more, if that is so. */
+  get end(): ChannelError | undefined {
+    return this.#end
+  }
+
+  /** Requests that have not been answered. */
+  get open(): IterableIterator<Exchange> {
+    return this.#exchanges.values()
+  }
+
+  /** Begins an exchange: mints its id. Nothing is sent yet. */
+  begin(): Exchange {
+    // Ids begin at 1: deployed servers ignore the cancellation of a request whose id is 0.
+    const exchange = new Exchange(this, ++this.#lastId)
+    this.#exchanges.set(exchange.id, exchange)
+    if (this.#end) exchange.fail(this.#end)
+    return exchange
+  }
+
+  /** Sends a request and waits for its answer, within `timeout` milliseconds. Rejects with a ChannelError. */
+  async call(method: string, params: Json | undefined, timeout: number): Promise<Response> {
+    const exchange = this.begin()
+    const timer = setTimeout(() => exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`)), timeout)
+    try {
+      exchange.send(method, params)
+      for (;;) {
+        const arrival = await exchange.next()
+        if (arrival.kind === 'response') return arrival
+      }
+    } finally {
+      clearTimeout(timer)
+      exchange.release()
+    }
+  }
+
+  notify(method: string, params: Json | undefined): Promise<void> {
+    return this.channel.send({ text: notification(method, params), headers: this.headers })
+  }
+
+  respond(id: Id, answer: Json | RpcError): void {
+    this.#asked--
+    const text = typeof answer === 'string' ? resultMessage(id, answer) : errorMessage(id, answer)
+    this.channel
+      .send({ text, headers: this.headers })
+      .catch(() => this.events.stray('a question that cannot be answered'))
+  }
+
+  send(exchange: Exchange, method: string, params: Json | undefined, headers?: Headers): void {
+    if (this.#end) return
+    const text = request(exchange.id, method, params)
+    this.channel
+      .send({ text, exchange: exchange.id, headers: headers ? { ...this.headers, ...headers } : this.headers })
+      .catch((error: ChannelError) => exchange.fail(error))
+  }
+
+  cancel(exchange: Exchange, reason: string): void {
+    const params = `{"requestId":${exchange.id},"reason":${JSON.stringify(reason)}}`
+    this.notify('notifications/cancelled', params)
+      .catch(() => this.events.stray('a cancellation that cannot be delivered'))
+      .finally(() => this.channel.abandon(exchange.id))
+      .catch(() => {})
+  }
+
+  forget(exchange: Exchange): void {
+    this.#exchanges.delete(exchange.id)
+  }
+
+  waiting(exchange: number): boolean {
+    return this.#exchanges.get(exchange)?.answered === false
+  }
+
+  message(text: string, stream: number | undefined): void {
+    const message = parse(text)
+    if (message === undefined) return this.#refuse('a text that is no JSON')
+    if (message.kind === 'invalid') return this.#refuse('JSON that is no message')
+    this.#rubbish = 0
+    this.#route(message, stream)
+  }
+
+  ended(error: ChannelError): void {
+    if (this.#end) return
+    this.#end = error
+    for (const exchange of this.#exchanges.values()) exchange.fail(error)
+    this.events.ended(error)
+  }
+
+  #route(message: Exclude<Message, { kind: 'invalid' }>, stream: number | undefined): void {
+    switch (message.kind) {
+      case 'response': {
+        const exchange = this.#exchanges.get(Number(message.id))
+        if (exchange && !exchange.answered) exchange.push(message)
+        else this.events.stray('an answer that nobody waits for')
+        return
+      }
+      case 'notification': {
+        const owner = message.method === 'notifications/progress' ? progressOwner(message.params) : stream
+        if (owner === undefined) return this.events.notified(message.method, message.params)
+        const exchange = this.#exchanges.get(owner)
+        if (exchange && !exchange.answered) exchange.push(message)
+        else this.events.stray('a notification for a call that is over')
+        return
+      }
+      case 'request':
+        if (++this.#asked > MAX_ASKED) {
+          return this.respond(message.id, { code: -32603, message: 'Too many requests of the server are open at once' })
+        }
+        return this.events.asked(message, stream === undefined ? undefined : this.#exchanges.get(stream))
+      case 'batch':
+        for (const { start, end } of message.elements) this.message(message.text.slice(start, end), stream)
+        return
+    }
+  }
+
+  #refuse(what: string): void {
+    this.events.stray(what)
+    if (++this.#rubbish <= MAX_RUBBISH) return
+    this.ended(new ChannelError('The server sends what is no JSON-RPC', { protocol: true }))
+    this.channel.close().catch(() => {})
+  }
+}
+
+function parse(text: string): Message | undefined {
+  try {
+    return parseMessage(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Progress names its request: the token is the id. Another token is not ours, and -1 is nobody's id. */
+function progressOwner(params: Params): number {
+  const token = typeof params === 'string' ? undefined : raw(params, 'progressToken')
+  return token !== undefined && /^[1-9][0-9]{0,15}$/.test(token) ? Number(token) : -1
+}

@@ -1,0 +1,122 @@
+/**
+ * Finds out which era a server speaks, by `server/discover` and never by a real call (MCP 2026-07-28, basic/versioning,
+ * backward compatibility). Only positive evidence decides; what proves nothing leads to an attempt to `initialize`.
+ */
+import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
+import { Fault } from '../protocol/fault.js'
+import { discoverParams } from '../protocol/modern.js'
+import type { Response } from '../rpc/message.js'
+import { objectAt } from '../rpc/scan.js'
+import { EMPTY, type Json, objectIn, type Payload, value } from '../rpc/splice.js'
+import { ChannelError, type Transport } from './channel.js'
+import { errorIn } from './failure.js'
+import { Peer } from './peer.js'
+
+export interface Probing {
+  transport: Transport
+  /** The bridge's own Implementation: nobody in particular is asking. */
+  clientInfo: Json
+  /** Milliseconds for the answer. */
+  timeout: number
+}
+
+/** What was found, and how, in words that go on after "because". */
+export type Finding =
+  | { era: 'modern'; why: string; peer: Peer; discover: Payload | undefined }
+  | {
+      era: 'legacy'
+      why: string
+      /** Open still, and fit for `initialize`. */
+      peer: Peer | undefined
+      /** The server did not say so: should it not take `initialize` either, it is worth asking again. */
+      weak: boolean
+    }
+
+/** HTTP statuses that say nothing about what the server speaks: it, or something before it, has other worries. */
+const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429, 502, 503, 504])
+const WEAK_EVIDENCE: ReadonlySet<number> = new Set([500])
+/** Errors that only servers of the modern era give. */
+const HEADER_MISMATCH = -32020
+const MISSING_CAPABILITY = -32021
+const UNSUPPORTED_REVISION = -32022
+
+/** Asks. Rejects with a ChannelError where the server cannot be asked, and with a Fault where it cannot be used. */
+export async function probe(probing: Probing): Promise<Finding> {
+  const finding = await probeOnce(probing)
+  if (finding !== 'headers refused') return finding
+  const again = await probeOnce(probing)
+  if (again !== 'headers refused') return again
+  throw new Fault(
+    'upstreamIncompatible',
+    'The server speaks 2026-07-28, but says that the request headers and body differ: something on the way strips or rewrites headers',
+  )
+}
+
+async function probeOnce({ transport, clientInfo, timeout }: Probing): Promise<Finding | 'headers refused'> {
+  const peer = new Peer(await transport.open())
+  peer.headers = { 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
+  try {
+    return readAnswer(await peer.call('server/discover', discoverParams(clientInfo), timeout), peer)
+  } catch (error) {
+    if (error instanceof ChannelError) return unanswered(error, peer)
+    throw error
+  } finally {
+    peer.headers = {}
+  }
+}
+
+function readAnswer({ outcome: { kind, text, member } }: Response, peer: Peer): Finding | 'headers refused' {
+  const object = text[member.start] === '{' ? { text, ...objectAt(text, member.start) } : EMPTY
+  if (kind === 'error') return readError(object, peer)
+  const versions = value(object, 'supportedVersions')
+  if (!Array.isArray(versions))
+    return legacy('it answered server/discover with something that is no DiscoverResult', peer)
+  if (versions.some((version) => isModern(version)))
+    return { era: 'modern', why: 'it answered server/discover', peer, discover: object }
+  return legacy(`its answer to server/discover lists only ${versions.join(', ') || 'no version'}`, peer)
+}
+
+function readError(error: Payload, peer: Peer): Finding | 'headers refused' {
+  const code = value(error, 'code')
+  if (code === UNSUPPORTED_REVISION) {
+    const supported = supportedIn(error)
+    if (!supported.some(isModern))
+      return legacy(`it says that it supports ${supported.join(', ') || 'no version'}`, peer)
+  } else if (code === HEADER_MISMATCH && peer.channel.transport === 'http') {
+    return 'headers refused'
+  } else if (code !== MISSING_CAPABILITY && code !== HEADER_MISMATCH) {
+    return legacy(`it answered server/discover with the error ${String(code)}`, peer)
+  }
+  return {
+    era: 'modern',
+    why: `it answered server/discover with the modern error ${String(code)}`,
+    peer,
+    discover: undefined,
+  }
+}
+
+function supportedIn(error: Payload): readonly string[] {
+  const data = objectIn(error, 'data')
+  // Drafts of the specification had another name for it.
+  const listed = data && (value(data, 'supported') ?? value(data, 'supportedVersions'))
+  return Array.isArray(listed) ? listed.filter((version): version is string => typeof version === 'string') : []
+}
+
+async function unanswered(error: ChannelError, peer: Peer): Promise<Finding | 'headers refused'> {
+  if (error.refusal) {
+    const { status } = error.refusal
+    if (NO_EVIDENCE.has(status)) throw error
+    const answered = errorIn(error.refusal)
+    if (answered) return readAnswer(answered, peer)
+    return legacy(`it answered server/discover with HTTP ${status}`, peer, WEAK_EVIDENCE.has(status))
+  }
+  if (error.delivered === 'no') throw error
+  const ended = peer.end !== undefined
+  await peer.channel.close()
+  if (ended) return legacy('it exited when it was sent server/discover', undefined)
+  return legacy('it did not answer server/discover in time', undefined, true)
+}
+
+function legacy(why: string, peer: Peer | undefined, weak = false): Finding {
+  return { era: 'legacy', why, peer, weak }
+}

@@ -1,0 +1,229 @@
+/** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
+import type { Call } from '../protocol/call.js'
+import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
+import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy.js'
+import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
+import type { Params, Request, Response } from '../rpc/message.js'
+import { objectAt } from '../rpc/scan.js'
+import { type Json, objectIn, type Payload, value } from '../rpc/splice.js'
+import { type Channel, ChannelError } from './channel.js'
+import type { Exchange } from './exchange.js'
+import type { Peer } from './peer.js'
+import { ToolCache } from './tools.js'
+
+/** In whose name a session is opened. */
+export interface Identity {
+  clientInfo: Json
+  /** Capabilities as they are declared to the server. */
+  capabilities: Json
+}
+
+export interface SessionLog {
+  debug(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+export interface SessionOptions {
+  identity: Identity
+  log: SessionLog
+  /** Milliseconds for the answer to `initialize`. */
+  timeout: number
+  /** Called when the channel under the session has come to its end by itself. */
+  onEnd?: () => void
+}
+
+/** Milliseconds. */
+const LIST_TIMEOUT = 10_000
+const SET_LEVEL_TIMEOUT = 1_000
+const LISTEN_WAIT = 1_000
+const LEVEL_IDLE = 60_000
+/** Revisions to try where a server refuses the newest rather than offering another. */
+const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
+
+export class LegacySession {
+  readonly handshake: Handshake
+  readonly tools: ToolCache
+  /** Calls that are with the server, oldest first. */
+  readonly running = new Map<Exchange, Call>()
+  lastUsed = Date.now()
+  /** Capabilities that the server relied on during a call without having been declared, for each call. */
+  readonly #refused = new WeakMap<Exchange, Record<string, Json>>()
+  readonly #peer: Peer
+  readonly #log: SessionLog
+  readonly #receives: Promise<boolean>
+  #level: LogLevel | undefined
+  #levelSet: Promise<unknown> = Promise.resolve()
+
+  private constructor(peer: Peer, handshake: Handshake, log: SessionLog) {
+    this.#peer = peer
+    this.handshake = handshake
+    this.#log = log
+    this.tools = new ToolCache((cursor) => this.#listTools(cursor))
+    this.#receives = peer.channel.listen?.(peer.headers) ?? Promise.resolve(true)
+  }
+
+  /** Shakes hands. Rejects with a ChannelError or a Fault; the channel is then the caller's to close. */
+  static async open(peer: Peer, { identity, log, timeout, onEnd }: SessionOptions): Promise<LegacySession> {
+    let session: LegacySession | undefined
+    peer.events = {
+      asked: (request, exchange) => (session ? session.#asked(request, exchange) : refuse(peer, request)),
+      notified: (method, params) => {
+        if (session) session.#notified(method, params)
+      },
+      ended: (error) => {
+        log.warn({ why: error.message, stderr: error.stderr }, 'the server has gone')
+        onEnd?.()
+      },
+      stray: (what) => log.debug({ what }, 'message from the server dropped'),
+    }
+    const handshake = await shakeHands(peer, identity, timeout)
+    // Harmless where the revision does not know the header, and servers of every revision see the same.
+    peer.headers = { 'mcp-protocol-version': handshake.revision }
+    await peer.notify('notifications/initialized', undefined)
+    session = new LegacySession(peer, handshake, log)
+    return session
+  }
+
+  get transport(): Channel['transport'] {
+    return this.#peer.channel.transport
+  }
+
+  /** Whether calls can still be sent. */
+  get alive(): boolean {
+    return this.#peer.end === undefined
+  }
+
+  begin(call: Call): Exchange {
+    const exchange = this.#peer.begin()
+    this.running.set(exchange, call)
+    this.lastUsed = Date.now()
+    return exchange
+  }
+
+  finish(exchange: Exchange): void {
+    exchange.release()
+    this.running.delete(exchange)
+    this.lastUsed = Date.now()
+  }
+
+  notify(method: string, params: Json | undefined): Promise<void> {
+    return this.#peer.notify(method, params)
+  }
+
+  /** Whether messages of the server's own accord have a way in. Waits a moment for it to be known. */
+  async receives(): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined
+    const unknown = new Promise<boolean>((resolve) => {
+      timer = setTimeout(() => resolve(false), LISTEN_WAIT)
+    })
+    try {
+      return await Promise.race([this.#receives, unknown])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Has the server log at `level` at least. Asks only for more; what is too much is filtered on the way back. */
+  async logAt(level: LogLevel): Promise<void> {
+    if (!offers(this.handshake, 'logging/setLevel')) return
+    const idle = this.running.size === 0 && Date.now() - this.lastUsed >= LEVEL_IDLE
+    if (this.#level === undefined || idle || !atLeast(level, this.#level)) {
+      this.#level = level
+      this.#levelSet = this.#peer.call('logging/setLevel', `{"level":"${level}"}`, SET_LEVEL_TIMEOUT).catch(() => {})
+    }
+    await this.#levelSet
+  }
+
+  /** What the server asked for during a call though nobody had declared it; undefined where it kept to the rules. */
+  refusedDuring(exchange: Exchange): Record<string, Json> | undefined {
+    return this.#refused.get(exchange)
+  }
+
+  close(): Promise<void> {
+    return this.#peer.channel.close()
+  }
+
+  #asked(request: Request, exchange: Exchange | undefined): void {
+    refuse(this.#peer, request)
+    const owner = exchange ?? this.#oldestThatAsks()
+    const needed = capabilityFor(request)
+    if (owner && needed) this.#refused.set(owner, { ...this.#refused.get(owner), ...needed })
+  }
+
+  #notified(method: string, params: Params): void {
+    if (method === 'notifications/tools/list_changed') this.tools.forget()
+    if (method !== 'notifications/message') return
+    // Without a stream of its own a message belongs to the one call that runs; among several it could be anybody's.
+    const [only, another] = this.running.keys()
+    if (only && !another) only.push({ kind: 'notification', method, params })
+    else this.#log.debug({ running: this.running.size }, 'log message of the server belongs to no call')
+  }
+
+  #oldestThatAsks(): Exchange | undefined {
+    for (const [exchange, call] of this.running) if (methodTraits(call.method).asks) return exchange
+    return undefined
+  }
+
+  async #listTools(cursor: Json | undefined): Promise<Payload> {
+    const params = cursor === undefined ? undefined : `{"cursor":${cursor}}`
+    return resultOf(await this.#peer.call('tools/list', params, LIST_TIMEOUT), 'tools/list')
+  }
+}
+
+/** `initialize`, and once more with what the server says it wants, should it refuse rather than offer. */
+async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, timeout: number): Promise<Handshake> {
+  const offers: LegacyRevision[] = [NEWEST_LEGACY]
+  for (let i = 0; ; i++) {
+    const answer = await peer.call(
+      'initialize',
+      initializeParams(offers[i] as LegacyRevision, clientInfo, capabilities),
+      timeout,
+    )
+    if (answer.outcome.kind === 'result') {
+      const result = resultOf(answer, 'initialize')
+      return decodeHandshake(result, legacyRevision(value(result, 'protocolVersion')))
+    }
+    if (i === 0) offers.push(...wanted(answer))
+    if (i + 1 >= offers.length) {
+      const { text, member } = answer.outcome
+      throw new ChannelError(
+        `The server refused to open a session: ${text.slice(member.start, member.end).slice(0, 300)}`,
+      )
+    }
+  }
+}
+
+function wanted({ outcome: { text, member } }: Response): readonly LegacyRevision[] {
+  const error = text[member.start] === '{' ? { text, ...objectAt(text, member.start) } : undefined
+  const data = error && objectIn(error, 'data')
+  const supported = data && value(data, 'supported')
+  const first = Array.isArray(supported) ? legacyRevision(supported[0]) : undefined
+  return first ? [first] : FALLBACKS
+}
+
+function resultOf({ outcome: { kind, text, member } }: Response, method: string): Payload {
+  if (kind === 'error' || !member.members)
+    throw new ChannelError(`The server did not answer ${method} with a result`, { protocol: true })
+  return { text, start: member.start, end: member.end, members: member.members }
+}
+
+/** Nothing may be asked of a client that has not declared it; that the bridge is alive, it can say itself. */
+function refuse(peer: Peer, { id, method }: Request): void {
+  peer.respond(id, method === 'ping' ? '{}' : { code: -32601, message: `Method not found: ${method}` })
+}
+
+/** The client capability without which a server may not ask this. */
+function capabilityFor({ method, params }: Request): Record<string, Json> | undefined {
+  switch (method) {
+    case 'elicitation/create': {
+      const url = typeof params !== 'string' && value(params, 'mode') === 'url'
+      return { elicitation: url ? '{"url":{}}' : '{"form":{}}' }
+    }
+    case 'sampling/createMessage':
+      return { sampling: '{}' }
+    case 'roots/list':
+      return { roots: '{}' }
+    default:
+      return undefined
+  }
+}
