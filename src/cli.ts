@@ -11,7 +11,9 @@ export type Command =
   | { kind: 'version' }
 
 /** Something on the command line that cannot be followed. */
-export class UsageError extends Error {}
+export class UsageError extends Error {
+  override name = 'UsageError'
+}
 
 export const HELP = `mcp-bridge: clients and servers of both eras of the Model Context Protocol, in one piece.
 

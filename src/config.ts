@@ -132,11 +132,11 @@ export type Listen = { kind: 'stdio' } | { kind: 'http'; host: string; port: num
 
 /** What is wrong with a configuration, place by place. */
 export class ConfigError extends Error {
+  override name = 'ConfigError'
   readonly issues: readonly Issue[]
 
   constructor(issues: readonly Issue[]) {
     super(issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n'))
-    this.name = 'ConfigError'
     this.issues = issues
   }
 }

@@ -30,7 +30,9 @@ const SCHEMA = [
 const SCHEMA_LIST = ['prefixItems', 'items', 'allOf', 'anyOf', 'oneOf']
 const SCHEMA_MAP = ['$defs', 'definitions', 'patternProperties', 'dependentSchemas']
 
-export class AnnotationError extends Error {}
+export class AnnotationError extends Error {
+  override name = 'AnnotationError'
+}
 
 /** The annotations of a schema. Throws an AnnotationError that says which rule the first bad one breaks. */
 export function annotationsOf(schema: Payload): Annotation[] {

@@ -77,6 +77,7 @@ export interface FaultOptions {
 
 /** A failure of ours, or one that we have to answer for. What a server answered is a reply, not a fault. */
 export class Fault extends Error {
+  override name = 'Fault'
   readonly fault: FaultName
   readonly data: Record<string, Json>
   readonly retryAfter: number | undefined
@@ -84,7 +85,6 @@ export class Fault extends Error {
 
   constructor(fault: FaultName, message: string, { cause, data = {}, retryAfter, status }: FaultOptions = {}) {
     super(message, cause === undefined ? undefined : { cause })
-    this.name = 'Fault'
     this.fault = fault
     this.data = data
     this.retryAfter = retryAfter

@@ -4,6 +4,7 @@
  */
 
 export class JsonError extends Error {
+  override name = 'JsonError'
   /** Index of the UTF-16 unit that cannot stand where it stands. */
   readonly position: number
 
@@ -14,7 +15,9 @@ export class JsonError extends Error {
 }
 
 /** Well-formed as far as it was read, but more than is accepted. */
-export class JsonBoundError extends JsonError {}
+export class JsonBoundError extends JsonError {
+  override name = 'JsonBoundError'
+}
 
 /** Half-open range of a JSON text: `text.slice(start, end)` is one value. */
 export interface Span {

@@ -8,7 +8,9 @@ export interface SseEvent {
   id?: string
 }
 
-export class SseError extends Error {}
+export class SseError extends Error {
+  override name = 'SseError'
+}
 
 /** Bounds in UTF-16 units. */
 export interface SseBounds {

@@ -60,6 +60,7 @@ export interface Refusal {
 }
 
 export class ChannelError extends Error {
+  override name = 'ChannelError'
   readonly delivered: 'no' | 'maybe'
   readonly refusal: Refusal | undefined
   readonly protocol: boolean
@@ -68,7 +69,6 @@ export class ChannelError extends Error {
   constructor(message: string, options: ChannelErrorOptions = {}) {
     const { cause, delivered = 'maybe', refusal, protocol = false, stderr = [] } = options
     super(message, cause === undefined ? undefined : { cause })
-    this.name = 'ChannelError'
     this.delivered = delivered
     this.refusal = refusal
     this.protocol = protocol

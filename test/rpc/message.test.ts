@@ -1,0 +1,97 @@
+import t from 'tap'
+import {
+  error,
+  type Id,
+  idKey,
+  type Message,
+  notification,
+  parseMessage,
+  readId,
+  request,
+  result,
+} from '../../src/rpc/message.js'
+import { write } from '../../src/rpc/splice.js'
+
+const kinds: [name: string, text: string, kind: Message['kind']][] = [
+  ['a request', '{"jsonrpc":"2.0","id":1,"method":"ping"}', 'request'],
+  ['a notification', '{"jsonrpc":"2.0","method":"notifications/x"}', 'notification'],
+  ['a result', '{"jsonrpc":"2.0","id":1,"result":{}}', 'response'],
+  ['an error without an id', '{"jsonrpc":"2.0","error":{"code":1,"message":""}}', 'response'],
+  ['an error with the id null, as some servers write it', '{"jsonrpc":"2.0","id":null,"error":{}}', 'response'],
+  ['an array', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 'batch'],
+  ['members in any order, and more of them', '{"x":1,"method":"ping","id":"a","jsonrpc":"2.0"}', 'request'],
+  ['no version', '{"id":1,"method":"ping"}', 'invalid'],
+  ['another version', '{"jsonrpc":"1.0","id":1,"method":"ping"}', 'invalid'],
+  ['a version that is a number', '{"jsonrpc":2.0,"id":1,"method":"ping"}', 'invalid'],
+  ['a method that is no string', '{"jsonrpc":"2.0","id":1,"method":1}', 'invalid'],
+  ['an empty method', '{"jsonrpc":"2.0","id":1,"method":""}', 'invalid'],
+  ['the id null', '{"jsonrpc":"2.0","id":null,"method":"ping"}', 'invalid'],
+  ['an id that is a fraction', '{"jsonrpc":"2.0","id":1.5,"method":"ping"}', 'invalid'],
+  ['an id with an exponent', '{"jsonrpc":"2.0","id":1e2,"method":"ping"}', 'invalid'],
+  ['an id that is an object', '{"jsonrpc":"2.0","id":{},"method":"ping"}', 'invalid'],
+  ['an id of over 256 characters', `{"jsonrpc":"2.0","id":"${'x'.repeat(257)}","method":"ping"}`, 'invalid'],
+  ['nothing', '{}', 'invalid'],
+  ['a method that stands twice', '{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}', 'invalid'],
+  [
+    'params that stand twice, once in disguise',
+    '{"jsonrpc":"2.0","id":1,"method":"a","params":{},"\\u0070arams":{}}',
+    'invalid',
+  ],
+  ['a string', '"ping"', 'invalid'],
+  ['null', 'null', 'invalid'],
+]
+
+t.test('messages are told apart', async (t) => {
+  for (const [name, text, kind] of kinds) t.equal(parseMessage(text).kind, kind, name)
+})
+
+t.test('what is no JSON throws, wherever it is cut', async (t) => {
+  const text = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+  for (let end = 0; end < text.length; end++) t.throws(() => parseMessage(text.slice(0, end)), { name: 'JsonError' })
+})
+
+t.test('ids are kept to the letter', async (t) => {
+  for (const id of ['0', '-7', '""', '"7"', '7', '9007199254740993', '"\\u00e9"', '12345678901234567890']) {
+    const message = parseMessage(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`)
+    t.equal(message.kind === 'request' && message.id, id)
+    t.equal(result(id as Id, '{}'), `{"jsonrpc":"2.0","id":${id},"result":{}}`)
+  }
+  t.equal(readId('null'), undefined)
+  t.equal(idKey('"\\u0061"' as Id), idKey('"a"' as Id))
+  t.not(idKey('1' as Id), idKey('"1"' as Id))
+})
+
+t.test('the id of a message that is none is there if it can be read', async (t) => {
+  const bad = parseMessage('{"jsonrpc":"2.0","id":"x","method":1}')
+  t.equal(bad.kind === 'invalid' && bad.id, '"x"')
+  const worse = parseMessage('{"jsonrpc":"2.0","id":1.5,"method":"ping"}')
+  t.equal(worse.kind === 'invalid' && worse.id, undefined)
+})
+
+t.test('params are absent, an object, or nothing that MCP knows', async (t) => {
+  const params = (json: string) => {
+    const message = parseMessage(`{"jsonrpc":"2.0","id":1,"method":"a"${json}}`)
+    if (message.kind !== 'request') throw new TypeError(message.kind)
+    return typeof message.params === 'string' ? message.params : write(message.params)
+  }
+  t.equal(params(''), 'absent')
+  t.equal(params(',"params":[1]'), 'not an object')
+  t.equal(params(',"params":null'), 'not an object')
+  t.equal(params(',"params":{"n":1.0}'), '{"n":1.0}')
+})
+
+t.test('an error outweighs a result', async (t) => {
+  const message = parseMessage('{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}')
+  t.equal(message.kind === 'response' && message.outcome.kind, 'error')
+})
+
+t.test('messages are written without anything that is not there', async (t) => {
+  t.equal(request(3, 'tools/list', undefined), '{"jsonrpc":"2.0","id":3,"method":"tools/list"}')
+  t.equal(request(3, 'a"b', '{"n":1.0}'), '{"jsonrpc":"2.0","id":3,"method":"a\\"b","params":{"n":1.0}}')
+  t.equal(notification('n', undefined), '{"jsonrpc":"2.0","method":"n"}')
+  t.equal(error(undefined, { code: -32700, message: 'x' }), '{"jsonrpc":"2.0","error":{"code":-32700,"message":"x"}}')
+  t.equal(
+    error('1' as Id, { code: 1, message: 'x', data: '{"a":1.0}' }),
+    '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x","data":{"a":1.0}}}',
+  )
+})

@@ -1,0 +1,182 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { arrayAt, JsonError, scanObject, scanValue } from '../../src/rpc/scan.js'
+
+/** JSON texts with all that a serialiser leaves out: white space, escapes, numbers in every spelling. */
+const space = fc.constantFrom('', ' ', '\n', '\t ', '\r\n')
+const number = fc.constantFrom(
+  '0',
+  '-0',
+  '1.0',
+  '1e400',
+  '9007199254740993',
+  '-12.5E-3',
+  '0.1e+2',
+  '12345678901234567890',
+)
+const string = fc.oneof(
+  fc.string({ unit: 'binary' }).map((text) => JSON.stringify(text)),
+  fc.constantFrom(
+    '"\\u00e9"',
+    '"\\ud800"',
+    '"\\/\\b"',
+    '"__proto__"',
+    '"\u2028"',
+    `"${'x'.repeat(200)}"`,
+    `"${'\\"'.repeat(90)}"`,
+  ),
+)
+const { value: anyJson } = fc.letrec<{ value: string; object: string; array: string }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small' },
+    number,
+    string,
+    fc.constantFrom('true', 'false', 'null'),
+    tie('object'),
+    tie('array'),
+  ),
+  array: fc
+    .tuple(space, fc.array(fc.tuple(tie('value'), space), { maxLength: 5 }))
+    .map(([gap, items]) => `[${gap}${items.map(([item, after]) => item + after).join(',')}]`),
+  object: fc
+    .tuple(space, fc.array(fc.tuple(string, space, tie('value'), space), { maxLength: 5 }))
+    .map(([gap, members]) => `{${gap}${members.map(([key, a, value, b]) => `${key}${a}:${a}${value}${b}`).join(',')}}`),
+}))
+
+function accepts(text: string, strict: boolean): boolean {
+  try {
+    scanValue(text, { strict })
+    return true
+  } catch (error) {
+    if (error instanceof JsonError) return false
+    throw error
+  }
+}
+
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+t.test('a text is accepted exactly if JSON.parse accepts it', async (t) => {
+  t.test('for JSON in every spelling', async () => {
+    fc.assert(
+      fc.property(anyJson, space, space, (json, before, after) => accepts(before + json + after, true)),
+      { numRuns: 2_000 },
+    )
+  })
+  t.test('for JSON that somebody has meddled with', async () => {
+    const meddled = fc
+      .tuple(
+        anyJson,
+        fc.nat(),
+        fc.constantFrom('', ',', '"', '}', ']', '{', '0', '\\', ' ', ':', '-', 'e', '.', 'x', '\n', '\u0001'),
+      )
+      .map(
+        ([json, at, noise]) => json.slice(0, at % (json.length + 1)) + noise + json.slice((at % (json.length + 1)) + 1),
+      )
+    fc.assert(
+      fc.property(meddled, (text) => accepts(text, true) === parses(text)),
+      { numRuns: 20_000 },
+    )
+  })
+  t.test('for arbitrary text', async () => {
+    const letters = fc.string({ unit: fc.constantFrom(...'{}[]",:\\0123456789-+.eEtruefalsn \n\u0000\ud800é') })
+    fc.assert(
+      fc.property(letters, (text) => accepts(text, true) === parses(text)),
+      { numRuns: 20_000 },
+    )
+  })
+})
+
+t.test('without strictness only control characters far inside plain text pass unnoticed', async (t) => {
+  const far = `"${'x'.repeat(100)}\n"`
+  t.notOk(accepts(far, true))
+  t.ok(accepts(far, false))
+  t.notOk(accepts('"\n"', false))
+  fc.assert(
+    fc.property(anyJson, (json) => accepts(json, false)),
+    { numRuns: 500 },
+  )
+})
+
+t.test('a message cut anywhere is refused', async (t) => {
+  const text = '{"jsonrpc":"2.0","id":-1.5e2,"params":{"a":[true,null,"\\u00e9\\n"],"b":{}},"x":"é\u{1f600}"}'
+  for (let end = 0; end < text.length; end++) t.notOk(accepts(text.slice(0, end), true), text.slice(0, end))
+  t.ok(accepts(text, true))
+})
+
+t.test('members are found where JSON.parse finds them', async () => {
+  fc.assert(
+    fc.property(
+      anyJson.filter((json) => json.startsWith('{')),
+      (json) => {
+        const { members } = scanObject(json)
+        const values = Object.fromEntries(
+          members.map(({ key, start, end }) => [key, JSON.parse(json.slice(start, end))]),
+        )
+        const expected = JSON.parse(json) as Record<string, unknown>
+        return JSON.stringify(Object.entries(values).sort()) === JSON.stringify(Object.entries(expected).sort())
+      },
+    ),
+    { numRuns: 2_000 },
+  )
+})
+
+t.test('objects under named keys are taken apart on the way', async (t) => {
+  const text = '{"params":{"_meta":{"k":1},"arguments":{"_meta":{}}},"other":{"_meta":{}}}'
+  const { members } = scanObject(text, { descend: new Set(['params', '_meta']) })
+  const params = members[0]?.members
+  t.same(
+    params?.map(({ key }) => key),
+    ['_meta', 'arguments'],
+  )
+  t.same(
+    params?.[0]?.members?.map(({ key }) => key),
+    ['k'],
+  )
+  t.equal(params?.[1]?.members, undefined)
+  t.equal(members[1]?.members, undefined)
+})
+
+t.test('keys are compared by what they mean, not by how they are written', async (t) => {
+  t.same(
+    scanObject('{"\\u005fmeta":1}').members.map(({ key }) => key),
+    ['_meta'],
+  )
+})
+
+t.test('elements of an array keep their place', async (t) => {
+  const text = ' [ 1 , {"a":[2]} ,"," ]'
+  const { elements } = arrayAt(text, 1)
+  t.same(
+    elements.map(({ start, end }) => text.slice(start, end)),
+    ['1', '{"a":[2]}', '","'],
+  )
+})
+
+t.test('bounds hold at the bound and one beyond', async (t) => {
+  const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+  t.doesNotThrow(() => scanValue(nested(64), { maxDepth: 64 }))
+  t.throws(() => scanValue(nested(65), { maxDepth: 64 }), { name: 'JsonBoundError' })
+  t.throws(() => scanValue(nested(400_000), { maxDepth: 64 }), { name: 'JsonBoundError' })
+  t.doesNotThrow(() => scanValue('[1,2,3]', { maxValues: 4 }))
+  t.throws(() => scanValue('[1,2,3,4]', { maxValues: 4 }), { name: 'JsonBoundError' })
+})
+
+t.test('strings full of escapes take time in proportion to their length', async (t) => {
+  const measure = (length: number) => {
+    const text = JSON.stringify('"\\\n'.repeat(length))
+    const started = performance.now()
+    for (let i = 0; i < 5; i++) scanValue(text)
+    return performance.now() - started
+  }
+  measure(10_000)
+  const small = measure(20_000)
+  const large = measure(200_000)
+  t.ok(large < small * 60 + 50, `${small} ms, then ${large} ms for ten times as much`)
+})

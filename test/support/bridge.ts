@@ -1,0 +1,39 @@
+/** A bridge inside the test, with its log in memory. */
+import { Writable } from 'node:stream'
+import { pino } from 'pino'
+import type { Test } from 'tap'
+import { Bridge } from '../../src/app.js'
+import { parseListen, parseSettings } from '../../src/config.js'
+
+export interface Started {
+  url: string
+  bridge: Bridge
+  /** Every line that was logged. */
+  log: Record<string, unknown>[]
+}
+
+/** Builds a bridge in front of one server, at debug level. It is closed with the test. */
+export function createBridge(t: Test, server: object, settings: object = {}): Omit<Started, 'url'> {
+  const log: Record<string, unknown>[] = []
+  const sink = new Writable({
+    write(chunk, _encoding, done) {
+      log.push(JSON.parse(String(chunk)) as Record<string, unknown>)
+      done()
+    },
+  })
+  const parsed = parseSettings(
+    { mcpServers: { test: server }, listen: 'http://127.0.0.1:0/mcp', ...settings },
+    process.env,
+  )
+  const bridge = new Bridge(parsed, { log: pino({ level: 'debug' }, sink), version: '0.0.0', env: process.env })
+  t.teardown(() => bridge.close())
+  return { bridge, log }
+}
+
+/** The same, listening on a port of its own. */
+export async function startBridge(t: Test, server: object, settings: object = {}): Promise<Started> {
+  const { bridge, log } = createBridge(t, server, settings)
+  const listen = parseListen('http://127.0.0.1:0/mcp')
+  if (listen.kind !== 'http') throw new TypeError('not HTTP')
+  return { url: await bridge.listen(listen), bridge, log }
+}

@@ -1,0 +1,44 @@
+/** The specification's own JSON Schemas and examples, for tests to hold messages against. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { Ajv } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+
+export type SchemaRevision = '2024-11-05' | '2025-03-26' | '2025-06-18' | '2025-11-25' | '2026-07-28'
+
+const folder = new URL('../fixtures/schema/', import.meta.url)
+const compiled = new Map<SchemaRevision, Ajv>()
+
+function load(revision: SchemaRevision): Ajv {
+  const known = compiled.get(revision)
+  if (known) return known
+  const schema = JSON.parse(readFileSync(new URL(`${revision}/schema.json`, folder), 'utf8')) as { $schema: string }
+  const options = { strict: false, validateFormats: false, allErrors: true }
+  const ajv = schema.$schema.includes('2020-12') ? new Ajv2020(options) : new Ajv(options)
+  ajv.addSchema(schema, revision)
+  compiled.set(revision, ajv)
+  return ajv
+}
+
+/** What is wrong with a value as this definition of a revision; empty where nothing is. */
+export function problems(revision: SchemaRevision, definition: string, value: unknown): string[] {
+  const ajv = load(revision)
+  const keyword = revision >= '2025-11-25' ? '$defs' : 'definitions'
+  const validate = ajv.getSchema(`${revision}#/${keyword}/${definition}`)
+  if (!validate) throw new TypeError(`${revision} has no ${definition}`)
+  if (validate(value)) return []
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
+}
+
+/** The examples that the specification gives for a definition of 2026-07-28, as they are written. */
+export function examples(definition: string): { name: string; text: string }[] {
+  const examplesFolder = new URL(`2026-07-28/examples/${definition}/`, folder)
+  return readdirSync(examplesFolder).map((name) => ({
+    name,
+    text: readFileSync(new URL(name, examplesFolder), 'utf8'),
+  }))
+}
+
+/** All definitions that have examples. */
+export function exampleDefinitions(): string[] {
+  return readdirSync(new URL('2026-07-28/examples/', folder))
+}
