@@ -121,6 +121,11 @@ export class Bridge {
     // More than are accepted, so that the excess is seen rather than cut off unseen.
     app.server.maxHeadersCount = 200
 
+    app.setNotFoundHandler((_request, reply) =>
+      refuse(reply, new Fault('noSuchPath', `Nothing here: the MCP endpoint is ${listen.path}`)),
+    )
+    app.setErrorHandler<FastifyError>((error, _request, reply) => refuse(reply, faultOf(error, this.#log)))
+
     const own = publicUrl === undefined ? [] : [new URL(publicUrl)]
     const names = [
       ...allowedHosts,
@@ -139,10 +144,6 @@ export class Bridge {
       keepAlive: timeouts.keepAlive,
       commitAfter: timeouts.commitAfter,
     })
-    app.setNotFoundHandler((_request, reply) =>
-      refuse(reply, new Fault('noSuchPath', `Nothing here: the MCP endpoint is ${listen.path}`)),
-    )
-    app.setErrorHandler<FastifyError>((error, _request, reply) => refuse(reply, faultOf(error, this.#log)))
     return app
   }
 }

@@ -46,8 +46,6 @@ export interface Verdict {
 const LIFETIME = { sure: 3_600_000, weak: 300_000, child: Number.POSITIVE_INFINITY }
 /** Milliseconds after a failure in which nothing is tried, doubling with each further one. */
 const BACKOFF = { http: { first: 1_000, most: 5_000 }, stdio: { first: 1_000, most: 30_000 } }
-/** Milliseconds; a child that dies sooner has not really started. */
-const STILLBORN = 1_000
 /** HTTP statuses of `initialize` that say nothing about where the endpoint is. */
 const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
 const CAPABILITY_MEMO = 1_000
@@ -216,16 +214,12 @@ export class Server implements Upstream {
   async #shakeHands(transport: Transport, open: Peer | undefined, identity: Identity): Promise<LegacySession> {
     const { log, timeouts } = this.#options
     const peer = open ?? new Peer(await transport.open())
-    let born: number | undefined
-    const onEnd = () => {
-      if (born === undefined) return
-      if (Date.now() - born > STILLBORN) this.#failures = 0
-      else this.#failed(new ChannelError('it exits as soon as it has started', { delivered: 'no' }))
+    const onEnd = (error: ChannelError, served: boolean) => {
+      if (served) this.#failures = 0
+      else this.#failed(error)
     }
     try {
-      const session = await LegacySession.open(peer, { identity, log, timeout: timeouts.initialize, onEnd })
-      born = Date.now()
-      return session
+      return await LegacySession.open(peer, { identity, log, timeout: timeouts.initialize, onEnd })
     } catch (error) {
       await peer.channel.close()
       throw error

@@ -28,8 +28,8 @@ export interface SessionOptions {
   log: SessionLog
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
-  /** Called when the channel under the session has come to its end by itself. */
-  onEnd?: () => void
+  /** The channel under the open session has come to its end by itself. `served` says whether it has answered a call at all. */
+  onEnd?: (error: ChannelError, served: boolean) => void
 }
 
 /** Milliseconds. */
@@ -51,6 +51,8 @@ export class LegacySession {
   readonly #peer: Peer
   readonly #log: SessionLog
   readonly #receives: Promise<boolean>
+  #served = false
+  #closing = false
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
@@ -71,8 +73,9 @@ export class LegacySession {
         if (session) session.#notified(method, params)
       },
       ended: (error) => {
+        if (session === undefined || session.#closing) return
         log.warn({ why: error.message, stderr: error.stderr }, 'the server has gone')
-        onEnd?.()
+        onEnd?.(error, session.#served)
       },
       stray: (what) => log.debug({ what }, 'message from the server dropped'),
     }
@@ -101,6 +104,7 @@ export class LegacySession {
   }
 
   finish(exchange: Exchange): void {
+    if (exchange.answered) this.#served = true
     exchange.release()
     this.running.delete(exchange)
     this.lastUsed = Date.now()
@@ -140,6 +144,7 @@ export class LegacySession {
   }
 
   close(): Promise<void> {
+    this.#closing = true
     return this.#peer.channel.close()
   }
 

@@ -39,7 +39,7 @@ export function headersFor(method: string, params: Json = {}): Record<string, st
 export interface CallOptions {
   id?: unknown
   meta?: Json
-  headers?: Record<string, string | string[] | undefined>
+  headers?: Record<string, string | string[] | undefined> | undefined
   signal?: AbortSignal
 }
 

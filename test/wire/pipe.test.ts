@@ -1,0 +1,155 @@
+/** The bridge as a server on a pipe. Numbers are those of docs/invariants.md. */
+import t from 'tap'
+import { until } from '../support/eventually.js'
+import { LegacyHttp } from '../support/legacy-http.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { CAPABILITIES, envelope, VERSION } from '../support/modern.js'
+import { openPipe } from '../support/pipe.js'
+
+type Json = Record<string, unknown>
+
+t.test('20 nothing but messages comes out, whatever the server prints, and however it dies', async (t) => {
+  const stdio = legacyStdio(t, { banner: 'Hello {"jsonrpc":', stderr: 'noise' })
+  const pipe = openPipe(t, stdio.server)
+  t.match(await pipe.call('tools/list', {}, { id: 'a' }), { id: 'a', result: { resultType: 'complete' } })
+  t.match(await pipe.call('tools/call', { name: 'crash', arguments: {} }, { id: 2 }), {
+    id: 2,
+    error: { code: -32603 },
+  })
+  t.match(await pipe.call('tools/call', { name: 'echo', arguments: {} }, { id: 3 }), { id: 3, result: {} })
+  t.doesNotThrow(() => pipe.messages())
+})
+
+t.test('requests are answered as they are ready, each under its id', async (t) => {
+  const pipe = openPipe(t, legacyStdio(t).server)
+  const wait = (id: string | number, ms: number) =>
+    pipe.call('tools/call', { name: 'wait', arguments: { ms, say: String(id) } }, { id })
+  const answers = await Promise.all([wait(1, 200), wait('1', 100), wait(0, 50), wait('', 10)])
+  t.same(
+    answers.map(({ result }) => (result as { content: { text: string }[] }).content[0]?.text),
+    ['1', '1', '0', ''],
+  )
+  t.same(
+    pipe.messages().map(({ id }) => id),
+    ['', 0, '1', 1],
+  )
+})
+
+const lines: [name: string, line: string | Uint8Array, code: number | undefined][] = [
+  ['no JSON: nobody could be answered', '{"jsonrpc":"2.0","id":1,', undefined],
+  ['no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), undefined],
+  ['a byte order mark', '\ufeff{"jsonrpc":"2.0","id":1,"method":"ping"}', undefined],
+  ['no message, but an id', '{"jsonrpc":"2.0","id":1,"method":7}', -32600],
+  ['no message and no id', '{"jsonrpc":"2.0"}', undefined],
+  ['an array', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', undefined],
+  [
+    'another version',
+    `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"${VERSION}":"2025-11-25","${CAPABILITIES}":{}}}}`,
+    -32022,
+  ],
+  [
+    'no capabilities',
+    `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"${VERSION}":"2026-07-28"}}}`,
+    -32602,
+  ],
+  ['a bare server/discover', '{"jsonrpc":"2.0","id":1,"method":"server/discover"}', -32602],
+  ['a bare request', '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32600],
+  [
+    'nested too deep',
+    `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":${'['.repeat(70)}${']'.repeat(70)}}}`,
+    undefined,
+  ],
+  [
+    'an unknown method',
+    `{"jsonrpc":"2.0","id":1,"method":"nope/x","params":{"_meta":${JSON.stringify(envelope())}}}`,
+    -32601,
+  ],
+]
+
+t.test('a line that cannot be followed is answered if it can be, and the next one is read', async (t) => {
+  const pipe = openPipe(t, legacyStdio(t).server)
+  for (const [name, line, code] of lines) {
+    const before = pipe.messages().length
+    pipe.line(line)
+    await pipe.call('tools/list', {}, { id: 'after' })
+    const answers = pipe.messages().slice(before, -1)
+    t.same(
+      answers.map(({ id, error }) => [id, (error as { code: number }).code]),
+      code === undefined ? [] : [[1, code]],
+      name,
+    )
+  }
+})
+
+t.test('line ends of Windows, empty lines and lines in pieces are read', async (t) => {
+  const pipe = openPipe(t, legacyStdio(t).server)
+  const request = JSON.stringify({ jsonrpc: '2.0', id: 'é\u2028', method: 'tools/list', params: { _meta: envelope() } })
+  pipe.line(`\r\n\n${request}\r`)
+  await until(() => pipe.messages().some(({ id }) => id === 'é\u2028'))
+})
+
+t.test('a line over the limit is passed over', async (t) => {
+  const pipe = openPipe(t, legacyStdio(t).server, { limits: { lineBytes: 1_000 } })
+  pipe.line(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'x'.repeat(5_000) }))
+  t.match(await pipe.call('tools/list', {}, { id: 2 }), { id: 2, result: {} })
+  t.equal(pipe.messages().length, 1)
+})
+
+t.test('61 a cancellation reaches the server, and nothing more is said of the call', async (t) => {
+  const stdio = legacyStdio(t)
+  const pipe = openPipe(t, stdio.server)
+  const cancelled = () => stdio.messages().filter(({ method }) => method === 'notifications/cancelled')
+  pipe.line(
+    JSON.stringify({
+      jsonrpc: '2.0',
+      id: 5,
+      method: 'tools/call',
+      params: { name: 'progress', arguments: { ms: 400 }, _meta: envelope({ progressToken: 'p' }) },
+    }),
+  )
+  await until(() => pipe.messages().length === 5)
+  pipe.line(
+    JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 5, _meta: envelope() } }),
+  )
+  pipe.line(
+    JSON.stringify({
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: '5', _meta: envelope() },
+    }),
+  )
+  await until(() => cancelled().length > 0)
+  await pipe.call('tools/call', { name: 'wait', arguments: { ms: 500 } }, { id: 6 })
+  t.same(
+    pipe.messages().filter(({ id }) => id === 5),
+    [],
+  )
+  t.equal(cancelled().length, 1)
+  t.ok(Number((cancelled()[0]?.['params'] as Json)['requestId']) >= 1)
+})
+
+t.test('an id that is open already is refused, and what is open goes on', async (t) => {
+  const pipe = openPipe(t, legacyStdio(t).server)
+  const first = pipe.call('tools/call', { name: 'wait', arguments: { ms: 300 } }, { id: 1 })
+  pipe.line(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: envelope() } }))
+  t.match(await first, { id: 1, error: { code: -32600 } })
+  await until(() => pipe.messages().length === 2)
+  t.match(pipe.messages()[1], { id: 1, result: {} })
+})
+
+t.test('the end of the input ends what is open, and the server with it', async (t) => {
+  const http = await LegacyHttp.start(t)
+  const pipe = openPipe(t, { url: http.url })
+  pipe.line(
+    JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'wait', arguments: { ms: 60_000 }, _meta: envelope() },
+    }),
+  )
+  await until(() => http.of('tools/call').length === 1)
+  await pipe.end()
+  await until(() => http.of('notifications/cancelled').length === 1)
+  t.same(pipe.messages(), [])
+})

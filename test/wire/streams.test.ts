@@ -1,0 +1,209 @@
+/** Progress, logs and cancellation: whose they are, and that nobody else gets them. Numbers are those of docs/invariants.md. */
+import t from 'tap'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { LegacyHttp } from '../support/legacy-http.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { type Answer, call, LOG_LEVEL } from '../support/modern.js'
+
+const progressOf = ({ messages }: Answer) =>
+  messages
+    .filter(({ method }) => method === 'notifications/progress')
+    .map(({ params }) => params as { progressToken: unknown; progress: number })
+const logsOf = ({ messages }: Answer) =>
+  messages
+    .filter(({ method }) => method === 'notifications/message')
+    .map(({ params }) => (params as { level: string }).level)
+
+t.test('over HTTP', async (t) => {
+  const legacy = await LegacyHttp.start(t)
+  await shared(t, { url: legacy.url }, () =>
+    legacy.of('notifications/cancelled').map(({ message }) => message['params']),
+  )
+
+  t.test('57 logs on the stream of the session go to the one call that runs', async (t) => {
+    const { url } = await startBridge(t, { url: legacy.url })
+    const args = { levels: ['debug', 'warning'], standalone: true, ms: 100 }
+    const answer = await call(url, 'tools/call', { name: 'log', arguments: args }, { meta: { [LOG_LEVEL]: 'info' } })
+    t.same(logsOf(answer), ['warning'])
+  })
+
+  t.test('58 logs that could be anybody’s go to nobody', async (t) => {
+    const { url } = await startBridge(t, { url: legacy.url })
+    const meta = { meta: { [LOG_LEVEL]: 'debug' } }
+    const before = legacy.of('tools/call').length
+    const waiting = call(url, 'tools/call', { name: 'wait', arguments: { ms: 300 } }, meta)
+    await until(() => legacy.of('tools/call').length > before)
+    const logging = await call(url, 'tools/call', { name: 'log', arguments: { standalone: true, ms: 50 } }, meta)
+    t.same(logsOf(logging), [])
+    t.same(logsOf(await waiting), [])
+  })
+
+  t.test('62 a stream has neither ids nor times to retry after, and nobody may hold it back', async (t) => {
+    const { url } = await startBridge(t, { url: legacy.url })
+    const answer = await call(url, 'tools/call', { name: 'progress', arguments: {} }, { meta: { progressToken: 1 } })
+    t.match(answer.headers['content-type'], /^text\/event-stream/)
+    t.notMatch(answer.text, /^(?:id|retry):/m)
+    t.equal(answer.headers['x-accel-buffering'], 'no')
+    t.equal(answer.headers['cache-control'], 'no-store')
+  })
+})
+
+t.test('over stdio', async (t) => {
+  const stdio = legacyStdio(t)
+  await shared(t, stdio.server, () =>
+    stdio
+      .messages()
+      .filter(({ method }) => method === 'notifications/cancelled')
+      .map(({ params }) => params),
+  )
+
+  t.test('58 logs that could be anybody’s go to nobody', async (t) => {
+    const other = legacyStdio(t)
+    const { url } = await startBridge(t, other.server)
+    const meta = { meta: { [LOG_LEVEL]: 'debug' } }
+    const waiting = call(url, 'tools/call', { name: 'wait', arguments: { ms: 300 } }, meta)
+    await until(() => other.messages().some(({ method }) => method === 'tools/call'))
+    t.same(logsOf(await call(url, 'tools/call', { name: 'log', arguments: {} }, meta)), [])
+    t.same(logsOf(await waiting), [])
+  })
+})
+
+async function shared(t: import('tap').Test, server: object, cancelled: () => unknown[]): Promise<void> {
+  const { url } = await startBridge(t, server)
+  const progress = (args: object, progressToken?: unknown) =>
+    call(
+      url,
+      'tools/call',
+      { name: 'progress', arguments: args as Record<string, unknown> },
+      { meta: progressToken === undefined ? {} : { progressToken } },
+    )
+
+  t.test('56 who asks for no logs gets none, and who asks for a level that there is not is told', async (t) => {
+    t.same(logsOf(await call(url, 'tools/call', { name: 'log', arguments: {} })), [])
+    const loud = await call(url, 'tools/call', { name: 'log', arguments: {} }, { meta: { [LOG_LEVEL]: 'loud' } })
+    t.match({ status: loud.status, code: loud.message.error?.code }, { status: 400, code: -32602 })
+  })
+
+  t.test('57 who asks for warnings gets warnings and what is worse, before the result', async (t) => {
+    const answer = await call(
+      url,
+      'tools/call',
+      { name: 'log', arguments: { levels: ['debug', 'warning', 'info', 'error'] } },
+      { meta: { [LOG_LEVEL]: 'warning' } },
+    )
+    t.same(logsOf(answer), ['warning', 'error'])
+    t.ok(answer.message.result, 'the result is last')
+  })
+
+  t.test('59 progress comes under the client’s own token, increasing, before the result, or not at all', async (t) => {
+    for (const token of ['t', '', 0, 7, 'x'.repeat(100)]) {
+      const answer = await progress({}, token)
+      t.same(
+        progressOf(answer).map(({ progress }) => progress),
+        [1, 2, 3, 4, 5],
+        String(token),
+      )
+      t.ok(progressOf(answer).every(({ progressToken }) => progressToken === token))
+      t.ok(answer.message.result)
+    }
+    t.same(
+      progressOf(await progress({ values: [1, 1, 3, 2, 4] }, 't')).map(({ progress }) => progress),
+      [1, 3, 4],
+    )
+    const silent = await progress({})
+    t.same(silent.messages.length, 1)
+    t.match(silent.headers['content-type'], /^application\/json/)
+    for (const stray of [1, 't', '0', -1, 999_999]) {
+      t.ok(
+        progressOf(await progress({ stray, ms: 30 }, 't')).every(({ progress }) => progress !== 9),
+        `stray ${stray}`,
+      )
+    }
+  })
+
+  t.test('60 equal ids and tokens do not meet', async (t) => {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, n) =>
+        call(
+          url,
+          'tools/call',
+          { name: 'progress', arguments: { values: [n + 1, n + 100], ms: 20 * (10 - n) } },
+          { id: 1, meta: { progressToken: 't' } },
+        ),
+      ),
+    )
+    answers.forEach((answer, n) => {
+      t.same(
+        progressOf(answer).map(({ progress }) => progress),
+        [n + 1, n + 100],
+      )
+      t.equal(answer.message['id'], 1)
+    })
+    const said = await Promise.all(
+      Array.from({ length: 10 }, (_, n) =>
+        call(url, 'tools/call', { name: 'wait', arguments: { ms: 10 * (10 - n), say: `say ${n}` } }, { id: 1 }),
+      ),
+    )
+    said.forEach(({ text }, n) => t.ok(text.includes(`say ${n}"`)))
+  })
+
+  t.test('61 a client that goes away in mid-call cancels it, once, by the id that the server knows', async (t) => {
+    const before = cancelled().length
+    const controller = new AbortController()
+    const leaving = call(
+      url,
+      'tools/call',
+      { name: 'progress', arguments: { ms: 60_000 } },
+      { id: 0, meta: { progressToken: 't' }, signal: controller.signal },
+    )
+    setTimeout(() => controller.abort(), 150)
+    await t.rejects(leaving, { code: 'ABORT_ERR' })
+    await until(() => cancelled().length > before, 'the cancellation')
+    const quiet = new AbortController()
+    const waiting = call(url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { signal: quiet.signal })
+    setTimeout(() => quiet.abort(), 150)
+    await t.rejects(waiting, { code: 'ABORT_ERR' })
+    await until(() => cancelled().length > before + 1, 'the cancellation of a call that had said nothing yet')
+    t.equal((await call(url, 'tools/list')).status, 200)
+    t.equal(cancelled().length, before + 2)
+    for (const params of cancelled()) t.ok(Number((params as { requestId: number }).requestId) >= 1)
+  })
+
+  t.test('a call that takes too long is given up, and the server is told', async (t) => {
+    const before = cancelled().length
+    const impatient = await startBridge(t, server, { timeouts: { call: 200 } })
+    const answer = await call(impatient.url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } })
+    t.equal(answer.status, 200)
+    t.match(answer.message.error, { code: -32603, data: { reason: 'upstream_timeout', outcome: 'unknown' } })
+    await until(() => cancelled().length > before)
+    const alive = await call(impatient.url, 'tools/call', { name: 'wait', arguments: { ms: 100 } })
+    t.ok(alive.message.result)
+  })
+
+  t.test('an answer that takes its time becomes a stream with signs of life', async (t) => {
+    const patient = await startBridge(t, server, { timeouts: { commitAfter: 50, keepAlive: 50 } })
+    const answer = await call(patient.url, 'tools/call', { name: 'wait', arguments: { ms: 300 } })
+    t.match(answer.headers['content-type'], /^text\/event-stream/)
+    t.match(answer.text, /^: keep-alive$/m)
+    t.ok(answer.message.result)
+    const failing = await call(patient.url, 'tools/call', { name: 'crash', arguments: {} })
+    t.equal(failing.message.error?.code, -32603)
+  })
+
+  t.test(
+    'a question that nobody has agreed to answer is refused, and the client told what it would take',
+    async (t) => {
+      const ask = (args: object) =>
+        call(url, 'tools/call', { name: 'ask', arguments: { method: 'elicitation/create', ...args } })
+      const answered = await ask({})
+      t.match(answered.text, /-32601/, 'the server hears that nobody knows the method')
+      const failed = await ask({ strict: true })
+      t.equal(failed.status, 400)
+      t.match(failed.message.error, { code: -32021, data: { requiredCapabilities: { elicitation: { form: {} } } } })
+      const sampling = await ask({ method: 'sampling/createMessage', strict: true })
+      t.match(sampling.message.error, { code: -32021, data: { requiredCapabilities: { sampling: {} } } })
+      t.match((await ask({ method: 'ping' })).text, /"text":"\{\}"/, 'ping is answered')
+    },
+  )
+}
