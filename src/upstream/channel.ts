@@ -14,6 +14,8 @@ export interface Channel {
   readonly transport: 'stdio' | 'http' | 'sse'
   /** The server's own messages share one way in with all answers, rather than coming on a stream that may be missing. */
   readonly shared: boolean
+  /** Whether anything can still be sent. */
+  readonly alive: boolean
   /** Whom to tell what comes in. Called once, before anything is sent. */
   attach(receiver: Receiver): void
   /**

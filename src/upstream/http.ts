@@ -63,12 +63,16 @@ class HttpChannel implements Channel {
     this.#path = origin.url.pathname + origin.url.search
   }
 
+  get alive(): boolean {
+    return !this.#closing.signal.aborted
+  }
+
   attach(receiver: Receiver): void {
     this.#receiver = receiver
   }
 
   async send(message: Outgoing): Promise<void> {
-    if (this.#closing.signal.aborted) throw new ChannelError('The channel is closed', { delivered: 'no' })
+    if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     const { exchange, headers = {} } = message
     const position: Position = { lastId: undefined, retry: RETRY.usual }
     try {
@@ -91,7 +95,7 @@ class HttpChannel implements Channel {
   }
 
   async close(): Promise<void> {
-    if (this.#closing.signal.aborted) return
+    if (!this.alive) return
     this.#closing.abort()
     for (const abort of this.#aborts.values()) abort()
     if (this.#sessionId === undefined) return
@@ -151,7 +155,7 @@ class HttpChannel implements Channel {
 
   async #listen(headers: Headers, opened: (open: boolean) => void): Promise<void> {
     const position: Position = { lastId: undefined, retry: RETRY.usual }
-    for (let failures = 0; !this.#closing.signal.aborted; ) {
+    for (let failures = 0; this.alive; ) {
       const { lastId } = position
       const question = {
         method: 'GET' as const,

@@ -93,7 +93,7 @@ export class LegacySession {
 
   /** Whether calls can still be sent. */
   get alive(): boolean {
-    return this.#peer.end === undefined
+    return this.#peer.end === undefined && this.#peer.channel.alive
   }
 
   begin(call: Call): Exchange {

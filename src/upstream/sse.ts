@@ -63,6 +63,10 @@ class SseChannel implements Channel {
     })
   }
 
+  get alive(): boolean {
+    return this.#end === undefined
+  }
+
   attach(receiver: Receiver): void {
     this.#receiver = receiver
     if (this.#end) receiver.ended(this.#end)

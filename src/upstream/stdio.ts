@@ -118,13 +118,17 @@ class StdioChannel implements Channel {
     })
   }
 
+  get alive(): boolean {
+    return !this.#ended && !this.#closing
+  }
+
   attach(receiver: Receiver): void {
     this.#receiver = receiver
   }
 
   send({ text }: Outgoing): Promise<void> {
     const line = encodeLine(text)
-    if (this.#ended || this.#closing)
+    if (!this.alive)
       return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
     if (!this.#blocked) {
       this.#write(line)
@@ -202,7 +206,9 @@ class StdioChannel implements Channel {
     // What the child has started would live on with nobody to answer to.
     this.#signal('SIGKILL')
     const stderr = this.#stderr.lines(5)
-    this.#receiver?.ended(new ChannelError(why, { ...options, ...(stderr.length > 0 && { stderr }) }))
+    const error = new ChannelError(why, { ...options, ...(stderr.length > 0 && { stderr }) })
+    // Those whose message was never written have to hear that before they hear of the end.
+    setImmediate(() => this.#receiver?.ended(error))
   }
 
   #refuseQueued(): void {
