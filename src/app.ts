@@ -1,4 +1,5 @@
 /** Puts the bridge together: what is registered here, in the order in which a request meets it, is all there is. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type FastifyError, type FastifyInstance, fastify } from 'fastify'
 import type { Logger as Pino } from 'pino'
 import {
@@ -48,6 +49,8 @@ const INHERITED = [
   'USERNAME',
   'USERPROFILE',
 ]
+/** Milliseconds. */
+const DRAIN_CHECK = 20
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
 
 export class Bridge {
@@ -56,6 +59,9 @@ export class Bridge {
   readonly #log: Pino
   readonly #upstream: Upstream
   #app: FastifyInstance | undefined
+  /** HTTP requests that have not been answered whole. */
+  #open = 0
+  #hurried = false
 
   constructor(settings: Settings, { log, version, env }: Surroundings) {
     this.#settings = settings
@@ -93,17 +99,17 @@ export class Bridge {
     })
   }
 
-  /** Lets calls in flight end, for a while; then ends everything, the servers' processes last. */
-  async close(): Promise<void> {
+  /** Lets requests in flight end, for a while; then ends everything, the servers' processes last. In a hurry, at once. */
+  async close(hurry = false): Promise<void> {
     const app = this.#app
-    if (app) {
-      const drained = new Promise<void>((resolve) => app.server.close(() => resolve()))
-      const enough = new Promise<void>((resolve) => setTimeout(resolve, this.#settings.timeouts.drain).unref())
-      await Promise.race([drained, enough])
-      app.server.closeAllConnections()
-      await app.close()
+    if (app && !hurry) {
+      app.server.close()
+      const deadline = Date.now() + this.#settings.timeouts.drain
+      while (this.#open > 0 && Date.now() < deadline && !this.#hurried) await sleep(DRAIN_CHECK)
     }
-    await this.server.close()
+    this.#hurried ||= hurry
+    app?.server.closeAllConnections()
+    await Promise.all([app?.close(), this.server.close(hurry)])
   }
 
   async #http(listen: Listen & { kind: 'http' }): Promise<FastifyInstance> {
@@ -126,6 +132,11 @@ export class Bridge {
     )
     app.setErrorHandler<FastifyError>((error, _request, reply) => refuse(reply, faultOf(error, this.#log)))
 
+    app.addHook('onRequest', (_request, reply, done) => {
+      this.#open++
+      reply.raw.once('close', () => this.#open--)
+      done()
+    })
     const own = publicUrl === undefined ? [] : [new URL(publicUrl)]
     const names = [
       ...allowedHosts,
@@ -163,6 +174,8 @@ const FASTIFY_FAULTS: Readonly<Record<string, FaultName>> = {
 
 function faultOf(error: FastifyError | Fault, log: Pino): Fault {
   if (error instanceof Fault) return error
+  // The client has left a stream that had not begun: there is nobody to tell, and the call says so itself.
+  if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return new Fault('requestTimeout', 'The client has gone')
   const name =
     FASTIFY_FAULTS[error.code] ??
     (error.statusCode !== undefined && error.statusCode < 500 ? 'invalidRequest' : undefined)

@@ -135,7 +135,7 @@ function settingsOf(
   const entry = upstream !== undefined ? parseUpstream(upstream) : command !== undefined ? { command, args } : undefined
   if (entry === undefined && flags.config === undefined)
     throw new UsageError('Which server? Give one with --upstream, after --, or in a file with --config')
-  const servers = entry === undefined ? serversIn(file) : { [UNNAMED]: entry }
+  const servers = entry === undefined ? file['mcpServers'] : { [UNNAMED]: entry }
   const given = {
     listen: flags.listen,
     publicUrl: flags['public-url'],
@@ -187,16 +187,15 @@ function readConfig(path: string): Record<string, unknown> {
   }
   try {
     const json = JSON.parse(text) as unknown
-    return isRecord(json) ? json : { mcpServers: json }
+    if (!isRecord(json)) return { mcpServers: json }
+    // VS Code has another name for it.
+    const { servers, ...rest } = json
+    return servers === undefined ? json : { mcpServers: servers, ...rest }
   } catch (cause) {
     throw new ConfigError([
       { path: '', message: `The file ${path} is no JSON: ${cause instanceof Error ? cause.message : cause}` },
     ])
   }
-}
-
-function serversIn(file: Record<string, unknown>): unknown {
-  return file['mcpServers'] ?? file['servers']
 }
 
 function split(line: string, separator: string, usage: string): [string, string] {

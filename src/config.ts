@@ -160,9 +160,8 @@ export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | 
 
 /** Checks what a file or the flags say and fills in the rest. Throws a ConfigError that names every place. */
 export function parseSettings(input: unknown, env: Environment): Settings {
-  const renamed = withServersKey(input)
-  checkEntries(renamed)
-  const parsed = fileSchema.safeParse(expand(renamed, env))
+  checkEntries(input)
+  const parsed = fileSchema.safeParse(expand(input, env))
   if (!parsed.success) {
     throw new ConfigError(parsed.error.issues.flatMap((issue) => flatten(issue, [])))
   }
@@ -212,13 +211,6 @@ export function parseUpstream(text: string): Record<string, unknown> {
   if (/^https?:\/\//.test(text)) return { url: text }
   if (/^sse\+https?:\/\//.test(text)) return { url: text.slice('sse+'.length), type: 'sse' }
   throw wrong(`"${text}" is no server: give stdio:"command args", http(s)://… or sse+http(s)://…`)
-}
-
-/** VS Code calls it `servers`. */
-function withServersKey(input: unknown): unknown {
-  if (!isObject(input) || 'mcpServers' in input || !('servers' in input)) return input
-  const { servers, ...rest } = input
-  return { ...rest, mcpServers: servers }
 }
 
 /** An entry is one of two kinds, and shows which: said here, better than a union of both could say it. */

@@ -60,36 +60,37 @@ async function serve(settings: Settings): Promise<void> {
   for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
   const bridge = new Bridge(settings, { log, version, env: process.env })
   const listen = parseListen(settings.listen)
-  let stopping: Promise<void> | undefined
-  const stop = (exitCode: number) => {
-    if (stopping) process.exit(exitCode)
-    process.exitCode = exitCode
-    stopping = bridge.close()
-    return stopping
+  const stop = stopper(bridge)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      log.info({ signal }, 'stopping')
+      stop().catch(() => process.exit(EXIT.failed))
+    })
   }
-  const onSignal = (signal: string) => {
-    log.info({ signal }, 'stopping')
-    stop(EXIT.ok)
-      ?.then(() => process.exit())
-      .catch(() => process.exit(EXIT.failed))
-  }
-  process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
-
   const ready = bridge.server.warmUp()
-  if (listen.kind === 'stdio') {
-    const piped = bridge.pipe({ input: process.stdin, output: process.stdout })
-    await Promise.race([ready.then(() => piped), piped])
-    await stop(EXIT.ok)
-    process.exit()
-  }
+  ready.catch(() => {})
   try {
-    const url = await bridge.listen(listen)
-    announce(log, settings, bridge, url)
+    if (listen.kind === 'stdio') {
+      const piped = bridge.pipe({ input: process.stdin, output: process.stdout })
+      await Promise.race([ready.then(() => piped), piped])
+      return await stop()
+    }
+    announce(log, settings, bridge, await bridge.listen(listen))
     const { revision, era, why } = await ready
     log.info({ era, revision, why }, 'server ready')
   } catch (error) {
-    await bridge.close()
-    throw error
+    process.exitCode = complain(error)
+    await stop()
+  }
+}
+
+/** Ends the process, gently. Each further cause to end it, be it a signal or the end of the input, leaves less time. */
+function stopper(bridge: Bridge): () => Promise<void> {
+  let causes = 0
+  return async () => {
+    if (++causes > 2) process.exit()
+    await bridge.close(causes > 1)
+    process.exit()
   }
 }
 

@@ -103,12 +103,18 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
       .header('content-type', 'text/event-stream')
       .header('cache-control', 'no-store')
       .header('x-accel-buffering', 'no')
-    reply.send(Readable.from(events(first, frames), { objectMode: false }))
+    reply.send(Readable.from(events(first, frames, frame === undefined), { objectMode: false }))
   }
 
-  async function* events(first: Promise<IteratorResult<Frame, void>>, frames: AsyncGenerator<Frame, void>) {
+  async function* events(
+    first: Promise<IteratorResult<Frame, void>>,
+    frames: AsyncGenerator<Frame, void>,
+    silent: boolean,
+  ) {
     let next = first
     try {
+      // Out of silence, the stream begins with a sign of life: nothing is sent before there is something to send.
+      if (silent) yield KEEP_ALIVE
       for (;;) {
         const arrived = await within(options.keepAlive, next)
         if (arrived?.done) return

@@ -27,8 +27,8 @@ export interface Channel {
   abandon(exchange: number): void
   /** Opens the stream for the server's own messages, where that takes opening. Resolves to whether there is one. */
   listen?(headers: Readonly<Record<string, string>>): Promise<boolean>
-  /** Ends the channel gently, and whatever is behind it. Never rejects. */
-  close(): Promise<void>
+  /** Ends the channel and whatever is behind it: gently, or at once if there is no time. Never rejects. */
+  close(hurry?: boolean): Promise<void>
 }
 
 export interface Receiver {

@@ -51,6 +51,19 @@ export class Exchange {
     })
   }
 
+  /** What comes next, if it comes within so many milliseconds. */
+  async nextWithin(milliseconds: number): Promise<Arrival | undefined> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), milliseconds)
+    })
+    try {
+      return await Promise.race([this.next(), late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   push(arrival: Arrival): void {
     if (arrival.kind === 'response') this.answered = true
     if (this.#reader) {

@@ -6,7 +6,7 @@ import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/l
 import { withoutEnvelopeKeys, writeMeta } from '../protocol/meta.js'
 import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
 import type { Params, Response } from '../rpc/message.js'
-import { EMPTY, edit, objectIn, type Payload, value } from '../rpc/splice.js'
+import { EMPTY, edit, objectIn, type Payload, value, write } from '../rpc/splice.js'
 import { ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
 import { callFault, errorIn, sessionGone } from './failure.js'
@@ -56,7 +56,9 @@ async function* ask(session: LegacySession, call: Call): AsyncGenerator<Reply> {
     for (;;) {
       const arrival = await arrives(exchange)
       if (arrival.kind === 'response') {
-        yield answer(session, call, exchange, arrival)
+        const last = answer(session, call, exchange, arrival)
+        if (call.caller.logLevel !== undefined && session.trailing > 0) yield* trailing(session, call, exchange)
+        yield last
         return
       }
       const reply = relayed(call, arrival.method, arrival.params)
@@ -66,6 +68,16 @@ async function* ask(session: LegacySession, call: Call): AsyncGenerator<Reply> {
     // The reader may stop at any yield; a call that nobody reads is hung up on.
     call.signal.removeEventListener('abort', hangUp)
     session.finish(exchange)
+  }
+}
+
+/** Log messages that were sent before the answer, but on another connection. */
+async function* trailing(session: LegacySession, call: Call, exchange: Exchange): AsyncGenerator<Reply> {
+  for (;;) {
+    const arrival = await exchange.nextWithin(session.trailing)
+    if (arrival?.kind !== 'notification') return
+    const reply = relayed(call, arrival.method, arrival.params)
+    if (reply) yield reply
   }
 }
 
@@ -99,18 +111,17 @@ function answer(session: LegacySession, call: Call, exchange: Exchange, response
     session.tools.learn({ text, start: member.start, end: member.end, members: member.members ?? [] })
   }
   if (reply.kind !== 'error') return reply
-  const refused = session.refusedDuring(exchange)
-  if (refused) {
-    const requiredCapabilities = `{${Object.entries(refused)
-      .map(([name, json]) => `"${name}":${json}`)
-      .join(',')}}`
-    throw new Fault(
-      'missingCapability',
-      `The server needs client capabilities that were not declared: ${Object.keys(refused).join(', ')}`,
-      {
-        data: { requiredCapabilities },
-      },
+  const refused = session
+    .refusedDuring(exchange)
+    .filter(({ certain, said }) => certain || reply.error.message.includes(said))
+  if (refused.length > 0) {
+    const names = [...new Set(refused.map(({ name }) => name))].join(', ')
+    const requiredCapabilities = write(
+      edit(EMPTY, Object.fromEntries(refused.map(({ name, needed }) => [name, needed]))),
     )
+    throw new Fault('missingCapability', `The server needs client capabilities that were not declared: ${names}`, {
+      data: { requiredCapabilities },
+    })
   }
   if (reply.error.code === -32601 && methodTraits(call.method).capability === undefined)
     throw new Fault('methodNotFound', reply.error.message)

@@ -35,6 +35,8 @@ const MAX_WAITING = 100
 export class SessionPool {
   readonly #options: PoolOptions
   readonly #entries = new Map<string, Entry>()
+  /** Taken out, and on their way to their end. */
+  readonly #ending = new Set<LegacySession>()
   readonly #sweeper: NodeJS.Timeout
   #closed = false
 
@@ -78,17 +80,28 @@ export class SessionPool {
     }
     const release = () => {
       entry.users--
-      if (entry.discarded && entry.users === 0) session.close().catch(() => {})
+      if (entry.discarded && entry.users === 0) this.#end(session).catch(() => {})
     }
     return { session, release, discard }
   }
 
-  async close(): Promise<void> {
+  /** Ends all sessions. Called again in a hurry, it ends those as well that are still being ended gently. */
+  async close(hurry = false): Promise<void> {
     this.#closed = true
     clearInterval(this.#sweeper)
     const entries = [...this.#entries.values()]
     this.#entries.clear()
-    await Promise.all(entries.map(({ opening }) => opening.then((session) => session.close()).catch(() => {})))
+    for (const session of this.#ending) session.close(hurry).catch(() => {})
+    await Promise.all(
+      entries.map(({ opening }) => opening.then((session) => this.#end(session, hurry)).catch(() => {})),
+    )
+    await Promise.all([...this.#ending].map((session) => session.close(hurry)))
+  }
+
+  async #end(session: LegacySession, hurry = false): Promise<void> {
+    this.#ending.add(session)
+    await session.close(hurry)
+    this.#ending.delete(session)
   }
 
   #usable(key: string): Entry | undefined {
@@ -96,7 +109,7 @@ export class SessionPool {
     if (!entry?.session || entry.session.alive) return entry
     entry.discarded = true
     this.#entries.delete(key)
-    if (entry.users === 0) entry.session.close().catch(() => {})
+    if (entry.users === 0) this.#end(entry.session).catch(() => {})
     return undefined
   }
 
@@ -125,19 +138,19 @@ export class SessionPool {
     }
     if (victim === undefined)
       throw new Fault('overloaded', `All ${this.#options.max} sessions with the server are in use`, { retryAfter: 1 })
-    this.#end(victim)
+    this.#evict(victim)
   }
 
   #sweep(): void {
     const before = Date.now() - this.#options.idle
     for (const [key, { session, users }] of this.#entries) {
-      if (session && users === 0 && session.lastUsed <= before) this.#end(key)
+      if (session && users === 0 && session.lastUsed <= before) this.#evict(key)
     }
   }
 
-  #end(key: string): void {
+  #evict(key: string): void {
     const session = this.#entries.get(key)?.session
     this.#entries.delete(key)
-    session?.close().catch(() => {})
+    if (session) this.#end(session).catch(() => {})
   }
 }

@@ -93,8 +93,8 @@ export class Server implements Upstream {
       .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
   }
 
-  close(): Promise<void> {
-    return this.#pool.close()
+  close(hurry = false): Promise<void> {
+    return this.#pool.close(hurry)
   }
 
   #acquire(call: Pick<Call, 'caller' | 'principal'>): Promise<Lease> {

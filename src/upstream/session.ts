@@ -32,11 +32,23 @@ export interface SessionOptions {
   onEnd?: (error: ChannelError, served: boolean) => void
 }
 
+/** A question that was refused because no client had agreed to be asked. */
+export interface Refusal {
+  /** The capability that it takes, and what has to be declared under it. */
+  name: string
+  needed: Json
+  /** What the server was told. Where several calls ran, it is how a call that failed for it gives itself away. */
+  said: string
+  /** No other call can have caused it. */
+  certain: boolean
+}
+
 /** Milliseconds. */
 const LIST_TIMEOUT = 10_000
 const SET_LEVEL_TIMEOUT = 1_000
 const LISTEN_WAIT = 1_000
 const LEVEL_IDLE = 60_000
+const TRAILING = 25
 /** Revisions to try where a server refuses the newest rather than offering another. */
 const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
 
@@ -46,12 +58,12 @@ export class LegacySession {
   /** Calls that are with the server, oldest first. */
   readonly running = new Map<Exchange, Call>()
   lastUsed = Date.now()
-  /** Capabilities that the server relied on during a call without having been declared, for each call. */
-  readonly #refused = new WeakMap<Exchange, Record<string, Json>>()
+  readonly #refusals = new WeakMap<Exchange, Refusal[]>()
   readonly #peer: Peer
   readonly #log: SessionLog
   readonly #receives: Promise<boolean>
   #served = false
+  #mayTrail = 0
   #closing = false
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
@@ -106,8 +118,10 @@ export class LegacySession {
   finish(exchange: Exchange): void {
     if (exchange.answered) this.#served = true
     exchange.release()
-    this.running.delete(exchange)
     this.lastUsed = Date.now()
+    // Who wanted log messages has waited for them: of the others there may be some on the way.
+    if (this.running.get(exchange)?.caller.logLevel === undefined) this.#mayTrail = this.lastUsed
+    this.running.delete(exchange)
   }
 
   notify(method: string, params: Json | undefined): Promise<void> {
@@ -138,35 +152,41 @@ export class LegacySession {
     await this.#levelSet
   }
 
-  /** What the server asked for during a call though nobody had declared it; undefined where it kept to the rules. */
-  refusedDuring(exchange: Exchange): Record<string, Json> | undefined {
-    return this.#refused.get(exchange)
+  /** What the server asked for while a call ran, though nobody had declared it. */
+  refusedDuring(exchange: Exchange): readonly Refusal[] {
+    return this.#refusals.get(exchange) ?? []
   }
 
-  close(): Promise<void> {
+  close(hurry = false): Promise<void> {
     this.#closing = true
-    return this.#peer.channel.close()
+    return this.#peer.channel.close(hurry)
   }
 
   #asked(request: Request, exchange: Exchange | undefined): void {
     refuse(this.#peer, request)
-    const owner = exchange ?? this.#oldestThatAsks()
-    const needed = capabilityFor(request)
-    if (owner && needed) this.#refused.set(owner, { ...this.#refused.get(owner), ...needed })
+    const capability = capabilityFor(request)
+    if (!capability) return
+    const suspects = exchange
+      ? [exchange]
+      : [...this.running].filter(([, call]) => methodTraits(call.method).asks).map(([one]) => one)
+    const refusal = { ...capability, said: refusalOf(request.method), certain: suspects.length === 1 }
+    for (const suspect of suspects) this.#refusals.set(suspect, [...this.refusedDuring(suspect), refusal])
   }
 
   #notified(method: string, params: Params): void {
     if (method === 'notifications/tools/list_changed') this.tools.forget()
     if (method !== 'notifications/message') return
-    // Without a stream of its own a message belongs to the one call that runs; among several it could be anybody's.
+    // Without a stream of its own a message belongs to the one call that runs; among several it could be anybody's, and
+    // so it could be where another has only just ended, if messages and answers come on different connections.
     const [only, another] = this.running.keys()
-    if (only && !another) only.push({ kind: 'notification', method, params })
+    const alone = only && !another && (this.#peer.channel.shared || Date.now() - this.#mayTrail > TRAILING)
+    if (alone) only.push({ kind: 'notification', method, params })
     else this.#log.debug({ running: this.running.size }, 'log message of the server belongs to no call')
   }
 
-  #oldestThatAsks(): Exchange | undefined {
-    for (const [exchange, call] of this.running) if (methodTraits(call.method).asks) return exchange
-    return undefined
+  /** Milliseconds for which log messages may come after the answer that they were sent before. */
+  get trailing(): number {
+    return this.#peer.channel.shared ? 0 : TRAILING
   }
 
   async #listTools(cursor: Json | undefined): Promise<Payload> {
@@ -214,20 +234,24 @@ function resultOf({ outcome: { kind, text, member } }: Response, method: string)
 
 /** Nothing may be asked of a client that has not declared it; that the bridge is alive, it can say itself. */
 function refuse(peer: Peer, { id, method }: Request): void {
-  peer.respond(id, method === 'ping' ? '{}' : { code: -32601, message: `Method not found: ${method}` })
+  peer.respond(id, method === 'ping' ? '{}' : { code: -32601, message: refusalOf(method) })
+}
+
+function refusalOf(method: string): string {
+  return `Method not found: ${method}`
 }
 
 /** The client capability without which a server may not ask this. */
-function capabilityFor({ method, params }: Request): Record<string, Json> | undefined {
+function capabilityFor({ method, params }: Request): Pick<Refusal, 'name' | 'needed'> | undefined {
   switch (method) {
     case 'elicitation/create': {
       const url = typeof params !== 'string' && value(params, 'mode') === 'url'
-      return { elicitation: url ? '{"url":{}}' : '{"form":{}}' }
+      return { name: 'elicitation', needed: url ? '{"url":{}}' : '{"form":{}}' }
     }
     case 'sampling/createMessage':
-      return { sampling: '{}' }
+      return { name: 'sampling', needed: '{}' }
     case 'roots/list':
-      return { roots: '{}' }
+      return { name: 'roots', needed: '{}' }
     default:
       return undefined
   }

@@ -22,6 +22,8 @@ export interface StdioOptions {
 }
 
 const DEFAULTS = { lineLimit: 16 * 1024 * 1024, partialLine: 30_000, grace: { term: 2_000, kill: 3_000 } }
+/** The same where there is no time: whoever has started us may kill us within a second. */
+const NO_TIME = { term: 0, kill: 300 }
 /** Bytes that may wait to be written to a child that does not read. */
 const MAX_QUEUED = 8 * 1024 * 1024
 /** Milliseconds after a child's exit in which what it wrote before can still be read. */
@@ -128,8 +130,7 @@ class StdioChannel implements Channel {
 
   send({ text }: Outgoing): Promise<void> {
     const line = encodeLine(text)
-    if (!this.alive)
-      return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
+    if (!this.alive) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
     if (!this.#blocked) {
       this.#write(line)
       return Promise.resolve()
@@ -142,15 +143,16 @@ class StdioChannel implements Channel {
 
   abandon(): void {}
 
-  async close(): Promise<void> {
+  async close(hurry = false): Promise<void> {
+    const grace = hurry ? NO_TIME : this.#grace
     if (!this.#closing) {
       this.#closing = true
       this.#refuseQueued()
       this.#child.stdin.end()
     }
-    if (await this.#exitsWithin(this.#grace.term)) return
+    if (await this.#exitsWithin(grace.term)) return
     this.#signal('SIGTERM')
-    if (await this.#exitsWithin(this.#grace.kill)) return
+    if (await this.#exitsWithin(grace.kill)) return
     this.#signal('SIGKILL')
     await this.#exited
   }

@@ -1,0 +1,298 @@
+/** The program as people run it: what it says when all is well, and when it is not. */
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { run, says, startProgram } from './support/cli.js'
+import { until } from './support/eventually.js'
+import { LegacyHttp } from './support/legacy-http.js'
+import { legacyStdio } from './support/legacy-stdio.js'
+import { call, envelope } from './support/modern.js'
+
+const quoted = (server: { command: string; args: string[] }) =>
+  `stdio:${[server.command, ...server.args].map((word) => `'${word}'`).join(' ')}`
+
+function fileWith(t: Test, content: unknown): string {
+  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-test-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, 'config.json')
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
+  return file
+}
+
+const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
+  ['a flag that there is not', ['--upstraem', 'x'], 2, /Unknown option '--upstraem'[\s\S]*--help/],
+  ['nothing', [], 2, /Which server\?/],
+  ['a flag without its value', ['--upstream'], 2, /--upstream/],
+  ['a command that there is not', ['serve', '--upstream', 'x'], 2, /"serve" is no command/],
+  ['a server that is none', ['--upstream', 'ftp://x'], 78, /"ftp:\/\/x" is no server: give stdio:/],
+  ['an empty command', ['--upstream', 'stdio:'], 78, /wants a command/],
+  ['two servers', ['--upstream', 'http://x/mcp', '--', 'cmd'], 2, /either --upstream or a command/],
+  ['a header for a program', ['-H', 'a: b', '--', 'cmd'], 2, /--header is for servers that have an address/],
+  [
+    'a variable for an address',
+    ['-e', 'A=b', '-u', 'http://x/mcp'],
+    2,
+    /--env and --cwd are for servers that are programs/,
+  ],
+  ['a header without colon', ['-H', 'secret-token', '-u', 'http://x/mcp'], 2, /wants 'Name: value'/],
+  ['an era that there is not', ['--era', 'old', '-u', 'http://x/mcp'], 78, /mcpServers\.default\.era .*auto/],
+  [
+    'a place to listen that is none',
+    ['--listen', 'https://x', '-u', 'http://x/mcp'],
+    78,
+    /"https:\/\/x" has to be stdio or/,
+  ],
+  ['listening to everybody', ['--listen', 'http://0.0.0.0:1/mcp', '-u', 'http://x/mcp'], 78, /--allow-unauthenticated/],
+  [
+    'a variable that is not set',
+    ['-H', 'Authorization: Bearer ${NOT_SET_ANYWHERE}', '-u', 'http://x/mcp'],
+    78,
+    /headers\.Authorization the environment has no variable NOT_SET_ANYWHERE/,
+  ],
+  ['a file that is not there', ['--config', '/nonexistent.json'], 78, /\/nonexistent\.json cannot be read/],
+  ['check without a file', ['check'], 2, /check needs --config/],
+  ['probe with a command that is not quoted', ['probe', 'npx', 'x'], 2, /put a command in quotes/],
+]
+
+t.test('a mistake on the command line is one sentence and a next step, without a stack trace', async (t) => {
+  await Promise.all(
+    wrong.map(async ([name, args, code, said]) => {
+      const ended = await run(t, args)
+      t.equal(ended.code, code, name)
+      t.match(ended.stderr, said, name)
+      t.notMatch(ended.stderr, /^\s+at /m, name)
+      t.equal(ended.stdout, '', name)
+    }),
+  )
+})
+
+t.test('a server that cannot be had ends the program with the reason', async (t) => {
+  const dying = ['--', execPath, '-e', 'console.error("no API key"); process.exit(3)']
+  const cases: [name: string, args: string[], said: RegExp][] = [
+    [
+      'no such command',
+      ['--', 'no-such-command-here'],
+      /"default" is not available: Cannot start no-such-command-here: command not found/,
+    ],
+    ['one that dies at once', dying, /exited with code 3[\s\S]*no API key[\s\S]*mcp-bridge probe/],
+    ['nobody there', ['--upstream', 'http://127.0.0.1:9/mcp'], /not available: Connection refused/],
+  ]
+  await Promise.all(
+    cases.flatMap(([name, args, said]) =>
+      [
+        ['--listen', 'http://127.0.0.1:0/mcp'],
+        ['--listen', 'stdio'],
+      ].map(async (listen) => {
+        const ended = await run(t, [...listen, ...args])
+        t.equal(ended.code, 1, name)
+        t.match(ended.stderr, said, name)
+        t.notMatch(ended.stderr, /^\s+at /m, name)
+        t.equal(ended.stdout, '')
+      }),
+    ),
+  )
+})
+
+t.test('a port that is in use is named, and another suggested', async (t) => {
+  const taken = createServer()
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as { port: number }
+  const ended = await run(t, ['--listen', `http://127.0.0.1:${port}/mcp`, '--upstream', quoted(legacyStdio(t).server)])
+  t.equal(ended.code, 1)
+  t.match(ended.stderr, new RegExp(`port ${port} is in use[\\s\\S]*--listen`))
+})
+
+t.test('the help teaches, and the version is that of the package', async (t) => {
+  const help = await run(t, ['--help'])
+  t.equal(help.code, 0)
+  t.match(help.stdout, /Examples[\s\S]*mcp-bridge --upstream stdio:"npx -y @modelcontextprotocol\/server-everything"/)
+  t.match((await run(t, ['-V'])).stdout, /^\d+\.\d+\.\d+\n$/)
+})
+
+t.test('it says where it listens and how to try it, and what it says works', async (t) => {
+  const program = startProgram(t, [
+    '--listen',
+    'http://127.0.0.1:0/mcp',
+    '--log-format',
+    'pretty',
+    '--upstream',
+    quoted(legacyStdio(t).server),
+  ])
+  const [, curl = ''] = await says(program, /^ {2}(curl .*)$/m)
+  const { stdout } = await promisify(execFile)('sh', ['-c', curl])
+  t.match(JSON.parse(stdout), { result: { supportedVersions: ['2026-07-28'] } })
+  program.child.kill('SIGTERM')
+  t.equal(await program.ended, 0)
+  t.equal(program.stdout(), '')
+})
+
+t.test('where nobody looks, the log is JSON, with a line for each call and no secret in it', async (t) => {
+  const http = await LegacyHttp.start(t)
+  const program = startProgram(
+    t,
+    [
+      '--listen',
+      'http://127.0.0.1:0/mcp',
+      '--upstream',
+      http.url,
+      '-H',
+      'Authorization: Bearer ${CANARY_TOKEN}',
+      '--log-level',
+      'trace',
+    ],
+    { CANARY_TOKEN: 'canary-1' },
+  )
+  const [, url = ''] = await says(program, /"url":"([^"]+)"/)
+  const params = { name: 'echo', arguments: { password: 'canary-2' } }
+  await call(url, 'tools/call', params, {
+    headers: { authorization: 'Bearer canary-3', 'mcp-param-x': 'canary-4', 'mcp-session-id': 'canary-5' },
+  })
+  await call(url, 'resources/read', { uri: 'https://user:canary-6@host/path?key=canary-7' })
+  await call(url, 'tools/call', {
+    name: 'fail',
+    arguments: { error: { code: 1, message: 'canary-8', data: 'canary-9' } },
+  })
+  t.equal(http.of('tools/call')[0]?.headers['authorization'], 'Bearer canary-1')
+  program.child.kill('SIGTERM')
+  t.equal(await program.ended, 0)
+  const lines = program
+    .stderr()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+  const calls = lines.filter(({ msg }) => msg === 'call')
+  t.match(calls[0], {
+    clientEra: 'modern',
+    serverEra: 'legacy',
+    method: 'tools/call',
+    name: 'echo',
+    outcome: 'ok',
+    ms: Number,
+  })
+  t.match(calls[1], { method: 'resources/read', name: 'https://host/path' })
+  t.match(calls[2], { outcome: 'error', code: 1 })
+  t.notMatch(program.stderr(), /canary/)
+})
+
+t.test('as a program of a client it speaks on stdio, and ends with its input', async (t) => {
+  const stdio = legacyStdio(t)
+  const program = startProgram(t, ['--listen', 'stdio', '--', stdio.server.command, ...stdio.server.args])
+  program.child.stdin.write(
+    `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: envelope() } })}\n`,
+  )
+  await until(() => program.stdout().includes('\n'))
+  t.match(JSON.parse(program.stdout()), { id: 1, result: { resultType: 'complete' } })
+  program.child.stdin.end()
+  t.equal(await program.ended, 0)
+  t.throws(() => process.kill(Number(stdio.pids()[0]), 0), { code: 'ESRCH' })
+})
+
+t.test('probe tells people and programs what a server is', async (t) => {
+  const stdio = legacyStdio(t)
+  const forPeople = await run(t, ['probe', quoted(stdio.server)])
+  t.equal(forPeople.code, 0)
+  t.match(
+    forPeople.stdout,
+    /legacy 2025-11-25 over stdio[\s\S]*because .*-32601[\s\S]*scripted 1\.0\.0[\s\S]*tools, prompts, resources[\s\S]*echo/,
+  )
+  const http = await LegacyHttp.start(t)
+  const forPrograms = await run(t, ['probe', '--json', http.url])
+  t.match(JSON.parse(forPrograms.stdout), {
+    era: 'legacy',
+    revision: '2025-11-25',
+    transport: 'http',
+    server: { name: 'scripted' },
+    capabilities: { tools: {} },
+    tools: [{ name: 'echo' }],
+  })
+  const gone = await run(t, ['probe', 'http://127.0.0.1:9/mcp'])
+  t.equal(gone.code, 1)
+  t.match(gone.stderr, /Connection refused/)
+})
+
+const files: [name: string, content: unknown, code: number, said: RegExp][] = [
+  [
+    'one of Claude Desktop',
+    { mcpServers: { files: { command: 'npx', args: ['-y', 'x'], env: { A: '1' } } } },
+    0,
+    /is right/,
+  ],
+  [
+    'one of Cursor',
+    { mcpServers: { remote: { url: 'https://x.example/mcp', headers: { Authorization: 'Bearer x' } } } },
+    0,
+    /is right/,
+  ],
+  ['one of VS Code', { servers: { remote: { type: 'http', url: 'https://x.example/mcp' } } }, 0, /is right/],
+  [
+    'one with keys of another program',
+    { mcpServers: { a: { command: 'x', autoApprove: [] } } },
+    0,
+    /is right[\s\S]*mcpServers\.a\.autoApprove is not known/,
+  ],
+  [
+    'everything by name',
+    {
+      mcpServers: { a: { type: 'streamable-http', url: 'http://x/mcp', era: 'legacy', session: 'shared' } },
+      listen: 'stdio',
+      timeouts: { call: 1 },
+    },
+    0,
+    /is right/,
+  ],
+  ['no JSON', '{"mcpServers":', 78, /is no JSON/],
+  ['no servers', {}, 78, /mcpServers has to be an object of servers by name/],
+  ['an empty list', { mcpServers: {} }, 78, /mcpServers names no server/],
+  [
+    'neither command nor url',
+    { mcpServers: { a: { args: [] } } },
+    78,
+    /mcpServers\.a has to have either "command" .* or "url"/,
+  ],
+  ['both', { mcpServers: { a: { command: 'x', url: 'http://x' } } }, 78, /mcpServers\.a has to have either/],
+  ['arguments that are no list', { mcpServers: { a: { command: 'x', args: 'y' } } }, 78, /mcpServers\.a\.args .*array/],
+  ['an address that is none', { mcpServers: { a: { url: 'x.example' } } }, 78, /mcpServers\.a\.url has to be an http/],
+  [
+    'an option that there is not',
+    { mcpServers: { a: { command: 'x' } }, lisen: 'stdio' },
+    78,
+    /lisen is not an option/,
+  ],
+  [
+    'an option of the wrong type',
+    { mcpServers: { a: { command: 'x' } }, timeouts: { call: '1s' } },
+    78,
+    /timeouts\.call .*number/,
+  ],
+  ['a limit below zero', { mcpServers: { a: { command: 'x' } }, limits: { calls: -1 } }, 78, /limits\.calls/],
+]
+
+t.test('check says what is wrong with a configuration, by path, or that it is right', async (t) => {
+  await Promise.all(
+    files.map(async ([name, content, code, said]) => {
+      const { code: exit, stdout, stderr } = await run(t, ['check', '--config', fileWith(t, content)])
+      t.equal(exit, code, name)
+      t.match(stdout + stderr, said, name)
+      t.notMatch(stderr, /^\s+at /m, name)
+    }),
+  )
+})
+
+t.test('flags win over the file', async (t) => {
+  const stdio = legacyStdio(t)
+  const file = fileWith(t, {
+    mcpServers: { it: stdio.server },
+    listen: 'stdio',
+    log: { level: 'debug', format: 'json' },
+  })
+  const program = startProgram(t, ['--config', file, '--listen', 'http://127.0.0.1:0/mcp', '--log-level', 'info'])
+  const [, url = ''] = await says(program, /"url":"([^"]+)"/)
+  t.equal((await call(url, 'tools/list')).status, 200)
+  t.notMatch(program.stderr(), /"level":20/)
+})

@@ -1,0 +1,94 @@
+/** Starts what a leg needs: the server, if it is reached over HTTP, and the bridge in front of it. */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Child, start } from './children.js'
+import { type Leg, servers } from './legs.js'
+
+const HOST = '127.0.0.1'
+/** Milliseconds until everything has to be up. */
+const START = 30_000
+const AGAIN = 100
+const LOG_END = 1_000
+
+/** Resolves to the address of the bridge when it listens and has been warmed up. */
+export async function startBridge(leg: Leg, folder: string): Promise<string> {
+  const log = join(folder, 'bridge.log')
+  const url = `http://${HOST}:${await freePort()}/mcp`
+  const upstream = await startServer(leg, folder)
+  const logging = ['--log-format', 'json', '--log-level', 'warn']
+  const bridge = start(['dist/main.js', '--listen', url, ...logging, '--upstream', upstream], log)
+  const ready = async () => {
+    await listening(url)
+    await Promise.all(leg.warm.map((capabilities) => discover(url, leg.revision, capabilities)))
+  }
+  await Promise.race([ready(), failed(bridge, 'The bridge', log)])
+  return url
+}
+
+/** What the bridge takes for `--upstream`. */
+async function startServer({ server, transport }: Leg, folder: string): Promise<string> {
+  const script = servers[server]
+  if (transport === 'stdio') return `stdio:node --import tsx ${script} stdio`
+  const log = join(folder, 'server.log')
+  const child = start(['--import', 'tsx', script, 'http'], log)
+  return Promise.race([firstLine(child), failed(child, 'The server', log)])
+}
+
+async function firstLine({ lines }: Child): Promise<string> {
+  for await (const line of lines) return line
+  // It has ended without a word, and `failed` says so.
+  return new Promise(() => {})
+}
+
+async function failed({ ended }: Child, what: string, log: string): Promise<never> {
+  const code = await ended
+  throw new Error(`${what} exited with code ${code}, after it wrote:\n${readFileSync(log, 'utf8').slice(-LOG_END)}`)
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, HOST)
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+/** Waits until the bridge listens. */
+async function listening(url: string): Promise<void> {
+  const deadline = Date.now() + START
+  for (;;) {
+    try {
+      // It refuses this, whatever it is configured for.
+      const response = await fetch(url)
+      await response.body?.cancel()
+      return
+    } catch (cause) {
+      if (Date.now() > deadline) throw new Error('The bridge does not listen', { cause })
+      await sleep(AGAIN)
+    }
+  }
+}
+
+/** Has the bridge open a session for a client with these capabilities. */
+async function discover(url: string, revision: string, capabilities: object): Promise<void> {
+  const envelope = {
+    'io.modelcontextprotocol/protocolVersion': revision,
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
+  }
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': revision,
+      'mcp-method': 'server/discover',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'server/discover', params: { _meta: envelope } }),
+    signal: AbortSignal.timeout(START),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`The bridge refuses server/discover: ${text}`)
+}

@@ -1,0 +1,115 @@
+/** What happens while a call runs: progress, log messages and second thoughts, with server-everything. */
+import { type JSONRPCMessage, LOG_LEVEL_META_KEY } from '@modelcontextprotocol/client'
+import t from 'tap'
+import { startEverything, WAYS } from './legacy-servers.js'
+import { type Connected, clients } from './modern-clients.js'
+
+/** Seconds between two log messages of server-everything. */
+const LOG_INTERVAL = 5
+const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency']
+
+const ways = await startEverything(t)
+
+/** A tool that takes so many seconds and reports each of so many steps. */
+const long = (duration: number, steps: number) => ({
+  name: 'trigger-long-running-operation',
+  arguments: { duration, steps },
+})
+const sum = { name: 'get-sum', arguments: { a: 2, b: 3 } }
+const five = { content: [{ text: 'The sum of 2 and 3 is 5.' }] }
+
+const cases = WAYS.flatMap((way) => clients.map((client) => ({ way, ...client })))
+
+t.jobs = cases.length
+await Promise.all(
+  cases.map(({ name, connect, way }) =>
+    t.test(`${name} follows what server-everything does over ${way}`, { buffered: true }, async (t) => {
+      const connected = await connect(t, ways[way])
+      const { client, received, log } = connected
+
+      await t.test('progress of a call increases step by step and comes before its result', async (t) => {
+        received.length = 0
+        const seen: number[] = []
+        await client.callTool(long(0.5, 5), { onprogress: ({ progress }) => seen.push(progress) })
+        const atResult = seen.length
+        t.strictSame(
+          received.map((message) => ('method' in message ? message.params?.['progress'] : 'result')),
+          [1, 2, 3, 4, 5, 'result'],
+        )
+        // This client drops progress that it reads from a pipe together with the result.
+        t.strictSame(seen, [1, 2, 3, 4, 5].slice(0, atResult))
+        t.ok(atResult > 0)
+      })
+
+      await t.test('progress of two calls at once goes to each its own', async (t) => {
+        const seen = { short: [] as (number | undefined)[], long: [] as (number | undefined)[] }
+        await Promise.all([
+          client.callTool(long(0.4, 2), { onprogress: ({ total }) => seen.short.push(total) }),
+          client.callTool(long(0.6, 6), { onprogress: ({ total }) => seen.long.push(total) }),
+        ])
+        t.strictSame(new Set(seen.short), new Set([2]))
+        t.strictSame(new Set(seen.long), new Set([6]))
+      })
+
+      await t.test('a call without a progress token gets no progress', async (t) => {
+        received.length = 0
+        await client.callTool(long(0.2, 2))
+        t.strictSame(
+          received.filter((message) => !isAnswer(message)),
+          [],
+        )
+      })
+
+      await t.test('a call given up is cancelled and never answered, and the next one is', async (t) => {
+        received.length = 0
+        log.length = 0
+        const controller = new AbortController()
+        const onprogress = () => controller.abort(new Error('enough'))
+        await t.rejects(client.callTool(long(3, 15), { onprogress, signal: controller.signal }), { message: /enough/ })
+        t.match(await client.callTool(sum), five)
+        // As long as the call would have taken.
+        await client.callTool(long(3, 1))
+        t.equal(received.filter(isAnswer).length, 2)
+        const outcomes = log.filter(({ msg }) => msg === 'call').map(({ name, outcome }) => [name, outcome])
+        t.strictSame(outcomes.sort(), [
+          ['get-sum', 'ok'],
+          ['trigger-long-running-operation', 'cancelled'],
+          ['trigger-long-running-operation', 'ok'],
+        ])
+      })
+
+      await t.test('only a call with a log level gets log messages, and none that is less severe', async (t) => {
+        const toggle = { name: 'toggle-simulated-logging' }
+        const during = long(LOG_INTERVAL + 0.5, 1)
+        // Right away the server logs once, and unless it is told better, whatever the level.
+        t.strictSame(await logsDuring(connected, toggle), [])
+        const logs = await logsDuring(connected, during, 'debug')
+        t.ok(logs.length > 0)
+        t.ok(logs.every(({ level, data }) => LEVELS.includes(level) && /level.message/i.test(data)))
+        t.strictSame(await logsDuring(connected, during), [])
+        const severe = await logsDuring(connected, during, 'error')
+        t.ok(severe.every(({ level }) => LEVELS.indexOf(level) >= LEVELS.indexOf('error')))
+        t.strictSame(await logsDuring(connected, toggle), [])
+      })
+    }),
+  ),
+)
+
+interface LogMessage {
+  level: string
+  data: string
+}
+
+/** What the client's handler is given of the server's log while a call runs. */
+async function logsDuring({ client }: Connected, call: { name: string }, level?: string): Promise<LogMessage[]> {
+  const logs: LogMessage[] = []
+  client.setNotificationHandler('notifications/message', ({ params }) => {
+    logs.push({ level: params.level, data: String(params.data) })
+  })
+  await client.callTool({ ...call, ...(level !== undefined && { _meta: { [LOG_LEVEL_META_KEY]: level } }) })
+  return logs
+}
+
+function isAnswer(message: JSONRPCMessage): boolean {
+  return 'result' in message || 'error' in message
+}

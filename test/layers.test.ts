@@ -1,0 +1,99 @@
+/** Who may import whom, read off the sources themselves: docs/architecture.md has the picture. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+const source = fileURLToPath(new URL('../src/', import.meta.url))
+
+/** Each layer, and the layers that it may import. */
+const arrows: Record<string, readonly string[]> = {
+  main: ['cli', 'app', 'config', 'inspect', 'log', 'protocol', 'upstream'],
+  cli: ['config'],
+  app: ['config', 'downstream', 'upstream', 'policy', 'plugins', 'protocol'],
+  inspect: ['upstream', 'protocol', 'rpc'],
+  log: ['config'],
+  config: [],
+  downstream: ['protocol', 'rpc'],
+  upstream: ['protocol', 'rpc'],
+  policy: ['protocol'],
+  plugins: ['protocol'],
+  protocol: ['rpc'],
+  rpc: [],
+}
+
+/** Packages and Node modules, and the places that may use them; what is not here, nobody may. */
+const packages: Record<string, readonly string[]> = {
+  fastify: ['app', 'plugins', 'downstream/http'],
+  'fastify-plugin': ['plugins'],
+  '@fastify/cors': ['plugins'],
+  undici: ['upstream/origin'],
+  pino: ['app', 'log', 'main'],
+  'pino-pretty': ['log'],
+  zod: ['config'],
+  'string-argv': ['config'],
+  'node:child_process': ['upstream/stdio'],
+  'node:process': ['main', 'upstream/stdio'],
+  'node:fs': ['main', 'cli'],
+  'node:stream': ['downstream/http', 'downstream/stdio'],
+  'node:timers/promises': ['upstream/http'],
+  'node:util': ['cli', 'downstream/http', 'upstream/origin'],
+}
+
+interface Import {
+  from: string
+  to: string
+}
+
+const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+const imports: Import[] = files.flatMap((file) => {
+  const text = readFileSync(source + file, 'utf8')
+  const found = [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(([, to]) => to as string)
+  return found.map((to) => ({ from: file.replace(/\.ts$/, ''), to }))
+})
+
+const layerOf = (file: string) => file.split('/')[0] as string
+const target = ({ from, to }: Import) => new URL(to, `file:///${from}`).pathname.slice(1).replace(/\.js$/, '')
+
+t.test('layers import only what the picture shows', async (t) => {
+  t.ok(imports.length > 100)
+  for (const one of imports.filter(({ to }) => to.startsWith('.'))) {
+    const [from, to] = [layerOf(one.from), layerOf(target(one))]
+    t.ok(from === to || arrows[from]?.includes(to), `${one.from} imports ${target(one)}`)
+  }
+})
+
+t.test('the picture shows nothing that is not there', async (t) => {
+  for (const [from, tos] of Object.entries(arrows)) {
+    for (const to of tos)
+      t.ok(
+        imports.some((one) => one.to.startsWith('.') && layerOf(one.from) === from && layerOf(target(one)) === to),
+        `${from} -> ${to}`,
+      )
+  }
+})
+
+t.test('packages are used where they belong', async (t) => {
+  for (const { from, to } of imports.filter(({ to }) => !to.startsWith('.'))) {
+    t.ok(
+      packages[to]?.some((place) => from === place || from.startsWith(`${place}/`)),
+      `${from} imports ${to}`,
+    )
+  }
+  for (const [name, places] of Object.entries(packages)) {
+    for (const place of places)
+      t.ok(
+        imports.some(({ from, to }) => to === name && (from === place || from.startsWith(`${place}/`))),
+        `${place} imports ${name}`,
+      )
+  }
+})
+
+t.test('what is pure imports neither a package nor a module of Node', async (t) => {
+  for (const { from, to } of imports.filter(({ from }) => ['rpc', 'protocol'].includes(layerOf(from)))) {
+    t.ok(to.startsWith('.') && !builtinModules.includes(to), `${from} imports ${to}`)
+  }
+  for (const file of files.filter((name) => ['rpc', 'protocol'].includes(layerOf(name)))) {
+    t.notMatch(readFileSync(source + file, 'utf8'), /\b(?:Buffer|process|setTimeout|setInterval)\b\s*[.(]/, file)
+  }
+})

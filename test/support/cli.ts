@@ -1,0 +1,45 @@
+/** The program as people run it: arguments in, output and exit code out. */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { env as environment, execPath } from 'node:process'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import { until } from './eventually.js'
+
+const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+export interface Program {
+  child: ChildProcessWithoutNullStreams
+  stdout(): string
+  stderr(): string
+  /** Resolves to the exit code when the program has ended. */
+  ended: Promise<number | null>
+}
+
+export function startProgram(t: Test, args: readonly string[], env: Record<string, string> = {}): Program {
+  const child = spawn(execPath, ['--import=tsx', main, ...args], { cwd: root, env: { ...environment, ...env } })
+  t.teardown(() => child.kill('SIGKILL'))
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    stdout += chunk
+  })
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    stderr += chunk
+  })
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { child, stdout: () => stdout, stderr: () => stderr, ended }
+}
+
+/** Runs the program to its end. */
+export async function run(t: Test, args: readonly string[], env?: Record<string, string>) {
+  const program = startProgram(t, args, env)
+  const code = await program.ended
+  return { code, stdout: program.stdout(), stderr: program.stderr() }
+}
+
+/** Waits for a line on stderr that matches, and gives what matched. */
+export async function says(program: Program, pattern: RegExp): Promise<RegExpExecArray> {
+  await until(() => pattern.test(program.stderr()), `${pattern} on stderr (${program.stderr()})`)
+  return pattern.exec(program.stderr()) as RegExpExecArray
+}
