@@ -94,6 +94,7 @@ export class Bridge {
     return servePipe({
       ...streams,
       upstream: this.#upstream,
+      compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,
     })

@@ -29,7 +29,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Serves the endpoint. A Fastify plugin with a context of its own, so that its body parser is nobody else's. */
 export async function endpoint(app: FastifyInstance, options: EndpointOptions): Promise<void> {
-  const modern = new ModernDownstream(options.upstream)
+  const modern = new ModernDownstream(options.upstream, options.compat)
 
   // Bytes are read by us: which text they are, and whether they are JSON, decides what the client is told.
   app.removeAllContentTypeParsers()
@@ -56,7 +56,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
         id = idToAnswer(message)
         await take(message, request, reply)
       } catch (error) {
-        refuse(reply, Fault.from(error), id)
+        refuse(reply, Fault.from(error), id, options.compat.draftErrorCodes)
       }
       return reply
     },
@@ -171,9 +171,12 @@ export function accepts(header: string, type: string): boolean {
 }
 
 /** Answers with a fault, on a reply of which nothing has been sent. */
-export function refuse(reply: FastifyReply, fault: Fault, id?: Id): void {
+export function refuse(reply: FastifyReply, fault: Fault, id?: Id, draftErrorCodes = false): void {
   explain(reply, fault)
-  reply.code(fault.status).type(JSON_TYPE).send(errorMessage(id, fault.toRpcError()))
+  reply
+    .code(fault.status)
+    .type(JSON_TYPE)
+    .send(errorMessage(id, fault.toRpcError(draftErrorCodes)))
 }
 
 /** Says in headers what those want to know who do not read bodies: load balancers and logs. */

@@ -1,5 +1,6 @@
 /** The downstream half of the modern era: takes requests that say everything, and answers each by itself. */
 import type { Call, Notice, Reply, Upstream } from '../protocol/call.js'
+import type { Compat } from '../protocol/classify.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { TASKS_EXTENSION, withoutRequestKeys } from '../protocol/meta.js'
@@ -29,9 +30,11 @@ export interface Frame {
 
 export class ModernDownstream {
   readonly #upstream: Upstream
+  readonly #draftErrorCodes: boolean
 
-  constructor(upstream: Upstream) {
+  constructor(upstream: Upstream, { draftErrorCodes }: Pick<Compat, 'draftErrorCodes'>) {
     this.#upstream = upstream
+    this.#draftErrorCodes = draftErrorCodes
   }
 
   /** Answers a request that has been classified as modern. Never throws: what goes wrong is the last frame. */
@@ -60,7 +63,7 @@ export class ModernDownstream {
       const fault = Fault.from(error)
       if (arrived.signal.aborted) record.cancelled()
       else record.failed(fault)
-      yield { text: errorMessage(id, fault.toRpcError()), last: { status: fault.status, fault } }
+      yield { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }
     }
   }
 

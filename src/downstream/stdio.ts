@@ -1,7 +1,7 @@
 /** The bridge as a server on a pipe: one JSON-RPC message per line in and out (MCP, basic/transports/stdio). */
 import type { Readable, Writable } from 'node:stream'
 import type { Upstream } from '../protocol/call.js'
-import { classifyLine } from '../protocol/classify.js'
+import { type Compat, classifyLine } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
 import { encodeLine, LineDecoder } from '../rpc/lines.js'
 import {
@@ -22,6 +22,7 @@ export interface PipeOptions {
   input: Readable
   output: Writable
   upstream: Upstream
+  compat: Pick<Compat, 'draftErrorCodes'>
   log: Logger
   /** Bytes of one line. */
   lineLimit: number
@@ -31,8 +32,8 @@ export interface PipeOptions {
 const PRINCIPAL = 'local'
 
 /** Serves what comes in until the input ends; then gives up what is still open. Resolves when that is done. */
-export async function servePipe({ input, output, upstream, log, lineLimit }: PipeOptions): Promise<void> {
-  const modern = new ModernDownstream(upstream)
+export async function servePipe({ input, output, upstream, compat, log, lineLimit }: PipeOptions): Promise<void> {
+  const modern = new ModernDownstream(upstream, compat)
   const running = new Map<string, AbortController>()
   const answers = new Set<Promise<void>>()
   const decoder = new LineDecoder(lineLimit)
@@ -91,7 +92,7 @@ export async function servePipe({ input, output, upstream, log, lineLimit }: Pip
     const fault = Fault.from(error)
     if (fault.fault === 'internal') log.error({ err: fault.cause }, 'line not understood')
     else log.warn({ why: fault.message }, 'line refused')
-    if (id !== undefined) await write(errorMessage(id, fault.toRpcError()))
+    if (id !== undefined) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
   }
 
   async function line(text: string): Promise<void> {

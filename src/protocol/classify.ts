@@ -17,6 +17,8 @@ export interface Compat {
   bareDiscover: boolean
   /** Take a legacy version header that differs from what was negotiated, as long as it names a legacy revision. */
   ignoreVersionSkew: boolean
+  /** Give the error codes of the drafts. */
+  draftErrorCodes: boolean
 }
 
 export type Verdict =

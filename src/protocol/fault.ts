@@ -63,6 +63,8 @@ export const faults = {
   },
 } as const satisfies Record<string, FaultRow>
 
+const DRAFT_CODES: Readonly<Record<number, number>> = { [-32020]: -32001, [-32021]: -32003, [-32022]: -32004 }
+
 export type FaultName = keyof typeof faults
 
 export interface FaultOptions {
@@ -108,8 +110,10 @@ export class Fault extends Error {
     return this.#status ?? this.row.status
   }
 
-  toRpcError(): RpcError {
-    const { code, reason, outcome } = this.row
+  /** What the client is told. Clients built on the drafts of 2026-07-28 know three codes by other numbers. */
+  toRpcError(draftErrorCodes = false): RpcError {
+    const { reason, outcome } = this.row
+    const code = (draftErrorCodes && DRAFT_CODES[this.row.code]) || this.row.code
     const members = Object.entries(this.data).map(([key, json]) => `${JSON.stringify(key)}:${json}`)
     if (reason !== undefined) {
       members.unshift(`"reason":${JSON.stringify(reason)}`, `"outcome":"${outcome ?? 'not_executed'}"`)

@@ -4,7 +4,7 @@ import { type Compat, classify, classifyLine, type SessionState, type Verdict } 
 import { Fault } from '../../src/protocol/fault.js'
 import { parseMessage } from '../../src/rpc/message.js'
 
-const COMPAT: Compat = { bareDiscover: true, ignoreVersionSkew: true }
+const COMPAT: Compat = { bareDiscover: true, ignoreVersionSkew: true, draftErrorCodes: false }
 const live = (revision: '2025-11-25' | '2025-06-18' | '2025-03-26' | '2024-11-05'): SessionState => ({ revision })
 
 const meta = (version: string) => `"_meta":{"io.modelcontextprotocol/protocolVersion":${version}}`

@@ -217,3 +217,13 @@ t.test('8 with the courtesy off, a bare server/discover is refused like any othe
   refused(t, answer, 400, -32602)
   t.same(answer.message.error?.data?.['supported'], ['2026-07-28'])
 })
+
+t.test('clients built on the drafts can be given the codes of the drafts', async (t) => {
+  const legacy = await LegacyHttp.start(t)
+  const { url } = await startBridge(t, { url: legacy.url }, { compat: { draftErrorCodes: true } })
+  refused(t, await call(url, 'tools/list', {}, { headers: { 'mcp-method': 'x' } }), 400, -32001)
+  const version = { meta: { [VERSION]: '2099-01-01' }, headers: { 'mcp-protocol-version': '2099-01-01' } }
+  refused(t, await call(url, 'tools/list', {}, version), 400, -32004)
+  const asking = { name: 'ask', arguments: { method: 'sampling/createMessage', strict: true } }
+  refused(t, await call(url, 'tools/call', asking), 400, -32003)
+})
