@@ -1,0 +1,88 @@
+/** What the minimal legacy servers answer, built beforehand: next to the proxy they are to cost nothing. */
+
+/** Id, method and name stand in front in all that is sent here, by the bridge as by the load generator. */
+const FRONT = /^\{"jsonrpc":"2\.0",(?:"id":(\d+),)?"method":"([^"]+)"(?:,"params":\{"name":"([^"]+)")?/
+const MIB = 1024 * 1024
+
+/**
+ * @typedef {object} Answer
+ * @property {string} front The message up to its result.
+ * @property {string} rest
+ * @property {Buffer} bytes The rest as bytes.
+ */
+
+const SENTENCE =
+  'The weather in Reykjavik is fair: 11 degrees, wind from the north-west at 4 m/s, no rain is expected. '
+/** With line ends and quotes, as programs write them: all ASCII, but not all of it stands in JSON as it is. */
+const LINE = '2026-07-28T12:00:00Z info request "GET /index.html" answered with 200 in 12 ms\n'
+
+/** @param {number} number */
+function tool(number) {
+  return {
+    name: `weather_${number}`,
+    title: `Weather service ${number}`,
+    description: `Looks up the weather of a place as station ${number} sees it. Answers in one sentence.`,
+    inputSchema: {
+      type: 'object',
+      properties: {
+        city: { type: 'string', description: 'Name of the place', minLength: 1 },
+        units: { type: 'string', enum: ['metric', 'imperial'], default: 'metric' },
+        days: { type: 'integer', minimum: 1, maximum: 14, description: 'How many days to look ahead' },
+        include: { type: 'array', items: { type: 'string' } },
+      },
+      required: ['city'],
+      additionalProperties: false,
+    },
+    annotations: { readOnlyHint: true, openWorldHint: true },
+  }
+}
+
+const initialize = rest('result', {
+  protocolVersion: '2025-11-25',
+  capabilities: { tools: {} },
+  serverInfo: { name: 'minimal', version: '1.0.0' },
+})
+const tools = rest('result', { tools: Array.from({ length: 20 }, (_, number) => tool(number)) })
+const small = rest('result', { content: [{ type: 'text', text: repeated(SENTENCE, 160) }] })
+const lines = rest('result', { content: [{ type: 'text', text: repeated(LINE, MIB) }] })
+const image = rest('result', {
+  content: [{ type: 'image', data: repeated('iVBORw0KGgoAAAANSUhEUgAA', MIB), mimeType: 'image/png' }],
+})
+const unknown = rest('error', { code: -32601, message: 'Method not found' })
+
+/** @type {Readonly<Record<string, Omit<Answer, 'front'>>>} */
+const METHODS = { initialize, 'tools/list': tools, 'tools/call': small }
+/** @type {typeof METHODS} */
+const TOOLS = { lines, image }
+
+/**
+ * The answer to a message, or undefined where it asks nothing. Throws where its front is another than expected.
+ *
+ * @param {string} text
+ * @returns {Answer & { method: string } | undefined}
+ */
+export function answerTo(text) {
+  const found = FRONT.exec(text)
+  if (!found) throw new Error(`Not understood: ${text.slice(0, 200)}`)
+  const [, id, method = '', name = ''] = found
+  if (id === undefined) return undefined
+  const { rest, bytes } = TOOLS[name] ?? METHODS[method] ?? unknown
+  return { method, front: `{"jsonrpc":"2.0","id":${id},`, rest, bytes }
+}
+
+/**
+ * @param {string} pattern
+ * @param {number} length
+ */
+function repeated(pattern, length) {
+  return pattern.repeat(Math.ceil(length / pattern.length)).slice(0, length)
+}
+
+/**
+ * @param {'result' | 'error'} kind
+ * @param {object} value
+ */
+function rest(kind, value) {
+  const text = `"${kind}":${JSON.stringify(value)}}`
+  return { rest: text, bytes: Buffer.from(text) }
+}

@@ -1,0 +1,8 @@
+/** What the bridge is measured against, a proxy that reads nothing: `node pass-through.mjs <port> <upstream>`. */
+import proxy from '@fastify/http-proxy'
+import { fastify } from 'fastify'
+
+const [port, upstream = ''] = process.argv.slice(2)
+const app = fastify({ logger: false, keepAliveTimeout: 60_000 })
+await app.register(proxy, { upstream })
+await app.listen({ host: '127.0.0.1', port: Number(port) })

@@ -1,0 +1,84 @@
+/** The processes of a run: each on its core, watched by what the system says of it, and ended whatever happens. */
+import { type ChildProcess, execFileSync, type StdioOptions, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+/** The proxy has a core to itself; whatever calls it or is called by it shares the other. */
+const CORES = { proxy: '0', rest: '1' }
+/** Microseconds: Linux counts in hundredths of a second whatever its kernel does. */
+const TICK = 10_000
+const KIB = 1024
+const GRACE = 3_000
+
+export const pinned = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
+
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
+
+/** Moves this process away from the proxy's core, and with it all that it starts from here on but proxies. */
+export function stepAside(): void {
+  if (pinned) execFileSync('taskset', ['-a', '-c', '-p', CORES.rest, String(process.pid)], { stdio: 'ignore' })
+}
+
+/** The command line of a Node process on a core. */
+export function commandOn(core: keyof typeof CORES, args: readonly string[]): [string, ...string[]] {
+  return pinned ? ['taskset', '-c', CORES[core], process.execPath, ...args] : [process.execPath, ...args]
+}
+
+/** Starts a Node process on a core. `taskset` becomes what it starts: the pid is that of the Node process. */
+export function start(core: keyof typeof CORES, args: readonly string[], stdio: StdioOptions): ChildProcess {
+  const [command, ...rest] = commandOn(core, args)
+  const child = spawn(command, rest, { stdio })
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+  return child
+}
+
+/** Ends a process, gently at first. */
+export async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
+  child.kill('SIGTERM')
+  const impatient = setTimeout(() => child.kill('SIGKILL'), GRACE)
+  await exited
+  clearTimeout(impatient)
+}
+
+/** Microseconds of CPU that a process has used, all its threads and the kernel's work for it included. */
+export function cpuOf({ pid }: ChildProcess): number | undefined {
+  const path = `/proc/${pid}/stat`
+  if (!existsSync(path)) return undefined
+  // The name of the program, in brackets, may hold anything; utime and stime are fields 14 and 15.
+  const fields = readFileSync(path, 'latin1')
+    .replace(/^.*\) /s, '')
+    .split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * TICK
+}
+
+/** MiB of memory that a process holds. */
+export function memoryOf({ pid }: ChildProcess): number | undefined {
+  const path = `/proc/${pid}/status`
+  const kib = existsSync(path) ? /^VmRSS:\s+(\d+)/m.exec(readFileSync(path, 'latin1'))?.[1] : undefined
+  return kib === undefined ? undefined : Number(kib) / KIB
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new TypeError('No port')
+  return address.port
+}
+
+/** The path of a file beside this one. */
+export function beside(name: string): string {
+  return fileURLToPath(new URL(name, import.meta.url))
+}
