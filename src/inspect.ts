@@ -52,6 +52,7 @@ async function listTools(server: Server): Promise<Inspection['tools']> {
 
 async function ask(server: Server, method: string, params: Payload): Promise<Payload> {
   const silent = () => {}
+  const controller = new AbortController()
   const call: Call = {
     method,
     params,
@@ -59,7 +60,8 @@ async function ask(server: Server, method: string, params: Payload): Promise<Pay
     progress: false,
     caller: { revision: NEWEST_MODERN, capabilities: '{}' },
     principal: 'local',
-    signal: AbortSignal.timeout(120_000),
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
     log: { note: silent, debug: silent, warn: silent },
   }
   let last: Reply | undefined

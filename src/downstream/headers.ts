@@ -6,6 +6,7 @@ const MAX_HEADERS = 100
 /** Headers that decide where a request goes or what it is: twice is once too often. */
 const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'content-type', 'content-length'])
 const NONE: readonly string[] = []
+const NO_PARAMS = new Map<string, string>()
 
 export interface RequestHeaders {
   lookup: HeaderLookup
@@ -17,19 +18,25 @@ export interface RequestHeaders {
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   if (rawHeaders.length / 2 > MAX_HEADERS)
     throw new Fault('tooManyHeaders', `A request may have ${MAX_HEADERS} headers`)
-  const all = new Map<string, string[]>()
-  const params = new Map<string, string>()
+  const mcp = new Map<string, string[]>()
+  let params = NO_PARAMS
+  let once = ''
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = (rawHeaders[i] as string).toLowerCase()
     const value = rawHeaders[i + 1] as string
-    const values = all.get(name)
-    if (values && ONCE.has(name)) throw new Fault('invalidRequest', `Header ${name} came twice`)
-    if (values) values.push(value)
-    else all.set(name, [value])
-    if (!name.startsWith(PARAM_PREFIX)) continue
-    if (params.has(name) && params.get(name) !== value)
-      throw new Fault('headerMismatch', `Header ${name} came with different values`)
-    params.set(name, value)
+    if (ONCE.has(name)) {
+      if (once.includes(`${name};`)) throw new Fault('invalidRequest', `Header ${name} came twice`)
+      once += `${name};`
+    } else if (name.startsWith(PARAM_PREFIX)) {
+      if (params === NO_PARAMS) params = new Map()
+      if (params.has(name) && params.get(name) !== value)
+        throw new Fault('headerMismatch', `Header ${name} came with different values`)
+      params.set(name, value)
+    } else if (name.startsWith('mcp-')) {
+      const values = mcp.get(name)
+      if (values) values.push(value)
+      else mcp.set(name, [value])
+    }
   }
-  return { lookup: (name) => all.get(name.toLowerCase()) ?? NONE, params }
+  return { lookup: (name) => mcp.get(name) ?? NONE, params }
 }

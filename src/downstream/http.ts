@@ -12,6 +12,7 @@ import { readHeaders } from './headers.js'
 import { idToAnswer, readMessage } from './inbound.js'
 import { type Frame, ModernDownstream } from './modern.js'
 import type { Logger } from './record.js'
+import { remember } from './remember.js'
 
 export interface EndpointOptions {
   path: string
@@ -48,7 +49,10 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
     method: 'POST',
     url: options.path,
     // Before the body is read: a page of another origin can send only what a form can send.
-    onRequest: async (request) => checkMedia(request),
+    onRequest: (request, _reply, done) => {
+      checkMedia(request)
+      done()
+    },
     handler: async (request, reply) => {
       let id: Id | undefined
       try {
@@ -77,10 +81,10 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
       throw new Fault('invalidRequest', 'Only requests and notifications are sent to a server')
     const bare = 'bare' in verdict
     if (!bare) checkHeaders(message, lookup)
-    const signal = whileConnected(reply)
+    const abort = whileConnected(reply)
     const frames = modern.answer(message, {
       principal,
-      signal,
+      abort,
       log: options.log,
       transport: 'http',
       paramHeaders: params,
@@ -142,27 +146,25 @@ function checkMedia({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity')
     throw new Fault('unsupportedMediaType', 'Messages are not compressed')
-  const accept = headers.accept
   // Absent, it means that anything will do; people who type a request by hand leave it out.
-  if (accept === undefined) return
-  if (!accepts(accept, 'application/json') || !accepts(accept, 'text/event-stream'))
+  if (headers.accept !== undefined && !acceptsBoth(headers.accept))
     throw new Fault('notAcceptable', 'Accept has to list application/json and text/event-stream')
 }
 
 /** Whether a media type is JSON in UTF-8. Read by us, once: what a lenient reader makes of it decides nothing. */
-function isJson(contentType: string): boolean {
+const isJson = remember((contentType: string): boolean => {
   const [type = '', ...params] = contentType
     .toLowerCase()
     .split(';')
     .map((part) => part.replace(/^[ \t]+|[ \t]+$/g, ''))
-  return (
-    type === 'application/json' &&
-    params.every((param) => !param.startsWith('charset') || /^charset="?utf-8"?$/.test(param))
-  )
-}
+  const inUtf8 = params.every((param) => !param.startsWith('charset') || /^charset="?utf-8"?$/.test(param))
+  return type === 'application/json' && inUtf8
+})
+
+const acceptsBoth = remember((accept) => accepts(accept, 'application/json') && accepts(accept, 'text/event-stream'))
 
 /** Whether an Accept header lists a type, itself or by a wildcard. */
-export function accepts(header: string, type: string): boolean {
+function accepts(header: string, type: string): boolean {
   const group = `${type.split('/', 1)[0]}/*`
   return header.split(',').some((range) => {
     const [name = '', ...params] = range.split(';').map((part) => part.trim().toLowerCase())
@@ -189,12 +191,12 @@ function explain(reply: FastifyReply, { row, retryAfter }: Fault): void {
  * Aborts when the client leaves before its answer is whole. The response tells, not the request: a request is 'close'd
  * as soon as its body has been read.
  */
-function whileConnected({ raw }: FastifyReply): AbortSignal {
+function whileConnected({ raw }: FastifyReply): AbortController {
   const controller = new AbortController()
   raw.once('close', () => {
     if (!raw.writableFinished) controller.abort()
   })
-  return controller.signal
+  return controller
 }
 
 /** What a promise comes to, or undefined where it takes longer. */

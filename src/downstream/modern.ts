@@ -13,7 +13,8 @@ import { CallRecord, type Logger, subject } from './record.js'
 /** What the transport knows of a request. */
 export interface Arrived {
   principal: string
-  signal: AbortSignal
+  /** Aborted when the client has gone. */
+  abort: AbortController
   log: Logger
   transport: 'http' | 'stdio'
   /** `Mcp-Param-*`, where there are headers; the caller is held to them. */
@@ -60,8 +61,9 @@ export class ModernDownstream {
       // Everything behind this is over already: the reader need not come back from it.
       yield last
     } catch (error) {
-      const fault = Fault.from(error)
-      if (arrived.signal.aborted) record.cancelled()
+      const { aborted, reason } = arrived.abort.signal
+      const fault = Fault.from(reason instanceof Fault ? reason : error)
+      if (aborted && reason !== fault) record.cancelled()
       else record.failed(fault)
       yield { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }
     }
@@ -84,9 +86,12 @@ export class ModernDownstream {
 }
 
 function toCall({ method, params, meta, caller, progressToken }: Decoded, arrived: Arrived, log: CallRecord): Call {
-  const { principal, signal, paramHeaders } = arrived
+  const { principal, abort: controller, paramHeaders } = arrived
   const progress = progressToken !== undefined
-  return { method, params, meta, progress, caller, principal, signal, log, ...(paramHeaders && { paramHeaders }) }
+  const abort = (reason?: unknown) => controller.abort(reason)
+  const call: Call = { method, params, meta, progress, caller, principal, signal: controller.signal, abort, log }
+  if (paramHeaders) call.paramHeaders = paramHeaders
+  return call
 }
 
 /** Methods that this revision has taken away, or that need an extension the client did not declare. */

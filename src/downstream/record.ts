@@ -6,6 +6,7 @@ import { type Payload, value } from '../rpc/splice.js'
 
 /** The methods of a pino logger that are used here. */
 export interface Logger {
+  isLevelEnabled(level: string): boolean
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
@@ -38,7 +39,7 @@ export class CallRecord implements CallLog {
 
   /** The server has answered, with a result or with an error of its own. */
   answered(outcome: 'ok' | 'error', code?: number): void {
-    this.#logger.info(this.#line({ outcome, code }), 'call')
+    if (this.#logger.isLevelEnabled('info')) this.#logger.info(this.#line({ outcome, code }), 'call')
   }
 
   /** Nobody waits any more. */

@@ -53,10 +53,11 @@ export async function servePipe({ input, output, upstream, compat, log, lineLimi
     const controller = new AbortController()
     running.set(idKey(request.id), controller)
     try {
-      const arrived = { principal: PRINCIPAL, signal: controller.signal, log, transport: 'stdio' as const }
+      const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const }
       for await (const frame of modern.answer(request, arrived)) {
-        // Nothing may follow a cancellation, not even that it was received.
-        if (controller.signal.aborted) return
+        // Nothing may follow a cancellation, not even that it was received. A call that was given up is another matter.
+        const { aborted, reason } = controller.signal
+        if (aborted && !(reason instanceof Fault)) return
         await write(frame.text)
       }
     } finally {

@@ -21,7 +21,7 @@ export const origin = plugin<OriginOptions>(async function origin(app, { allowed
   const hosts = new Set([...LOOPBACK, ...allowedHosts].map((host) => host.toLowerCase()))
   const origins = new Set(allowedOrigins.map((one) => one.toLowerCase()))
 
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     const host = hostName(request.headers.host)
     if (host === undefined || !hosts.has(host)) {
       throw new Fault(
@@ -36,6 +36,7 @@ export const origin = plugin<OriginOptions>(async function origin(app, { allowed
         `Pages of ${shown(from)} may not call this bridge (allow them with --allowed-origin)`,
       )
     }
+    done()
   })
 
   if (origins.size > 0) {

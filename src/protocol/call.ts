@@ -32,8 +32,9 @@ export interface Call {
   principal: string
   /** `Mcp-Param-*` headers by lower-cased name, where the transport has headers and the caller is to be held to them. */
   paramHeaders?: ReadonlyMap<string, string>
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborts when nobody waits for the answer any more, or a policy has given it up: then with a Fault for a reason. */
   signal: AbortSignal
+  abort: (reason?: unknown) => void
   log: CallLog
 }
 

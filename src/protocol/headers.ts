@@ -5,7 +5,7 @@ import type { Annotation } from './annotations.js'
 import { Fault } from './fault.js'
 import { methodTraits } from './methods.js'
 
-/** All values of a header in the order in which they came; the name is given in lower case. */
+/** All values of an `Mcp-*` header in the order in which they came; the name is given in lower case. */
 export type HeaderLookup = (name: string) => readonly string[]
 
 export const PARAM_PREFIX = 'mcp-param-'
@@ -17,18 +17,22 @@ const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 
 /** The one value of a header that may have one. Equal repetitions count as one; others are a mismatch, and thrown. */
 export function single(lookup: HeaderLookup, name: string): string | undefined {
-  const values = lookup(name).map((text) => text.replace(OUTER_SPACE, ''))
-  const [first, ...others] = values
-  if (others.some((other) => other !== first)) throw mismatch(`Header ${name} came with different values`)
-  return first
+  return onlyOne(lookup(name), name)
 }
 
 /** `MCP-Protocol-Version`; proxies on the way may have joined equal values with commas. */
 export function versionHeader(lookup: HeaderLookup): string | undefined {
   const values = lookup('mcp-protocol-version')
-    .flatMap((text) => text.split(','))
-    .map((text) => text.replace(OUTER_SPACE, ''))
-  return single(() => values, 'MCP-Protocol-Version')
+  const joined = values.some((text) => text.includes(','))
+  return onlyOne(joined ? values.flatMap((text) => text.split(',')) : values, 'mcp-protocol-version')
+}
+
+function onlyOne(values: readonly string[], name: string): string | undefined {
+  const first = values[0]?.replace(OUTER_SPACE, '')
+  for (let i = 1; i < values.length; i++) {
+    if (values[i]?.replace(OUTER_SPACE, '') !== first) throw mismatch(`Header ${name} came with different values`)
+  }
+  return first
 }
 
 /** Checks `Mcp-Method` and `Mcp-Name` against the body. Throws a Fault; the version is the classifier's affair. */

@@ -84,13 +84,16 @@ export function duplicateKey(payload: Payload): string | undefined {
 
 /** The same object with these members set or removed. Nothing is rendered yet. */
 export function edit(payload: Payload, edits: Edits): Payload {
-  const merged = new Map(payload.edits)
-  for (const key of Object.keys(edits)) {
+  let merged: Map<string, Json | undefined> | undefined
+  for (const key in edits) {
     const text = edits[key]
-    if (text === undefined && !merged.has(key) && !find(payload, key)) continue
+    if (text === undefined && !payload.edits?.has(key) && !find(payload, key)) continue
+    merged ??= new Map(payload.edits)
     merged.set(key, text)
   }
-  return merged.size === 0 ? payload : { ...payload, edits: merged }
+  if (!merged) return payload
+  const { text, start, end, members } = payload
+  return { text, start, end, members, edits: merged }
 }
 
 /**
@@ -100,12 +103,15 @@ export function edit(payload: Payload, edits: Edits): Payload {
 export function write(payload: Payload): Json {
   const { text, start, end, members, edits } = payload
   if (!edits) return text.length === end - start ? text : text.slice(start, end)
-  const pending = new Map(edits)
-  const parts: string[] = []
+  const placed: string[] = []
+  let out = '{'
   let runStart = -1
   let runEnd = -1
+  const add = (part: string) => {
+    out += out.length === 1 ? part : `,${part}`
+  }
   const flush = () => {
-    if (runStart >= 0) parts.push(text.slice(runStart, runEnd))
+    if (runStart >= 0) add(text.slice(runStart, runEnd))
     runStart = -1
   }
   for (const member of members) {
@@ -115,13 +121,16 @@ export function write(payload: Payload): Json {
       continue
     }
     flush()
-    const replacement = pending.get(member.key)
-    pending.delete(member.key)
-    if (replacement !== undefined) parts.push(text.slice(member.at, member.start) + replacement)
+    const replacement = edits.get(member.key)
+    if (replacement === undefined || placed.includes(member.key)) continue
+    placed.push(member.key)
+    add(text.slice(member.at, member.start) + replacement)
   }
   flush()
-  for (const [key, added] of pending) if (added !== undefined) parts.push(`${JSON.stringify(key)}:${added}`)
-  return `{${parts.join(',')}}`
+  for (const [key, added] of edits) {
+    if (added !== undefined && !placed.includes(key)) add(`${JSON.stringify(key)}:${added}`)
+  }
+  return `${out}}`
 }
 
 function find({ members }: Payload, key: string): Member | undefined {

@@ -85,7 +85,8 @@ export class Exchange {
   /** Nobody reads any more. A request that is still open is cancelled, once. */
   release(reason = 'The client has gone'): void {
     this.#line.forget(this)
-    if (this.#sent && !this.answered && !this.#failure) this.#line.cancel(this, reason)
+    if (this.answered) return
+    if (this.#sent && !this.#failure) this.#line.cancel(this, reason)
     this.fail(new ChannelError(reason))
     this.answered = true
   }

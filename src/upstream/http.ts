@@ -7,9 +7,13 @@ import {
   type AnswerHeaders,
   type BodyKind,
   type Headers,
+  headerOf,
+  mediaType,
   Origin,
   type OriginOptions,
   onSameOrigin,
+  type Question,
+  type Reader,
 } from './origin.js'
 
 /** Milliseconds. */
@@ -42,21 +46,18 @@ export class HttpTransport implements Transport {
   }
 }
 
-/** Where a stream of events stands: what it takes to take it up again. */
-interface Position {
-  lastId: string | undefined
-  retry: number
-}
-
 class HttpChannel implements Channel {
   readonly transport = 'http'
   readonly shared = false
   readonly #origin: Origin
-  readonly #aborts = new Map<number, () => void>()
+  /** What is being read, by exchange; what belongs to none has a number below zero. */
+  readonly #readings = new Map<number, Reading>()
   readonly #closing = new AbortController()
+  #withoutExchange = 0
   #path: string
   #receiver: Receiver | undefined
   #sessionId: string | undefined
+  #postHeaders = new WeakMap<Headers, Headers>()
 
   constructor(origin: Origin) {
     this.#origin = origin
@@ -71,20 +72,19 @@ class HttpChannel implements Channel {
     this.#receiver = receiver
   }
 
-  async send(message: Outgoing): Promise<void> {
+  async send({ text, exchange, headers = NONE }: Outgoing): Promise<void> {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
-    const { exchange, headers = {} } = message
-    const position: Position = { lastId: undefined, retry: RETRY.usual }
-    try {
-      await this.#post(message, position)
-      if (exchange !== undefined) await this.#resume(exchange, headers, position)
-    } finally {
-      if (exchange !== undefined) this.#aborts.delete(exchange)
-    }
+    const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
+    const answer = await this.#ask({ method: 'POST', headers: this.#headersToPost(headers), body: text }, reading)
+    refuse(answer)
+    if (exchange === undefined) return
+    if (answer.kind === 'text') this.#receiver?.message(answer.text, exchange)
+    else if (answer.kind === 'nothing') throw noMessage(answer)
+    if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading)
   }
 
   abandon(exchange: number): void {
-    this.#aborts.get(exchange)?.()
+    this.#readings.get(exchange)?.abort()
   }
 
   /** Opens the GET stream and keeps it open. Resolves to false where the server has none. */
@@ -97,55 +97,25 @@ class HttpChannel implements Channel {
   async close(): Promise<void> {
     if (!this.alive) return
     this.#closing.abort()
-    for (const abort of this.#aborts.values()) abort()
+    for (const reading of this.#readings.values()) reading.abort()
     if (this.#sessionId === undefined) return
     // A server may decline to have its session ended; then it will have to forget it by itself.
-    const reader = { head: (): BodyKind => 'nothing' }
-    await this.#origin
-      .ask({ method: 'DELETE', path: this.#path, headers: this.#sessionHeader() }, reader)
-      .catch(() => {})
-  }
-
-  async #post({ text, exchange, headers }: Outgoing, position: Position): Promise<void> {
-    const question = {
-      method: 'POST' as const,
-      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers },
-      body: text,
-    }
-    const answer = await this.#ask(question, exchange, position, (status, answerHeaders) => {
-      if (status < 300) this.#adoptSession(answerHeaders)
-      return bodyKind(status, answerHeaders)
-    })
-    refuse(answer)
-    if (exchange === undefined) return
-    if (answer.kind === 'text') this.#receiver?.message(answer.text, exchange)
-    else if (answer.kind === 'nothing') {
-      const type = answer.headers['content-type'] ?? 'no content type'
-      throw new ChannelError(`The server answered with ${answer.status} and ${type} instead of a message`, {
-        protocol: true,
-      })
-    }
+    const question = { method: 'DELETE' as const, path: this.#path, headers: this.#headers(NONE) }
+    await this.#origin.ask(question, { head: () => 'nothing' }).catch(() => {})
   }
 
   /**
    * A server may close a stream before the answer and be asked for the rest later (SEP-1699); a connection may break.
    * Either way the stream is taken up where it stopped, if it said where that was.
    */
-  async #resume(exchange: number, headers: Headers, position: Position): Promise<void> {
+  async #resume(headers: Headers, reading: Reading): Promise<void> {
     let failures = 0
-    while (this.#receiver?.waiting(exchange)) {
-      const { lastId } = position
-      if (lastId === undefined) throw new ChannelError('The server closed the stream without an answer')
-      await sleep(Math.min(Math.max(position.retry, RETRY.least), RETRY.most), undefined, {
-        signal: this.#closing.signal,
-      })
-      const question = {
-        method: 'GET' as const,
-        headers: { accept: 'text/event-stream', ...headers, 'last-event-id': lastId },
-      }
+    while (reading.waited) {
+      if (reading.lastId === undefined) throw new ChannelError('The server closed the stream without an answer')
+      await this.#pause(reading.retry)
       try {
-        const answer = await this.#ask(question, exchange, position, bodyKind)
-        if (answer.status >= 300) throw new ChannelError('The server does not take up the stream again')
+        const { status } = await this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading)
+        if (status >= 300) throw new ChannelError('The server does not take up the stream again')
         failures = 0
       } catch (error) {
         if (++failures >= MAX_FAILURES || !(error instanceof ChannelError) || error.delivered !== 'maybe') throw error
@@ -154,107 +124,156 @@ class HttpChannel implements Channel {
   }
 
   async #listen(headers: Headers, opened: (open: boolean) => void): Promise<void> {
-    const position: Position = { lastId: undefined, retry: RETRY.usual }
-    for (let failures = 0; this.alive; ) {
-      const { lastId } = position
-      const question = {
-        method: 'GET' as const,
-        headers: { accept: 'text/event-stream', ...headers, ...(lastId !== undefined && { 'last-event-id': lastId }) },
-      }
+    let failures = 0
+    const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
+      if (kind !== 'events') return
+      failures = 0
+      opened(true)
+    })
+    while (this.alive) {
       try {
-        const answer = await this.#ask(question, undefined, position, (status, answerHeaders) => {
-          const kind = bodyKind(status, answerHeaders)
-          if (status < 300 && kind === 'events') {
-            failures = 0
-            opened(true)
-          }
-          return kind
-        })
+        const { status } = await this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading)
         // 409: the server still sees the stream that has just broken.
-        if (answer.status >= 300 && (answer.status !== 409 || ++failures > MAX_FAILURES)) return opened(false)
+        if (status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)) return opened(false)
       } catch (error) {
         if (!(error instanceof ChannelError)) throw error
         failures++
       }
-      const wait = Math.min(Math.max(position.retry * 2 ** failures, RETRY.least), RETRY.most)
-      await sleep(wait, undefined, { signal: this.#closing.signal })
+      await this.#pause(reading.retry * 2 ** failures)
     }
   }
 
-  async #ask(
-    question: { method: 'GET' | 'POST'; headers: Headers; body?: string },
-    exchange: number | undefined,
-    position: Position,
-    head: (status: number, headers: AnswerHeaders) => BodyKind,
-  ): Promise<Answer> {
-    for (let redirects = 0; ; redirects++) {
-      let abort = () => {}
-      let over: NodeJS.Timeout | undefined
-      const onEvent = (event: SseEvent, decoder: SseDecoder) => {
-        position.lastId = event.id ?? position.lastId
-        position.retry = decoder.retry ?? position.retry
-        if (event.data !== '' && event.event === 'message') this.#receiver?.message(event.data, exchange)
-        if (exchange !== undefined && !this.#receiver?.waiting(exchange)) over ??= setTimeout(abort, AFTER_ANSWER)
-      }
-      const asked = { ...question, path: this.#path, headers: { ...question.headers, ...this.#sessionHeader() } }
-      const closing = this.#closing.signal
-      const onClose = () => abort()
-      closing.addEventListener('abort', onClose)
-      try {
-        const answer = await this.#origin.ask(asked, { head, event: onEvent }, (stop) => {
-          abort = stop
-          if (exchange !== undefined) this.#aborts.set(exchange, stop)
-        })
+  #pause(milliseconds: number): Promise<void> {
+    const { signal } = this.#closing
+    return sleep(Math.min(Math.max(milliseconds, RETRY.least), RETRY.most), undefined, { signal })
+  }
+
+  async #ask(question: Question, reading: Reading): Promise<Answer> {
+    const key = reading.exchange ?? --this.#withoutExchange
+    this.#readings.set(key, reading)
+    try {
+      for (let redirects = 0; ; redirects++) {
+        const answer = await this.#origin.ask({ ...question, path: this.#path }, reading)
         if (!this.#follows(answer, redirects)) return answer
-      } catch (error) {
-        // A stream that broke after it had said where it stood can be taken up again.
-        if (position.lastId === undefined || closing.aborted) throw error
-        return { status: 200, kind: 'events', headers: {}, text: '' }
-      } finally {
-        clearTimeout(over)
-        closing.removeEventListener('abort', onClose)
       }
+    } catch (error) {
+      // A stream that broke after it had said where it stood can be taken up again.
+      if (reading.lastId === undefined || !this.alive) throw error
+      return { status: 200, kind: 'events', headers: NONE, text: '' }
+    } finally {
+      reading.done()
+      this.#readings.delete(key)
     }
   }
 
   /** Redirects are followed on the same origin only, where no credential gets into other hands. */
   #follows({ status, headers }: Answer, redirects: number): boolean {
     if (status !== 307 && status !== 308) return false
-    const target = onSameOrigin(headers['location'], this.#origin.url)
+    const target = onSameOrigin(headerOf(headers, 'location'), this.#origin.url)
     if (!target || redirects >= MAX_REDIRECTS)
       throw new ChannelError('The server redirects to somewhere else', { delivered: 'no', protocol: true })
     this.#path = target.pathname + target.search
     return true
   }
 
-  #adoptSession(headers: AnswerHeaders): void {
-    const id = headers['mcp-session-id']
-    if (id === undefined || this.#sessionId !== undefined) return
+  /** Before anything that the answer says: what follows from that goes out under the session already. */
+  readonly #adoptSession = (headers: AnswerHeaders): void => {
+    if (this.#sessionId !== undefined) return
+    const id = headerOf(headers, 'mcp-session-id')
+    if (id === undefined) return
     if (!SESSION_ID.test(id))
       throw new ChannelError('The server gave a session id that is no visible ASCII', { protocol: true })
     this.#sessionId = id
+    this.#postHeaders = new WeakMap()
   }
 
-  #sessionHeader(): Headers {
-    return this.#sessionId === undefined ? {} : { 'mcp-session-id': this.#sessionId }
+  #headers(own: Headers): Headers {
+    const session = this.#sessionId === undefined ? NONE : { 'mcp-session-id': this.#sessionId }
+    return { ...this.#origin.headers, ...own, ...session }
+  }
+
+  #headersToListen(own: Headers, { lastId }: Reading): Headers {
+    const from = lastId === undefined ? NONE : { 'last-event-id': lastId }
+    return this.#headers({ accept: 'text/event-stream', ...own, ...from })
+  }
+
+  /** Put together once for all messages that share their own headers. */
+  #headersToPost(own: Headers): Headers {
+    let headers = this.#postHeaders.get(own)
+    if (!headers) {
+      const both = 'application/json, text/event-stream'
+      headers = this.#headers({ 'content-type': 'application/json', accept: both, ...own })
+      this.#postHeaders.set(own, headers)
+    }
+    return headers
   }
 }
 
-function bodyKind(status: number, headers: AnswerHeaders): BodyKind {
-  if (status >= 300) return 'text'
-  const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
-  if (type === 'text/event-stream') return 'events'
-  return type === 'application/json' ? 'text' : 'nothing'
+const NONE: Headers = {}
+const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'text', 'text/event-stream': 'events' }
+
+/** Reads what comes back for one message, over as many connections as that takes. */
+class Reading implements Reader {
+  readonly exchange: number | undefined
+  /** Where the stream stands: what it takes to take it up again, and how long to wait before that. */
+  lastId: string | undefined
+  retry = RETRY.usual
+  abort: () => void = () => {}
+  readonly #receiver: Receiver | undefined
+  readonly #onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void
+  #over: NodeJS.Timeout | undefined
+
+  constructor(
+    receiver: Receiver | undefined,
+    exchange: number | undefined,
+    onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void,
+  ) {
+    this.#receiver = receiver
+    this.exchange = exchange
+    this.#onSuccess = onSuccess
+  }
+
+  /** Whether somebody waits for the answer still. */
+  get waited(): boolean {
+    return this.exchange !== undefined && this.#receiver?.waiting(this.exchange) === true
+  }
+
+  start(abort: () => void): void {
+    this.abort = abort
+  }
+
+  head(status: number, headers: AnswerHeaders): BodyKind {
+    if (status >= 300) return 'text'
+    const kind = BODIES[mediaType(headers) ?? ''] ?? 'nothing'
+    this.#onSuccess(headers, kind)
+    return kind
+  }
+
+  event(event: SseEvent, decoder: SseDecoder): void {
+    this.lastId = event.id ?? this.lastId
+    this.retry = decoder.retry ?? this.retry
+    if (event.data !== '' && event.event === 'message') this.#receiver?.message(event.data, this.exchange)
+    if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(this.abort, AFTER_ANSWER)
+  }
+
+  done(): void {
+    clearTimeout(this.#over)
+  }
+}
+
+function noMessage({ status, headers }: Answer): ChannelError {
+  const type = headerOf(headers, 'content-type') ?? 'no content type'
+  return new ChannelError(`The server answered with ${status} and ${type} instead of a message`, { protocol: true })
 }
 
 function refuse({ status, headers, text }: Answer): void {
   if (status < 300) return
-  const seconds = Number(headers['retry-after'])
+  const seconds = Number(headerOf(headers, 'retry-after'))
   throw new ChannelError(`The server answered with HTTP ${status}`, {
     refusal: {
       status,
       body: text.slice(0, REFUSAL_BODY),
-      contentType: headers['content-type'],
+      contentType: headerOf(headers, 'content-type'),
       retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
     },
   })

@@ -19,15 +19,18 @@ export interface OriginOptions {
   streamLimit?: number
 }
 
-interface Question {
+export interface Question {
   method: 'GET' | 'POST' | 'DELETE'
   path?: string
+  /** All of them: those of the origin included. */
   headers: Headers
-  body?: string
+  body?: string | undefined
 }
 
-/** What an answer's body turns out to be, piece by piece. Throwing from `event` or `end` fails the exchange. */
+/** What becomes of an answer, piece by piece. What it throws fails the exchange. */
 export interface Reader {
+  /** The request is on its way, and can be ended at any time. */
+  start?(abort: () => void): void
   head(status: number, headers: AnswerHeaders): BodyKind
   event?(event: SseEvent, decoder: SseDecoder): void
 }
@@ -35,7 +38,8 @@ export interface Reader {
 /** How to read a body: as events, one by one; as one text; or not at all. */
 export type BodyKind = 'events' | 'text' | 'nothing'
 
-export type AnswerHeaders = Readonly<Record<string, string | undefined>>
+/** As undici gives them: names in lower case. */
+export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 export interface Answer {
   status: number
@@ -70,17 +74,16 @@ const NOT_SENT: ReadonlySet<string> = new Set([
 
 export class Origin {
   readonly url: URL
+  /** Go with every request. */
+  readonly headers: Headers
   readonly #pool: Pool
-  readonly #headers: Headers
-  readonly #bodyLimit: number
-  readonly #streamLimit: number
+  readonly #limits: { body: number; stream: number }
 
   constructor(options: OriginOptions) {
     const { url, headers = {}, connections, connectTimeout, bodyLimit, streamLimit } = { ...DEFAULTS, ...options }
     this.url = url
-    this.#headers = { 'accept-encoding': 'identity', ...headers }
-    this.#bodyLimit = bodyLimit
-    this.#streamLimit = streamLimit
+    this.headers = { 'accept-encoding': 'identity', ...headers }
+    this.#limits = { body: bodyLimit, stream: streamLimit }
     this.#pool = new Pool(url.origin, {
       connections,
       pipelining: 1,
@@ -92,13 +95,13 @@ export class Origin {
     })
   }
 
-  /** Asks, and gives the answer's pieces to `reader`. Rejects with a ChannelError; `abort` ends it at any time. */
-  ask(question: Question, reader: Reader, onStart?: (abort: () => void) => void): Promise<Answer> {
+  /** Asks, and gives the answer's pieces to `reader`. Rejects with a ChannelError. */
+  ask(question: Question, reader: Reader): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const { method, path = this.url.pathname + this.url.search, headers, body } = question
       this.#pool.dispatch(
-        { method, path, headers: { ...this.#headers, ...headers }, ...(body !== undefined && { body }) },
-        new Answering(reader, { body: this.#bodyLimit, stream: this.#streamLimit }, { resolve, reject }, onStart),
+        { method, path, headers, body: body ?? null },
+        new Answering(reader, this.#limits, { resolve, reject }),
       )
     })
   }
@@ -118,7 +121,6 @@ class Answering implements Dispatcher.DispatchHandler {
   readonly #reader: Reader
   readonly #limits: { body: number; stream: number }
   readonly #settle: Settle
-  readonly #onStart: ((abort: () => void) => void) | undefined
   readonly #chunks: Buffer[] = []
   #kind: BodyKind = 'nothing'
   #status = 0
@@ -127,20 +129,14 @@ class Answering implements Dispatcher.DispatchHandler {
   #events: SseDecoder | undefined
   #utf8: TextDecoder | undefined
 
-  constructor(
-    reader: Reader,
-    limits: { body: number; stream: number },
-    settle: Settle,
-    onStart: ((abort: () => void) => void) | undefined,
-  ) {
+  constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle) {
     this.#reader = reader
     this.#limits = limits
     this.#settle = settle
-    this.#onStart = onStart
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#onStart?.(() => controller.abort(new ChannelError('Given up')))
+    this.#reader.start?.(() => controller.abort(new ChannelError('Given up')))
   }
 
   onResponseStart(
@@ -150,11 +146,9 @@ class Answering implements Dispatcher.DispatchHandler {
   ): void {
     if (status < 200) return
     this.#status = status
-    this.#headers = Object.fromEntries(
-      Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
-    )
-    const encoding = this.#headers['content-encoding']
-    if (encoding !== undefined && encoding !== 'identity') {
+    this.#headers = headers
+    const encoding = headerOf(headers, 'content-encoding') ?? 'identity'
+    if (encoding !== 'identity') {
       controller.abort(
         new ChannelError(`The server compresses its answer (${encoding}) without being asked to`, { protocol: true }),
       )
@@ -206,6 +200,19 @@ class Answering implements Dispatcher.DispatchHandler {
       throw new ChannelError(`An answer of over ${this.#limits.body} bytes`, { protocol: true })
     this.#chunks.push(chunk)
   }
+}
+
+/** The first value of a header. */
+export function headerOf(headers: AnswerHeaders, name: string): string | undefined {
+  const value = headers[name]
+  return typeof value === 'string' ? value : value?.[0]
+}
+
+/** The media type of an answer, without its parameters. */
+export function mediaType(headers: AnswerHeaders): string | undefined {
+  const type = headerOf(headers, 'content-type')
+  const end = type?.indexOf(';') ?? -1
+  return (end < 0 ? type : type?.slice(0, end).trim())?.toLowerCase()
 }
 
 /** Where a server points to, if that is on its own origin: elsewhere, what is meant for it would be in other hands. */

@@ -1,7 +1,7 @@
 /** HTTP+SSE of 2024-11-05 towards a server: one stream in, which says where to POST what goes out. */
 import type { SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
-import { type AnswerHeaders, type BodyKind, Origin, type OriginOptions, onSameOrigin } from './origin.js'
+import { type AnswerHeaders, type BodyKind, mediaType, Origin, type OriginOptions, onSameOrigin } from './origin.js'
 
 /** Milliseconds until the stream has to have said where to post. */
 const ENDPOINT_WITHIN = 5_000
@@ -77,7 +77,7 @@ class SseChannel implements Channel {
     const question = {
       method: 'POST' as const,
       path: this.#endpoint,
-      headers: { 'content-type': 'application/json', ...headers },
+      headers: { ...this.#origin.headers, 'content-type': 'application/json', ...headers },
       body: text,
     }
     const { status } = await this.#origin.ask(question, { head: () => 'nothing' })
@@ -104,11 +104,12 @@ class SseChannel implements Channel {
         this.#receiver?.message(data, undefined)
       }
     }
-    const question = { method: 'GET' as const, headers: { accept: 'text/event-stream' } }
+    const question = { method: 'GET' as const, headers: { ...this.#origin.headers, accept: 'text/event-stream' } }
     try {
-      const { status } = await this.#origin.ask(question, { head: eventsOnly, event }, (abort) => {
+      const start = (abort: () => void) => {
         this.#abort = abort
-      })
+      }
+      const { status } = await this.#origin.ask(question, { head: eventsOnly, event, start })
       this.#finish(
         new ChannelError(status >= 300 ? `The server answered with HTTP ${status}` : 'The server closed the stream'),
       )
@@ -135,9 +136,8 @@ class SseChannel implements Channel {
 }
 
 function eventsOnly(status: number, headers: AnswerHeaders): BodyKind {
-  const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
   if (status >= 300) return 'nothing'
-  if (type !== 'text/event-stream')
+  if (mediaType(headers) !== 'text/event-stream')
     throw new ChannelError('The server answers a GET with no stream of events', { protocol: true })
   return 'events'
 }

@@ -26,6 +26,8 @@ const DEFAULTS = { lineLimit: 16 * 1024 * 1024, partialLine: 30_000, grace: { te
 const NO_TIME = { term: 0, kill: 300 }
 /** Bytes that may wait to be written to a child that does not read. */
 const MAX_QUEUED = 8 * 1024 * 1024
+/** Characters that are written in one piece, if that many have come together. */
+const WRITE_AT_ONCE = 64 * 1024
 /** Milliseconds after a child's exit in which what it wrote before can still be read. */
 const LAST_WORDS = 100
 
@@ -99,7 +101,7 @@ class StdioChannel implements Channel {
     // Unread, a full stderr would stop the child.
     child.stderr?.on('data', (chunk: Buffer) => this.#stderr.push(chunk))
     child.stdout?.on('data', (chunk: Buffer) => this.#read(chunk))
-    child.stdin?.on('drain', () => this.#drain())
+    child.stdin?.on('drain', () => this.#flush())
     child.stdin?.on('error', () => this.#suspect('The server closed its input'))
     child.stdout?.on('error', () => this.#suspect('The server closed its output'))
     child.stdout?.on('end', () => this.#suspect('The server closed its output'))
@@ -131,14 +133,13 @@ class StdioChannel implements Channel {
   send({ text }: Outgoing): Promise<void> {
     const line = encodeLine(text)
     if (!this.alive) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
-    if (!this.#blocked) {
-      this.#write(line)
-      return Promise.resolve()
-    }
     if (this.#queued + line.length > MAX_QUEUED)
       return Promise.reject(new ChannelError('The server does not read its input', { delivered: 'no' }))
     this.#queued += line.length
-    return new Promise((resolve, reject) => this.#queue.push({ line, resolve, reject }))
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ line, resolve, reject })
+      if (!this.#blocked && this.#queue.length === 1) setImmediate(() => this.#flush())
+    })
   }
 
   abandon(): void {}
@@ -147,6 +148,7 @@ class StdioChannel implements Channel {
     const grace = hurry ? NO_TIME : this.#grace
     if (!this.#closing) {
       this.#closing = true
+      if (!this.#blocked) this.#flush()
       this.#refuseQueued()
       this.#child.stdin.end()
     }
@@ -179,18 +181,17 @@ class StdioChannel implements Channel {
     }
   }
 
-  #write(line: string): void {
-    this.#blocked = !this.#child.stdin.write(line)
-  }
-
-  #drain(): void {
+  /** Writes what has come together since the last time, in one piece: it is the number of writes that costs. */
+  #flush(): void {
     this.#blocked = false
-    while (!this.#blocked) {
-      const next = this.#queue.shift()
-      if (!next) return
-      this.#queued -= next.line.length
-      this.#write(next.line)
-      next.resolve()
+    while (!this.#blocked && this.#queue.length > 0) {
+      let text = ''
+      let taken = 0
+      while (taken < this.#queue.length && text.length < WRITE_AT_ONCE) text += this.#queue[taken++]?.line
+      const written = this.#queue.splice(0, taken)
+      this.#queued -= text.length
+      this.#blocked = !this.#child.stdin.write(text)
+      for (const { resolve } of written) resolve()
     }
   }
 

@@ -20,6 +20,8 @@ export class ToolCache {
   readonly #fetchPage: (cursor: Json | undefined) => Promise<Payload>
   #asked: Promise<Facts> | undefined
   #known: Facts | undefined
+  /** A whole list that somebody else has asked for: read only when something has to be known. */
+  #listed: Payload | undefined
 
   constructor(fetchPage: (cursor: Json | undefined) => Promise<Payload>) {
     this.#fetchPage = fetchPage
@@ -27,7 +29,8 @@ export class ToolCache {
 
   /** What is known of a tool; asks the server once if nothing is known at all. Undefined where it cannot be found out. */
   async find(name: string): Promise<ToolFacts | undefined> {
-    if (this.#known) return this.#known.get(name)
+    const known = this.#read()
+    if (known) return known.get(name)
     this.#asked ??= this.#walk().catch(() => NOTHING)
     const asked = this.#asked
     const facts = await asked
@@ -41,20 +44,27 @@ export class ToolCache {
 
   /** What is known of a tool without asking. */
   known(name: string): ToolFacts | undefined {
-    return this.#known?.get(name)
+    return this.#read()?.get(name)
   }
 
   /** Takes what a client has just listed, if it is the whole list. */
   learn(page: Payload): void {
-    if (raw(page, 'nextCursor')?.startsWith('"')) return
-    const facts = new Map<string, ToolFacts>()
-    read(page, facts)
-    this.#known = facts
+    if (!raw(page, 'nextCursor')?.startsWith('"')) this.#listed = page
   }
 
   forget(): void {
     this.#asked = undefined
     this.#known = undefined
+    this.#listed = undefined
+  }
+
+  #read(): Facts | undefined {
+    if (!this.#listed) return this.#known
+    const facts = new Map<string, ToolFacts>()
+    read(this.#listed, facts)
+    this.#listed = undefined
+    this.#known = facts
+    return facts
   }
 
   async #walk(): Promise<Facts> {

@@ -20,6 +20,7 @@ function callOf(method: string, params = '{}', meta = '{}'): Call {
   const log = { note() {}, debug() {}, warn() {} }
   const caller = { revision: '2026-07-28', capabilities: '{}' }
   const signal = new AbortController().signal
+  const abort = () => {}
   return {
     method,
     params: parseObject(params),
@@ -28,6 +29,7 @@ function callOf(method: string, params = '{}', meta = '{}'): Call {
     caller,
     principal: 'p',
     signal,
+    abort,
     log,
   }
 }

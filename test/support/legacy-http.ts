@@ -27,7 +27,8 @@ export interface Plan {
   capabilities?: object
   /** What the probe is answered with. */
   discover?: { status: number; body?: unknown; headers?: Record<string, string> }
-  /** Answers that are streams rather than JSON, by default where something comes before the result. */
+  /** Every answer is a stream of events, as the official SDK has it; otherwise only where something comes first. */
+  streams?: boolean
   override?: Override
 }
 
@@ -121,7 +122,7 @@ export class LegacyHttp {
       if (standalone) return this.push(typeof sent === 'string' ? (JSON.parse(sent) as Json) : sent)
       const text = typeof sent === 'string' ? sent : JSON.stringify(sent)
       const last = (JSON.parse(text) as Json)['method'] === undefined
-      if (last && !streaming) {
+      if (last && !streaming && !this.#plan.streams) {
         response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(text)
         return
       }

@@ -22,6 +22,14 @@ t.test('34 a server hears initialize, then initialized, then the first request, 
   for (const { message } of http.received) if ('id' in message) t.ok(Number(message['id']) >= 1)
 })
 
+t.test('38 the session begins with the answer to initialize, also where that is an event', async (t) => {
+  const http = await LegacyHttp.start(t, { streams: true })
+  const { url } = await startBridge(t, { url: http.url })
+  t.equal((await call(url, 'tools/list')).status, 200)
+  for (const method of ['notifications/initialized', 'tools/list'])
+    t.equal(http.of(method)[0]?.headers['mcp-session-id'], 'session-1', method)
+})
+
 t.test(
   'a server that refuses the newest revision rather than offering another is asked for what it wants',
   async (t) => {
@@ -88,6 +96,7 @@ t.test('39 principals and capability sets never meet in a session', async (t) =>
     const log = { note() {}, debug() {}, warn() {} }
     const caller = { revision: '2026-07-28', capabilities, clientInfo: '{"name":"c","version":"1"}' }
     const signal = new AbortController().signal
+    const abort = () => {}
     const replies = []
     for await (const reply of bridge.server.handle({
       method: 'tools/list',
@@ -97,6 +106,7 @@ t.test('39 principals and capability sets never meet in a session', async (t) =>
       caller,
       principal,
       signal,
+      abort,
       log,
     }))
       replies.push(reply)
