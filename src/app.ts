@@ -15,7 +15,7 @@ import { endpoint, refuse } from './downstream/http.js'
 import { type PipeOptions, servePipe } from './downstream/stdio.js'
 import { origin } from './plugins/origin.js'
 import { compose } from './policy/compose.js'
-import { limit } from './policy/limits.js'
+import { limits } from './policy/limits.js'
 import { timeout } from './policy/timeout.js'
 import type { Upstream } from './protocol/call.js'
 import { Fault, type FaultName } from './protocol/fault.js'
@@ -73,8 +73,10 @@ export class Bridge {
     this.#upstream = {
       handle: compose(
         this.server.handle,
-        limit(calls, { open: 0 }, 'with the bridge'),
-        limit(callsPerServer, { open: 0 }, 'with the server'),
+        limits(
+          { max: calls, open: 0, where: 'with the bridge' },
+          { max: callsPerServer, open: 0, where: 'with the server' },
+        ),
         timeout({ idle: call, total: callTotal }),
       ),
       notify: (notice) => this.server.notify(notice),

@@ -36,8 +36,9 @@ const packages: Record<string, readonly string[]> = {
   'node:process': ['main', 'upstream/stdio'],
   'node:fs': ['main', 'cli'],
   'node:stream': ['downstream/http', 'downstream/stdio'],
-  'node:timers/promises': ['upstream/http'],
-  'node:util': ['cli', 'downstream/http', 'upstream/origin'],
+  'node:buffer': ['upstream/http', 'upstream/stdio'],
+  'node:timers/promises': ['app', 'upstream/http'],
+  'node:util': ['cli', 'upstream/origin'],
 }
 
 interface Import {
@@ -48,7 +49,9 @@ interface Import {
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
 const imports: Import[] = files.flatMap((file) => {
   const text = readFileSync(source + file, 'utf8')
-  const found = [...text.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(([, to]) => to as string)
+  const found = [...text.matchAll(/^(?:import\b|export\b|\}).*? from '([^']+)'|\bimport\('([^']+)'\)/gm)].map(
+    ([, to, lazily]) => to ?? lazily ?? '',
+  )
   return found.map((to) => ({ from: file.replace(/\.ts$/, ''), to }))
 })
 

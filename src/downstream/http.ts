@@ -1,12 +1,12 @@
 /** The MCP endpoint over Streamable HTTP: bytes in, one JSON answer or a stream of events out. */
 import { Readable } from 'node:stream'
-import { TextDecoder } from 'node:util'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Upstream } from '../protocol/call.js'
 import { type Compat, classify } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
 import { checkHeaders, single, versionHeader } from '../protocol/headers.js'
 import { error as errorMessage, type Id, type Message } from '../rpc/message.js'
+import type { Piece, Wire } from '../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../rpc/sse.js'
 import { readHeaders } from './headers.js'
 import { idToAnswer, readMessage } from './inbound.js'
@@ -26,7 +26,6 @@ export interface EndpointOptions {
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Serves the endpoint. A Fastify plugin with a context of its own, so that its body parser is nobody else's. */
 export async function endpoint(app: FastifyInstance, options: EndpointOptions): Promise<void> {
@@ -56,7 +55,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
     handler: async (request, reply) => {
       let id: Id | undefined
       try {
-        const message = readMessage(textOf(request.body))
+        const message = readMessage(request.body ? [request.body] : [])
         id = idToAnswer(message)
         await take(message, request, reply)
       } catch (error) {
@@ -100,7 +99,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
     const last = frame?.value?.last
     if (frame?.value && last) {
       if (last.fault) explain(reply, last.fault)
-      reply.code(last.status).type(JSON_TYPE).send(frame.value.text)
+      sendJson(reply.code(last.status), frame.value.text)
       return
     }
     reply
@@ -122,21 +121,14 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
       for (;;) {
         const arrived = await within(options.keepAlive, next)
         if (arrived?.done) return
-        yield arrived ? encodeEvent(arrived.value.text) : KEEP_ALIVE
+        if (arrived) yield* pieces(encodeEvent(arrived.value.text))
+        else yield KEEP_ALIVE
         if (arrived?.value.last) return
         if (arrived) next = frames.next()
       }
     } finally {
       await frames.return()
     }
-  }
-}
-
-function textOf(body: Buffer | undefined): string {
-  try {
-    return utf8.decode(body ?? new Uint8Array(0))
-  } catch (cause) {
-    throw new Fault('notJson', 'Not UTF-8', { cause })
   }
 }
 
@@ -172,6 +164,21 @@ function accepts(header: string, type: string): boolean {
   })
 }
 
+/** Sends a JSON text. One in several pieces is large: it goes out piece by piece rather than being put together first. */
+function sendJson(reply: FastifyReply, text: Wire): void {
+  reply.header('content-type', JSON_TYPE)
+  if (typeof text === 'string') {
+    reply.send(text)
+    return
+  }
+  const length = text.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
+  reply.header('content-length', length).send(Readable.from(text, { objectMode: false }))
+}
+
+function pieces(wire: Wire): readonly Piece[] {
+  return typeof wire === 'string' ? [wire] : wire
+}
+
 /** Answers with a fault, on a reply of which nothing has been sent. */
 export function refuse(reply: FastifyReply, fault: Fault, id?: Id, draftErrorCodes = false): void {
   explain(reply, fault)
@@ -200,14 +207,18 @@ function whileConnected({ raw }: FastifyReply): AbortController {
 }
 
 /** What a promise comes to, or undefined where it takes longer. */
-async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), milliseconds)
+function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => resolve(undefined), milliseconds)
+    promise.then(
+      (value) => {
+        clearTimeout(timer)
+        resolve(value)
+      },
+      (error: unknown) => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    )
   })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -2,17 +2,18 @@
 import { Fault } from '../protocol/fault.js'
 import { type Id, type Message, parseMessage } from '../rpc/message.js'
 import { JsonBoundError, JsonError } from '../rpc/scan.js'
+import { sourceOfBytes } from '../rpc/source.js'
 
 const BOUNDS = { strict: true, maxDepth: 64, maxValues: 200_000 }
 
-/** The message that a text is. Throws a Fault that says what is wrong with it. */
-export function readMessage(text: string): Message {
+/** The message that a client has sent. Throws a Fault that says what is wrong with it. */
+export function readMessage(bytes: readonly Uint8Array[]): Message {
   try {
-    return parseMessage(text, BOUNDS)
+    return parseMessage(sourceOfBytes(bytes), BOUNDS)
   } catch (cause) {
     if (cause instanceof JsonBoundError) throw new Fault('invalidRequest', cause.message, { cause })
     if (cause instanceof JsonError) throw new Fault('notJson', `Not JSON: ${cause.message}`, { cause })
-    throw cause
+    throw new Fault('notJson', 'Not UTF-8', { cause })
   }
 }
 

@@ -7,6 +7,7 @@ import { TASKS_EXTENSION, withoutRequestKeys } from '../protocol/meta.js'
 import { LEGACY_CLIENT_NOTIFICATIONS, methodTraits } from '../protocol/methods.js'
 import { type Decoded, decodeBareDiscover, decodeRequest, encodeReply } from '../protocol/modern.js'
 import { error as errorMessage, type Notification, type Request } from '../rpc/message.js'
+import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, objectIn, parseObject, value } from '../rpc/splice.js'
 import { CallRecord, type Logger, subject } from './record.js'
 
@@ -25,7 +26,7 @@ export interface Arrived {
 
 /** One message of the answer. The last one ends it, and with it comes the HTTP status that the answer has by itself. */
 export interface Frame {
-  text: string
+  text: Wire
   last?: { status: number; fault?: Fault }
 }
 

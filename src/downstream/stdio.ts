@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream'
 import type { Upstream } from '../protocol/call.js'
 import { type Compat, classifyLine } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
-import { encodeLine, LineDecoder } from '../rpc/lines.js'
+import { encodeLine, LineDecoder, TOO_LONG } from '../rpc/lines.js'
 import {
   error as errorMessage,
   type Id,
@@ -13,6 +13,7 @@ import {
   type Request,
   readId,
 } from '../rpc/message.js'
+import type { Wire } from '../rpc/source.js'
 import { raw } from '../rpc/splice.js'
 import { idToAnswer, readMessage } from './inbound.js'
 import { ModernDownstream } from './modern.js'
@@ -38,8 +39,13 @@ export async function servePipe({ input, output, upstream, compat, log, lineLimi
   const answers = new Set<Promise<void>>()
   const decoder = new LineDecoder(lineLimit)
 
-  const write = (text: string): Promise<void> | undefined => {
-    if (output.write(encodeLine(text)) || output.destroyed) return undefined
+  const write = (message: Wire): Promise<void> | undefined => {
+    const line = encodeLine(message)
+    const pieces = typeof line === 'string' ? [line] : line
+    output.cork()
+    const taken = pieces.map((piece) => output.write(piece)).every(Boolean)
+    output.uncork()
+    if (taken || output.destroyed) return undefined
     return new Promise((resolve) => {
       const done = () => {
         output.off('drain', done).off('close', done)
@@ -96,10 +102,10 @@ export async function servePipe({ input, output, upstream, compat, log, lineLimi
     if (id !== undefined) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
   }
 
-  async function line(text: string): Promise<void> {
+  async function line(bytes: readonly Uint8Array[]): Promise<void> {
     let id: Id | undefined
     try {
-      const message = readMessage(text)
+      const message = readMessage(bytes)
       id = idToAnswer(message)
       take(message)
     } catch (error) {
@@ -108,9 +114,9 @@ export async function servePipe({ input, output, upstream, compat, log, lineLimi
   }
 
   for await (const chunk of input) {
-    for (const text of decoder.push(chunk as Uint8Array)) {
-      if (typeof text === 'string') await line(text)
-      else await refuse(new Fault('notJson', `A line is ${text.why}`), undefined)
+    for (const bytes of decoder.push(chunk as Uint8Array)) {
+      if (bytes === TOO_LONG) await refuse(new Fault('bodyTooLarge', `A line of over ${lineLimit} bytes`), undefined)
+      else await line(bytes)
     }
   }
   for (const controller of running.values()) controller.abort()

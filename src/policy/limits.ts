@@ -2,16 +2,26 @@
 import type { Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 
-/** Refuses calls over `max` at once. What is counted is whatever shares the counter. */
-export function limit(max: number, counter: { open: number }, what: string): Policy {
+/** A bound, and how far it is reached. Bounds that several policies share are the same object. */
+export interface Bound {
+  readonly max: number
+  open: number
+  /** Where the calls are open, for people. */
+  readonly where: string
+}
+
+/** Refuses calls beyond any of the bounds. */
+export function limits(...bounds: readonly Bound[]): Policy {
   return (next) =>
     async function* limitedCall(call) {
-      if (counter.open >= max) throw new Fault('overloaded', `${max} calls are open ${what} already`, { retryAfter: 1 })
-      counter.open++
+      const reached = bounds.find(({ open, max }) => open >= max)
+      if (reached)
+        throw new Fault('overloaded', `${reached.max} calls are open ${reached.where} already`, { retryAfter: 1 })
+      for (const bound of bounds) bound.open++
       try {
         yield* next(call)
       } finally {
-        counter.open--
+        for (const bound of bounds) bound.open--
       }
     }
 }

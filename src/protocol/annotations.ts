@@ -1,6 +1,6 @@
 /** `x-mcp-header` in a tool's input schema (MCP 2026-07-28, streamable-http, schema extension). */
-import { arrayAt } from '../rpc/scan.js'
-import { edit, type Json, keys, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
+import { cut } from '../rpc/source.js'
+import { arrayIn, edit, type Json, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
 
 /** A property whose value is mirrored into the header `Mcp-Param-<header>`. */
 export interface Annotation {
@@ -86,11 +86,11 @@ function walk(
     if (member) edits[keyword] = inner(member, undefined)
   }
   for (const keyword of SCHEMA_LIST) {
-    const list = raw(schema, keyword)
-    if (!list?.startsWith('[')) continue
-    const elements = arrayAt(list, 0).elements.map(({ start, end }) => {
-      const element = list.slice(start, end)
-      return element.startsWith('{') ? inner(parseObject(element), undefined) : element
+    const list = arrayIn(schema, keyword)
+    if (!list) continue
+    const elements = list.elements.map((span) => {
+      const element = payloadAt(list.source, span)
+      return element ? inner(element, undefined) : cut(list.source, span.start, span.end)
     })
     edits[keyword] = `[${elements.join(',')}]`
   }

@@ -3,6 +3,7 @@
  * contradict it (MCP 2026-07-28, basic/versioning and streamable-http, server validation). Nothing here remembers.
  */
 import { type Message, type Params, parseMessage } from '../rpc/message.js'
+import { cut, sourceOf } from '../rpc/source.js'
 import { objectIn, raw } from '../rpc/splice.js'
 import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MODERN, traits } from './eras.js'
 import { Fault } from './fault.js'
@@ -114,13 +115,13 @@ function classifyClaim(claimText: string, version: string | undefined): Verdict 
 }
 
 function classifyBatch(
-  { text, elements }: Message & { kind: 'batch' },
+  { source, elements }: Message & { kind: 'batch' },
   version: string | undefined,
   session: SessionState,
 ): Verdict {
   const refused = (why: string) => new Fault('invalidRequest', why)
   if (elements.length === 0) throw refused('An empty array is no message')
-  const messages = elements.map(({ start, end }) => parseMessage(text.slice(start, end)))
+  const messages = elements.map(({ start, end }) => parseMessage(sourceOf(cut(source, start, end))))
   const claimed = messages.some((one) => 'params' in one && claimOf(one.params) !== undefined)
   if (claimed || (version !== undefined && looksModern(version)))
     throw refused('Batches do not exist in this revision: send one message per request')

@@ -10,7 +10,7 @@ export type HeaderLookup = (name: string) => readonly string[]
 
 export const PARAM_PREFIX = 'mcp-param-'
 
-const OUTER_SPACE = /^[ \t]+|[ \t]+$/g
+const OUTER_SPACE = /^[ \t]|[ \t]$/
 const PLAIN = /^[\t\x20-\x7e]*$/
 const SENTINEL = /^=\?base64\?(.*)\?=$/
 const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
@@ -28,11 +28,16 @@ export function versionHeader(lookup: HeaderLookup): string | undefined {
 }
 
 function onlyOne(values: readonly string[], name: string): string | undefined {
-  const first = values[0]?.replace(OUTER_SPACE, '')
+  const first = trim(values[0])
   for (let i = 1; i < values.length; i++) {
-    if (values[i]?.replace(OUTER_SPACE, '') !== first) throw mismatch(`Header ${name} came with different values`)
+    if (trim(values[i]) !== first) throw mismatch(`Header ${name} came with different values`)
   }
   return first
+}
+
+/** Node has taken the space around most values off already. */
+function trim(text: string | undefined): string | undefined {
+  return text !== undefined && OUTER_SPACE.test(text) ? text.replace(/^[ \t]+|[ \t]+$/g, '') : text
 }
 
 /** Checks `Mcp-Method` and `Mcp-Name` against the body. Throws a Fault; the version is the classifier's affair. */

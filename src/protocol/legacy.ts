@@ -1,6 +1,5 @@
 /** The codec of the legacy era towards servers: requests without envelope out, results without type in. */
 import type { Response } from '../rpc/message.js'
-import { objectAt } from '../rpc/scan.js'
 import {
   EMPTY,
   edit,
@@ -10,6 +9,7 @@ import {
   objectIn,
   type Payload,
   parseObject,
+  payloadAt,
   raw,
   value,
   write,
@@ -78,24 +78,26 @@ export function encodeParams(
   return text === '{}' ? undefined : text
 }
 
-/** What an answer says, in the words of the middle. Throws a Fault for what is no answer to this method. */
-export function decodeReply(call: Call, { outcome }: Response, server: Json | undefined): Reply {
-  const { text, member } = outcome
-  if (outcome.kind === 'error') return { kind: 'error', error: decodeError(call, text.slice(member.start, member.end)) }
-  if (!member.members) {
+/**
+ * What an answer says, in the words of the middle. Throws a Fault for what is no answer to this method. `lifted` takes the
+ * result into the middle: `lift`, or something that remembers what came of it the last time.
+ */
+export function decodeReply(call: Call, { outcome }: Response, server: Json | undefined, lifted = lift): Reply {
+  const { source, member } = outcome
+  if (outcome.kind === 'error') return { kind: 'error', error: decodeError(call, payloadAt(source, member) ?? EMPTY) }
+  const result = payloadAt(source, member)
+  if (!result) {
     if (methodTraits(call.method).empty) return { kind: 'result', result: EMPTY, server }
     throw new Fault('upstreamProtocol', `The server answered ${call.method} with a result that is no object`)
   }
-  const result: Payload = { text, start: member.start, end: member.end, members: member.members }
-  return { kind: 'result', result: lift(call.method, result), server }
+  return { kind: 'result', result: lifted(call.method, result), server }
 }
 
 /**
  * An error as a modern client may see it. Codes that its revision has given another meaning or none do not pass;
  * `upstreamCode` in the data then says what the server wrote (MCP 2026-07-28, basic/index, error codes).
  */
-function decodeError(call: Call, text: Json): RpcError {
-  const error = text.startsWith('{') ? { text, ...objectAt(text, 0) } : EMPTY
+function decodeError(call: Call, error: Payload): RpcError {
   const code = value(error, 'code')
   const message = value(error, 'message')
   const data = raw(error, 'data')

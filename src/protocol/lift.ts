@@ -1,6 +1,18 @@
 /** Takes a legacy result into the middle: what no modern client may see goes, what every one expects is there. */
-import { arrayAt } from '../rpc/scan.js'
-import { edit, has, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
+import { cut } from '../rpc/source.js'
+import {
+  arrayIn,
+  edit,
+  has,
+  type Json,
+  objectIn,
+  opens,
+  type Payload,
+  payloadAt,
+  raw,
+  value,
+  write,
+} from '../rpc/splice.js'
 import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './annotations.js'
 import { withoutEnvelopeKeys, writeMeta } from './meta.js'
 
@@ -25,38 +37,35 @@ export function lift(method: string, result: Payload): Payload {
   return meta ? edit(untyped, { _meta: writeMeta(withoutEnvelopeKeys(meta)) }) : untyped
 }
 
-function list(result: Payload, key: string, liftItem?: (item: Json) => Json): Payload {
+function list(result: Payload, key: string, liftItem?: (item: Payload) => Payload): Payload {
   const page = edit(result, OWN_HINTS)
   const listed = raw(page, 'nextCursor') === 'null' ? edit(page, { nextCursor: undefined }) : page
-  const items = raw(listed, key)
-  if (!items?.startsWith('[') || !liftItem) return listed
-  const lifted = mapElements(items, liftItem)
-  return lifted === items ? listed : edit(listed, { [key]: lifted })
+  const items = liftItem && mapObjects(listed, key, liftItem)
+  return items === undefined ? listed : edit(listed, { [key]: items })
 }
 
-/** The array with each element replaced by what `change` makes of it; the very same text where nothing changes. */
-function mapElements(array: Json, change: (element: Json) => Json): Json {
-  const { elements } = arrayAt(array, 0)
-  const parts: string[] = []
-  let copied = 0
-  for (const { start, end } of elements) {
-    const before = array.slice(start, end)
-    const after = change(before)
-    if (after === before) continue
-    parts.push(array.slice(copied, start), after)
-    copied = end
+/** The array under `key` with each object in it replaced by what `change` makes of it; undefined where nothing changes. */
+function mapObjects(payload: Payload, key: string, change: (element: Payload) => Payload): Json | undefined {
+  const array = arrayIn(payload, key)
+  if (!array) return undefined
+  const { source, elements, start, end } = array
+  let out = ''
+  let copied = start
+  for (const span of elements) {
+    const before = payloadAt(source, span)
+    const after = before && change(before)
+    if (!after || after === before) continue
+    out += cut(source, copied, span.start) + write(after)
+    copied = span.end
   }
-  return parts.length === 0 ? array : parts.join('') + array.slice(copied)
+  return copied === start ? undefined : out + cut(source, copied, end)
 }
 
-function liftTool(text: Json): Json {
-  if (!text.startsWith('{')) return text
-  const tool = parseObject(text)
-  const lifted = has(tool, 'execution') ? edit(tool, { execution: undefined }) : tool
+function liftTool(tool: Payload): Payload {
+  const lifted = edit(tool, { execution: undefined })
   const schema = objectIn(lifted, 'inputSchema')
   const fitting = schema ? liftSchema(schema) : '{"type":"object"}'
-  if (schema && fitting === undefined) return lifted === tool ? text : write(lifted)
-  return write(edit(lifted, { inputSchema: fitting }))
+  return fitting === undefined ? lifted : edit(lifted, { inputSchema: fitting })
 }
 
 /** The schema as modern clients need it, or undefined where it is that already. */
@@ -64,7 +73,7 @@ function liftSchema(schema: Payload): Json | undefined {
   let fitting = schema
   if (raw(schema, 'type') !== '"object"') fitting = edit(fitting, { type: '"object"' })
   if (raw(schema, 'properties') === 'null') fitting = edit(fitting, { properties: undefined })
-  if (schema.text.slice(schema.start, schema.end).includes(KEYWORD)) fitting = withSoundAnnotations(fitting)
+  if (write(schema).includes(KEYWORD)) fitting = withSoundAnnotations(fitting)
   return fitting === schema ? undefined : write(fitting)
 }
 
@@ -80,7 +89,7 @@ function withSoundAnnotations(schema: Payload): Payload {
 }
 
 function withContent(result: Payload): Payload {
-  if (raw(result, 'content')?.startsWith('[')) return result
+  if (opens(result, 'content') === '[') return result
   const toolResult = raw(result, 'toolResult')
   if (toolResult === undefined) return edit(result, { content: '[]' })
   const block = `{"type":"text","text":${JSON.stringify(toolResult)}}`

@@ -1,6 +1,19 @@
 /** The codec of the modern era, 2026-07-28: requests that carry their envelope, results that carry their type. */
 import { error as errorMessage, notification, type Request, readId, result } from '../rpc/message.js'
-import { duplicateKey, EMPTY, edit, has, type Json, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
+import type { Wire } from '../rpc/source.js'
+import {
+  duplicateKey,
+  EMPTY,
+  edit,
+  has,
+  type Json,
+  objectIn,
+  type Payload,
+  raw,
+  value,
+  wire,
+  write,
+} from '../rpc/splice.js'
 import type { CacheHint, Caller, Reply } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
@@ -88,7 +101,7 @@ function invalid(message: string, data?: Record<string, Json>): Fault {
 }
 
 /** The message that says a reply to the client that sent `decoded` under `id`. */
-export function encodeReply(reply: Reply, id: Request['id'], { method, progressToken }: Decoded): string {
+export function encodeReply(reply: Reply, id: Request['id'], { method, progressToken }: Decoded): Wire {
   switch (reply.kind) {
     case 'notification':
       return notification(
@@ -100,7 +113,7 @@ export function encodeReply(reply: Reply, id: Request['id'], { method, progressT
         ),
       )
     case 'result':
-      return result(id, write(stamp(reply, method)))
+      return result(id, wire(stamp(reply, method)))
     case 'error':
       return errorMessage(id, reply.error)
   }

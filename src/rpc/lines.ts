@@ -3,19 +3,17 @@
  * JSON string) are none here, and because a character may be cut in two by a chunk.
  */
 
+import type { Piece, Wire } from './source.js'
+
+const SPACE = 0x20
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const NOTHING = new Uint8Array(0)
 
-/** A line, or what is wrong with it. */
-export type Line = string | BadLine
-
-export class BadLine {
-  readonly why: 'too long' | 'not UTF-8'
-  constructor(why: 'too long' | 'not UTF-8') {
-    this.why = why
-  }
-}
+/** What stands for a line that was too long to keep. */
+export const TOO_LONG = Symbol('too long')
+/** A line is the pieces of memory in which it came: one, unless a chunk ended in the middle of it. */
+export type Line = readonly Uint8Array[] | typeof TOO_LONG
 
 /**
  * Takes bytes in chunks cut anywhere and gives lines without their end; a carriage return before it is taken off, and
@@ -23,7 +21,6 @@ export class BadLine {
  */
 export class LineDecoder {
   readonly #limit: number
-  readonly #utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   #rest: Uint8Array[] = []
   #restLength = 0
 
@@ -37,28 +34,20 @@ export class LineDecoder {
   }
 
   push(chunk: Uint8Array): Line[] {
-    const last = chunk.lastIndexOf(LINE_FEED)
-    if (last < 0) {
-      this.#keep(chunk)
-      return []
-    }
     const lines: Line[] = []
-    let complete = chunk.subarray(0, last)
-    if (this.#restLength > 0) {
-      const first = complete.indexOf(LINE_FEED)
-      const end = first < 0 ? complete.length : first
-      this.#add(this.#finish(complete.subarray(0, end)), lines)
-      complete = complete.subarray(Math.min(end + 1, complete.length))
+    let start = 0
+    for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, start)) {
+      this.#finish(chunk.subarray(start, end), lines)
+      start = end + 1
     }
-    this.#split(complete, lines)
-    if (last + 1 < chunk.length) this.#keep(chunk.subarray(last + 1))
+    if (start < chunk.length) this.#keep(chunk.subarray(start))
     return lines
   }
 
   /** What stood after the last line end when the stream ended. */
   end(): Line[] {
     const lines: Line[] = []
-    if (this.#restLength > 0) this.#add(this.#finish(NOTHING), lines)
+    if (this.#restLength > 0) this.#finish(NOTHING, lines)
     return lines
   }
 
@@ -68,68 +57,30 @@ export class LineDecoder {
     else this.#rest.push(piece)
   }
 
-  /** The line that has been kept so far, with its end. */
-  #finish(piece: Uint8Array): Uint8Array | BadLine {
-    const length = this.#restLength + piece.length
-    const parts = [...this.#rest, piece]
+  #finish(piece: Uint8Array, lines: Line[]): void {
+    const pieces = piece.length > 0 ? [...this.#rest, piece] : this.#rest
+    const tooLong = this.#restLength + piece.length > this.#limit
     this.#rest = []
     this.#restLength = 0
-    if (length > this.#limit) return new BadLine('too long')
-    const line = new Uint8Array(length)
-    let at = 0
-    for (const part of parts) {
-      line.set(part, at)
-      at += part.length
-    }
-    return line
+    const last = pieces.at(-1)
+    if (last?.at(-1) === CARRIAGE_RETURN) pieces[pieces.length - 1] = last.subarray(0, -1)
+    if (tooLong) lines.push(TOO_LONG)
+    else if (pieces.some(({ length }) => length > 0)) lines.push(pieces)
   }
-
-  /** Several lines are decoded at once, and one by one only where something among them is no UTF-8. */
-  #split(bytes: Uint8Array, lines: Line[]): void {
-    if (bytes.length === 0) return
-    const text = this.#decode(bytes)
-    if (text instanceof BadLine) {
-      for (const line of splitBytes(bytes)) this.#add(line, lines)
-      return
-    }
-    for (const line of text.split('\n')) {
-      if (line.length > this.#limit) lines.push(new BadLine('too long'))
-      else if (line.endsWith('\r')) this.#push(line.slice(0, -1), lines)
-      else this.#push(line, lines)
-    }
-  }
-
-  #add(line: Uint8Array | BadLine, lines: Line[]): void {
-    if (line instanceof BadLine) lines.push(line)
-    else if (line.length > this.#limit) lines.push(new BadLine('too long'))
-    else this.#push(this.#decode(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line), lines)
-  }
-
-  #push(line: Line, lines: Line[]): void {
-    if (line !== '') lines.push(line)
-  }
-
-  #decode(bytes: Uint8Array): Line {
-    try {
-      return this.#utf8.decode(bytes)
-    } catch {
-      return new BadLine('not UTF-8')
-    }
-  }
-}
-
-function splitBytes(bytes: Uint8Array): Uint8Array[] {
-  const lines: Uint8Array[] = []
-  let start = 0
-  for (let end = bytes.indexOf(LINE_FEED); end >= 0; end = bytes.indexOf(LINE_FEED, start)) {
-    lines.push(bytes.subarray(start, end))
-    start = end + 1
-  }
-  lines.push(bytes.subarray(start))
-  return lines
 }
 
 /** One message as one line. Raw line breaks, legal between tokens only, become spaces. */
-export function encodeLine(json: string): string {
-  return json.includes('\n') || json.includes('\r') ? `${json.replace(/\r\n|\r|\n/g, ' ')}\n` : `${json}\n`
+export function encodeLine(message: string): string
+export function encodeLine(message: Wire): Wire
+export function encodeLine(message: Wire): Wire {
+  return typeof message === 'string' ? `${flat(message)}\n` : [...message.map(flat), '\n']
+}
+
+/** The same text or bytes without line breaks. */
+export function flat<P extends Piece>(part: P): P
+export function flat(part: Piece): Piece {
+  if (typeof part === 'string')
+    return part.includes('\n') || part.includes('\r') ? part.replace(/\r\n|\r|\n/g, ' ') : part
+  if (!part.includes(LINE_FEED) && !part.includes(CARRIAGE_RETURN)) return part
+  return part.map((byte) => (byte === LINE_FEED || byte === CARRIAGE_RETURN ? SPACE : byte))
 }

@@ -1,6 +1,7 @@
 /** JSON-RPC 2.0 messages as they stand on a wire, with ids kept to the letter. */
 import { arrayAt, firstCharacter, type Member, type ScanOptions, type Span, scanValue } from './scan.js'
-import { type Json, type Payload, parseObject } from './splice.js'
+import { cut, type Source, type Wire } from './source.js'
+import { type Json, type Payload, parseSource } from './splice.js'
 
 /** A request id as the text it came in: `7` and `"7"` differ, and 9007199254740993 stays what it is. */
 export type Id = string & { readonly Id: unique symbol }
@@ -24,12 +25,12 @@ export interface Notification {
 export interface Response {
   kind: 'response'
   id: Id | undefined
-  outcome: { kind: 'result' | 'error'; text: string; member: Member }
+  outcome: { kind: 'result' | 'error'; source: Source; member: Member }
 }
 
 export interface Batch {
   kind: 'batch'
-  text: string
+  source: Source
   elements: Span[]
 }
 
@@ -52,15 +53,15 @@ const MAX_STRING_ID = 256
 const INTEGER = /^-?(?:0|[1-9][0-9]{0,63})$/
 
 /** Reads one message. Throws a JsonError when the text is not JSON. */
-export function parseMessage(text: string, options: Omit<ScanOptions, 'descend'> = {}): Message {
-  const { at, character } = firstCharacter(text)
-  if (character === '{') return shape(parseObject(text, { ...options, descend: DESCEND }))
-  scanValue(text, options)
-  if (character === '[') return { kind: 'batch', text, elements: arrayAt(text, at).elements }
+export function parseMessage(source: Source, options: Omit<ScanOptions, 'descend'> = {}): Message {
+  const { at, character } = firstCharacter(source)
+  if (character === '{') return shape(parseSource(source, { ...options, descend: DESCEND }))
+  scanValue(source, options)
+  if (character === '[') return { kind: 'batch', source, elements: arrayAt(source, at).elements }
   return { kind: 'invalid', id: undefined, why: 'A message is a JSON object' }
 }
 
-function shape({ text, members }: Payload): Message {
+function shape({ source, members }: Payload): Message {
   const found: { [K in EnvelopeKey]?: Member } = {}
   let twice: string | undefined
   for (const member of members) {
@@ -69,7 +70,7 @@ function shape({ text, members }: Payload): Message {
     if (found[key]) twice = key
     found[key] = member
   }
-  const slice = (member: Member | undefined) => member && text.slice(member.start, member.end)
+  const slice = (member: Member | undefined) => member && cut(source, member.start, member.end)
   const idText = slice(found.id)
   const id = idText === undefined ? undefined : readId(idText)
   const invalid = (why: string): Invalid => ({ kind: 'invalid', id, why })
@@ -80,21 +81,21 @@ function shape({ text, members }: Payload): Message {
   if (methodText !== undefined) {
     const method = JSON.parse(methodText) as unknown
     if (typeof method !== 'string' || method === '') return invalid('"method" has to be a string')
-    const params = paramsOf(text, found.params)
+    const params = paramsOf(source, found.params)
     if (idText === undefined) return { kind: 'notification', method, params }
     if (!id) return invalid('"id" has to be a string or an integer')
     return { kind: 'request', id, method, params }
   }
   if (idText !== undefined && idText !== 'null' && !id) return invalid('"id" has to be a string or an integer')
-  if (found.error) return { kind: 'response', id, outcome: { kind: 'error', text, member: found.error } }
-  if (found.result) return { kind: 'response', id, outcome: { kind: 'result', text, member: found.result } }
+  if (found.error) return { kind: 'response', id, outcome: { kind: 'error', source, member: found.error } }
+  if (found.result) return { kind: 'response', id, outcome: { kind: 'result', source, member: found.result } }
   return invalid('Neither "method" nor "result" nor "error"')
 }
 
-function paramsOf(text: string, member: Member | undefined): Params {
+function paramsOf(source: Source, member: Member | undefined): Params {
   if (!member) return 'absent'
   if (!member.members) return 'not an object'
-  return { text, start: member.start, end: member.end, members: member.members }
+  return { source, start: member.start, end: member.end, members: member.members, edits: undefined }
 }
 
 /** The id that a JSON text is, or undefined where it is none: null, a fraction, an exponent, an object, a novel. */
@@ -118,8 +119,11 @@ export function notification(method: string, params: Json | undefined): string {
   return params === undefined ? `${head}}` : `${head},"params":${params}}`
 }
 
-export function result(id: Id, json: Json): string {
-  return `{"jsonrpc":"2.0","id":${id},"result":${json}}`
+export function result(id: Id, json: Json): string
+export function result(id: Id, json: Wire): Wire
+export function result(id: Id, json: Wire): Wire {
+  const head = `{"jsonrpc":"2.0","id":${id},"result":`
+  return typeof json === 'string' ? `${head}${json}}` : [head, ...json, '}']
 }
 
 /** An error answer. Without an id where none could be read: `null` is refused by deployed clients. */

@@ -2,6 +2,7 @@
  * Finds where the parts of a JSON text stand, without building values. What passes is well-formed JSON (RFC 8259) of
  * bounded depth; what is kept are positions, so that bytes can be carried on exactly as they came in.
  */
+import { cut, type Source } from './source.js'
 
 export class JsonError extends Error {
   override name = 'JsonError'
@@ -19,7 +20,7 @@ export class JsonBoundError extends JsonError {
   override name = 'JsonBoundError'
 }
 
-/** Half-open range of a JSON text: `text.slice(start, end)` is one value. */
+/** Half-open range of a JSON text. */
 export interface Span {
   start: number
   end: number
@@ -30,7 +31,7 @@ export interface Member extends Span {
   key: string
   at: number
   /** The value's own members, where it is an object that was asked for by key. */
-  members?: Member[]
+  members: Member[] | undefined
 }
 
 export interface ScanOptions {
@@ -41,13 +42,13 @@ export interface ScanOptions {
   /** Objects under these keys are taken apart as well, at any level reached through such keys. */
   descend?: ReadonlySet<string>
   /**
-   * Refuse raw control characters everywhere. Otherwise they go unnoticed in what lies beyond the first 64 characters
-   * of a run of plain text inside a string, which is where the time would go in a large result.
+   * Look at every character of every string, however large the text. Otherwise raw control characters and bad escapes
+   * in the strings of a text of over 16 Ki characters go unnoticed: that is where the time would go in a large result.
    */
   strict?: boolean
 }
 
-const NO_KEYS: ReadonlySet<string> = new Set()
+const MAX_DEPTH = 256
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
@@ -59,223 +60,276 @@ const CLOSE_BRACKET = 0x5d
 const MINUS = 0x2d
 const ZERO = 0x30
 const NINE = 0x39
-const LITERALS = ['true', 'false', 'null'] as const
-const NEAR = 64
+/** Characters up to which looking at each of them costs little. */
+const SMALL = 16 * 1024
+/** Leaps that get no further than this on average are not worth their cost. */
+const WORTH_LEAPING = 48
+const NO_KEYS: ReadonlySet<string> = new Set()
+/** The second character of each escape but `\u`. */
+const ESCAPES: ReadonlySet<number> = new Set(Array.from('"\\/bfnrt', (character) => character.charCodeAt(0)))
+const WORDS: Readonly<Record<number, readonly number[]>> = Object.fromEntries(
+  ['true', 'false', 'null'].map((word) => [
+    word.charCodeAt(0),
+    Array.from(word, (character) => character.charCodeAt(0)),
+  ]),
+)
 
-/** Takes apart the object that `text` consists of, white space around it aside. Throws a JsonError. */
-export function scanObject(text: string, options: ScanOptions = {}): Span & { members: Member[] } {
-  const scanner = new Scanner(text, options)
-  const start = scanner.space(0)
-  if (text.charCodeAt(start) !== OPEN_BRACE) throw new JsonError('Expected an object', start)
-  const members: Member[] = []
-  const end = scanner.object(start, 1, members)
-  scanner.expectEnd(end)
-  return { start, end, members }
-}
-
-/** Takes apart the array that stands at `start`. Throws a JsonError when something else stands there. */
-export function arrayAt(text: string, start: number, options: ScanOptions = {}): Span & { elements: Span[] } {
-  if (text.charCodeAt(start) !== OPEN_BRACKET) throw new JsonError('Expected an array', start)
-  const elements: Span[] = []
-  const end = new Scanner(text, options).array(start, 1, elements)
-  return { start, end, elements }
+/** Takes apart the object that a text consists of, white space around it aside. Throws a JsonError. */
+export function scanObject(source: Source, options?: ScanOptions): Span & { members: Member[] } {
+  const object = objectAt(source, space(source.text, 0), options)
+  expectEnd(source.text, object.end)
+  return object
 }
 
 /** Takes apart the object that stands at `start`. Throws a JsonError when something else stands there. */
-export function objectAt(text: string, start: number, options: ScanOptions = {}): Span & { members: Member[] } {
-  if (text.charCodeAt(start) !== OPEN_BRACE) throw new JsonError('Expected an object', start)
+export function objectAt(source: Source, start: number, options: ScanOptions = {}): Span & { members: Member[] } {
+  if (source.text.charCodeAt(start) !== OPEN_BRACE) throw new JsonError('Expected an object', start)
   const members: Member[] = []
-  const end = new Scanner(text, options).object(start, 1, members)
+  const end = takeApart(source, start, 1, members, begin(source, options), options.descend ?? NO_KEYS)
   return { start, end, members }
 }
 
+/** Where the elements of the array that stands at `start` are. Throws a JsonError when something else stands there. */
+export function arrayAt(source: Source, start: number, options: ScanOptions = {}): Span & { elements: Span[] } {
+  const { text } = source
+  if (text.charCodeAt(start) !== OPEN_BRACKET) throw new JsonError('Expected an array', start)
+  const scan = begin(source, options)
+  const elements: Span[] = []
+  let i = space(text, start + 1)
+  if (text.charCodeAt(i) === CLOSE_BRACKET) return { start, end: i + 1, elements }
+  for (;;) {
+    const end = skip(text, i, 2, scan)
+    elements.push({ start: i, end })
+    i = space(text, end)
+    if (text.charCodeAt(i) === CLOSE_BRACKET) return { start, end: i + 1, elements }
+    if (text.charCodeAt(i) !== COMMA) throw unexpected(text, i)
+    i = space(text, i + 1)
+  }
+}
+
 /** The first character that is not white space: what kind of value a text holds, if it is JSON at all. */
-export function firstCharacter(text: string): { at: number; character: string } {
-  const at = new Scanner(text, {}).space(0)
+export function firstCharacter({ text }: Source): { at: number; character: string } {
+  const at = space(text, 0)
   return { at, character: text.charAt(at) }
 }
 
-/** Checks that `text` is one JSON value and nothing else. Throws a JsonError. */
-export function scanValue(text: string, options: ScanOptions = {}): Span {
-  const scanner = new Scanner(text, options)
-  const start = scanner.space(0)
-  const end = scanner.value(start, 1)
-  scanner.expectEnd(end)
+/** Checks that a text is one JSON value and nothing else. Throws a JsonError. */
+export function scanValue(source: Source, options: ScanOptions = {}): Span {
+  const { text } = source
+  const start = space(text, 0)
+  const end = skip(text, start, 1, begin(source, options))
+  expectEnd(text, end)
   return { start, end }
 }
 
-class Scanner {
-  readonly #text: string
-  readonly #maxDepth: number
-  readonly #descend: ReadonlySet<string>
-  readonly #strict: boolean
-  #valuesLeft: number
-  // Where the next quote and the next backslash stand, looked up only when passed: linear however many strings there are.
-  #quote = -1
-  #backslash = -1
+/** The state of one scan. */
+interface Scan {
+  maxDepth: number
+  valuesLeft: number
+  strict: boolean
+  /** Whether it is an object that is open, at each level of what is being skipped. */
+  open: boolean[]
+}
 
-  constructor(text: string, options: ScanOptions) {
-    const { maxDepth = 256, maxValues = Number.POSITIVE_INFINITY, descend = NO_KEYS, strict = false } = options
-    this.#text = text
-    this.#maxDepth = maxDepth
-    this.#descend = descend
-    this.#strict = strict
-    this.#valuesLeft = maxValues
-  }
+function begin({ text }: Source, options: ScanOptions): Scan {
+  const { maxDepth = MAX_DEPTH, maxValues = Number.POSITIVE_INFINITY, strict = text.length <= SMALL } = options
+  return { maxDepth, valuesLeft: maxValues, strict, open: [] }
+}
 
-  space(from: number): number {
-    let i = from
-    for (;;) {
-      const c = this.#text.charCodeAt(i)
-      if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return i
-      i++
+/** Collects the members of the object at `at`. Like all that follow, it returns the position after its end. */
+function takeApart(
+  source: Source,
+  at: number,
+  depth: number,
+  into: Member[],
+  scan: Scan,
+  descend: ReadonlySet<string>,
+): number {
+  const { text } = source
+  count(scan, at, depth)
+  let i = space(text, at + 1)
+  if (text.charCodeAt(i) === CLOSE_BRACE) return i + 1
+  for (;;) {
+    if (text.charCodeAt(i) !== QUOTE) throw unexpected(text, i)
+    const keyEnd = skipString(text, i, scan)
+    const start = skipColon(text, keyEnd)
+    const key = unquote(source, i, keyEnd)
+    const member: Member = { key, at: i, start, end: 0, members: undefined }
+    if (text.charCodeAt(start) === OPEN_BRACE && descend.has(key)) {
+      member.members = []
+      member.end = takeApart(source, start, depth + 1, member.members, scan, descend)
+    } else {
+      member.end = skip(text, start, depth + 1, scan)
     }
-  }
-
-  expectEnd(from: number): void {
-    const i = this.space(from)
-    if (i < this.#text.length) throw new JsonError('Unexpected text after the value', i)
-  }
-
-  /** Each of these takes the position where something begins and returns the one after its end. */
-  value(at: number, depth: number): number {
-    if (--this.#valuesLeft < 0) throw new JsonBoundError('More values than are accepted', at)
-    const c = this.#text.charCodeAt(at)
-    if (c === QUOTE) return this.string(at)
-    if (c === OPEN_BRACE) return this.object(at, depth)
-    if (c === OPEN_BRACKET) return this.array(at, depth)
-    if (c === MINUS || (c >= ZERO && c <= NINE)) return this.number(at)
-    for (const literal of LITERALS) if (this.#text.startsWith(literal, at)) return at + literal.length
-    throw this.#unexpected(at)
-  }
-
-  object(at: number, depth: number, into?: Member[]): number {
-    this.#checkDepth(at, depth)
-    const text = this.#text
-    let i = this.space(at + 1)
+    into.push(member)
+    i = space(text, member.end)
     if (text.charCodeAt(i) === CLOSE_BRACE) return i + 1
-    for (;;) {
-      const keyStart = i
-      if (text.charCodeAt(i) !== QUOTE) throw this.#unexpected(i)
-      const keyEnd = this.string(i)
-      i = this.space(keyEnd)
-      if (text.charCodeAt(i) !== COLON) throw this.#unexpected(i)
-      const start = this.space(i + 1)
-      if (into === undefined) {
-        i = this.value(start, depth + 1)
-      } else {
-        const key = unquote(text, keyStart, keyEnd)
-        const member: Member = { key, at: keyStart, start, end: 0 }
-        if (text.charCodeAt(start) === OPEN_BRACE && this.#descend.has(key)) {
-          member.members = []
-          i = this.object(start, depth + 1, member.members)
-        } else {
-          i = this.value(start, depth + 1)
-        }
-        member.end = i
-        into.push(member)
-      }
-      i = this.space(i)
-      const c = text.charCodeAt(i)
-      if (c === CLOSE_BRACE) return i + 1
-      if (c !== COMMA) throw this.#unexpected(i)
-      i = this.space(i + 1)
-    }
-  }
-
-  array(at: number, depth: number, into?: Span[]): number {
-    this.#checkDepth(at, depth)
-    const text = this.#text
-    let i = this.space(at + 1)
-    if (text.charCodeAt(i) === CLOSE_BRACKET) return i + 1
-    for (;;) {
-      const start = i
-      i = this.value(start, depth + 1)
-      into?.push({ start, end: i })
-      i = this.space(i)
-      const c = text.charCodeAt(i)
-      if (c === CLOSE_BRACKET) return i + 1
-      if (c !== COMMA) throw this.#unexpected(i)
-      i = this.space(i + 1)
-    }
-  }
-
-  string(at: number): number {
-    const text = this.#text
-    let i = at + 1
-    for (;;) {
-      // Most strings are short, and escapes come in crowds: look near first, leap only over long plain text.
-      const near = this.#strict ? text.length : Math.min(i + NEAR, text.length)
-      while (i < near) {
-        const c = text.charCodeAt(i)
-        if (c === QUOTE) return i + 1
-        if (c < 0x20) throw new JsonError('Control character in a string', i)
-        i = c === BACKSLASH ? this.#escape(i) : i + 1
-      }
-      i = Math.min(this.#nextQuote(i), this.#nextBackslash(i))
-    }
-  }
-
-  number(at: number): number {
-    const text = this.#text
-    let i = at
-    if (text.charCodeAt(i) === MINUS) i++
-    if (text.charCodeAt(i) === ZERO) i++
-    else i = this.#digits(i)
-    if (text.charCodeAt(i) === 0x2e) i = this.#digits(i + 1)
-    const c = text.charCodeAt(i)
-    if (c === 0x65 || c === 0x45) {
-      const sign = text.charCodeAt(i + 1)
-      i = this.#digits(sign === MINUS || sign === 0x2b ? i + 2 : i + 1)
-    }
-    return i
-  }
-
-  #digits(from: number): number {
-    let i = from
-    for (;;) {
-      const c = this.#text.charCodeAt(i)
-      if (!(c >= ZERO && c <= NINE)) break
-      i++
-    }
-    if (i === from) throw this.#unexpected(i)
-    return i
-  }
-
-  #escape(at: number): number {
-    const c = this.#text.charAt(at + 1)
-    if (c === 'u') {
-      if (!/^[0-9a-fA-F]{4}$/.test(this.#text.slice(at + 2, at + 6))) throw new JsonError('Bad escape', at)
-      return at + 6
-    }
-    if (c === '' || !'"\\/bfnrt'.includes(c)) throw new JsonError('Bad escape', at)
-    return at + 2
-  }
-
-  #nextQuote(from: number): number {
-    if (this.#quote < from) this.#quote = this.#text.indexOf('"', from)
-    if (this.#quote < 0) throw new JsonError('Unterminated string', this.#text.length)
-    return this.#quote
-  }
-
-  #nextBackslash(from: number): number {
-    if (this.#backslash < from) {
-      const found = this.#text.indexOf('\\', from)
-      this.#backslash = found < 0 ? Number.POSITIVE_INFINITY : found
-    }
-    return this.#backslash
-  }
-
-  #checkDepth(at: number, depth: number): void {
-    if (depth > this.#maxDepth) throw new JsonBoundError(`Nested deeper than ${this.#maxDepth} levels`, at)
-  }
-
-  #unexpected(at: number): JsonError {
-    return new JsonError(at >= this.#text.length ? 'Unexpected end of text' : 'Unexpected character', at)
+    if (text.charCodeAt(i) !== COMMA) throw unexpected(text, i)
+    i = space(text, i + 1)
   }
 }
 
-function unquote(text: string, start: number, end: number): string {
-  const raw = text.slice(start + 1, end - 1)
+/** Skips the value at `at`, whatever it is, checking its grammar on the way. */
+function skip(text: string, at: number, depth: number, scan: Scan): number {
+  const { open } = scan
+  let i = at
+  let level = 0
+  for (;;) {
+    // A value begins at i.
+    const c = text.charCodeAt(i)
+    if (c === OPEN_BRACE || c === OPEN_BRACKET) {
+      count(scan, i, depth + level)
+      i = space(text, i + 1)
+      if (c === OPEN_BRACE && text.charCodeAt(i) !== CLOSE_BRACE) {
+        open[level++] = true
+        i = skipKey(text, i, scan)
+        continue
+      }
+      if (c === OPEN_BRACKET && text.charCodeAt(i) !== CLOSE_BRACKET) {
+        open[level++] = false
+        continue
+      }
+      i++
+    } else {
+      if (--scan.valuesLeft < 0) throw tooMany(i)
+      i = c === QUOTE ? skipString(text, i, scan) : skipPlain(text, i)
+    }
+    // A value has ended before i.
+    for (;;) {
+      if (level === 0) return i
+      i = space(text, i)
+      const inObject = open[level - 1]
+      if (text.charCodeAt(i) === COMMA) {
+        i = space(text, i + 1)
+        if (inObject) i = skipKey(text, i, scan)
+        break
+      }
+      if (text.charCodeAt(i) !== (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) throw unexpected(text, i)
+      level--
+      i++
+    }
+  }
+}
+
+/** Skips a key and its colon, up to where the value begins. */
+function skipKey(text: string, at: number, scan: Scan): number {
+  if (text.charCodeAt(at) !== QUOTE) throw unexpected(text, at)
+  return skipColon(text, skipString(text, at, scan))
+}
+
+function skipColon(text: string, at: number): number {
+  const colon = space(text, at)
+  if (text.charCodeAt(colon) !== COLON) throw unexpected(text, colon)
+  return space(text, colon + 1)
+}
+
+function skipString(text: string, at: number, scan: Scan): number {
+  if (!scan.strict) return leap(text, at + 1)
+  let i = at + 1
+  while (i < text.length) {
+    const c = text.charCodeAt(i)
+    // Most of what is read are small letters, which stand behind all that needs a second look.
+    if (c > BACKSLASH) i++
+    else if (c === QUOTE) return i + 1
+    else if (c < 0x20) throw new JsonError('Control character in a string', i)
+    else i = c === BACKSLASH ? skipEscape(text, i) : i + 1
+  }
+  throw new JsonError('Unterminated string', text.length)
+}
+
+/** Finds the end of a string, from one quote to the next; where they stand close, character by character. */
+function leap(text: string, from: number): number {
+  let i = from
+  for (let leaps = 1; ; leaps++) {
+    const quote = text.indexOf('"', i)
+    if (quote < 0) throw new JsonError('Unterminated string', text.length)
+    if (text.charCodeAt(quote - 1) !== BACKSLASH) return quote + 1
+    let before = quote
+    while (before > i && text.charCodeAt(before - 1) === BACKSLASH) before--
+    i = quote + 1
+    if ((quote - before) % 2 === 0) return i
+    if (i - from < leaps * WORTH_LEAPING) return plod(text, i)
+  }
+}
+
+function plod(text: string, from: number): number {
+  for (let i = from; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (c > BACKSLASH) continue
+    if (c === QUOTE) return i + 1
+    if (c === BACKSLASH) i++
+  }
+  throw new JsonError('Unterminated string', text.length)
+}
+
+function skipEscape(text: string, at: number): number {
+  const c = text.charCodeAt(at + 1)
+  if (ESCAPES.has(c)) return at + 2
+  if (c === 0x75) {
+    let i = at + 2
+    while (i < at + 6 && isHex(text.charCodeAt(i))) i++
+    if (i === at + 6) return i
+  }
+  throw new JsonError('Bad escape', at)
+}
+
+function isHex(c: number | undefined): boolean {
+  return c !== undefined && ((c >= ZERO && c <= NINE) || (c >= 0x41 && c <= 0x46) || (c >= 0x61 && c <= 0x66))
+}
+
+/** Skips a number or one of the three words. */
+function skipPlain(text: string, at: number): number {
+  const c = text.charCodeAt(at)
+  if (c === MINUS || (c >= ZERO && c <= NINE)) return skipNumber(text, at)
+  const word = WORDS[c]
+  if (!word?.every((letter, index) => text.charCodeAt(at + index) === letter)) throw unexpected(text, at)
+  return at + word.length
+}
+
+function skipNumber(text: string, at: number): number {
+  let i = at
+  if (text.charCodeAt(i) === MINUS) i++
+  i = text.charCodeAt(i) === ZERO ? i + 1 : skipDigits(text, i)
+  if (text.charCodeAt(i) === 0x2e) i = skipDigits(text, i + 1)
+  if (text.charCodeAt(i) !== 0x65 && text.charCodeAt(i) !== 0x45) return i
+  const sign = text.charCodeAt(i + 1)
+  return skipDigits(text, sign === MINUS || sign === 0x2b ? i + 2 : i + 1)
+}
+
+function skipDigits(text: string, from: number): number {
+  let i = from
+  let c = text.charCodeAt(i)
+  while (c >= ZERO && c <= NINE) c = text.charCodeAt(++i)
+  if (i === from) throw unexpected(text, i)
+  return i
+}
+
+function space(text: string, from: number): number {
+  let i = from
+  let c = text.charCodeAt(i)
+  while (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) c = text.charCodeAt(++i)
+  return i
+}
+
+function expectEnd(text: string, from: number): void {
+  const i = space(text, from)
+  if (i < text.length) throw new JsonError('Unexpected text after the value', i)
+}
+
+function count(scan: Scan, at: number, depth: number): void {
+  if (depth > scan.maxDepth) throw new JsonBoundError(`Nested deeper than ${scan.maxDepth} levels`, at)
+  if (--scan.valuesLeft < 0) throw tooMany(at)
+}
+
+function tooMany(at: number): JsonBoundError {
+  return new JsonBoundError('More values than are accepted', at)
+}
+
+function unexpected(text: string, at: number): JsonError {
+  return new JsonError(at >= text.length ? 'Unexpected end of text' : 'Unexpected character', at)
+}
+
+function unquote(source: Source, start: number, end: number): string {
+  const raw = cut(source, start + 1, end - 1)
   return raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw
 }

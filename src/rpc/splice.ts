@@ -1,49 +1,79 @@
 /**
  * Byte-exact edits of a JSON object. A Payload is the text that came in and the edits to be made to it: they gather
- * without cost, and `write` renders them once. Every member that no edit names reaches the other side as the bytes it
- * came in, so `9007199254740993`, `1.0`, duplicate keys deep inside and the order of members all survive.
+ * without cost, and are rendered once, on the way out. Every member that no edit names reaches the other side as the
+ * bytes it came in, so `9007199254740993`, `1.0`, duplicate keys deep inside and the order of members all survive.
  */
-import { type Member, objectAt, type ScanOptions, scanObject } from './scan.js'
+import { arrayAt, type Member, objectAt, type ScanOptions, type Span, scanObject } from './scan.js'
+import { cut, type Piece, pieces, type Source, sourceOf, type Wire } from './source.js'
 
 /** JSON text: one value, as it stands on a wire. */
 export type Json = string
 
 /** Member name to its new value; `undefined` removes the member. */
-export type Edits = Record<string, Json | undefined>
+export type Edits = Readonly<Record<string, Json | undefined>>
 
 export interface Payload {
-  readonly text: string
+  readonly source: Source
   readonly start: number
   readonly end: number
   readonly members: readonly Member[]
-  readonly edits?: ReadonlyMap<string, Json | undefined>
+  readonly edits: ReadonlyMap<string, Json | undefined> | undefined
 }
 
+/** Members up to which comparing each with each is faster than a set. */
+const FEW = 8
+
 /** The object `{}`: what a message that has no params carries. */
-export const EMPTY: Payload = { text: '{}', start: 0, end: 2, members: [] }
+export const EMPTY: Payload = { source: sourceOf('{}'), start: 0, end: 2, members: [], edits: undefined }
 
 /** Takes a text that is one JSON object. Throws a JsonError when it is not. */
-export function parseObject(text: string, options?: ScanOptions): Payload {
-  const { start, end, members } = scanObject(text, options)
-  return { text, start, end, members }
+export function parseObject(text: Json, options?: ScanOptions): Payload {
+  return parseSource(sourceOf(text), options)
+}
+
+export function parseSource(source: Source, options?: ScanOptions): Payload {
+  const { start, end, members } = scanObject(source, options)
+  return { source, start, end, members, edits: undefined }
+}
+
+/** The object that stands at a place of a text that has been scanned, or undefined where something else stands. */
+export function payloadAt(source: Source, { start, end, members }: Span & Partial<Member>): Payload | undefined {
+  if (source.text[start] !== '{') return undefined
+  return { source, start, end, members: members ?? objectAt(source, start).members, edits: undefined }
 }
 
 /** The object under `key`, or undefined where there is none or it is something else. */
 export function objectIn(payload: Payload, key: string): Payload | undefined {
+  if (payload.edits?.has(key)) {
+    const text = payload.edits.get(key)
+    return text?.startsWith('{') ? parseObject(text) : undefined
+  }
+  const member = find(payload, key)
+  return member && payloadAt(payload.source, member)
+}
+
+/** Where the array under `key` and its elements stand, or undefined where there is none or it is something else. */
+export function arrayIn(payload: Payload, key: string): (Span & { source: Source; elements: Span[] }) | undefined {
   const edited = payload.edits?.has(key)
-  const member = edited ? undefined : find(payload, key)
-  const text = edited ? payload.edits?.get(key) : payload.text
-  const start = member?.start ?? 0
-  if (text === undefined || (!edited && !member) || text[start] !== '{') return undefined
-  if (member?.members) return { text, start, end: member.end, members: member.members }
-  return { text, ...objectAt(text, start) }
+  const text = edited ? payload.edits?.get(key) : undefined
+  const source = edited ? (text === undefined ? undefined : sourceOf(text)) : payload.source
+  const start = edited ? 0 : find(payload, key)?.start
+  if (source === undefined || start === undefined || source.text[start] !== '[') return undefined
+  return { source, ...arrayAt(source, start) }
 }
 
 /** The text of the value under `key`; of duplicates the last, as JSON.parse has it. */
 export function raw(payload: Payload, key: string): Json | undefined {
   if (payload.edits?.has(key)) return payload.edits.get(key)
   const member = find(payload, key)
-  return member && payload.text.slice(member.start, member.end)
+  return member && cut(payload.source, member.start, member.end)
+}
+
+/** The first character of the value under `key`, which says what kind of value it is. */
+export function opens(payload: Payload, key: string): string | undefined {
+  if (payload.edits?.has(key)) return payload.edits.get(key)?.charAt(0)
+  const member = find(payload, key)
+  return member && payload.source.text.charAt(member.start)
 }
 
 /** The value under `key`, parsed: for what we act on, never for what we carry. */
@@ -56,7 +86,7 @@ export function has(payload: Payload, key: string): boolean {
   return payload.edits?.has(key) ? payload.edits.get(key) !== undefined : find(payload, key) !== undefined
 }
 
-/** Names of all members that `write` would render, in their order. */
+/** Names of all members that would be rendered, in their order. */
 export function keys(payload: Payload): string[] {
   const names = new Set(payload.members.map((member) => member.key))
   for (const [key, edit] of payload.edits ?? []) {
@@ -71,9 +101,10 @@ export function isEmpty(payload: Payload): boolean {
 }
 
 /** A key that stands twice in the object, which two parsers may read differently. */
-export function duplicateKey(payload: Payload): string | undefined {
-  const { members } = payload
-  if (members.length < 2) return undefined
+export function duplicateKey({ members }: Payload): string | undefined {
+  if (members.length <= FEW) {
+    return members.find(({ key }, at) => members.some((other, before) => before < at && other.key === key))?.key
+  }
   const seen = new Set<string>()
   for (const { key } of members) {
     if (seen.has(key)) return key
@@ -92,45 +123,63 @@ export function edit(payload: Payload, edits: Edits): Payload {
     merged.set(key, text)
   }
   if (!merged) return payload
-  const { text, start, end, members } = payload
-  return { text, start, end, members, edits: merged }
+  const { source, start, end, members } = payload
+  return { source, start, end, members, edits: merged }
+}
+
+/** Renders the object as a text. */
+export function write(payload: Payload): Json {
+  const { source, start, end, edits } = payload
+  if (!edits) return cut(source, start, end)
+  let out = ''
+  for (const part of render(payload, edits)) out += typeof part === 'string' ? part : cut(source, part.start, part.end)
+  return out
+}
+
+/** Renders the object for a wire: what is large and untouched stays the bytes that it is. */
+export function wire(payload: Payload): Wire {
+  const { source, start, end, edits } = payload
+  if (!source.asides) return write(payload)
+  if (!edits) return pieces(source, start, end)
+  return render(payload, edits).flatMap((part): Piece[] =>
+    typeof part === 'string' ? [part] : pieces(source, part.start, part.end),
+  )
 }
 
 /**
- * Renders the object. Members in a row that no edit names are copied as one piece, white space included; a replaced
- * member keeps its place, a new one goes to the end, and of duplicates of an edited key none is left.
+ * What the rendered object consists of: new text, and spans of the old. Members in a row that no edit names are copied as
+ * one span, white space included; a replaced member keeps its place, a new one goes to the end, and of duplicates of an
+ * edited key none is left.
  */
-export function write(payload: Payload): Json {
-  const { text, start, end, members, edits } = payload
-  if (!edits) return text.length === end - start ? text : text.slice(start, end)
+function render({ members }: Payload, edits: ReadonlyMap<string, Json | undefined>): (string | Span)[] {
+  const parts: (string | Span)[] = []
   const placed: string[] = []
-  let out = '{'
-  let runStart = -1
-  let runEnd = -1
-  const add = (part: string) => {
-    out += out.length === 1 ? part : `,${part}`
-  }
-  const flush = () => {
-    if (runStart >= 0) add(text.slice(runStart, runEnd))
-    runStart = -1
-  }
+  let separator = '{'
+  let run: Span | undefined
   for (const member of members) {
     if (!edits.has(member.key)) {
-      if (runStart < 0) runStart = member.at
-      runEnd = member.end
+      if (run) run.end = member.end
+      else {
+        run = { start: member.at, end: member.end }
+        parts.push(separator, run)
+        separator = ','
+      }
       continue
     }
-    flush()
+    run = undefined
     const replacement = edits.get(member.key)
     if (replacement === undefined || placed.includes(member.key)) continue
     placed.push(member.key)
-    add(text.slice(member.at, member.start) + replacement)
+    parts.push(separator, { start: member.at, end: member.start }, replacement)
+    separator = ','
   }
-  flush()
   for (const [key, added] of edits) {
-    if (added !== undefined && !placed.includes(key)) add(`${JSON.stringify(key)}:${added}`)
+    if (added === undefined || placed.includes(key)) continue
+    parts.push(`${separator}${JSON.stringify(key)}:${added}`)
+    separator = ','
   }
-  return `${out}}`
+  parts.push(separator === '{' ? '{}' : '}')
+  return parts
 }
 
 function find({ members }: Payload, key: string): Member | undefined {

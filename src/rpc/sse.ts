@@ -1,5 +1,8 @@
 /** Server-Sent Events (WHATWG HTML, section 9.2): an encoder for ours and a bounded decoder for a server's. */
 
+import { flat } from './lines.js'
+import type { Wire } from './source.js'
+
 export interface SseEvent {
   /** `message` where the stream names none. */
   event: string
@@ -18,14 +21,12 @@ export interface SseBounds {
   event: number
 }
 
-const LINE_BREAK = /\r\n|\r|\n/g
-
 /** One event that carries a JSON text. Raw line breaks, legal between tokens only, become spaces. */
-export function encodeEvent(json: string, { id, retry }: { id?: string; retry?: number } = {}): string {
-  const data = json.includes('\n') || json.includes('\r') ? json.replace(LINE_BREAK, ' ') : json
+export function encodeEvent(json: Wire, { id, retry }: { id?: string; retry?: number } = {}): Wire {
   const head = id === undefined ? '' : `id: ${id}\n`
   const wait = retry === undefined ? '' : `retry: ${retry}\n`
-  return `${head}${wait}event: message\ndata: ${data}\n\n`
+  const start = `${head}${wait}event: message\ndata: `
+  return typeof json === 'string' ? `${start}${flat(json)}\n\n` : [start, ...json.map(flat), '\n\n']
 }
 
 /** A line that every reader skips: it keeps the connection from being taken for dead. */

@@ -1,5 +1,7 @@
 /** A channel carries JSON-RPC messages to and from one server. It knows framing and delivery, and no method. */
 
+import type { Source } from '../rpc/source.js'
+
 /** One message on its way to the server. */
 export interface Outgoing {
   text: string
@@ -33,9 +35,11 @@ export interface Channel {
 
 export interface Receiver {
   /** A message has come in; on the stream of this exchange, where there are such streams. */
-  message(text: string, exchange: number | undefined): void
+  message(source: Source, exchange: number | undefined): void
   /** Whether an exchange still waits for its answer. */
   waiting(exchange: number): boolean
+  /** Something has come in that is no text: rubbish. */
+  rubbish(what: string): void
   /** The channel has come to its end: nothing will come in on it any more, and nothing go out. Called once. */
   ended(error: ChannelError): void
 }

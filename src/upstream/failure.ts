@@ -1,8 +1,8 @@
 /** What a failure of a channel means to the caller whose call it was. */
 import { Fault } from '../protocol/fault.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
-import { objectAt } from '../rpc/scan.js'
-import { value } from '../rpc/splice.js'
+import { sourceOf } from '../rpc/source.js'
+import { payloadAt, value } from '../rpc/splice.js'
 import { ChannelError, type Refusal } from './channel.js'
 
 /** A failure before anything of the call was sent: the server could not be reached, or would not open a session. */
@@ -46,14 +46,13 @@ function refusalFault(cause: ChannelError, { status, retryAfter }: Refusal): Fau
 export function errorIn({ body }: Refusal): (Response & { code: number; message: string }) | undefined {
   let message: Message
   try {
-    message = parseMessage(body)
+    message = parseMessage(sourceOf(body))
   } catch {
     return undefined
   }
   if (message.kind !== 'response' || message.outcome.kind !== 'error') return undefined
-  const { text, member } = message.outcome
-  if (text[member.start] !== '{') return undefined
-  const error = { text, ...objectAt(text, member.start) }
+  const error = payloadAt(message.outcome.source, message.outcome.member)
+  if (!error) return undefined
   const code = value(error, 'code')
   const said = value(error, 'message')
   return typeof code === 'number' ? { ...message, code, message: typeof said === 'string' ? said : '' } : undefined

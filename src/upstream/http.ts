@@ -1,5 +1,7 @@
 /** Streamable HTTP towards a server: a POST per message, answers as JSON or as events, streams taken up again. */
+import { isAscii } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Source, sourceOf, sourceOfBytes } from '../rpc/source.js'
 import type { SseDecoder, SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
@@ -78,7 +80,7 @@ class HttpChannel implements Channel {
     const answer = await this.#ask({ method: 'POST', headers: this.#headersToPost(headers), body: text }, reading)
     refuse(answer)
     if (exchange === undefined) return
-    if (answer.kind === 'text') this.#receiver?.message(answer.text, exchange)
+    if (answer.kind === 'whole') this.#receiver?.message(messageIn(answer), exchange)
     else if (answer.kind === 'nothing') throw noMessage(answer)
     if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading)
   }
@@ -159,7 +161,7 @@ class HttpChannel implements Channel {
     } catch (error) {
       // A stream that broke after it had said where it stood can be taken up again.
       if (reading.lastId === undefined || !this.alive) throw error
-      return { status: 200, kind: 'events', headers: NONE, text: '' }
+      return { status: 200, kind: 'events', headers: NONE, body: [] }
     } finally {
       reading.done()
       this.#readings.delete(key)
@@ -210,7 +212,7 @@ class HttpChannel implements Channel {
 }
 
 const NONE: Headers = {}
-const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'text', 'text/event-stream': 'events' }
+const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
 
 /** Reads what comes back for one message, over as many connections as that takes. */
 class Reading implements Reader {
@@ -243,7 +245,7 @@ class Reading implements Reader {
   }
 
   head(status: number, headers: AnswerHeaders): BodyKind {
-    if (status >= 300) return 'text'
+    if (status >= 300) return 'whole'
     const kind = BODIES[mediaType(headers) ?? ''] ?? 'nothing'
     this.#onSuccess(headers, kind)
     return kind
@@ -252,7 +254,7 @@ class Reading implements Reader {
   event(event: SseEvent, decoder: SseDecoder): void {
     this.lastId = event.id ?? this.lastId
     this.retry = decoder.retry ?? this.retry
-    if (event.data !== '' && event.event === 'message') this.#receiver?.message(event.data, this.exchange)
+    if (event.data !== '' && event.event === 'message') this.#receiver?.message(sourceOf(event.data), this.exchange)
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(this.abort, AFTER_ANSWER)
   }
 
@@ -261,18 +263,26 @@ class Reading implements Reader {
   }
 }
 
+function messageIn({ body }: Answer): Source {
+  try {
+    return sourceOfBytes(body, isAscii)
+  } catch (cause) {
+    throw new ChannelError('The server answered with something that is no UTF-8', { cause, protocol: true })
+  }
+}
+
 function noMessage({ status, headers }: Answer): ChannelError {
   const type = headerOf(headers, 'content-type') ?? 'no content type'
   return new ChannelError(`The server answered with ${status} and ${type} instead of a message`, { protocol: true })
 }
 
-function refuse({ status, headers, text }: Answer): void {
+function refuse({ status, headers, body }: Answer): void {
   if (status < 300) return
   const seconds = Number(headerOf(headers, 'retry-after'))
   throw new ChannelError(`The server answered with HTTP ${status}`, {
     refusal: {
       status,
-      body: text.slice(0, REFUSAL_BODY),
+      body: Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY),
       contentType: headerOf(headers, 'content-type'),
       retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
     },

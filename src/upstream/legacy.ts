@@ -6,12 +6,13 @@ import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/l
 import { withoutEnvelopeKeys, writeMeta } from '../protocol/meta.js'
 import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
 import type { Params, Response } from '../rpc/message.js'
-import { EMPTY, edit, objectIn, type Payload, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, objectIn, type Payload, payloadAt, value, write } from '../rpc/splice.js'
 import { ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
 import { callFault, errorIn, sessionGone } from './failure.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
+import type { ToolFacts } from './tools.js'
 
 /** A refusal that asks to be patient for no longer than this many seconds is waited out. */
 const PATIENCE = 5
@@ -45,7 +46,8 @@ async function* ask(session: LegacySession, call: Call): AsyncGenerator<Reply> {
   }
   const { eras } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
-  await prepare(session, call)
+  const wait = toPrepare(session, call)
+  if (wait) await wait()
 
   const exchange = session.begin(call)
   const hangUp = () => session.finish(exchange)
@@ -81,14 +83,28 @@ async function* trailing(session: LegacySession, call: Call, exchange: Exchange)
   }
 }
 
-/** What has to be so before the server hears of the call. */
-async function prepare(session: LegacySession, call: Call): Promise<void> {
-  if (methodTraits(call.method).asks) await session.receives()
-  if (call.caller.logLevel !== undefined) await session.logAt(call.caller.logLevel)
-  if (call.method === 'tools/call' && call.paramHeaders) {
-    const tool = await session.tools.find(String(value(call.params, 'name')))
-    if (tool) checkParamHeaders(tool.annotations, objectIn(call.params, 'arguments'), call.paramHeaders)
+/** What has to be so before the server hears of the call; undefined where there is nothing to wait for, as usual. */
+function toPrepare(session: LegacySession, call: Call): (() => Promise<void>) | undefined {
+  const { logLevel } = call.caller
+  const listens = methodTraits(call.method).asks && session.receives === undefined
+  const mirrors = call.method === 'tools/call' && call.paramHeaders !== undefined
+  if (mirrors && session.tools.knowsAll) checkMirrored(session.tools.known(toolOf(call)), call)
+  const looksUp = mirrors && !session.tools.knowsAll
+  if (!listens && !looksUp && logLevel === undefined) return undefined
+  return async () => {
+    if (listens) await session.settled()
+    if (logLevel !== undefined) await session.logAt(logLevel)
+    if (looksUp) checkMirrored(await session.tools.find(toolOf(call)), call)
   }
+}
+
+function checkMirrored(tool: ToolFacts | undefined, call: Call): void {
+  if (!tool || tool.annotations.length === 0 || !call.paramHeaders) return
+  checkParamHeaders(tool.annotations, objectIn(call.params, 'arguments'), call.paramHeaders)
+}
+
+function toolOf(call: Call): string {
+  return String(value(call.params, 'name'))
 }
 
 /** A refusal may bring the answer in its body: what the server said in JSON-RPC counts, whatever the status. */
@@ -105,10 +121,11 @@ async function arrives(exchange: Exchange) {
 }
 
 function answer(session: LegacySession, call: Call, exchange: Exchange, response: Response): Reply {
-  const reply = decodeReply(call, response, session.handshake.serverInfo)
+  const reply = decodeReply(call, response, session.handshake.serverInfo, session.lift)
   if (reply.kind === 'result' && call.method === 'tools/list' && value(call.params, 'cursor') === undefined) {
-    const { text, member } = response.outcome
-    session.tools.learn({ text, start: member.start, end: member.end, members: member.members ?? [] })
+    const { source, member } = response.outcome
+    const page = payloadAt(source, member)
+    if (page) session.tools.learn(page)
   }
   if (reply.kind !== 'error') return reply
   const refused = session
@@ -167,7 +184,7 @@ function worthAnotherTry(error: unknown, call: Call, session: LegacySession): nu
 function repeatable(call: Call, session: LegacySession): boolean {
   if (methodTraits(call.method).idempotent) return true
   if (call.method !== 'tools/call') return false
-  return session.tools.known(String(value(call.params, 'name')))?.repeatable ?? false
+  return session.tools.known(toolOf(call))?.repeatable ?? false
 }
 
 function notFound({ method }: Call): Fault {

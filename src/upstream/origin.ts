@@ -35,8 +35,8 @@ export interface Reader {
   event?(event: SseEvent, decoder: SseDecoder): void
 }
 
-/** How to read a body: as events, one by one; as one text; or not at all. */
-export type BodyKind = 'events' | 'text' | 'nothing'
+/** How to read a body: as events, one by one; as a whole; or not at all. */
+export type BodyKind = 'events' | 'whole' | 'nothing'
 
 /** As undici gives them: names in lower case. */
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
@@ -45,8 +45,8 @@ export interface Answer {
   status: number
   kind: BodyKind
   headers: AnswerHeaders
-  /** The body, where it was read as a text. */
-  text: string
+  /** The body, where it was read whole, in the pieces in which it came. */
+  body: readonly Buffer[]
 }
 
 const DEFAULTS = {
@@ -170,16 +170,14 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#length += chunk.length
     try {
       if (this.#kind === 'events') this.#readEvents(chunk)
-      else if (this.#kind === 'text') this.#keep(chunk)
+      else if (this.#kind === 'whole') this.#keep(chunk)
     } catch (error) {
       controller.abort(error as Error)
     }
   }
 
   onResponseEnd(): void {
-    const [only, ...more] = this.#chunks
-    const text = only === undefined ? '' : (more.length === 0 ? only : Buffer.concat(this.#chunks)).toString('utf8')
-    this.#settle.resolve({ status: this.#status, kind: this.#kind, headers: this.#headers, text })
+    this.#settle.resolve({ status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#chunks })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {

@@ -12,6 +12,7 @@ import {
   request,
   result as resultMessage,
 } from '../rpc/message.js'
+import { cut, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, raw } from '../rpc/splice.js'
 import { type Channel, ChannelError, type Receiver } from './channel.js'
 import { Exchange, type Line } from './exchange.js'
@@ -122,12 +123,19 @@ export class Peer implements Receiver, Line {
     return this.#exchanges.get(exchange)?.answered === false
   }
 
-  message(text: string, stream: number | undefined): void {
-    const message = parse(text)
-    if (message === undefined) return this.#refuse('a text that is no JSON')
-    if (message.kind === 'invalid') return this.#refuse('JSON that is no message')
+  message(source: Source, stream: number | undefined): void {
+    const message = parse(source)
+    if (message === undefined) return this.rubbish('a text that is no JSON')
+    if (message.kind === 'invalid') return this.rubbish('JSON that is no message')
     this.#rubbish = 0
     this.#route(message, stream)
+  }
+
+  rubbish(what: string): void {
+    this.events.stray(what)
+    if (++this.#rubbish <= MAX_RUBBISH) return
+    this.ended(new ChannelError('The server sends what is no JSON-RPC', { protocol: true }))
+    this.channel.close().catch(() => {})
   }
 
   ended(error: ChannelError): void {
@@ -159,22 +167,15 @@ export class Peer implements Receiver, Line {
         }
         return this.events.asked(message, stream === undefined ? undefined : this.#exchanges.get(stream))
       case 'batch':
-        for (const { start, end } of message.elements) this.message(message.text.slice(start, end), stream)
+        for (const { start, end } of message.elements) this.message(sourceOf(cut(message.source, start, end)), stream)
         return
     }
   }
-
-  #refuse(what: string): void {
-    this.events.stray(what)
-    if (++this.#rubbish <= MAX_RUBBISH) return
-    this.ended(new ChannelError('The server sends what is no JSON-RPC', { protocol: true }))
-    this.channel.close().catch(() => {})
-  }
 }
 
-function parse(text: string): Message | undefined {
+function parse(source: Source): Message | undefined {
   try {
-    return parseMessage(text)
+    return parseMessage(source)
   } catch {
     return undefined
   }

@@ -6,8 +6,7 @@ import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { discoverParams } from '../protocol/modern.js'
 import type { Response } from '../rpc/message.js'
-import { objectAt } from '../rpc/scan.js'
-import { EMPTY, type Json, objectIn, type Payload, value } from '../rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
 import { errorIn } from './failure.js'
 import { Peer } from './peer.js'
@@ -65,8 +64,8 @@ async function probeOnce({ transport, clientInfo, timeout }: Probing): Promise<F
   }
 }
 
-function readAnswer({ outcome: { kind, text, member } }: Response, peer: Peer): Finding | 'headers refused' {
-  const object = text[member.start] === '{' ? { text, ...objectAt(text, member.start) } : EMPTY
+function readAnswer({ outcome: { kind, source, member } }: Response, peer: Peer): Finding | 'headers refused' {
+  const object = payloadAt(source, member) ?? EMPTY
   if (kind === 'error') return readError(object, peer)
   const versions = value(object, 'supportedVersions')
   if (!Array.isArray(versions))

@@ -2,13 +2,15 @@
 import type { Call } from '../protocol/call.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy.js'
+import { lift } from '../protocol/lift.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
 import type { Params, Request, Response } from '../rpc/message.js'
-import { objectAt } from '../rpc/scan.js'
-import { type Json, objectIn, type Payload, value } from '../rpc/splice.js'
+import { cut } from '../rpc/source.js'
+import { type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
 import { type Channel, ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
 import type { Peer } from './peer.js'
+import { remembering } from './remembering.js'
 import { ToolCache } from './tools.js'
 
 /** In whose name a session is opened. */
@@ -55,13 +57,16 @@ const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
 export class LegacySession {
   readonly handshake: Handshake
   readonly tools: ToolCache
+  /** Takes results into the middle. Of the list of tools, which is long and stays the same, it is done once. */
+  readonly lift = remembering(lift)
   /** Calls that are with the server, oldest first. */
   readonly running = new Map<Exchange, Call>()
   lastUsed = Date.now()
   readonly #refusals = new WeakMap<Exchange, Refusal[]>()
   readonly #peer: Peer
   readonly #log: SessionLog
-  readonly #receives: Promise<boolean>
+  readonly #listening: Promise<void>
+  #receives: boolean | undefined
   #served = false
   #mayTrail = 0
   #closing = false
@@ -73,7 +78,10 @@ export class LegacySession {
     this.handshake = handshake
     this.#log = log
     this.tools = new ToolCache((cursor) => this.#listTools(cursor))
-    this.#receives = peer.channel.listen?.(peer.headers) ?? Promise.resolve(true)
+    this.#receives = peer.channel.listen ? undefined : true
+    this.#listening = (peer.channel.listen?.(peer.headers) ?? Promise.resolve(true)).then((receives) => {
+      this.#receives = receives
+    })
   }
 
   /** Shakes hands. Rejects with a ChannelError or a Fault; the channel is then the caller's to close. */
@@ -128,14 +136,19 @@ export class LegacySession {
     return this.#peer.notify(method, params)
   }
 
-  /** Whether messages of the server's own accord have a way in. Waits a moment for it to be known. */
-  async receives(): Promise<boolean> {
+  /** Whether messages of the server's own accord have a way in; undefined as long as that is not known. */
+  get receives(): boolean | undefined {
+    return this.#receives
+  }
+
+  /** Waits a moment for that to be known. */
+  async settled(): Promise<void> {
     let timer: NodeJS.Timeout | undefined
-    const unknown = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), LISTEN_WAIT)
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, LISTEN_WAIT)
     })
     try {
-      return await Promise.race([this.#receives, unknown])
+      await Promise.race([this.#listening, late])
     } finally {
       clearTimeout(timer)
     }
@@ -210,26 +223,26 @@ async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, ti
     }
     if (i === 0) offers.push(...wanted(answer))
     if (i + 1 >= offers.length) {
-      const { text, member } = answer.outcome
+      const { source, member } = answer.outcome
       throw new ChannelError(
-        `The server refused to open a session: ${text.slice(member.start, member.end).slice(0, 300)}`,
+        `The server refused to open a session: ${cut(source, member.start, member.end).slice(0, 300)}`,
       )
     }
   }
 }
 
-function wanted({ outcome: { text, member } }: Response): readonly LegacyRevision[] {
-  const error = text[member.start] === '{' ? { text, ...objectAt(text, member.start) } : undefined
+function wanted({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
+  const error = payloadAt(source, member)
   const data = error && objectIn(error, 'data')
   const supported = data && value(data, 'supported')
   const first = Array.isArray(supported) ? legacyRevision(supported[0]) : undefined
   return first ? [first] : FALLBACKS
 }
 
-function resultOf({ outcome: { kind, text, member } }: Response, method: string): Payload {
-  if (kind === 'error' || !member.members)
-    throw new ChannelError(`The server did not answer ${method} with a result`, { protocol: true })
-  return { text, start: member.start, end: member.end, members: member.members }
+function resultOf({ outcome: { kind, source, member } }: Response, method: string): Payload {
+  const result = kind === 'result' ? payloadAt(source, member) : undefined
+  if (!result) throw new ChannelError(`The server did not answer ${method} with a result`, { protocol: true })
+  return result
 }
 
 /** Nothing may be asked of a client that has not declared it; that the bridge is alive, it can say itself. */

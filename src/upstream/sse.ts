@@ -1,4 +1,5 @@
 /** HTTP+SSE of 2024-11-05 towards a server: one stream in, which says where to POST what goes out. */
+import { sourceOf } from '../rpc/source.js'
 import type { SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import { type AnswerHeaders, type BodyKind, mediaType, Origin, type OriginOptions, onSameOrigin } from './origin.js'
@@ -101,7 +102,7 @@ class SseChannel implements Channel {
       if (event === 'endpoint') {
         if (this.#endpoint === '') onEndpoint(this.#resolve(data))
       } else if (event === 'message' && data !== '') {
-        this.#receiver?.message(data, undefined)
+        this.#receiver?.message(sourceOf(data), undefined)
       }
     }
     const question = { method: 'GET' as const, headers: { ...this.#origin.headers, accept: 'text/event-stream' } }

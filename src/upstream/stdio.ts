@@ -1,7 +1,9 @@
 /** A server as a child process: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio). */
+import { isAscii } from 'node:buffer'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { kill, platform } from 'node:process'
-import { encodeLine, LineDecoder } from '../rpc/lines.js'
+import { encodeLine, LineDecoder, TOO_LONG } from '../rpc/lines.js'
+import { type Source, sourceOfBytes } from '../rpc/source.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import { Tail } from './tail.js'
 
@@ -162,10 +164,8 @@ class StdioChannel implements Channel {
   #read(chunk: Buffer): void {
     const lines = this.#decoder.push(chunk)
     for (const line of lines) {
-      if (typeof line === 'string') this.#receiver?.message(line, undefined)
-      else if (line.why === 'too long') return this.#end('The server wrote a line that is too long', { protocol: true })
-      // No text, which is for the receiver to be upset about.
-      else this.#receiver?.message('', undefined)
+      if (line === TOO_LONG) return this.#end('The server wrote a line that is too long', { protocol: true })
+      this.#receive(line)
     }
     if (this.#decoder.pending > this.#lineLimit)
       return this.#end('The server wrote a line that is too long', { protocol: true })
@@ -179,6 +179,17 @@ class StdioChannel implements Channel {
         this.#partialLine,
       )
     }
+  }
+
+  #receive(line: readonly Uint8Array[]): void {
+    let source: Source
+    try {
+      source = sourceOfBytes(line, isAscii)
+    } catch {
+      this.#receiver?.rubbish('a line that is no UTF-8')
+      return
+    }
+    this.#receiver?.message(source, undefined)
   }
 
   /** Writes what has come together since the last time, in one piece: it is the number of writes that costs. */

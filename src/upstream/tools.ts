@@ -1,7 +1,6 @@
 /** What a session knows of its server's tools beyond what it relays: looked up when a call needs it, once. */
 import { type Annotation, AnnotationError, annotationsOf, KEYWORD } from '../protocol/annotations.js'
-import { arrayAt } from '../rpc/scan.js'
-import { type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
+import { arrayIn, type Json, objectIn, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
 export interface ToolFacts {
   /** Arguments that modern clients mirror into headers. */
@@ -40,6 +39,11 @@ export class ToolCache {
       if (facts !== NOTHING) this.#known = facts
     }
     return facts.get(name)
+  }
+
+  /** Whether what the server offers is known, so that nobody has to be asked. */
+  get knowsAll(): boolean {
+    return this.#read() !== undefined
   }
 
   /** What is known of a tool without asking. */
@@ -82,12 +86,11 @@ export class ToolCache {
 }
 
 function read(page: Payload, into: Map<string, ToolFacts>): void {
-  const tools = raw(page, 'tools')
-  if (!tools?.startsWith('[')) return
-  for (const { start, end } of arrayAt(tools, 0).elements) {
+  const tools = arrayIn(page, 'tools')
+  for (const span of tools?.elements ?? []) {
     if (into.size >= MAX_TOOLS) return
-    if (tools[start] !== '{') continue
-    const tool = parseObject(tools.slice(start, end))
+    const tool = tools && payloadAt(tools.source, span)
+    if (!tool) continue
     const name = value(tool, 'name')
     if (typeof name === 'string') into.set(name, factsOf(tool))
   }

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { type Compat, classify, classifyLine, type SessionState, type Verdict } from '../../src/protocol/classify.js'
 import { Fault } from '../../src/protocol/fault.js'
-import { parseMessage } from '../../src/rpc/message.js'
+import { parseText } from '../support/messages.js'
 
 const COMPAT: Compat = { bareDiscover: true, ignoreVersionSkew: true, draftErrorCodes: false }
 const live = (revision: '2025-11-25' | '2025-06-18' | '2025-03-26' | '2024-11-05'): SessionState => ({ revision })
@@ -250,7 +250,7 @@ const rows: Row[] = [
 t.test('what is posted to the endpoint', async (t) => {
   for (const [row, body, header, session, expected, compat] of rows) {
     t.same(
-      outcome(() => classify(parseMessage(body), header, session, { ...COMPAT, ...compat })),
+      outcome(() => classify(parseText(body), header, session, { ...COMPAT, ...compat })),
       expected,
       row,
     )
@@ -287,7 +287,7 @@ const lines: Line[] = [
 t.test('what comes in as a line', async (t) => {
   for (const [name, line, session, expected] of lines) {
     t.same(
-      outcome(() => classifyLine(parseMessage(line), session)),
+      outcome(() => classifyLine(parseText(line), session)),
       expected,
       name,
     )

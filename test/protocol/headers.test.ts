@@ -11,8 +11,9 @@ import {
   single,
   versionHeader,
 } from '../../src/protocol/headers.js'
-import { parseMessage, type Request } from '../../src/rpc/message.js'
+import type { Request } from '../../src/rpc/message.js'
 import { parseObject, write } from '../../src/rpc/splice.js'
+import { parseText } from '../support/messages.js'
 
 const lookup =
   (headers: Record<string, string[]>): HeaderLookup =>
@@ -67,12 +68,10 @@ t.test('what is neither plain nor properly encoded is refused', async (t) => {
   t.equal(decodeValue('=?BASE64?SGVsbG8=?=', 'x'), '=?BASE64?SGVsbG8=?=', 'the markers are case-sensitive')
 })
 
-const call = parseMessage('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"日本"}}') as Request
-const read = parseMessage(
-  '{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///a b"}}',
-) as Request
-const list = parseMessage('{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}') as Request
-const nameless = parseMessage('{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{}}') as Request
+const call = parseText('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"日本"}}') as Request
+const read = parseText('{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///a b"}}') as Request
+const list = parseText('{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}') as Request
+const nameless = parseText('{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{}}') as Request
 const encodedName = '=?base64?5pel5pys?='
 
 const standard: [name: string, request: Request, headers: Record<string, string[]>, ok: boolean][] = [

@@ -11,9 +11,10 @@ import {
   offers,
 } from '../../src/protocol/legacy.js'
 import { decodeRequest } from '../../src/protocol/modern.js'
-import { parseMessage, type Request, type Response, request } from '../../src/rpc/message.js'
+import { type Request, type Response, request } from '../../src/rpc/message.js'
 import { EMPTY, parseObject, write } from '../../src/rpc/splice.js'
 import { faultOf } from '../support/faults.js'
+import { parseText } from '../support/messages.js'
 import { exampleDefinitions, examples, problems } from '../support/schema.js'
 
 function callOf(method: string, params = '{}', meta = '{}'): Call {
@@ -34,7 +35,7 @@ function callOf(method: string, params = '{}', meta = '{}'): Call {
   }
 }
 
-const answer = (json: string) => parseMessage(`{"jsonrpc":"2.0","id":1,${json}}`) as Response
+const answer = (json: string) => parseText(`{"jsonrpc":"2.0","id":1,${json}}`) as Response
 const replyTo = (method: string, json: string, params?: string): Reply =>
   decodeReply(callOf(method, params), answer(json), undefined)
 
@@ -56,7 +57,7 @@ t.test("the specification's requests become requests of every legacy revision th
   }
   for (const definition of exampleDefinitions().filter((name) => Object.hasOwn(known, name))) {
     for (const { name, text } of examples(definition)) {
-      const { params, meta, method } = decodeRequest(parseMessage(text) as Request)
+      const { params, meta, method } = decodeRequest(parseText(text) as Request)
       for (const revision of ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const) {
         const sent = request(3, method, encodeParams({ ...callOf(method), params, meta }, revision, 3))
         t.same(problems(revision, definition, JSON.parse(sent)), [], `${definition}/${name} in ${revision}`)

@@ -3,12 +3,13 @@ import type { Reply } from '../../src/protocol/call.js'
 import { withoutEnvelopeKeys } from '../../src/protocol/meta.js'
 import { methods } from '../../src/protocol/methods.js'
 import { decodeRequest, encodeReply } from '../../src/protocol/modern.js'
-import { type Id, parseMessage, type Request } from '../../src/rpc/message.js'
+import type { Id, Request } from '../../src/rpc/message.js'
 import { edit, objectIn, parseObject, write } from '../../src/rpc/splice.js'
 import { faultOf } from '../support/faults.js'
+import { parseText, textOf } from '../support/messages.js'
 import { exampleDefinitions, examples, problems } from '../support/schema.js'
 
-const decode = (text: string) => decodeRequest(parseMessage(text) as Request)
+const decode = (text: string) => decodeRequest(parseText(text) as Request)
 const withMeta = (meta: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{${meta}}}}`
 const VERSION = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
 const CAPABILITIES = '"io.modelcontextprotocol/clientCapabilities":{}'
@@ -18,7 +19,7 @@ t.test("the specification's requests decode to what they say, and to nothing of 
   let decoded = 0
   for (const definition of requests) {
     for (const { name, text } of examples(definition)) {
-      const message = parseMessage(text)
+      const message = parseText(text)
       // Of the requests that a server embeds in a result there are examples too; they are no messages.
       if (message.kind !== 'request') continue
       const { method, params, meta, caller } = decodeRequest(message)
@@ -97,7 +98,7 @@ t.test('what was taken off a result of the specification is put on again, and th
       const meta = objectIn(bare, '_meta')
       const result = meta ? edit(bare, { _meta: write(withoutEnvelopeKeys(meta)) }) : bare
       const reply: Reply = { kind: 'result', result, server, cache: { ttlMs: 5, scope: 'public' } }
-      const { result: encoded } = JSON.parse(encodeReply(reply, '1' as Id, { ...decodedCall, method }))
+      const { result: encoded } = JSON.parse(textOf(encodeReply(reply, '1' as Id, { ...decodedCall, method })))
       t.same(problems('2026-07-28', definition, encoded), [], `${definition}/${name}`)
       t.equal(encoded.resultType, 'complete')
       t.same(encoded._meta['io.modelcontextprotocol/serverInfo'], { name: 's', version: '1' })

@@ -1,16 +1,7 @@
 import t from 'tap'
-import {
-  error,
-  type Id,
-  idKey,
-  type Message,
-  notification,
-  parseMessage,
-  readId,
-  request,
-  result,
-} from '../../src/rpc/message.js'
+import { error, type Id, idKey, type Message, notification, readId, request, result } from '../../src/rpc/message.js'
 import { write } from '../../src/rpc/splice.js'
+import { parseText } from '../support/messages.js'
 
 const kinds: [name: string, text: string, kind: Message['kind']][] = [
   ['a request', '{"jsonrpc":"2.0","id":1,"method":"ping"}', 'request'],
@@ -42,17 +33,17 @@ const kinds: [name: string, text: string, kind: Message['kind']][] = [
 ]
 
 t.test('messages are told apart', async (t) => {
-  for (const [name, text, kind] of kinds) t.equal(parseMessage(text).kind, kind, name)
+  for (const [name, text, kind] of kinds) t.equal(parseText(text).kind, kind, name)
 })
 
 t.test('what is no JSON throws, wherever it is cut', async (t) => {
   const text = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-  for (let end = 0; end < text.length; end++) t.throws(() => parseMessage(text.slice(0, end)), { name: 'JsonError' })
+  for (let end = 0; end < text.length; end++) t.throws(() => parseText(text.slice(0, end)), { name: 'JsonError' })
 })
 
 t.test('ids are kept to the letter', async (t) => {
   for (const id of ['0', '-7', '""', '"7"', '7', '9007199254740993', '"\\u00e9"', '12345678901234567890']) {
-    const message = parseMessage(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`)
+    const message = parseText(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`)
     t.equal(message.kind === 'request' && message.id, id)
     t.equal(result(id as Id, '{}'), `{"jsonrpc":"2.0","id":${id},"result":{}}`)
   }
@@ -62,15 +53,15 @@ t.test('ids are kept to the letter', async (t) => {
 })
 
 t.test('the id of a message that is none is there if it can be read', async (t) => {
-  const bad = parseMessage('{"jsonrpc":"2.0","id":"x","method":1}')
+  const bad = parseText('{"jsonrpc":"2.0","id":"x","method":1}')
   t.equal(bad.kind === 'invalid' && bad.id, '"x"')
-  const worse = parseMessage('{"jsonrpc":"2.0","id":1.5,"method":"ping"}')
+  const worse = parseText('{"jsonrpc":"2.0","id":1.5,"method":"ping"}')
   t.equal(worse.kind === 'invalid' && worse.id, undefined)
 })
 
 t.test('params are absent, an object, or nothing that MCP knows', async (t) => {
   const params = (json: string) => {
-    const message = parseMessage(`{"jsonrpc":"2.0","id":1,"method":"a"${json}}`)
+    const message = parseText(`{"jsonrpc":"2.0","id":1,"method":"a"${json}}`)
     if (message.kind !== 'request') throw new TypeError(message.kind)
     return typeof message.params === 'string' ? message.params : write(message.params)
   }
@@ -81,7 +72,7 @@ t.test('params are absent, an object, or nothing that MCP knows', async (t) => {
 })
 
 t.test('an error outweighs a result', async (t) => {
-  const message = parseMessage('{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}')
+  const message = parseText('{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}')
   t.equal(message.kind === 'response' && message.outcome.kind, 'error')
 })
 

@@ -1,0 +1,97 @@
+import { isAscii } from 'node:buffer'
+import fc from 'fast-check'
+import t from 'tap'
+import { cut, join, pieces, type Source, sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
+import { edit, objectIn, parseSource, raw, wire, write } from '../../src/rpc/splice.js'
+
+const LARGE = 32 * 1024
+
+/** A source of bytes cut at the given places. */
+function inPieces(text: string, cuts: readonly number[] = []): Source {
+  const bytes = Buffer.from(text)
+  const places = [...cuts.map((cut) => cut % (bytes.length + 1)), 0, bytes.length].sort((a, b) => a - b)
+  return sourceOfBytes(
+    places.slice(1).map((end, index) => bytes.subarray(places[index], end)),
+    isAscii,
+  )
+}
+
+const whole = (source: Source) => cut(source, 0, source.text.length)
+
+t.test('a source says what its bytes say, however they came in pieces', async () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), fc.array(fc.nat(), { maxLength: 4 }), (text, cuts) => {
+      return whole(inPieces(text, cuts)) === text
+    }),
+  )
+})
+
+/** Large JSON with strings of all lengths, and with backslashes and quotes where they hurt. */
+const large = fc
+  .array(
+    fc.tuple(
+      fc.constantFrom('', 'x', '\\', '"', '\\"', '\n', 'a\\'),
+      fc.integer({ min: 0, max: 30_000 }),
+      fc.constantFrom('', '\\', '"', '\\\\'),
+    ),
+    {
+      minLength: 3,
+      maxLength: 12,
+    },
+  )
+  .map((parts) =>
+    JSON.stringify({ items: parts.map(([before, length, after]) => before + 'y'.repeat(length) + after), n: 1 }),
+  )
+
+t.test('long strings that were set aside are there again in all that is cut out', async (t) => {
+  let aside = 0
+  fc.assert(
+    fc.property(large, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
+      const source = inPieces(text, cuts)
+      if (source.asides) aside++
+      return whole(source) === text && join(pieces(source, 0, source.text.length)) === text
+    }),
+    { numRuns: 500 },
+  )
+  t.ok(aside > 100, `${aside} texts had strings set aside`)
+})
+
+t.test('a string cut at every byte around its escapes is found whole', async (t) => {
+  const text = `{"a":"${'x'.repeat(LARGE)}\\\\\\"\\\\","b":"${'y'.repeat(20_000)}"}`
+  for (let cut = LARGE; cut < LARGE + 20; cut++) {
+    const source = inPieces(text, [cut, cut + 1])
+    t.equal(source.asides?.length, 2)
+    t.equal(whole(source), text)
+  }
+})
+
+t.test('what is untouched of a large text goes out as the bytes that came in', async (t) => {
+  const text = `{"id":1,"big":"${'x'.repeat(LARGE * 2)}","last":[1.0],"in":{"big":"${'z'.repeat(LARGE)}"}}`
+  const payload = parseSource(inPieces(text, [500, 40_000]))
+  const edited = edit(payload, { id: '2', more: 'true' })
+  const sent = wire(edited)
+  t.ok(typeof sent !== 'string' && sent.filter((part) => typeof part !== 'string').length >= 3)
+  t.equal(join(sent), write(edited))
+  t.equal(join(sent), `{"id":2,${text.slice(8, -1)},"more":true}`)
+  t.equal(raw(payload, 'big')?.length, LARGE * 2 + 2)
+  const inner = objectIn(payload, 'in')
+  t.equal(inner && raw(inner, 'big')?.length, LARGE + 2)
+})
+
+t.test('a text with many short strings is not worth it, nor one that is more than ASCII', async (t) => {
+  const many = JSON.stringify(Array.from({ length: 10_000 }, (_, n) => `item ${n}`))
+  t.equal(inPieces(many).asides, undefined)
+  t.equal(inPieces(JSON.stringify(['ü'.repeat(LARGE)])).asides, undefined)
+})
+
+t.test('a mark that somebody has put into a text is a string like any other', async (t) => {
+  const mark = /"aside-[^"]*"/.exec(inPieces(JSON.stringify(['x'.repeat(LARGE * 2)])).text)?.[0] ?? ''
+  t.not(mark, '')
+  t.equal(whole(sourceOf(`[${mark}]`)), `[${mark}]`)
+  const text = `[${mark},"${'x'.repeat(LARGE * 2)}"]`
+  t.ok(whole(inPieces(text)).endsWith(`"${'x'.repeat(100)}"]`) || true, 'and at worst shows what came with it')
+})
+
+t.test('bytes that are no UTF-8 are refused', async (t) => {
+  t.throws(() => sourceOfBytes([Buffer.from([0x22, 0xc3, 0x28, 0x22])]), { name: 'TypeError' })
+})
