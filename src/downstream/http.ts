@@ -172,7 +172,17 @@ function sendJson(reply: FastifyReply, text: Wire): void {
     return
   }
   const length = text.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
-  reply.header('content-length', length).send(Readable.from(text, { objectMode: false }))
+  reply.header('content-length', length).send(allAtOnce(text))
+}
+
+/** Gives all pieces in one turn, so that they are written together. */
+function allAtOnce(text: readonly Piece[]): Readable {
+  return new Readable({
+    read() {
+      for (const part of text) this.push(part)
+      this.push(null)
+    },
+  })
 }
 
 function pieces(wire: Wire): readonly Piece[] {

@@ -24,7 +24,6 @@ const LONG = 8 * 1024
 const SAMPLE = 64
 const AVERAGE = 256
 
-const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const MARK = `"aside-${Math.random().toString(36).slice(2)}-`
 const MARKS = new RegExp(`${MARK}(\\d+)"`, 'g')
@@ -89,62 +88,61 @@ function setAside(chunks: readonly Uint8Array[]): Source | undefined {
   let text = ''
   let strings = 0
   let seen = 0
-  // Where the string or the text between strings began that goes on at the end of a chunk: its pieces so far.
-  let kept: Uint8Array[] = []
-  let keptLength = 0
   let inString = false
-  // Backslashes at the very end of the chunks before: whether the first character of the next one is escaped.
+  // What has been read of the string that goes on at the end of a chunk: as characters only while it may be a short one.
+  let bytes: Uint8Array[] = []
+  let length = 0
+  let characters = ''
+  // Backslashes at the very end of what has been read: whether the first character of the next chunk is escaped.
   let trailing = 0
 
-  const end = (piece: Uint8Array) => {
-    kept.push(piece)
-    keptLength += piece.length
-    if (inString) strings++
-    if (inString && keptLength >= LONG) {
-      text += `${MARK}${asides.length}"`
-      asides.push(kept)
-    } else {
-      for (const part of kept) text += utf8.decode(part)
-    }
-    kept = []
-    keptLength = 0
-  }
-
   for (const chunk of chunks) {
+    // ASCII: characters are where bytes are, and a string of 64 KiB is searched faster than as many bytes.
+    const part = utf8.decode(chunk)
     let start = 0
-    let from = 0
-    for (;;) {
-      const quote = chunk.indexOf(QUOTE, from)
-      if (quote < 0) break
-      from = quote + 1
-      if (inString) {
-        const before = backslashesBefore(chunk, quote, start)
-        const escaped = (before === quote - start && start === 0 ? before + trailing : before) % 2 === 1
-        if (escaped) continue
-        end(chunk.subarray(start, quote + 1))
-        start = quote + 1
-      } else {
-        end(chunk.subarray(start, quote))
+    for (let quote = part.indexOf('"'); quote >= 0; quote = part.indexOf('"', quote + 1)) {
+      if (!inString) {
+        text += part.slice(start, quote)
         start = quote
+        inString = true
+        continue
       }
-      inString = !inString
+      const before = backslashesBefore(part, quote, start)
+      if ((before === quote && start === 0 ? before + trailing : before) % 2 === 1) continue
+      const end = quote + 1
+      strings++
+      length += end - start
+      if (length < LONG) {
+        text += characters + part.slice(start, end)
+      } else {
+        text += `${MARK}${asides.length}"`
+        asides.push([...bytes, chunk.subarray(start, end)])
+      }
+      bytes = []
+      length = 0
+      characters = ''
+      start = end
+      inString = false
     }
-    const rest = chunk.subarray(start)
-    if (rest.length > 0) {
-      kept.push(rest)
-      keptLength += rest.length
-      const before = backslashesBefore(chunk, chunk.length, start)
-      trailing = before === chunk.length && start === 0 ? before + trailing : before
-    } else trailing = 0
+    if (inString) {
+      bytes.push(chunk.subarray(start))
+      length += part.length - start
+      characters = length < LONG ? characters + part.slice(start) : ''
+      const before = backslashesBefore(part, part.length, start)
+      trailing = before === part.length ? before + trailing : before
+    } else {
+      text += part.slice(start)
+      trailing = 0
+    }
     seen += chunk.length
     if (asides.length === 0 && strings > SAMPLE && seen / strings < AVERAGE) return undefined
   }
-  end(NOTHING)
-  return asides.length === 0 ? undefined : { text, asides }
+  // A string without an end is no JSON, which is for the scanner to say.
+  return asides.length === 0 || inString ? undefined : { text, asides }
 }
 
-function backslashesBefore(bytes: Uint8Array, end: number, start: number): number {
+function backslashesBefore(text: string, end: number, start: number): number {
   let at = end
-  while (at > start && bytes[at - 1] === BACKSLASH) at--
+  while (at > start && text.charCodeAt(at - 1) === BACKSLASH) at--
   return end - at
 }
