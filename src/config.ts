@@ -1,6 +1,6 @@
 /** The configuration: this schema is the reference of all options. A file, the environment and flags end up in it. */
 import parseCommandLine from 'string-argv'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const milliseconds = z.number().int().positive()
 

@@ -1,0 +1,36 @@
+/**
+ * Builds what is published: one file with all that it needs, so that it is installed and started in no time and users run
+ * exactly what was tested; and the licences of what went into it.
+ */
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { build } from 'esbuild'
+
+const out = 'dist'
+
+rmSync(out, { recursive: true, force: true })
+const { metafile } = await build({
+  entryPoints: ['src/main.ts'],
+  outdir: out,
+  bundle: true,
+  // What is loaded only on demand stays in files of its own.
+  splitting: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20.19',
+  metafile: true,
+  logLevel: 'warning',
+  // Some packages are CommonJS and ask for modules of Node.
+  banner: { js: "import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)" },
+})
+
+const packages = new Set(
+  Object.keys(metafile.inputs).flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
+)
+const notices = [...packages].sort().map((folder) => {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry))
+  const text = file && existsSync(join(folder, file)) ? readFileSync(join(folder, file), 'utf8').trim() : ''
+  return `${name} ${version} (${license})\n\n${text}\n`
+})
+writeFileSync(join(out, 'LICENSES.txt'), `What is part of this program.\n\n${notices.join(`\n${'-'.repeat(80)}\n\n`)}`)
