@@ -6,13 +6,13 @@ import { type Compat, classify } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
 import { checkHeaders, single, versionHeader } from '../protocol/headers.js'
 import { error as errorMessage, type Id, type Message } from '../rpc/message.js'
+import { remembering } from '../rpc/remembering.js'
 import type { Piece, Wire } from '../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../rpc/sse.js'
 import { readHeaders } from './headers.js'
 import { idToAnswer, readMessage } from './inbound.js'
 import { type Frame, ModernDownstream } from './modern.js'
 import type { Logger } from './record.js'
-import { remember } from './remember.js'
 
 export interface EndpointOptions {
   path: string
@@ -33,7 +33,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
 
   // Bytes are read by us: which text they are, and whether they are JSON, decides what the client is told.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
 
   app.route({
     method: ['GET', 'HEAD', 'DELETE', 'PUT', 'PATCH', 'OPTIONS'],
@@ -144,7 +144,7 @@ function checkMedia({ headers }: FastifyRequest): void {
 }
 
 /** Whether a media type is JSON in UTF-8. Read by us, once: what a lenient reader makes of it decides nothing. */
-const isJson = remember((contentType: string): boolean => {
+const isJson = remembering((contentType: string): boolean => {
   const [type = '', ...params] = contentType
     .toLowerCase()
     .split(';')
@@ -153,7 +153,7 @@ const isJson = remember((contentType: string): boolean => {
   return type === 'application/json' && inUtf8
 })
 
-const acceptsBoth = remember((accept) => accepts(accept, 'application/json') && accepts(accept, 'text/event-stream'))
+const acceptsBoth = remembering((accept) => accepts(accept, 'application/json') && accepts(accept, 'text/event-stream'))
 
 /** Whether an Accept header lists a type, itself or by a wildcard. */
 function accepts(header: string, type: string): boolean {

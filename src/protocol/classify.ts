@@ -4,7 +4,7 @@
  */
 import { type Message, type Params, parseMessage } from '../rpc/message.js'
 import { cut, sourceOf } from '../rpc/source.js'
-import { objectIn, raw } from '../rpc/splice.js'
+import { objectIn, type Payload, raw } from '../rpc/splice.js'
 import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MODERN, traits } from './eras.js'
 import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
@@ -136,13 +136,22 @@ function classifyBatch(
 /** The text of the version that a body claims, if it claims any. Throws a Fault where it could be read in two ways. */
 function claimOf(params: Params): string | undefined {
   if (typeof params === 'string') return undefined
-  const metas = params.members.filter(({ key }) => key === '_meta')
-  if (metas.length > 1) throw new Fault('invalidRequest', 'The member "_meta" stands twice in the params')
+  if (twice(params, '_meta')) throw new Fault('invalidRequest', 'The member "_meta" stands twice in the params')
   const meta = objectIn(params, '_meta')
   if (!meta) return undefined
-  if (meta.members.filter(({ key }) => key === PROTOCOL_VERSION).length > 1)
+  if (twice(meta, PROTOCOL_VERSION))
     throw new Fault('invalidRequest', `The member "${PROTOCOL_VERSION}" stands twice in "_meta"`)
   return raw(meta, PROTOCOL_VERSION)
+}
+
+function twice({ members }: Payload, name: string): boolean {
+  let seen = false
+  for (const { key } of members) {
+    if (key !== name) continue
+    if (seen) return true
+    seen = true
+  }
+  return false
 }
 
 function missingData() {

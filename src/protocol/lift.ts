@@ -1,18 +1,6 @@
 /** Takes a legacy result into the middle: what no modern client may see goes, what every one expects is there. */
 import { cut } from '../rpc/source.js'
-import {
-  arrayIn,
-  edit,
-  has,
-  type Json,
-  objectIn,
-  opens,
-  type Payload,
-  payloadAt,
-  raw,
-  value,
-  write,
-} from '../rpc/splice.js'
+import { arrayIn, edit, type Json, objectIn, opens, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
 import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './annotations.js'
 import { withoutEnvelopeKeys, writeMeta } from './meta.js'
 

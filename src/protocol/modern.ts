@@ -1,5 +1,6 @@
 /** The codec of the modern era, 2026-07-28: requests that carry their envelope, results that carry their type. */
 import { error as errorMessage, notification, type Request, readId, result } from '../rpc/message.js'
+import { remembering } from '../rpc/remembering.js'
 import type { Wire } from '../rpc/source.js'
 import {
   duplicateKey,
@@ -8,7 +9,9 @@ import {
   has,
   type Json,
   objectIn,
+  opens,
   type Payload,
+  parseObject,
   raw,
   value,
   wire,
@@ -65,21 +68,11 @@ export function decodeBareDiscover(): Decoded {
 }
 
 function decodeCaller(meta: Payload): Caller {
-  const capabilities = objectIn(meta, CLIENT_CAPABILITIES)
-  if (!capabilities) {
-    const what = has(meta, CLIENT_CAPABILITIES) ? 'has to be an object' : 'is missing'
-    throw invalid(`${CLIENT_CAPABILITIES} ${what}`, { missing: JSON.stringify([CLIENT_CAPABILITIES]) })
-  }
-  for (const name of KNOWN_CAPABILITIES) {
-    if (has(capabilities, name) && !objectIn(capabilities, name))
-      throw invalid(`Capability "${name}" has to be an object`)
-  }
-  const caller: Caller = { revision: NEWEST_MODERN, capabilities: write(capabilities) }
-  if (has(meta, CLIENT_INFO)) {
-    const info = objectIn(meta, CLIENT_INFO)
-    if (!info || typeof value(info, 'name') !== 'string' || typeof value(info, 'version') !== 'string')
-      throw invalid(`${CLIENT_INFO} has to be an object with a name and a version`)
-    caller.clientInfo = write(info)
+  const caller: Caller = { revision: NEWEST_MODERN, capabilities: decodeCapabilities(meta) }
+  const info = raw(meta, CLIENT_INFO)
+  if (info !== undefined) {
+    if (!isImplementation(info)) throw invalid(`${CLIENT_INFO} has to be an object with a name and a version`)
+    caller.clientInfo = info
   }
   if (has(meta, LOG_LEVEL)) {
     const level = value(meta, LOG_LEVEL)
@@ -88,6 +81,28 @@ function decodeCaller(meta: Payload): Caller {
   }
   return caller
 }
+
+function decodeCapabilities(meta: Payload): Json {
+  const capabilities = raw(meta, CLIENT_CAPABILITIES)
+  if (capabilities === undefined || opens(meta, CLIENT_CAPABILITIES) !== '{') {
+    const what = capabilities === undefined ? 'is missing' : 'has to be an object'
+    throw invalid(`${CLIENT_CAPABILITIES} ${what}`, { missing: JSON.stringify([CLIENT_CAPABILITIES]) })
+  }
+  const wrong = wrongCapability(capabilities)
+  if (wrong !== '') throw invalid(`Capability "${wrong}" has to be an object`)
+  return capabilities
+}
+
+/** The first known capability that is no object; empty where there is none. */
+const wrongCapability = remembering((capabilities): string => {
+  const declared = parseObject(capabilities)
+  return KNOWN_CAPABILITIES.find((name) => has(declared, name) && !objectIn(declared, name)) ?? ''
+})
+
+const isImplementation = remembering((info): boolean => {
+  const implementation = info.startsWith('{') ? parseObject(info) : EMPTY
+  return typeof value(implementation, 'name') === 'string' && typeof value(implementation, 'version') === 'string'
+})
 
 function decodeProgressToken(meta: Payload): Json | undefined {
   const token = raw(meta, PROGRESS_TOKEN)

@@ -24,6 +24,7 @@ const LONG = 8 * 1024
 const SAMPLE = 64
 const AVERAGE = 256
 
+const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const MARK = `"aside-${Math.random().toString(36).slice(2)}-`
 const MARKS = new RegExp(`${MARK}(\\d+)"`, 'g')
@@ -97,6 +98,14 @@ function setAside(chunks: readonly Uint8Array[]): Source | undefined {
   let trailing = 0
 
   for (const chunk of chunks) {
+    if (inString && length >= LONG && !chunk.includes(QUOTE)) {
+      bytes.push(chunk)
+      length += chunk.length
+      const before = backslashesAtEnd(chunk)
+      trailing = before === chunk.length ? before + trailing : before
+      seen += chunk.length
+      continue
+    }
     // ASCII: characters are where bytes are, and a string of 64 KiB is searched faster than as many bytes.
     const part = utf8.decode(chunk)
     let start = 0
@@ -145,4 +154,10 @@ function backslashesBefore(text: string, end: number, start: number): number {
   let at = end
   while (at > start && text.charCodeAt(at - 1) === BACKSLASH) at--
   return end - at
+}
+
+function backslashesAtEnd(bytes: Uint8Array): number {
+  let at = bytes.length
+  while (at > 0 && bytes[at - 1] === BACKSLASH) at--
+  return bytes.length - at
 }

@@ -97,7 +97,10 @@ export function keys(payload: Payload): string[] {
 }
 
 export function isEmpty(payload: Payload): boolean {
-  return payload.edits ? keys(payload).length === 0 : payload.members.length === 0
+  const { members, edits } = payload
+  if (!edits) return members.length === 0
+  for (const edited of edits.values()) if (edited !== undefined) return false
+  return members.every(({ key }) => edits.has(key))
 }
 
 /** A key that stands twice in the object, which two parsers may read differently. */

@@ -9,8 +9,8 @@ import { cut } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
 import { type Channel, ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
+import { rememberingList } from './lists.js'
 import type { Peer } from './peer.js'
-import { remembering } from './remembering.js'
 import { ToolCache } from './tools.js'
 
 /** In whose name a session is opened. */
@@ -58,7 +58,7 @@ export class LegacySession {
   readonly handshake: Handshake
   readonly tools: ToolCache
   /** Takes results into the middle. Of the list of tools, which is long and stays the same, it is done once. */
-  readonly lift = remembering(lift)
+  readonly lift = rememberingList(lift)
   /** Calls that are with the server, oldest first. */
   readonly running = new Map<Exchange, Call>()
   lastUsed = Date.now()

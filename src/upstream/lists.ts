@@ -7,7 +7,7 @@ type Lift = (method: string, result: Payload) => Payload
 /** Characters of a list that is remembered. */
 const MOST = 1024 * 1024
 
-export function remembering(lift: Lift): Lift {
+export function rememberingList(lift: Lift): Lift {
   let known: { text: string; lifted: Payload } | undefined
   return (method, result) => {
     const { source, start, end } = result

@@ -1,9 +1,9 @@
-/** Remembers what came of a text, for texts that come again and again: header values that a client never changes. */
+/** Remembers what came of a text, for texts that come again and again: what a client says of itself never changes. */
 
 const MAX_REMEMBERED = 100
 const MAX_LENGTH = 1_000
 
-export function remember<T>(judge: (text: string) => T): (text: string) => T {
+export function remembering<T>(judge: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>()
   return (text) => {
     const found = known.get(text)
