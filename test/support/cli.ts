@@ -16,8 +16,14 @@ export interface Program {
   ended: Promise<number | null>
 }
 
-export function startProgram(t: Test, args: readonly string[], env: Record<string, string> = {}): Program {
-  const child = spawn(execPath, ['--import=tsx', main, ...args], { cwd: root, env: { ...environment, ...env } })
+/** Starts the program from its sources, or as `command` says. */
+export function startProgram(
+  t: Test,
+  args: readonly string[],
+  env: Record<string, string> = {},
+  [command, ...first]: readonly [string, ...string[]] = [execPath, '--import=tsx', main],
+): Program {
+  const child = spawn(command, [...first, ...args], { cwd: root, env: { ...environment, ...env } })
   t.teardown(() => child.kill('SIGKILL'))
   let stdout = ''
   let stderr = ''
