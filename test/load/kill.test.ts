@@ -63,10 +63,10 @@ t.test('what had not been written yet goes to the next child; what had been is n
   await call(url, 'tools/call', { name: 'act', arguments: { key: 'before' } })
   const [first] = stdio.pids()
   process.kill(Number(first), 'SIGSTOP')
-  // More than a pipe takes: the first of these is on its way, and the others wait for it.
-  const padding = 'x'.repeat(200_000)
+  // More than any pipe takes: the first of these is on its way, and the others wait for it.
+  const padding = 'x'.repeat(1_000_000)
   const calls = ['a', 'b', 'c', 'd'].map((key) => call(url, 'tools/call', { name: 'act', arguments: { key, padding } }))
-  await new Promise((resolve) => setTimeout(resolve, 300))
+  await new Promise((resolve) => setTimeout(resolve, 500))
   process.kill(Number(first), 'SIGKILL')
   const answers = await Promise.all(calls)
   t.equal(answers.filter(unknownOutcome).length, 1)
