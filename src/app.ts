@@ -1,6 +1,6 @@
 /** Puts the bridge together: what is registered here, in the order in which a request meets it, is all there is. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type FastifyError, type FastifyInstance, fastify } from 'fastify'
+import { type FastifyError, type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
 import type { Logger as Pino } from 'pino'
 import {
   isLoopback,
@@ -11,11 +11,18 @@ import {
   type Settings,
   transportOf,
 } from './config.js'
-import { endpoint, refuse } from './downstream/http.js'
+import { beside, METADATA } from './downstream/http/beside.js'
+import { endpoint } from './downstream/http/endpoint.js'
+import { Relay } from './downstream/http/relay.js'
+import { refuse } from './downstream/http/replies.js'
+import type { HttpSession } from './downstream/http/session.js'
+import { Sessions } from './downstream/http/sessions.js'
+import { type SseSession, sse } from './downstream/http/sse.js'
 import { type PipeOptions, servePipe } from './downstream/stdio.js'
+import { type AuthMode, auth } from './plugins/auth.js'
 import { origin } from './plugins/origin.js'
 import { compose } from './policy/compose.js'
-import { limits } from './policy/limits.js'
+import { type Gate, gate, limits } from './policy/limits.js'
 import { timeout } from './policy/timeout.js'
 import type { Upstream } from './protocol/call.js'
 import { Fault, type FaultName } from './protocol/fault.js'
@@ -58,6 +65,10 @@ export class Bridge {
   readonly #settings: Settings
   readonly #log: Pino
   readonly #upstream: Upstream
+  readonly #enter: Gate
+  /** Sessions of legacy clients, by transport. */
+  readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
+  readonly #serverInfo: string
   #app: FastifyInstance | undefined
   /** HTTP requests that have not been answered whole. */
   #open = 0
@@ -68,18 +79,22 @@ export class Bridge {
     this.#log = log
     const [name, server] = Object.entries(settings.mcpServers)[0] as [string, ServerSettings]
     this.server = new Server(serverOptions(name, server, settings, { log, version, env }))
-    const { calls, callsPerServer } = settings.limits
-    const { call, callTotal } = settings.timeouts
+    const { calls, callsPerServer, subscriptions, clientSessions } = settings.limits
+    const { call, callTotal, clientIdle, keepAlive } = settings.timeouts
+    const keeping = { max: clientSessions, idle: clientIdle, keepAlive }
+    this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
+    this.#serverInfo = JSON.stringify({ name: 'mcp-bridge', version })
+    this.#enter = gate(
+      [
+        { max: calls, open: 0, where: 'with the bridge' },
+        { max: callsPerServer, open: 0, where: 'with the server' },
+      ],
+      [{ max: subscriptions, open: 0, where: 'with the bridge' }],
+    )
     this.#upstream = {
-      handle: compose(
-        this.server.handle,
-        limits(
-          { max: calls, open: 0, where: 'with the bridge' },
-          { max: callsPerServer, open: 0, where: 'with the server' },
-        ),
-        timeout({ idle: call, total: callTotal }),
-      ),
+      handle: compose(this.server.handle, limits(this.#enter), timeout({ idle: call, total: callTotal })),
       notify: (notice) => this.server.notify(notice),
+      legacyLeg: (sender) => this.server.legacyLeg(sender),
     }
   }
 
@@ -99,6 +114,8 @@ export class Bridge {
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,
+      strict: this.#settings.compat.strictRevisions,
+      serverInfo: this.#serverInfo,
     })
   }
 
@@ -107,10 +124,14 @@ export class Bridge {
     const app = this.#app
     if (app && !hurry) {
       app.server.close()
+      this.#sessions.http.drain()
+      this.#sessions.sse.drain()
       const deadline = Date.now() + this.#settings.timeouts.drain
       while (this.#open > 0 && Date.now() < deadline && !this.#hurried) await sleep(DRAIN_CHECK)
     }
     this.#hurried ||= hurry
+    this.#sessions.http.close()
+    this.#sessions.sse.close()
     app?.server.closeAllConnections()
     await Promise.all([app?.close(), this.server.close(hurry)])
   }
@@ -150,13 +171,52 @@ export class Bridge {
       allowedHosts: names,
       allowedOrigins: [...allowedOrigins, ...own.map((url) => url.origin)],
     })
-    await app.register(endpoint, {
-      path: listen.path,
+    const address = (request: FastifyRequest) => publicUrl ?? `${request.protocol}://${request.host}`
+    const { relayed } = this.server
+    const paths = new Map(besidePaths(this.#settings, listen.path))
+    const metadata = (request: FastifyRequest) => new URL(METADATA + listen.path, address(request)).href
+    const refusing = {
+      draftErrorCodes: compat.draftErrorCodes,
+      ...(this.#settings.auth?.passthrough && { passthrough: { metadata } }),
+    }
+    await app.register(auth, {
+      mode: authMode(this.#settings, listen.host),
+      open: (path) => [...paths.keys()].some((known) => path === known || path === known.replace(/\/\*$/, '')),
+    })
+    if (relayed && paths.size > 0) {
+      const resource = (request: FastifyRequest) => new URL(listen.path, address(request)).href
+      await app.register(beside, { relayed, paths, resource })
+    }
+    const common = {
       upstream: this.#upstream,
-      compat,
       log: this.#log,
+      strict: compat.strictRevisions,
+      serverInfo: this.#serverInfo,
+    }
+    await app.register(endpoint, {
+      ...common,
+      path: listen.path,
+      sessions: this.#sessions.http,
+      relay:
+        relayed &&
+        new Relay({
+          relayed,
+          path: listen.path,
+          log: this.#log,
+          refusing,
+          enter: this.#enter,
+          maxSessions: limits.clientSessions,
+        }),
+      refusing,
+      compat,
       keepAlive: timeouts.keepAlive,
       commitAfter: timeouts.commitAfter,
+    })
+    const folder = listen.path.replace(/[^/]*$/, '')
+    await app.register(sse, {
+      ...common,
+      paths: { stream: `${folder}sse`, messages: `${folder}message` },
+      sessions: this.#sessions.sse,
     })
     return app
   }
@@ -166,6 +226,21 @@ function httpListen(settings: Settings): Listen & { kind: 'http' } {
   const listen = parseListen(settings.listen)
   if (listen.kind !== 'http') throw new TypeError('The configuration says to listen on stdio')
   return listen
+}
+
+/** Paths that are passed on to the server, by where they are there. Metadata are where clients look for them, on both sides. */
+function besidePaths({ mcpServers, auth }: Settings, path: string): [string, string][] {
+  const [server] = Object.values(mcpServers)
+  if (!server || isStdio(server)) return []
+  const { pathname } = new URL(server.url)
+  const own: [string, string][] = auth?.passthrough ? [[METADATA + path, METADATA + pathname.replace(/\/$/, '')]] : []
+  return [...own, ...server.paths.map((one): [string, string] => [one, one])]
+}
+
+/** Who is asked for what on an address. On stdio nobody is: there it is whoever started the bridge. */
+function authMode({ auth }: Settings, host: string): AuthMode {
+  if (auth?.tokens) return { kind: 'tokens', tokens: auth.tokens }
+  return auth?.passthrough ? { kind: 'passthrough' } : { kind: 'none', loopback: isLoopback(host) }
 }
 
 /** What Fastify makes of a request that it does not take, in the words of the protocol. */
@@ -222,7 +297,7 @@ function serverOptions(
   const bounds = {
     bodyLimit: limits.answerBytes,
     streamLimit: limits.streamBytes,
-    connections: limits.callsPerServer * 2,
+    connections: limits.callsPerServer * 2 + limits.subscriptions,
   }
   const reach = { url: new URL(settings.url), headers, ...bounds }
   const kind = transportOf(settings)

@@ -3,6 +3,7 @@ import parseCommandLine from 'string-argv'
 import * as z from 'zod'
 
 const milliseconds = z.number().int().positive()
+const entryName = z.string().regex(/^[\w.-]{1,64}$/, 'has to be made of letters, digits, ".", "_" and "-"')
 
 /** Names that other programs use for the transports. */
 const TRANSPORTS: Readonly<Record<string, 'stdio' | 'http' | 'sse'>> = {
@@ -42,6 +43,10 @@ const httpServer = z.looseObject({
     .describe('How to reach the server; by default Streamable HTTP, and HTTP+SSE where that is not understood.'),
   url: z.url({ protocol: /^https?$/, error: 'has to be an http:// or https:// address' }),
   headers: z.record(z.string(), z.string()).default({}).describe('Sent with every request to the server.'),
+  paths: z
+    .array(z.string().regex(/^\/[\w.~%/-]*(?:\/\*)?$/, 'has to be a path like /.well-known/x or /files/*'))
+    .default([])
+    .describe('Paths beside the endpoint that are passed on to the same paths of the server; none by default.'),
   ...sessionSettings,
 })
 
@@ -50,7 +55,7 @@ const server = z.union([stdioServer, httpServer])
 export const fileSchema = z.strictObject({
   $schema: z.string().optional(),
   mcpServers: z
-    .record(z.string().regex(/^[\w.-]{1,64}$/, 'has to be made of letters, digits, ".", "_" and "-"'), server)
+    .record(entryName, server)
     .describe('Servers by name, as in the configuration of Claude Desktop, Cursor and others.'),
   listen: z.string().default('http://127.0.0.1:8080/mcp').describe('Where to listen: an http:// address, or stdio.'),
   publicUrl: z
@@ -62,6 +67,25 @@ export const fileSchema = z.strictObject({
     .default([])
     .describe('Further host names under which clients may reach the bridge.'),
   allowedOrigins: z.array(z.url()).default([]).describe('Origins of web pages that may call the bridge.'),
+  auth: z
+    .strictObject({
+      tokens: z
+        .record(
+          // The other two are those who have shown no token.
+          entryName.refine((name) => name !== 'anon' && name !== 'local', 'is what callers without a token are called'),
+          z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces'),
+        )
+        .optional()
+        .describe('Bearer tokens by the names of their principals: one of them is asked of every request over HTTP.'),
+      passthrough: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Send the client's own Authorization on to the one server, which decides. Only for where bridge and server are one resource in the eyes of the client.",
+        ),
+    })
+    .optional()
+    .describe('Who may call over HTTP. Without it anybody may, and is one principal.'),
   allowUnauthenticated: z.boolean().default(false).describe('Listen beyond loopback though anybody may call.'),
   log: z
     .strictObject({
@@ -74,6 +98,10 @@ export const fileSchema = z.strictObject({
       bareDiscover: z.boolean().default(true).describe('Answer server/discover without envelope and version header.'),
       ignoreVersionSkew: z.boolean().default(true).describe('Take a legacy version header that was not negotiated.'),
       draftErrorCodes: z.boolean().default(false).describe('Give the error codes of the drafts of 2026-07-28.'),
+      strictRevisions: z
+        .boolean()
+        .default(false)
+        .describe('Tell legacy clients nothing that the schema of their revision does not have.'),
     })
     .prefault({}),
   limits: z
@@ -105,6 +133,13 @@ export const fileSchema = z.strictObject({
       connections: z.number().int().positive().default(12_000).describe('Connections of clients at once.'),
       calls: z.number().int().positive().default(2_000).describe('Calls at once.'),
       callsPerServer: z.number().int().positive().default(256).describe('Calls at once with one server.'),
+      subscriptions: z.number().int().positive().default(10_000).describe('Subscriptions at once.'),
+      clientSessions: z
+        .number()
+        .int()
+        .positive()
+        .default(10_000)
+        .describe('Sessions of legacy clients, over each of the HTTP transports.'),
       sessions: z.number().int().positive().default(200).describe('Sessions with one HTTP server.'),
       processes: z.number().int().positive().default(8).describe('Processes of one stdio server.'),
     })
@@ -116,6 +151,9 @@ export const fileSchema = z.strictObject({
       probe: milliseconds.optional().describe('For the answer to server/discover: 10 s over HTTP, 15 s over stdio.'),
       initialize: milliseconds.default(60_000).describe('For the answer to initialize.'),
       idle: milliseconds.default(600_000).describe('After which an unused session with a server is ended.'),
+      clientIdle: milliseconds
+        .default(1_800_000)
+        .describe('Without a request or an open stream, after which the session of a legacy client ends.'),
       keepAlive: milliseconds.default(15_000).describe('Between signs of life on a silent stream.'),
       commitAfter: milliseconds.default(10_000).describe('Silence after which an answer becomes a stream.'),
       drain: milliseconds.default(5_000).describe('For calls in flight to end when the bridge is stopped.'),
@@ -166,7 +204,7 @@ export function parseSettings(input: unknown, env: Environment): Settings {
     throw new ConfigError(parsed.error.issues.flatMap((issue) => flatten(issue, [])))
   }
   const listen = parseListen(parsed.data.listen)
-  const issues = [...notYet(parsed.data), ...exposed(parsed.data, listen)]
+  const issues = [...notYet(parsed.data), ...unclear(parsed.data), ...exposed(parsed.data, listen)]
   if (issues.length > 0) throw new ConfigError(issues)
   return parsed.data
 }
@@ -238,9 +276,40 @@ function notYet({ mcpServers }: Settings): Issue[] {
     : [{ path: 'mcpServers', message: `names ${names.length} servers: the bridge serves one for now` }]
 }
 
-function exposed({ allowUnauthenticated }: Settings, listen: Listen): Issue[] {
-  if (listen.kind === 'stdio' || allowUnauthenticated || isLoopback(listen.host)) return []
-  const message = `${listen.host} can be reached from other machines, and anybody there could call: say --allow-unauthenticated if that is meant`
+/** What authentication leaves open to doubt; there, doubt is a mistake. */
+function unclear({ auth, mcpServers }: Settings): Issue[] {
+  if (auth === undefined) return []
+  const { tokens, passthrough } = auth
+  if ((tokens !== undefined) === passthrough)
+    return [{ path: 'auth', message: 'has to have either "tokens" or "passthrough": true, not both' }]
+  return tokens === undefined ? misled(mcpServers) : mistaken(tokens)
+}
+
+/** Servers to which the client's credential cannot be sent, or another would be where a client shows none. */
+function misled(servers: Settings['mcpServers']): Issue[] {
+  return Object.entries(servers).flatMap(([name, entry]) => {
+    if (isStdio(entry))
+      return [{ path: 'auth.passthrough', message: `is for a server that has an address, and ${name} is a program` }]
+    const own = Object.keys(entry.headers).find((header) => header.toLowerCase() === 'authorization')
+    if (own === undefined) return []
+    const message = 'would be sent for clients that show none: it and "auth.passthrough" exclude each other'
+    return [{ path: `mcpServers.${name}.headers.${own}`, message }]
+  })
+}
+
+/** Tokens that do not tell who it is. */
+function mistaken(tokens: Readonly<Record<string, string>>): Issue[] {
+  const entries = Object.entries(tokens)
+  if (entries.length === 0) return [{ path: 'auth.tokens', message: 'names nobody, so that nobody could call' }]
+  return entries.flatMap(([name, secret], i) => {
+    const other = entries.slice(0, i).find(([, earlier]) => earlier === secret)
+    return other ? [{ path: `auth.tokens.${name}`, message: `is the same as that of ${other[0]}` }] : []
+  })
+}
+
+function exposed({ allowUnauthenticated, auth }: Settings, listen: Listen): Issue[] {
+  if (listen.kind === 'stdio' || allowUnauthenticated || auth?.tokens || isLoopback(listen.host)) return []
+  const message = `${listen.host} can be reached from other machines, and anybody there could call: name who may in "auth.tokens", or say --allow-unauthenticated if that is meant`
   return [{ path: 'listen', message }]
 }
 
@@ -248,9 +317,9 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(?:\.[0-9]{1,3}){3}$/.test(host)
 }
 
-/** Replaces `${NAME}`, `${NAME:-default}` and `${env:NAME}` in what is sent to or started for a server. */
+/** Replaces `${NAME}`, `${NAME:-default}` and `${env:NAME}` in what is sent to or started for a server, and in tokens. */
 function expand(input: unknown, env: Environment): unknown {
-  if (!isObject(input) || !isObject(input['mcpServers'])) return input
+  if (!isObject(input)) return input
   const issues: Issue[] = []
   const text = (value: unknown, path: string): unknown => {
     if (typeof value !== 'string') return value
@@ -269,7 +338,12 @@ function expand(input: unknown, env: Environment): unknown {
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, deep(item, `${path}.${key}`)]))
     return text(value, path)
   }
-  const expanded = { ...input, mcpServers: deep(input['mcpServers'], 'mcpServers') }
+  const { mcpServers, auth } = input
+  const expanded = {
+    ...input,
+    mcpServers: deep(mcpServers, 'mcpServers'),
+    ...(isObject(auth) && { auth: { ...auth, tokens: deep(auth['tokens'], 'auth.tokens') } }),
+  }
   if (issues.length > 0) throw new ConfigError(issues)
   return expanded
 }
@@ -281,6 +355,7 @@ function flatten(issue: z.core.$ZodIssue, before: readonly PropertyKey[]): Issue
     const [closest] = [...issue.errors].sort((a, b) => a.length - b.length)
     if (closest && closest.length > 0) return closest.flatMap((inner) => flatten(inner, path))
   }
+  if (issue.code === 'invalid_key') return issue.issues.flatMap((inner) => flatten(inner, path))
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => ({ path: [...path, key].join('.'), message: 'is not an option' }))
   return [{ path: path.join('.'), message: issue.message }]

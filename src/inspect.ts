@@ -21,16 +21,16 @@ const MAX_PAGES = 100
 
 /** Asks the server. Rejects with a Fault. */
 export async function inspect(server: Server): Promise<Inspection> {
-  const discovered = await ask(server, 'server/discover', EMPTY)
+  const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
   const { verdict } = server
   if (!verdict) throw new Fault('internal', 'The server answered, but nothing is known of it')
   const capabilities = (value(discovered, 'capabilities') ?? {}) as Record<string, unknown>
   return {
     era: verdict.era,
-    revision: verdict.revision,
+    revision: verdict.revision ?? 'unknown',
     transport: verdict.transport.kind,
     why: verdict.why,
-    server: value(discovered, 'serverInfo') as Inspection['server'],
+    server: named === undefined ? undefined : (JSON.parse(named) as Inspection['server']),
     instructions: value(discovered, 'instructions') as string | undefined,
     capabilities,
     tools: 'tools' in capabilities ? await listTools(server) : [],
@@ -41,7 +41,7 @@ async function listTools(server: Server): Promise<Inspection['tools']> {
   const tools: Inspection['tools'] = []
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page++) {
-    const result = await ask(server, 'tools/list', cursor === undefined ? EMPTY : edit(EMPTY, { cursor }))
+    const { result } = await ask(server, 'tools/list', cursor === undefined ? EMPTY : edit(EMPTY, { cursor }))
     for (const { name, title, description } of value(result, 'tools') as Inspection['tools'])
       tools.push({ name, ...(title !== undefined && { title }), ...(description !== undefined && { description }) })
     cursor = raw(result, 'nextCursor')
@@ -50,7 +50,7 @@ async function listTools(server: Server): Promise<Inspection['tools']> {
   return tools
 }
 
-async function ask(server: Server, method: string, params: Payload): Promise<Payload> {
+async function ask(server: Server, method: string, params: Payload): Promise<Reply & { kind: 'result' }> {
   const silent = () => {}
   const controller = new AbortController()
   const call: Call = {
@@ -66,7 +66,7 @@ async function ask(server: Server, method: string, params: Payload): Promise<Pay
   }
   let last: Reply | undefined
   for await (const reply of server.handle(call)) last = reply
-  if (last?.kind === 'result') return last.result
+  if (last?.kind === 'result') return last
   const said = last?.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
   throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${said}`)
 }

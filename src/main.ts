@@ -95,8 +95,9 @@ function stopper(bridge: Bridge): () => Promise<void> {
 }
 
 /** Says where to go from here. */
-function announce(log: Logger, { log: { format } }: Settings, { server }: Bridge, url: string): void {
-  const curl = `curl -s ${url} -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
+function announce(log: Logger, { log: { format }, auth }: Settings, { server }: Bridge, url: string): void {
+  const token = auth === undefined ? '' : ' -H "authorization: Bearer $TOKEN"'
+  const curl = `curl -s ${url} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
   if (format === 'pretty' || (format === 'auto' && terminal())) {
     process.stderr.write(`\nmcp-bridge ${version} listens on ${url}\n  for ${server.target}\n\nTry it:\n  ${curl}\n\n`)
   } else {

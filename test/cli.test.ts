@@ -216,6 +216,10 @@ t.test('probe tells people and programs what a server is', async (t) => {
   t.match(gone.stderr, /Connection refused/)
 })
 
+const SECRET = 'canary-0123456789abcdef'
+const EVERYWHERE = 'http://0.0.0.0:1/mcp'
+const withAuth = (auth: object) => ({ mcpServers: { a: { url: 'http://x/mcp' } }, auth })
+
 const files: [name: string, content: unknown, code: number, said: RegExp][] = [
   [
     'one of Claude Desktop',
@@ -271,6 +275,58 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     /timeouts\.call .*number/,
   ],
   ['a limit below zero', { mcpServers: { a: { command: 'x' } }, limits: { calls: -1 } }, 78, /limits\.calls/],
+  ['tokens', withAuth({ tokens: { alice: SECRET, 'bob.b-2': `${SECRET}2` } }), 0, /is right/],
+  ['tokens of the environment', withAuth({ tokens: { alice: '${NOT_SET:-0123456789abcdef}' } }), 0, /is right/],
+  ['tokens, and everybody can reach it', { ...withAuth({ tokens: { a: SECRET } }), listen: EVERYWHERE }, 0, /is right/],
+  ['passing through', withAuth({ passthrough: true }), 0, /is right/],
+  ['a name with a space', withAuth({ tokens: { 'a b': SECRET } }), 78, /auth\.tokens\.a b has to be made of letters/],
+  ['a long name', withAuth({ tokens: { ['a'.repeat(65)]: SECRET } }), 78, /auth\.tokens\.a+ has to be made of/],
+  ['the name of nobody', withAuth({ tokens: { anon: SECRET } }), 78, /auth\.tokens\.anon is what callers without/],
+  ['a short token', withAuth({ tokens: { alice: 'canary-15-chars' } }), 78, /auth\.tokens\.alice has to be 16 or more/],
+  ['a token with a line end', withAuth({ tokens: { alice: `${SECRET}\n` } }), 78, /auth\.tokens\.alice has to be/],
+  [
+    'a token that is long only before it is replaced',
+    withAuth({ tokens: { alice: '${A_LONG_NAME_THAT_IS_NOT_SET:-canary}' } }),
+    78,
+    /auth\.tokens\.alice has to be 16 or more/,
+  ],
+  [
+    'a token that the environment lacks',
+    withAuth({ tokens: { alice: '${NOT_SET_ANYWHERE}' } }),
+    78,
+    /auth\.tokens\.alice the environment has no variable NOT_SET_ANYWHERE/,
+  ],
+  ['one token for two', withAuth({ tokens: { a: SECRET, b: SECRET } }), 78, /auth\.tokens\.b is the same as that of a/],
+  ['tokens of nobody', withAuth({ tokens: {} }), 78, /auth\.tokens names nobody/],
+  ['authentication that asks for nothing', withAuth({}), 78, /auth has to have either "tokens" or "passthrough"/],
+  [
+    'tokens that are passed through',
+    withAuth({ tokens: { a: SECRET }, passthrough: true }),
+    78,
+    /auth has to have either "tokens" or "passthrough": true, not both/,
+  ],
+  ['a misspelt key', withAuth({ token: { a: SECRET } }), 78, /auth\.token is not an option/],
+  [
+    'passing through to everybody',
+    { ...withAuth({ passthrough: true }), listen: EVERYWHERE },
+    78,
+    /"auth\.tokens", or say --allow-unauthenticated/,
+  ],
+  [
+    'passing through to a program',
+    { ...withAuth({ passthrough: true }), mcpServers: { a: { command: 'x' } } },
+    78,
+    /auth\.passthrough is for a server that has an address, and a is a program/,
+  ],
+  [
+    'passing through beside a token of ours',
+    {
+      ...withAuth({ passthrough: true }),
+      mcpServers: { a: { url: 'http://x/mcp', headers: { authorization: 'Bearer canary' } } },
+    },
+    78,
+    /mcpServers\.a\.headers\.authorization .*exclude each other/,
+  ],
 ]
 
 t.test('check says what is wrong with a configuration, by path, or that it is right', async (t) => {
@@ -279,9 +335,23 @@ t.test('check says what is wrong with a configuration, by path, or that it is ri
       const { code: exit, stdout, stderr } = await run(t, ['check', '--config', fileWith(t, content)])
       t.equal(exit, code, name)
       t.match(stdout + stderr, said, name)
+      t.notMatch(stdout + stderr, /canary/, name)
       t.notMatch(stderr, /^\s+at /m, name)
     }),
   )
+})
+
+t.test('the way to try it says where a token goes, and works with one', async (t) => {
+  const file = fileWith(t, {
+    mcpServers: { it: legacyStdio(t).server },
+    listen: 'http://127.0.0.1:0/mcp',
+    auth: { tokens: { alice: '${ALICE_OF_TEST}' } },
+  })
+  const program = startProgram(t, ['--config', file, '--log-format', 'pretty'], { ALICE_OF_TEST: SECRET })
+  const [, curl = ''] = await says(program, /^ {2}(curl .*)$/m)
+  const { stdout } = await promisify(execFile)('sh', ['-c', curl], { env: { ...process.env, TOKEN: SECRET } })
+  t.match(JSON.parse(stdout), { result: { supportedVersions: ['2026-07-28'] } })
+  t.notMatch(program.stderr(), /canary/)
 })
 
 t.test('flags win over the file', async (t) => {

@@ -33,6 +33,7 @@ const packages: Record<string, readonly string[]> = {
   zod: ['config'],
   'string-argv': ['config'],
   'node:child_process': ['upstream/stdio'],
+  'node:crypto': ['plugins/auth', 'downstream/http'],
   'node:process': ['main', 'upstream/stdio'],
   'node:fs': ['main', 'cli'],
   'node:stream': ['downstream/http', 'downstream/stdio'],

@@ -1,19 +1,21 @@
 /** The downstream half of the modern era: takes requests that say everything, and answers each by itself. */
-import type { Call, Notice, Reply, Upstream } from '../protocol/call.js'
+import type { Call, Notice, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { TASKS_EXTENSION, withoutRequestKeys } from '../protocol/meta.js'
 import { LEGACY_CLIENT_NOTIFICATIONS, methodTraits } from '../protocol/methods.js'
-import { type Decoded, decodeBareDiscover, decodeRequest, encodeReply } from '../protocol/modern.js'
+import { type Decoded, decodeBareDiscover, decodeRequest, encodeReply } from '../protocol/modern-client.js'
 import { error as errorMessage, type Notification, type Request } from '../rpc/message.js'
-import type { Wire } from '../rpc/source.js'
-import { EMPTY, edit, objectIn, parseObject, value } from '../rpc/splice.js'
+import { EMPTY, edit, objectIn, parseObject } from '../rpc/splice.js'
+import { type Frame, onlyIncreasing } from './frames.js'
 import { CallRecord, type Logger, subject } from './record.js'
 
 /** What the transport knows of a request. */
 export interface Arrived {
   principal: string
+  /** The client's own `Authorization`, where it is to be sent on. */
+  credential?: string | undefined
   /** Aborted when the client has gone. */
   abort: AbortController
   log: Logger
@@ -22,12 +24,6 @@ export interface Arrived {
   paramHeaders?: ReadonlyMap<string, string>
   /** A `server/discover` without its envelope. */
   bare?: boolean
-}
-
-/** One message of the answer. The last one ends it, and with it comes the HTTP status that the answer has by itself. */
-export interface Frame {
-  text: Wire
-  last?: { status: number; fault?: Fault }
 }
 
 export class ModernDownstream {
@@ -51,9 +47,9 @@ export class ModernDownstream {
       let last: Frame | undefined
       for await (const reply of this.#upstream.handle(toCall(decoded, arrived, record))) {
         if (reply.kind !== 'notification') {
-          if (reply.kind === 'error') record.answered('error', reply.error.code)
-          else record.answered('ok')
-          last = { text: encodeReply(reply, id, decoded), last: { status: 200 } }
+          record.ended(reply)
+          const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
+          last = { text: encodeReply(reply, id, decoded), last: { status } }
           break
         }
         if (increasing(reply)) yield { text: encodeReply(reply, id, decoded) }
@@ -71,7 +67,7 @@ export class ModernDownstream {
   }
 
   /** Carries a notification on, if it is one that means anything to the other side. */
-  notify({ method, params }: Notification, { principal }: Pick<Arrived, 'principal'>): void {
+  notify({ method, params }: Notification, { principal, credential }: Pick<Arrived, 'principal' | 'credential'>): void {
     if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
     const payload = typeof params === 'string' ? EMPTY : params
     const meta = objectIn(payload, '_meta')
@@ -81,16 +77,19 @@ export class ModernDownstream {
       meta: meta ? withoutRequestKeys(meta) : EMPTY,
       caller: { revision: NEWEST_MODERN, capabilities: '{}' },
       principal,
+      credential,
     }
     this.#upstream.notify(notice)
   }
 }
 
-function toCall({ method, params, meta, caller, progressToken }: Decoded, arrived: Arrived, log: CallRecord): Call {
-  const { principal, abort: controller, paramHeaders } = arrived
+function toCall(decoded: Decoded, arrived: Arrived, log: CallRecord): Call {
+  const { method, params, meta, caller, progressToken, answers } = decoded
+  const { principal, credential, abort: controller, paramHeaders } = arrived
   const progress = progressToken !== undefined
   const abort = (reason?: unknown) => controller.abort(reason)
-  const call: Call = { method, params, meta, progress, caller, principal, signal: controller.signal, abort, log }
+  const { signal } = controller
+  const call: Call = { method, params, meta, progress, caller, principal, credential, answers, signal, abort, log }
   if (paramHeaders) call.paramHeaders = paramHeaders
   return call
 }
@@ -105,16 +104,4 @@ function refuseUnknown({ method, caller }: Decoded): void {
   throw new Fault('missingCapability', `${method} needs the extension ${TASKS_EXTENSION}`, {
     data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
   })
-}
-
-/** Progress has to increase with each notification (MCP 2026-07-28, basic/patterns/progress): what does not, is dropped. */
-function onlyIncreasing(): (reply: Reply & { kind: 'notification' }) => boolean {
-  let last = Number.NEGATIVE_INFINITY
-  return ({ method, params }) => {
-    if (method !== 'notifications/progress') return true
-    const progress = value(params, 'progress')
-    if (typeof progress !== 'number' || progress <= last) return false
-    last = progress
-    return true
-  }
 }

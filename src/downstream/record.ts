@@ -1,5 +1,5 @@
 /** What is told of a call when it is over: one line, without secrets, header values or arguments. */
-import type { CallLog } from '../protocol/call.js'
+import type { CallLog, Reply } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { type Payload, value } from '../rpc/splice.js'
@@ -37,8 +37,13 @@ export class CallRecord implements CallLog {
     this.#logger.warn(fields, message)
   }
 
-  /** The server has answered, with a result or with an error of its own. */
-  answered(outcome: 'ok' | 'error', code?: number): void {
+  /** The server has answered, with a result, a question or an error of its own. */
+  ended(reply: Exclude<Reply, { kind: 'notification' }>): void {
+    if (reply.kind === 'error') this.answered('error', reply.error.code)
+    else this.answered(reply.kind === 'input' ? 'asks' : 'ok')
+  }
+
+  answered(outcome: 'ok' | 'asks' | 'error', code?: number): void {
     if (this.#logger.isLevelEnabled('info')) this.#logger.info(this.#line({ outcome, code }), 'call')
   }
 

@@ -4,20 +4,14 @@ import type { Upstream } from '../protocol/call.js'
 import { type Compat, classifyLine } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
 import { encodeLine, LineDecoder, TOO_LONG } from '../rpc/lines.js'
-import {
-  error as errorMessage,
-  type Id,
-  idKey,
-  type Message,
-  type Params,
-  type Request,
-  readId,
-} from '../rpc/message.js'
-import type { Wire } from '../rpc/source.js'
-import { raw } from '../rpc/splice.js'
+import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
+import { cut, sourceOf, type Wire } from '../rpc/source.js'
+import type { Json } from '../rpc/splice.js'
+import { Conversation } from './conversation.js'
 import { idToAnswer, readMessage } from './inbound.js'
 import { ModernDownstream } from './modern.js'
 import type { Logger } from './record.js'
+import { Running } from './running.js'
 
 export interface PipeOptions {
   input: Readable
@@ -27,15 +21,22 @@ export interface PipeOptions {
   log: Logger
   /** Bytes of one line. */
   lineLimit: number
+  /** Tell a legacy client nothing that its revision does not have. */
+  strict: boolean
+  /** The bridge's own Implementation. */
+  serverInfo: Json
 }
 
 /** Everybody on a pipe is the user who started the process. */
 const PRINCIPAL = 'local'
 
 /** Serves what comes in until the input ends; then gives up what is still open. Resolves when that is done. */
-export async function servePipe({ input, output, upstream, compat, log, lineLimit }: PipeOptions): Promise<void> {
+export async function servePipe(options: PipeOptions): Promise<void> {
+  const { input, output, upstream, compat, log, lineLimit, strict, serverInfo } = options
   const modern = new ModernDownstream(upstream, compat)
-  const running = new Map<string, AbortController>()
+  const running = new Running()
+  /** Ids of the session's requests that are open: they share one space with those of the modern era. */
+  const inSession = new Set<string>()
   const answers = new Set<Promise<void>>()
   const decoder = new LineDecoder(lineLimit)
 
@@ -55,9 +56,19 @@ export async function servePipe({ input, output, upstream, compat, log, lineLimi
     })
   }
 
-  async function answer(request: Request): Promise<void> {
-    const controller = new AbortController()
-    running.set(idKey(request.id), controller)
+  const conversation = new Conversation({
+    upstream,
+    sender: { principal: PRINCIPAL },
+    transport: 'stdio',
+    log,
+    strict,
+    serverInfo,
+    write,
+    ended: () => log.warn({}, 'the server has ended the session: the client has to start the bridge again'),
+  })
+
+  async function answerModern(request: Request): Promise<void> {
+    const controller = running.begin(request.id)
     try {
       const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const }
       for await (const frame of modern.answer(request, arrived)) {
@@ -67,49 +78,57 @@ export async function servePipe({ input, output, upstream, compat, log, lineLimi
         await write(frame.text)
       }
     } finally {
-      running.delete(idKey(request.id))
+      running.end(request.id, controller)
+    }
+  }
+
+  async function answerInSession(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
+    const ids = idsIn(message)
+    for (const id of ids) inSession.add(id)
+    try {
+      await conversation.take(message)
+    } catch (error) {
+      await refuse(error, idToAnswer(message))
+    } finally {
+      for (const id of ids) inSession.delete(id)
     }
   }
 
   function take(message: Message): void {
-    const verdict = classifyLine(message, 'none')
-    if (verdict.era === 'legacy') {
-      if (message.kind === 'request') throw new Fault('invalidRequest', 'Sessions are not served yet')
-      return
-    }
-    if (message.kind === 'notification') {
-      if (message.method === 'notifications/cancelled') cancel(message.params)
-      else modern.notify(message, { principal: PRINCIPAL })
-    } else if (message.kind === 'request') {
-      if (running.has(idKey(message.id))) throw new Fault('invalidRequest', 'A request with this id is still open')
-      const answering = answer(message).catch((error: unknown) => log.error({ err: error }, 'answer failed'))
-      answers.add(answering)
-      answering.finally(() => answers.delete(answering)).catch(() => {})
-    }
+    const { revision } = conversation
+    const verdict = classifyLine(message, revision ? { revision } : 'none')
+    if (message.kind === 'invalid') return
+    if (message.kind === 'request' && (running.has(message.id) || inSession.has(idKey(message.id))))
+      throw new Fault('invalidRequest', 'A request with this id is still open')
+    if (verdict.era === 'legacy') return inBackground(answerInSession(message))
+    if (message.kind === 'request') return inBackground(answerModern(message))
+    if (message.kind !== 'notification') return
+    if (message.method === 'notifications/cancelled') running.cancel(message.params)
+    else modern.notify(message, { principal: PRINCIPAL })
   }
 
-  function cancel(params: Params): void {
-    const id = typeof params === 'string' ? undefined : raw(params, 'requestId')
-    const known = id === undefined ? undefined : readId(id)
-    if (known) running.get(idKey(known))?.abort()
+  function inBackground(answering: Promise<void>): void {
+    const settled = answering.catch((error: unknown) => log.error({ err: error }, 'answer failed'))
+    answers.add(settled)
+    settled.finally(() => answers.delete(settled)).catch(() => {})
   }
 
   /** Refuses a line. Where nothing in it says whom to answer, saying nothing is safest: old clients choke on `null`. */
-  async function refuse(error: unknown, id: Id | undefined): Promise<void> {
+  async function refuse(error: unknown, id: Id | undefined, aloud = id !== undefined): Promise<void> {
     const fault = Fault.from(error)
     if (fault.fault === 'internal') log.error({ err: fault.cause }, 'line not understood')
     else log.warn({ why: fault.message }, 'line refused')
-    if (id !== undefined) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
+    if (aloud) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
   }
 
   async function line(bytes: readonly Uint8Array[]): Promise<void> {
-    let id: Id | undefined
+    let message: Message | undefined
     try {
-      const message = readMessage(bytes)
-      id = idToAnswer(message)
+      message = readMessage(bytes)
       take(message)
     } catch (error) {
-      await refuse(error, id)
+      const id = message && idToAnswer(message)
+      await refuse(error, id, id !== undefined || message?.kind === 'batch')
     }
   }
 
@@ -119,6 +138,17 @@ export async function servePipe({ input, output, upstream, compat, log, lineLimi
       else await line(bytes)
     }
   }
-  for (const controller of running.values()) controller.abort()
+  running.abortAll()
+  conversation.close()
   await Promise.all(answers)
+}
+
+/** What a message's requests are known by. */
+function idsIn(message: Exclude<Message, { kind: 'invalid' }>): string[] {
+  if (message.kind === 'request') return [idKey(message.id)]
+  if (message.kind !== 'batch') return []
+  return message.elements.flatMap(({ start, end }) => {
+    const element = parseMessage(sourceOf(cut(message.source, start, end)))
+    return element.kind === 'request' ? [idKey(element.id)] : []
+  })
 }

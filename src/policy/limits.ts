@@ -1,6 +1,7 @@
 /** Keeps the number of calls that are open at once within bounds: in all, and with one server. */
 import type { Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
+import { methodTraits } from '../protocol/methods.js'
 
 /** A bound, and how far it is reached. Bounds that several policies share are the same object. */
 export interface Bound {
@@ -10,18 +11,33 @@ export interface Bound {
   readonly where: string
 }
 
-/** Refuses calls beyond any of the bounds. */
-export function limits(...bounds: readonly Bound[]): Policy {
+/** Lets in what there is room for: calls, and apart from them what stays open for long. Gives a way out. Throws a Fault. */
+export type Gate = (endless: boolean) => () => void
+
+export function gate(calls: readonly Bound[], subscriptions: readonly Bound[]): Gate {
+  return (endless) => {
+    const bounds = endless ? subscriptions : calls
+    const reached = bounds.find(({ open, max }) => open >= max)
+    if (reached) {
+      const what = endless ? 'subscriptions' : 'calls'
+      throw new Fault('overloaded', `${reached.max} ${what} are open ${reached.where} already`, { retryAfter: 1 })
+    }
+    for (const bound of bounds) bound.open++
+    return () => {
+      for (const bound of bounds) bound.open--
+    }
+  }
+}
+
+/** Refuses what the gate does not let in. */
+export function limits(enter: Gate): Policy {
   return (next) =>
     async function* limitedCall(call) {
-      const reached = bounds.find(({ open, max }) => open >= max)
-      if (reached)
-        throw new Fault('overloaded', `${reached.max} calls are open ${reached.where} already`, { retryAfter: 1 })
-      for (const bound of bounds) bound.open++
+      const leave = enter(methodTraits(call.method).endless === true)
       try {
         yield* next(call)
       } finally {
-        for (const bound of bounds) bound.open--
+        leave()
       }
     }
 }

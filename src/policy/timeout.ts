@@ -1,6 +1,7 @@
 /** Gives up calls that take too long. Progress is a sign of life, but not for ever. */
 import type { Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
+import { methodTraits } from '../protocol/methods.js'
 
 export interface Timeouts {
   /** Milliseconds of silence. */
@@ -12,6 +13,7 @@ export interface Timeouts {
 export function timeout({ idle, total }: Timeouts): Policy {
   return (next) =>
     async function* timedCall(call) {
+      if (methodTraits(call.method).endless) return yield* next(call)
       const started = Date.now()
       const giveUp = (why: string) => {
         const outcome = 'whether it acted on the call is unknown'

@@ -52,6 +52,37 @@ export function annotationsOf(schema: Payload): Annotation[] {
   return found
 }
 
+/** What a tool wants mirrored, or what is wrong with the way in which it says so. */
+export interface ToolAnnotations {
+  annotations: readonly Annotation[]
+  misannotated: string | undefined
+}
+
+const NO_ANNOTATIONS: ToolAnnotations = { annotations: [], misannotated: undefined }
+
+export function annotationsOfTool(tool: Payload): ToolAnnotations {
+  const schema = objectIn(tool, 'inputSchema')
+  if (!schema || !raw(tool, 'inputSchema')?.includes(KEYWORD)) return NO_ANNOTATIONS
+  try {
+    return { annotations: annotationsOf(schema), misannotated: undefined }
+  } catch (error) {
+    if (error instanceof AnnotationError) return { annotations: [], misannotated: error.message }
+    throw error
+  }
+}
+
+/** A list of tools without those whose annotations are invalid: a client over HTTP has to leave them out. */
+export function withoutMisannotated(list: Payload): Payload {
+  const tools = arrayIn(list, 'tools')
+  if (!tools || !raw(list, 'tools')?.includes(KEYWORD)) return list
+  const kept = tools.elements.filter((span) => {
+    const tool = payloadAt(tools.source, span)
+    return !tool || annotationsOfTool(tool).misannotated === undefined
+  })
+  if (kept.length === tools.elements.length) return list
+  return edit(list, { tools: `[${kept.map(({ start, end }) => cut(tools.source, start, end)).join(',')}]` })
+}
+
 /** The schema without any annotation. */
 export function withoutAnnotations(schema: Payload): Payload {
   return walk(schema, [], (at) => edit(at, { [KEYWORD]: undefined }))

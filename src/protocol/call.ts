@@ -2,8 +2,10 @@
  * The middle: what every request is while it is in the bridge, whatever era it came from and goes to. A modern request
  * says everything that is needed to answer it, so the middle has its form, without its clothes.
  */
-import type { RpcError } from '../rpc/message.js'
+import type { Request, Response, RpcError } from '../rpc/message.js'
+import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
+import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
 
 export type { RpcError } from '../rpc/message.js'
@@ -30,6 +32,10 @@ export interface Call {
   caller: Caller
   /** Who asks, as authentication knows it; `local` on stdio and on a loopback without authentication. */
   principal: string
+  /** The caller's own `Authorization`, where it is to be sent on. */
+  credential?: string | undefined
+  /** What this call brings if it is a retry: answers to what the server asked, and the state that it gave with it. */
+  answers?: Answers | undefined
   /** `Mcp-Param-*` headers by lower-cased name, where the transport has headers and the caller is to be held to them. */
   paramHeaders?: ReadonlyMap<string, string>
   /** Aborts when nobody waits for the answer any more, or a policy has given it up: then with a Fault for a reason. */
@@ -38,12 +44,27 @@ export interface Call {
   log: CallLog
 }
 
+/** The members of a retry, as they came in (MCP 2026-07-28, basic/patterns/mrtr). */
+export interface Answers {
+  responses: Json | undefined
+  state: Json | undefined
+}
+
 export type Reply =
   /** Any number of these, then exactly one of the others. */
   | { kind: 'notification'; method: string; params: Payload }
-  | { kind: 'result'; result: Payload; server?: Json | undefined; cache?: CacheHint | undefined }
-  /** What the server answered; our own failures are thrown as Faults. */
-  | { kind: 'error'; error: RpcError; server?: Json | undefined }
+  /** `type` where it is neither complete nor a question, but of an extension. */
+  | {
+      kind: 'result'
+      result: Payload
+      type?: string | undefined
+      server?: Json | undefined
+      cache?: CacheHint | undefined
+    }
+  /** The server asks something before it answers: `inputRequests`, `requestState` or both are in the result. */
+  | { kind: 'input'; result: Payload; server?: Json | undefined }
+  /** What the server answered; our own failures are thrown as Faults. The status is that of a modern server. */
+  | { kind: 'error'; error: RpcError; server?: Json | undefined; status?: number | undefined }
 
 /** How long a result may be kept, and by whom (MCP 2026-07-28, server/utilities/caching). */
 export interface CacheHint {
@@ -54,13 +75,14 @@ export interface CacheHint {
 export type Handler = (call: Call) => AsyncIterable<Reply>
 export type Policy = (next: Handler) => Handler
 
+/** Who a message is from, where it is no call. */
+export type Sender = Pick<Call, 'caller' | 'principal' | 'credential'>
+
 /** A notification that a client sends and that is to be carried on. */
-export interface Notice {
+export interface Notice extends Sender {
   method: string
   params: Payload
   meta: Payload
-  caller: Caller
-  principal: string
 }
 
 /** Everything a downstream half needs of what is behind it. */
@@ -68,6 +90,52 @@ export interface Upstream {
   handle: Handler
   /** Carries a notification, as far as there is somebody to carry it to. */
   notify(notice: Notice): void
+  /** How a client of the legacy era is served. Rejects with a Fault. */
+  legacyLeg(sender: Sender): Promise<LegacyLeg>
+}
+
+/** A way to serve a legacy client: out of the bridge's own session, or with a session of the server's. */
+export type LegacyLeg = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: Connect }
+
+/** Hands a client's `initialize` to the server. Resolves to undefined where the server turns out to have no sessions. */
+export type Connect = (opening: Request, sender: Sender) => Promise<Line | undefined>
+
+/**
+ * A client's own session with a legacy server: its messages are carried as they are. Only the ids of its requests and
+ * its progress tokens are others on the other side, so that equal ones in flight at a time cannot be mixed up.
+ */
+export interface Line {
+  /** The server's answer to `initialize`, under the client's id. */
+  readonly opened: Wire
+  /** What was negotiated; undefined where the server has refused, and nothing else can be sent. */
+  readonly revision: LegacyRevision | undefined
+  /** Sends a request. Gives what belongs to it, and its answer last. Throws a Fault where none can come. */
+  ask(request: Request, signal: AbortSignal): AsyncIterable<Wire>
+  notify(method: string, params: Json | undefined): void
+  /** Sends the client's answer to a question of the server. */
+  respond(response: Response): void
+  /** Whom to tell of the server's own messages, and of the end of the session. What came before is told at once. */
+  attach(listener: LineListener): void
+  close(): void
+}
+
+export interface LineListener {
+  /** A notification or a request of the server that belongs to no request of the client, as far as one can tell. */
+  message(text: Wire): void
+  ended(): void
+}
+
+/** What it takes to pass HTTP messages on to an HTTP server as they are. */
+export interface Relayed {
+  url: URL
+  /** Sent with every request, names in lower case. */
+  headers: Readonly<Record<string, string>>
+  /** The connections to the server: a dispatcher of undici. */
+  dispatcher: unknown
+  /** The era that the server is known to speak at this moment, if it is. */
+  speaks(): Era | undefined
+  /** Something has come back that does not fit what is known of the server. */
+  doubt(): void
 }
 
 export interface CallLog {

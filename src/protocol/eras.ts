@@ -18,7 +18,7 @@ export const NEWEST_MODERN: ModernRevision = MODERN[0]
 /** A draft that deployed software still lists and that differs from its successor in nothing that matters here. */
 const ALIASES: Readonly<Record<string, LegacyRevision>> = { '2024-10-07': '2024-11-05' }
 
-interface LegacyTraits {
+export interface LegacyTraits {
   /** Several messages in one array (added and removed again). */
   batches: boolean
   /** `MCP-Protocol-Version` on every request after `initialize`. */
@@ -31,6 +31,32 @@ interface LegacyTraits {
   completionContext: boolean
   /** `completions` is a capability; before, the method came with prompts and resources. */
   completionsCapability: boolean
+  /** Blocks of type `audio`. */
+  audio: boolean
+  /** Blocks of type `resource_link`. */
+  resourceLinks: boolean
+  /** `structuredContent` of a tool's result, and the `outputSchema` that promises it. */
+  structuredContent: boolean
+  /** `title` and `_meta` on what is listed and on blocks, `lastModified` in annotations. */
+  titles: boolean
+  /** `annotations` on tools. */
+  toolAnnotations: boolean
+  /** `icons`, and of a server `description` and `websiteUrl`. */
+  icons: boolean
+  /** A schema that does not name its dialect is JSON Schema 2020-12. */
+  defaultDialect: boolean
+  /** `message` in progress notifications. */
+  progressMessage: boolean
+  /** An elicitation says whether it is a form or a URL. */
+  elicitationModes: boolean
+  /** Defaults in forms other than those of booleans. */
+  elicitationDefaults: boolean
+  /** Titled options (`oneOf`) and selections of several (`array`) in forms. */
+  elicitationChoices: boolean
+  /** Sampling with tools, and with several blocks in one message. */
+  samplingTools: boolean
+  /** `includeContext` has to be declared; before, it came with sampling. */
+  contextCapability: boolean
 }
 
 export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
@@ -41,6 +67,19 @@ export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
     priming: true,
     completionContext: true,
     completionsCapability: true,
+    audio: true,
+    resourceLinks: true,
+    structuredContent: true,
+    titles: true,
+    toolAnnotations: true,
+    icons: true,
+    defaultDialect: true,
+    progressMessage: true,
+    elicitationModes: true,
+    elicitationDefaults: true,
+    elicitationChoices: true,
+    samplingTools: true,
+    contextCapability: true,
   },
   '2025-06-18': {
     batches: false,
@@ -49,6 +88,19 @@ export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
     priming: false,
     completionContext: true,
     completionsCapability: true,
+    audio: true,
+    resourceLinks: true,
+    structuredContent: true,
+    titles: true,
+    toolAnnotations: true,
+    icons: false,
+    defaultDialect: false,
+    progressMessage: true,
+    elicitationModes: false,
+    elicitationDefaults: false,
+    elicitationChoices: false,
+    samplingTools: false,
+    contextCapability: false,
   },
   '2025-03-26': {
     batches: true,
@@ -57,6 +109,19 @@ export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
     priming: false,
     completionContext: false,
     completionsCapability: true,
+    audio: true,
+    resourceLinks: false,
+    structuredContent: false,
+    titles: false,
+    toolAnnotations: true,
+    icons: false,
+    defaultDialect: false,
+    progressMessage: true,
+    elicitationModes: false,
+    elicitationDefaults: false,
+    elicitationChoices: false,
+    samplingTools: false,
+    contextCapability: false,
   },
   '2024-11-05': {
     batches: false,
@@ -65,6 +130,19 @@ export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
     priming: false,
     completionContext: false,
     completionsCapability: false,
+    audio: false,
+    resourceLinks: false,
+    structuredContent: false,
+    titles: false,
+    toolAnnotations: false,
+    icons: false,
+    defaultDialect: false,
+    progressMessage: false,
+    elicitationModes: false,
+    elicitationDefaults: false,
+    elicitationChoices: false,
+    samplingTools: false,
+    contextCapability: false,
   },
 }
 

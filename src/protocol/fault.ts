@@ -28,6 +28,7 @@ export const faults = {
   missingCapability: { code: -32021, status: 400, blame: 'caller' },
   unsupportedRevision: { code: -32022, status: 400, blame: 'caller' },
 
+  unauthorized: { code: -32600, status: 401, blame: 'caller' },
   forbidden: { code: -32600, status: 403, blame: 'caller' },
   sessionNotFound: { code: -32600, status: 404, blame: 'caller' },
   noSuchPath: { code: -32600, status: 404, blame: 'caller' },
@@ -75,6 +76,13 @@ export interface FaultOptions {
   retryAfter?: number
   /** A status that somebody else chose and that is to be passed on. */
   status?: number
+  /** The server has refused the credentials with this status, and with this challenge if it gave one. */
+  refused?: CredentialRefusal
+}
+
+export interface CredentialRefusal {
+  status: 401 | 403
+  challenge: string | undefined
 }
 
 /** A failure of ours, or one that we have to answer for. What a server answered is a reply, not a fault. */
@@ -83,13 +91,16 @@ export class Fault extends Error {
   readonly fault: FaultName
   readonly data: Record<string, Json>
   readonly retryAfter: number | undefined
+  readonly refused: CredentialRefusal | undefined
   readonly #status: number | undefined
 
-  constructor(fault: FaultName, message: string, { cause, data = {}, retryAfter, status }: FaultOptions = {}) {
+  constructor(fault: FaultName, message: string, options: FaultOptions = {}) {
+    const { cause, data = {}, retryAfter, status, refused } = options
     super(message, cause === undefined ? undefined : { cause })
     this.fault = fault
     this.data = data
     this.retryAfter = retryAfter
+    this.refused = refused
     this.#status = status
   }
 

@@ -2,6 +2,7 @@
 import type { Request } from '../rpc/message.js'
 import { type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import type { Annotation } from './annotations.js'
+import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { methodTraits } from './methods.js'
 
@@ -71,6 +72,33 @@ export function checkParamHeaders(
     if (!sameValue(decodeValue(received, name), expected))
       throw mismatch(`Header ${name} is "${shown(received)}", "${path.join('.')}" of the arguments another`)
   }
+}
+
+/** `Mcp-Method`, and `Mcp-Name` where the method has one: what a modern server wants to see beside the body. */
+export function requestHeaders(method: string, params: Payload): Record<string, string> {
+  const headers: Record<string, string> = { 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': method }
+  const { named } = methodTraits(method)
+  const name = named === undefined ? undefined : value(params, named)
+  if (typeof name === 'string') headers['mcp-name'] = encodeValue(name)
+  return headers
+}
+
+/** `Mcp-Param-*` for the arguments that a tool's schema wants mirrored. Numbers that no header can hold are left out. */
+export function paramHeaders(annotations: readonly Annotation[], args: Payload | undefined): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const { header, path } of annotations) {
+    const text = mirrored(valueAt(args, path))
+    if (text !== undefined) headers[PARAM_PREFIX + header.toLowerCase()] = text
+  }
+  return headers
+}
+
+function mirrored(json: Json | undefined): string | undefined {
+  if (json === undefined || json === 'null') return undefined
+  if (json.startsWith('"')) return encodeValue(JSON.parse(json) as string)
+  if (json === 'true' || json === 'false') return json
+  const number = Number(json)
+  return Number.isSafeInteger(number) ? String(number) : undefined
 }
 
 /** The JSON text at a path of property names. */

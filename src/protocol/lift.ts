@@ -1,8 +1,7 @@
 /** Takes a legacy result into the middle: what no modern client may see goes, what every one expects is there. */
-import { cut } from '../rpc/source.js'
-import { arrayIn, edit, type Json, objectIn, opens, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { edit, type Json, mapElements, objectIn, opens, type Payload, raw, value, write } from '../rpc/splice.js'
 import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './annotations.js'
-import { withoutEnvelopeKeys, writeMeta } from './meta.js'
+import { withoutEnvelope } from './meta.js'
 
 const MAX_COMPLETIONS = 100
 const OWN_HINTS = { ttlMs: undefined, cacheScope: undefined }
@@ -20,33 +19,14 @@ const byMethod: Readonly<Record<string, (result: Payload) => Payload>> = {
 export function lift(method: string, result: Payload): Payload {
   const specific = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
   const lifted = specific ? specific(result) : result
-  const untyped = edit(lifted, { resultType: undefined })
-  const meta = objectIn(untyped, '_meta')
-  return meta ? edit(untyped, { _meta: writeMeta(withoutEnvelopeKeys(meta)) }) : untyped
+  return withoutEnvelope(edit(lifted, { resultType: undefined }))
 }
 
 function list(result: Payload, key: string, liftItem?: (item: Payload) => Payload): Payload {
   const page = edit(result, OWN_HINTS)
   const listed = raw(page, 'nextCursor') === 'null' ? edit(page, { nextCursor: undefined }) : page
-  const items = liftItem && mapObjects(listed, key, liftItem)
+  const items = liftItem && mapElements(listed, key, liftItem)
   return items === undefined ? listed : edit(listed, { [key]: items })
-}
-
-/** The array under `key` with each object in it replaced by what `change` makes of it; undefined where nothing changes. */
-function mapObjects(payload: Payload, key: string, change: (element: Payload) => Payload): Json | undefined {
-  const array = arrayIn(payload, key)
-  if (!array) return undefined
-  const { source, elements, start, end } = array
-  let out = ''
-  let copied = start
-  for (const span of elements) {
-    const before = payloadAt(source, span)
-    const after = before && change(before)
-    if (!after || after === before) continue
-    out += cut(source, copied, span.start) + write(after)
-    copied = span.end
-  }
-  return copied === start ? undefined : out + cut(source, copied, end)
 }
 
 function liftTool(tool: Payload): Payload {
@@ -84,7 +64,8 @@ function withContent(result: Payload): Payload {
   return edit(result, { content: `[${block}]`, toolResult: undefined })
 }
 
-function fewCompletions(result: Payload): Payload {
+/** The first hundred values: no more may be told at once. */
+export function fewCompletions(result: Payload): Payload {
   const completion = objectIn(result, 'completion')
   const values = completion && (value(completion, 'values') as unknown)
   if (!completion || !Array.isArray(values) || values.length <= MAX_COMPLETIONS) return result

@@ -1,5 +1,5 @@
 /** Keys of `_meta` that belong to the protocol itself (MCP 2026-07-28, basic/index, `_meta`). */
-import { type Edits, edit, isEmpty, type Json, type Payload, write } from '../rpc/splice.js'
+import { type Edits, edit, isEmpty, type Json, objectIn, type Payload, write } from '../rpc/splice.js'
 
 const RESERVED = 'io.modelcontextprotocol/'
 
@@ -35,11 +35,17 @@ export function withoutRequestKeys(meta: Payload): Payload {
 }
 
 /** The `_meta` of a result or a notification without the protocol's own keys. */
-export function withoutEnvelopeKeys(meta: Payload): Payload {
+function withoutEnvelopeKeys(meta: Payload): Payload {
   return edit(meta, ENVELOPE)
 }
 
 /** The text of a `_meta`, or undefined where nothing is left to say. */
 export function writeMeta(meta: Payload): Json | undefined {
   return isEmpty(meta) ? undefined : write(meta)
+}
+
+/** A result or the params of a notification, the keys of its `_meta` that belong to the protocol taken out. */
+export function withoutEnvelope(payload: Payload): Payload {
+  const meta = objectIn(payload, '_meta')
+  return meta ? edit(payload, { _meta: writeMeta(withoutEnvelopeKeys(meta)) }) : payload
 }

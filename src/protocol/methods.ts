@@ -11,6 +11,8 @@ export interface MethodTraits {
   idempotent?: true
   /** The result carries `ttlMs` and `cacheScope`. */
   cacheable?: true
+  /** The call stays open until one side ends it: no silence is too long for it. */
+  endless?: true
   /** Only an empty result is an answer, so that anything that is not an object can be read as one. */
   empty?: true
   /** Eras that have the method. */
@@ -19,7 +21,7 @@ export interface MethodTraits {
 
 export const methods: Readonly<Record<string, MethodTraits>> = {
   'server/discover': { eras: 'modern', idempotent: true, cacheable: true },
-  'subscriptions/listen': { eras: 'modern' },
+  'subscriptions/listen': { eras: 'modern', endless: true },
   'tasks/update': { eras: 'modern', named: 'taskId' },
 
   'tools/list': { eras: 'both', capability: 'tools', idempotent: true, cacheable: true },

@@ -1,6 +1,6 @@
 /** JSON-RPC 2.0 messages as they stand on a wire, with ids kept to the letter. */
 import { arrayAt, firstCharacter, type Member, type ScanOptions, type Span, scanValue } from './scan.js'
-import { cut, type Source, type Wire } from './source.js'
+import { cut, join, pieces, type Source, type Wire } from './source.js'
 import { type Json, type Payload, parseSource } from './splice.js'
 
 /** A request id as the text it came in: `7` and `"7"` differ, and 9007199254740993 stays what it is. */
@@ -130,6 +130,13 @@ export function result(id: Id, json: Wire): Wire {
 export function error(id: Id | undefined, { code, message, data }: RpcError): string {
   const body = `"error":{"code":${code},"message":${JSON.stringify(message)}${data === undefined ? '' : `,"data":${data}`}}`
   return id === undefined ? `{"jsonrpc":"2.0",${body}}` : `{"jsonrpc":"2.0","id":${id},${body}}`
+}
+
+/** An answer as it came, under another id. */
+export function response(id: Id, { outcome: { kind, source, member } }: Response): Wire {
+  const said = pieces(source, member.start, member.end)
+  const wire = [`{"jsonrpc":"2.0","id":${id},"${kind}":`, ...said, '}']
+  return source.asides ? wire : join(wire)
 }
 
 /** A JSON-RPC error object; `data` is carried as the text it came in. */

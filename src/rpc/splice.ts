@@ -62,6 +62,35 @@ export function arrayIn(payload: Payload, key: string): (Span & { source: Source
   return { source, ...arrayAt(source, start) }
 }
 
+/**
+ * The array under `key` with each object in it replaced by what `change` makes of it, which may be several or none;
+ * undefined where nothing changes. What is no object stays, unless `others` makes something of it.
+ */
+export function mapElements(
+  payload: Payload,
+  key: string,
+  change: (element: Payload) => Payload | readonly Payload[],
+  others?: (element: Json) => Payload | readonly Payload[],
+): Json | undefined {
+  const array = arrayIn(payload, key)
+  if (!array) return undefined
+  const { source, elements } = array
+  let changed = false
+  const changes = elements.map((span) => {
+    const before = payloadAt(source, span)
+    const after = before ? change(before) : others?.(cut(source, span.start, span.end))
+    if (!after || after === before) return span
+    changed = true
+    return after
+  })
+  if (!changed) return undefined
+  const texts = changes.flatMap((after) => {
+    if ('members' in after) return write(after)
+    return 'start' in after ? cut(source, after.start, after.end) : after.map(write)
+  })
+  return `[${texts.join(',')}]`
+}
+
 /** The text of the value under `key`; of duplicates the last, as JSON.parse has it. */
 export function raw(payload: Payload, key: string): Json | undefined {
   if (payload.edits?.has(key)) return payload.edits.get(key)

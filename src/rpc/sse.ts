@@ -11,6 +11,8 @@ export interface SseEvent {
   id?: string
 }
 
+const LINE_FEED = 0x0a
+
 export class SseError extends Error {
   override name = 'SseError'
 }
@@ -27,6 +29,65 @@ export function encodeEvent(json: Wire, { id, retry }: { id?: string; retry?: nu
   const wait = retry === undefined ? '' : `retry: ${retry}\n`
   const start = `${head}${wait}event: message\ndata: `
   return typeof json === 'string' ? `${start}${flat(json)}\n\n` : [start, ...json.map(flat), '\n\n']
+}
+
+/**
+ * Takes lines of some fields out of a stream of events that passes by in chunks cut anywhere. Nothing else is held back, and
+ * no other byte is touched.
+ */
+export class FieldFilter {
+  readonly #fields: readonly Uint8Array[]
+  readonly #longest: number
+  /** The beginning of a line that may become one of those. */
+  #held: Uint8Array = new Uint8Array(0)
+  #atStart = true
+  #dropping = false
+
+  constructor(fields: readonly string[]) {
+    const encoder = new TextEncoder()
+    this.#fields = fields.map((field) => encoder.encode(`${field}:`))
+    this.#longest = Math.max(...this.#fields.map(({ length }) => length))
+  }
+
+  /** What of a chunk passes. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    const bytes = this.#held.length === 0 ? chunk : concat(this.#held, chunk)
+    this.#held = new Uint8Array(0)
+    const passed: Uint8Array[] = []
+    let start = 0
+    let from = 0
+    while (start < bytes.length) {
+      if (this.#atStart) {
+        const line = bytes.subarray(start, start + this.#longest)
+        if (this.#fields.some((field) => startsWith(line, field))) {
+          passed.push(bytes.subarray(from, start))
+          this.#dropping = true
+        } else if (line.length < this.#longest && this.#fields.some((field) => startsWith(field, line))) {
+          this.#held = line.slice()
+          break
+        }
+      }
+      const end = bytes.indexOf(LINE_FEED, start)
+      this.#atStart = end >= 0
+      start = end < 0 ? bytes.length : end + 1
+      if (!this.#dropping) continue
+      from = start
+      this.#dropping = end < 0
+    }
+    if (!this.#dropping) passed.push(bytes.subarray(from, start))
+    return passed.filter(({ length }) => length > 0)
+  }
+}
+
+function startsWith(bytes: Uint8Array, prefix: Uint8Array): boolean {
+  return bytes.length >= prefix.length && prefix.every((byte, at) => bytes[at] === byte)
+}
+
+function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const joined = new Uint8Array(a.length + b.length)
+  joined.set(a)
+  joined.set(b, a.length)
+  return joined
 }
 
 /** A line that every reader skips: it keeps the connection from being taken for dead. */

@@ -16,6 +16,8 @@ export interface Channel {
   readonly transport: 'stdio' | 'http' | 'sse'
   /** The server's own messages share one way in with all answers, rather than coming on a stream that may be missing. */
   readonly shared: boolean
+  /** Who gives up an exchange does it by abandoning it; nothing is said, because there is nobody to say it to. */
+  readonly stateless: boolean
   /** Whether anything can still be sent. */
   readonly alive: boolean
   /** Whom to tell what comes in. Called once, before anything is sent. */
@@ -27,6 +29,8 @@ export interface Channel {
   send(message: Outgoing): Promise<void>
   /** Nobody waits for this exchange any more: what is still open for it can be closed. */
   abandon(exchange: number): void
+  /** Whether the server has given the channel a session. */
+  readonly hasSession?: boolean
   /** Opens the stream for the server's own messages, where that takes opening. Resolves to whether there is one. */
   listen?(headers: Readonly<Record<string, string>>): Promise<boolean>
   /** Ends the channel and whatever is behind it: gently, or at once if there is no time. Never rejects. */
@@ -63,6 +67,8 @@ export interface Refusal {
   contentType: string | undefined
   /** Seconds, from `Retry-After`. */
   retryAfter: number | undefined
+  /** `WWW-Authenticate`. */
+  challenge?: string | undefined
 }
 
 export class ChannelError extends Error {
@@ -87,6 +93,9 @@ export interface Transport {
   readonly kind: Channel['transport']
   /** Where the server is, for people: no credentials in it. */
   readonly target: string
-  /** Starts the child, or reaches for the server. Rejects with a ChannelError. */
-  open(): Promise<Channel>
+  /**
+   * Starts the child, or reaches for the server. Rejects with a ChannelError. A stateless channel is for the modern era:
+   * over HTTP it has no session, and its streams are not taken up again.
+   */
+  open(options?: { stateless?: boolean }): Promise<Channel>
 }

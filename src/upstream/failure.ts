@@ -5,6 +5,14 @@ import { sourceOf } from '../rpc/source.js'
 import { payloadAt, value } from '../rpc/splice.js'
 import { ChannelError, type Refusal } from './channel.js'
 
+/** A refusal that asks to be patient for no longer than this many seconds is waited out. */
+const PATIENCE = 5
+
+/** What is known of a server's era is no longer so. Nothing has been done for the call that found out. */
+export class Contradiction extends Error {
+  override name = 'Contradiction'
+}
+
 /** A failure before anything of the call was sent: the server could not be reached, or would not open a session. */
 export function openingFault(error: unknown, name: string): Fault {
   if (error instanceof Fault) return error
@@ -22,7 +30,7 @@ export function callFault(error: unknown): Fault {
   return new Fault('upstreamClosed', `${error.message}; whether it acted on the call is unknown`, { cause: error })
 }
 
-function refusalFault(cause: ChannelError, { status, retryAfter }: Refusal): Fault {
+function refusalFault(cause: ChannelError, { status, retryAfter, challenge }: Refusal): Fault {
   const options = { cause, data: { httpStatus: String(status) }, ...(retryAfter !== undefined && { retryAfter }) }
   switch (status) {
     case 401:
@@ -30,7 +38,7 @@ function refusalFault(cause: ChannelError, { status, retryAfter }: Refusal): Fau
       return new Fault(
         'upstreamAuthRequired',
         `The server wants other credentials than the bridge has (HTTP ${status})`,
-        options,
+        { ...options, refused: { status, challenge } },
       )
     case 429:
     case 503:
@@ -42,8 +50,11 @@ function refusalFault(cause: ChannelError, { status, retryAfter }: Refusal): Fau
   }
 }
 
+/** A JSON-RPC error, and what it says. */
+export type Said = Response & { code: number; message: string }
+
 /** The JSON-RPC error in the body of a refusal, where there is one. */
-export function errorIn({ body }: Refusal): (Response & { code: number; message: string }) | undefined {
+export function errorIn({ body }: Refusal): Said | undefined {
   let message: Message
   try {
     message = parseMessage(sourceOf(body))
@@ -56,6 +67,49 @@ export function errorIn({ body }: Refusal): (Response & { code: number; message:
   const code = value(error, 'code')
   const said = value(error, 'message')
   return typeof code === 'number' ? { ...message, code, message: typeof said === 'string' ? said : '' } : undefined
+}
+
+/**
+ * A refusal may bring the answer in its body: what the server said in JSON-RPC counts, whatever the status. `other` says
+ * of a refusal that it is no answer to the call. Rethrows what brings none.
+ */
+export function answerOf(
+  error: unknown,
+  other: (error: ChannelError, said: Said | undefined) => Error | undefined,
+): Said {
+  if (!(error instanceof ChannelError) || !error.refusal) throw error
+  const said = errorIn(error.refusal)
+  const instead = other(error, said)
+  if (instead) throw instead
+  const { status } = error.refusal
+  if (!said || status === 401 || status === 403) throw error
+  return said
+}
+
+/** Seconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */
+export function worthRepeating(error: unknown, repeatable: boolean): number | undefined {
+  if (!(error instanceof ChannelError) || error.protocol) return undefined
+  if (error.refusal) {
+    const { status, retryAfter } = error.refusal
+    const busy = status === 429 || status === 503
+    const patient = busy && retryAfter !== undefined && retryAfter <= PATIENCE
+    return patient && repeatable ? retryAfter : undefined
+  }
+  return error.delivered === 'no' || repeatable ? 0 : undefined
+}
+
+/** Waits so many seconds, or until the signal aborts. */
+export function pause(seconds: number, signal: AbortSignal): Promise<void> {
+  if (seconds === 0) return Promise.resolve()
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, seconds * 1000)
+    function done() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    signal.addEventListener('abort', done)
+  })
 }
 
 /**

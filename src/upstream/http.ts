@@ -39,8 +39,14 @@ export class HttpTransport implements Transport {
     this.target = options.url.origin + options.url.pathname
   }
 
-  open(): Promise<Channel> {
-    return Promise.resolve(new HttpChannel(this.#origin))
+  open({ stateless = false } = {}): Promise<Channel> {
+    return Promise.resolve(new HttpChannel(this.#origin, stateless))
+  }
+
+  /** What it takes to send messages to the server past this transport. */
+  get address(): { url: URL; headers: Headers; dispatcher: unknown } {
+    const { url, headers, dispatcher } = this.#origin
+    return { url, headers, dispatcher }
   }
 
   close(): Promise<void> {
@@ -51,6 +57,7 @@ export class HttpTransport implements Transport {
 class HttpChannel implements Channel {
   readonly transport = 'http'
   readonly shared = false
+  readonly stateless: boolean
   readonly #origin: Origin
   /** What is being read, by exchange; what belongs to none has a number below zero. */
   readonly #readings = new Map<number, Reading>()
@@ -61,13 +68,18 @@ class HttpChannel implements Channel {
   #sessionId: string | undefined
   #postHeaders = new WeakMap<Headers, Headers>()
 
-  constructor(origin: Origin) {
+  constructor(origin: Origin, stateless: boolean) {
     this.#origin = origin
+    this.stateless = stateless
     this.#path = origin.url.pathname + origin.url.search
   }
 
   get alive(): boolean {
     return !this.#closing.signal.aborted
+  }
+
+  get hasSession(): boolean {
+    return this.#sessionId !== undefined
   }
 
   attach(receiver: Receiver): void {
@@ -113,7 +125,8 @@ class HttpChannel implements Channel {
   async #resume(headers: Headers, reading: Reading): Promise<void> {
     let failures = 0
     while (reading.waited) {
-      if (reading.lastId === undefined) throw new ChannelError('The server closed the stream without an answer')
+      if (reading.lastId === undefined || this.stateless)
+        throw new ChannelError('The server closed the stream without an answer')
       await this.#pause(reading.retry)
       try {
         const { status } = await this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading)
@@ -160,7 +173,7 @@ class HttpChannel implements Channel {
       }
     } catch (error) {
       // A stream that broke after it had said where it stood can be taken up again.
-      if (reading.lastId === undefined || !this.alive) throw error
+      if (reading.lastId === undefined || this.stateless || !this.alive) throw error
       return { status: 200, kind: 'events', headers: NONE, body: [] }
     } finally {
       reading.done()
@@ -180,7 +193,7 @@ class HttpChannel implements Channel {
 
   /** Before anything that the answer says: what follows from that goes out under the session already. */
   readonly #adoptSession = (headers: AnswerHeaders): void => {
-    if (this.#sessionId !== undefined) return
+    if (this.#sessionId !== undefined || this.stateless) return
     const id = headerOf(headers, 'mcp-session-id')
     if (id === undefined) return
     if (!SESSION_ID.test(id))
@@ -285,6 +298,7 @@ function refuse({ status, headers, body }: Answer): void {
       body: Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY),
       contentType: headerOf(headers, 'content-type'),
       retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
+      challenge: headerOf(headers, 'www-authenticate'),
     },
   })
 }

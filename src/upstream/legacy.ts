@@ -2,25 +2,33 @@
 import type { Call, Handler, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { checkParamHeaders } from '../protocol/headers.js'
-import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/legacy.js'
-import { withoutEnvelopeKeys, writeMeta } from '../protocol/meta.js'
+import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/legacy-server.js'
+import { withoutEnvelope } from '../protocol/meta.js'
 import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
 import type { Params, Response } from '../rpc/message.js'
-import { EMPTY, edit, objectIn, type Payload, payloadAt, value, write } from '../rpc/splice.js'
-import { ChannelError } from './channel.js'
+import { EMPTY, edit, objectIn, payloadAt, raw, value, write } from '../rpc/splice.js'
+import type { ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
-import { callFault, errorIn, sessionGone } from './failure.js'
+import { answerOf, Contradiction, callFault, pause, sessionGone, worthRepeating } from './failure.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 import type { ToolFacts } from './tools.js'
 
-/** A refusal that asks to be patient for no longer than this many seconds is waited out. */
-const PATIENCE = 5
-
-export function legacyHandler(acquire: (call: Call) => Promise<Lease>): Handler {
+/**
+ * `acquire` lends a session; where it finds out that the server has none any more, `elsewhere` answers the call, of which
+ * nothing has been sent.
+ */
+export function legacyHandler(acquire: (call: Call) => Promise<Lease>, elsewhere: Handler): Handler {
   return async function* answerFromSession(call) {
     for (let attempt = 0; ; attempt++) {
-      const lease = await acquire(call)
+      const lease = await acquire(call).catch((error: unknown) => {
+        if (error instanceof Contradiction) return undefined
+        throw error
+      })
+      if (!lease) {
+        yield* elsewhere(call)
+        return
+      }
       try {
         yield* ask(lease.session, call)
         return
@@ -56,7 +64,7 @@ async function* ask(session: LegacySession, call: Call): AsyncGenerator<Reply> {
     call.signal.throwIfAborted()
     exchange.send(call.method, encodeParams(call, handshake.revision, call.progress ? exchange.id : undefined))
     for (;;) {
-      const arrival = await arrives(exchange)
+      const arrival = await exchange.next().catch((error: unknown) => answerOf(error, asSessionGone))
       if (arrival.kind === 'response') {
         const last = answer(session, call, exchange, arrival)
         if (call.caller.logLevel !== undefined && session.trailing > 0) yield* trailing(session, call, exchange)
@@ -107,25 +115,17 @@ function toolOf(call: Call): string {
   return String(value(call.params, 'name'))
 }
 
-/** A refusal may bring the answer in its body: what the server said in JSON-RPC counts, whatever the status. */
-async function arrives(exchange: Exchange) {
-  try {
-    return await exchange.next()
-  } catch (error) {
-    if (!(error instanceof ChannelError) || !error.refusal || sessionGone(error)) throw error
-    const { status } = error.refusal
-    const said = status === 401 || status === 403 ? undefined : errorIn(error.refusal)
-    if (!said) throw error
-    return said
-  }
+/** A refusal that says nothing about the call: the session is gone. */
+function asSessionGone(error: ChannelError): Error | undefined {
+  return sessionGone(error) ? error : undefined
 }
 
 function answer(session: LegacySession, call: Call, exchange: Exchange, response: Response): Reply {
   const reply = decodeReply(call, response, session.handshake.serverInfo, session.lift)
-  if (reply.kind === 'result' && call.method === 'tools/list' && value(call.params, 'cursor') === undefined) {
+  if (reply.kind === 'result' && call.method === 'tools/list') {
     const { source, member } = response.outcome
     const page = payloadAt(source, member)
-    if (page) session.tools.learn(page)
+    if (page) session.tools.learn(page, raw(call.params, 'cursor'))
   }
   if (reply.kind !== 'error') return reply
   const refused = session
@@ -162,23 +162,9 @@ function relayed(call: Call, method: string, params: Params): Reply | undefined 
   }
 }
 
-function withoutEnvelope(params: Payload): Payload {
-  const meta = objectIn(params, '_meta')
-  return meta ? edit(params, { _meta: writeMeta(withoutEnvelopeKeys(meta)) }) : params
-}
-
 /** Seconds after which the call may be sent once more without any risk of doing a thing twice; undefined for never. */
 function worthAnotherTry(error: unknown, call: Call, session: LegacySession): number | undefined {
-  if (!(error instanceof ChannelError) || error.protocol) return undefined
-  if (sessionGone(error)) return 0
-  if (error.refusal) {
-    const { status, retryAfter } = error.refusal
-    const busy = status === 429 || status === 503
-    const patient = busy && retryAfter !== undefined && retryAfter <= PATIENCE
-    return patient && methodTraits(call.method).idempotent ? retryAfter : undefined
-  }
-  if (error.delivered === 'no') return 0
-  return repeatable(call, session) ? 0 : undefined
+  return sessionGone(error) ? 0 : worthRepeating(error, repeatable(call, session))
 }
 
 function repeatable(call: Call, session: LegacySession): boolean {
@@ -189,17 +175,4 @@ function repeatable(call: Call, session: LegacySession): boolean {
 
 function notFound({ method }: Call): Fault {
   return new Fault('methodNotFound', `Method not found: the server does not offer ${method}`)
-}
-
-function pause(seconds: number, signal: AbortSignal): Promise<void> {
-  if (seconds === 0) return Promise.resolve()
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, seconds * 1000)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-  })
 }

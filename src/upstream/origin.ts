@@ -106,6 +106,11 @@ export class Origin {
     })
   }
 
+  /** The connections themselves. */
+  get dispatcher(): unknown {
+    return this.#pool
+  }
+
   async close(): Promise<void> {
     await this.#pool.destroy()
   }

@@ -1,4 +1,5 @@
 /** The JSON-RPC peer of a server: mints ids and progress tokens, and brings what comes in to whom it belongs. */
+import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import {
   error as errorMessage,
   type Id,
@@ -13,7 +14,7 @@ import {
   result as resultMessage,
 } from '../rpc/message.js'
 import { cut, type Source, sourceOf } from '../rpc/source.js'
-import { type Json, raw } from '../rpc/splice.js'
+import { type Json, objectIn, raw } from '../rpc/splice.js'
 import { type Channel, ChannelError, type Receiver } from './channel.js'
 import { Exchange, type Line } from './exchange.js'
 
@@ -38,7 +39,7 @@ const MAX_ASKED = 32
 
 export class Peer implements Receiver, Line {
   readonly channel: Channel
-  /** Headers that every message carries, where the transport has headers. */
+  /** Headers of every message that has none of its own, where the transport has headers. */
   headers: Headers = {}
   events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {}, stray: () => {} }
   readonly #exchanges = new Map<number, Exchange>()
@@ -72,11 +73,11 @@ export class Peer implements Receiver, Line {
   }
 
   /** Sends a request and waits for its answer, within `timeout` milliseconds. Rejects with a ChannelError. */
-  async call(method: string, params: Json | undefined, timeout: number): Promise<Response> {
+  async call(method: string, params: Json | undefined, timeout: number, headers?: Headers): Promise<Response> {
     const exchange = this.begin()
     const timer = setTimeout(() => exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`)), timeout)
     try {
-      exchange.send(method, params)
+      exchange.send(method, params, headers)
       for (;;) {
         const arrival = await exchange.next()
         if (arrival.kind === 'response') return arrival
@@ -87,13 +88,17 @@ export class Peer implements Receiver, Line {
     }
   }
 
-  notify(method: string, params: Json | undefined): Promise<void> {
-    return this.channel.send({ text: notification(method, params), headers: this.headers })
+  notify(method: string, params: Json | undefined, headers: Headers = this.headers): Promise<void> {
+    return this.channel.send({ text: notification(method, params), headers })
   }
 
   respond(id: Id, answer: Json | RpcError): void {
+    this.answer(typeof answer === 'string' ? resultMessage(id, answer) : errorMessage(id, answer))
+  }
+
+  /** Sends what somebody else has made of an answer to a question of the server. */
+  answer(text: string): void {
     this.#asked--
-    const text = typeof answer === 'string' ? resultMessage(id, answer) : errorMessage(id, answer)
     this.channel
       .send({ text, headers: this.headers })
       .catch(() => this.events.stray('a question that cannot be answered'))
@@ -103,11 +108,12 @@ export class Peer implements Receiver, Line {
     if (this.#end) return
     const text = request(exchange.id, method, params)
     this.channel
-      .send({ text, exchange: exchange.id, headers: headers ? { ...this.headers, ...headers } : this.headers })
+      .send({ text, exchange: exchange.id, headers: headers ?? this.headers })
       .catch((error: ChannelError) => exchange.fail(error))
   }
 
   cancel(exchange: Exchange, reason: string): void {
+    if (this.channel.stateless) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.id},"reason":${JSON.stringify(reason)}}`
     this.notify('notifications/cancelled', params)
       .catch(() => this.events.stray('a cancellation that cannot be delivered'))
@@ -154,7 +160,10 @@ export class Peer implements Receiver, Line {
         return
       }
       case 'notification': {
-        const owner = message.method === 'notifications/progress' ? progressOwner(message.params) : stream
+        const owner =
+          message.method === 'notifications/progress'
+            ? progressOwner(message.params)
+            : (stream ?? listener(message.params))
         if (owner === undefined) return this.events.notified(message.method, message.params)
         const exchange = this.#exchanges.get(owner)
         if (exchange && !exchange.answered) exchange.push(message)
@@ -181,8 +190,17 @@ function parse(source: Source): Message | undefined {
   }
 }
 
+const ID = /^[1-9][0-9]{0,15}$/
+
 /** Progress names its request: the token is the id. Another token is not ours, and -1 is nobody's id. */
 function progressOwner(params: Params): number {
   const token = typeof params === 'string' ? undefined : raw(params, 'progressToken')
-  return token !== undefined && /^[1-9][0-9]{0,15}$/.test(token) ? Number(token) : -1
+  return token !== undefined && ID.test(token) ? Number(token) : -1
+}
+
+/** On a pipe, what belongs to a subscription names the request that opened it (MCP 2026-07-28, subscriptions). */
+function listener(params: Params): number | undefined {
+  const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
+  const id = meta && raw(meta, SUBSCRIPTION_ID)
+  return id !== undefined && ID.test(id) ? Number(id) : undefined
 }

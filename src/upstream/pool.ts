@@ -5,6 +5,8 @@ import type { LegacySession } from './session.js'
 export interface PoolOptions {
   /** Sessions at once; beyond, the one that has been idle longest goes. */
   max: number
+  /** Sessions beside those of the pool that count as well. */
+  others?: () => number
   /** Milliseconds after which a session that nobody uses is ended. */
   idle: number
   /** Calls that may wait for one session to open. */
@@ -128,7 +130,7 @@ export class SessionPool {
   }
 
   #makeRoom(): void {
-    if (this.#entries.size < this.#options.max) return
+    if (this.#entries.size + (this.#options.others?.() ?? 0) < this.#options.max) return
     let victim: string | undefined
     let longest = Number.POSITIVE_INFINITY
     for (const [key, { session, users }] of this.#entries) {

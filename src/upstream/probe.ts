@@ -4,7 +4,7 @@
  */
 import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
-import { discoverParams } from '../protocol/modern.js'
+import { discoverParams } from '../protocol/modern-server.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
@@ -17,6 +17,8 @@ export interface Probing {
   clientInfo: Json
   /** Milliseconds for the answer. */
   timeout: number
+  /** A channel that is open already. */
+  peer?: Peer
 }
 
 /** What was found, and how, in words that go on after "because". */
@@ -27,7 +29,9 @@ export type Finding =
       why: string
       /** Open still, and fit for `initialize`. */
       peer: Peer | undefined
-      /** The server did not say so: should it not take `initialize` either, it is worth asking again. */
+      /** It said so in JSON-RPC, so that whatever it speaks, it speaks it in this way. */
+      spoke: boolean
+      /** It did not say so: should it not take `initialize` either, it is worth asking again. */
       weak: boolean
     }
 
@@ -51,8 +55,13 @@ export async function probe(probing: Probing): Promise<Finding> {
   )
 }
 
-async function probeOnce({ transport, clientInfo, timeout }: Probing): Promise<Finding | 'headers refused'> {
-  const peer = new Peer(await transport.open())
+async function probeOnce({
+  transport,
+  clientInfo,
+  timeout,
+  peer: open,
+}: Probing): Promise<Finding | 'headers refused'> {
+  const peer = open ?? new Peer(await transport.open())
   peer.headers = { 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
   try {
     return readAnswer(await peer.call('server/discover', discoverParams(clientInfo), timeout), peer)
@@ -69,10 +78,12 @@ function readAnswer({ outcome: { kind, source, member } }: Response, peer: Peer)
   if (kind === 'error') return readError(object, peer)
   const versions = value(object, 'supportedVersions')
   if (!Array.isArray(versions))
-    return legacy('it answered server/discover with something that is no DiscoverResult', peer)
+    return legacy('it answered server/discover with something that is no DiscoverResult', peer, { spoke: true })
   if (versions.some((version) => isModern(version)))
     return { era: 'modern', why: 'it answered server/discover', peer, discover: object }
-  return legacy(`its answer to server/discover lists only ${versions.join(', ') || 'no version'}`, peer)
+  return legacy(`its answer to server/discover lists only ${versions.join(', ') || 'no version'}`, peer, {
+    spoke: true,
+  })
 }
 
 function readError(error: Payload, peer: Peer): Finding | 'headers refused' {
@@ -80,11 +91,11 @@ function readError(error: Payload, peer: Peer): Finding | 'headers refused' {
   if (code === UNSUPPORTED_REVISION) {
     const supported = supportedIn(error)
     if (!supported.some(isModern))
-      return legacy(`it says that it supports ${supported.join(', ') || 'no version'}`, peer)
+      return legacy(`it says that it supports ${supported.join(', ') || 'no version'}`, peer, { spoke: true })
   } else if (code === HEADER_MISMATCH && peer.channel.transport === 'http') {
     return 'headers refused'
   } else if (code !== MISSING_CAPABILITY && code !== HEADER_MISMATCH) {
-    return legacy(`it answered server/discover with the error ${String(code)}`, peer)
+    return legacy(`it answered server/discover with the error ${String(code)}`, peer, { spoke: true })
   }
   return {
     era: 'modern',
@@ -107,15 +118,15 @@ async function unanswered(error: ChannelError, peer: Peer): Promise<Finding | 'h
     if (NO_EVIDENCE.has(status)) throw error
     const answered = errorIn(error.refusal)
     if (answered) return readAnswer(answered, peer)
-    return legacy(`it answered server/discover with HTTP ${status}`, peer, WEAK_EVIDENCE.has(status))
+    return legacy(`it answered server/discover with HTTP ${status}`, peer, { weak: WEAK_EVIDENCE.has(status) })
   }
   if (error.delivered === 'no') throw error
   const ended = peer.end !== undefined
   await peer.channel.close()
   if (ended) return legacy('it exited when it was sent server/discover', undefined)
-  return legacy('it did not answer server/discover in time', undefined, true)
+  return legacy('it did not answer server/discover in time', undefined, { weak: true })
 }
 
-function legacy(why: string, peer: Peer | undefined, weak = false): Finding {
-  return { era: 'legacy', why, peer, weak }
+function legacy(why: string, peer: Peer | undefined, { spoke = false, weak = false } = {}): Finding {
+  return { era: 'legacy', why, peer, spoke, weak }
 }

@@ -1,16 +1,22 @@
-/** One server behind the bridge: finds out once what it speaks, and answers calls the way that takes. */
-import type { Call, Handler, Notice, Upstream } from '../protocol/call.js'
-import { NEWEST_MODERN } from '../protocol/eras.js'
+/** One server behind the bridge: its calls are answered in the way that takes what it speaks. */
+import type { Call, Handler, LegacyLeg, Line, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
+import { carriedCapabilities } from '../protocol/capabilities.js'
+import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
-import { declaredCapabilities } from '../protocol/legacy.js'
+import { initializeParams } from '../protocol/legacy-server.js'
 import { writeMeta } from '../protocol/meta.js'
+import type { Request } from '../rpc/message.js'
 import { edit, type Json, write } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
-import { openingFault } from './failure.js'
+import { Detection, type Verdict } from './detection.js'
+import { Contradiction } from './failure.js'
+import { HttpTransport } from './http.js'
 import { legacyHandler } from './legacy.js'
+import { DirectLine } from './line.js'
+import { ModernServer } from './modern.js'
 import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
-import { type Finding, probe } from './probe.js'
+import { probe } from './probe.js'
 import { type Identity, LegacySession, type SessionLog } from './session.js'
 
 /** To whom sessions belong (isolation of callers from each other). */
@@ -21,7 +27,7 @@ export interface ServerOptions {
   transport: Transport
   /** Tried when an HTTP address does not take `initialize`: HTTP+SSE at the same place. */
   fallback?: Transport
-  era: 'auto' | 'legacy' | 'modern'
+  era: 'auto' | Era
   isolation: Isolation
   /** The bridge's own Implementation, where no client gives one. */
   clientInfo: Json
@@ -31,44 +37,40 @@ export interface ServerOptions {
   maxSessions: number
 }
 
-/** What is known of a server's era, and by what. */
-export interface Verdict {
-  era: 'modern' | 'legacy'
-  revision: string
-  why: string
-  transport: Transport
-  since: number
-  /** Milliseconds for which it holds. */
-  lifetime: number
-}
-
-/** Milliseconds for which what was found out holds; a child that is restarted is known already. */
-const LIFETIME = { sure: 3_600_000, weak: 300_000, child: Number.POSITIVE_INFINITY }
-/** Milliseconds after a failure in which nothing is tried, doubling with each further one. */
-const BACKOFF = { http: { first: 1_000, most: 5_000 }, stdio: { first: 1_000, most: 30_000 } }
+/** Milliseconds after which a server is asked again what it speaks before another session is opened. */
+const ASK_AGAIN = 300_000
 /** HTTP statuses of `initialize` that say nothing about where the endpoint is. */
 const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
 const CAPABILITY_MEMO = 1_000
+const NOBODY: Sender = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }, principal: 'local' }
 
 export class Server implements Upstream {
-  readonly handle: Handler
   readonly #options: ServerOptions
+  readonly #detection: Detection
   readonly #pool: SessionPool
+  readonly #legacy: Handler
+  readonly #modern: ModernServer
   readonly #declared = new Map<Json, Json>()
-  #verdict: Verdict | undefined
-  #detecting: Promise<LegacySession> | undefined
-  #failures = 0
-  #down: { until: number; fault: Fault } | undefined
+  /** Channels of the sessions that clients have themselves. */
+  readonly #lines = new Set<Peer>()
+  /** Signals of calls that have been answered in the other way once already. */
+  readonly #moved = new WeakSet<AbortSignal>()
 
   constructor(options: ServerOptions) {
     this.#options = options
-    this.#pool = new SessionPool({ max: options.maxSessions, idle: options.timeouts.idle })
-    this.handle = legacyHandler((call) => this.#acquire(call))
+    const { name, transport, era, clientInfo, maxSessions, timeouts, log } = options
+    const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
+    this.#detection = new Detection({ name, transport, era, clientInfo, timeout: timeouts.probe, settle, log })
+    this.#pool = new SessionPool({ max: maxSessions, idle: timeouts.idle, others: () => this.#lines.size })
+    const elsewhere: Handler = (call) => this.#answerElsewhere(call)
+    this.#legacy = legacyHandler((call) => this.#acquire(call), elsewhere)
+    const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
+    this.#modern = new ModernServer({ connect: () => this.#connectModern(), elsewhere, log, onEnd })
   }
 
   /** What is known of the server, once it has been asked anything. */
   get verdict(): Verdict | undefined {
-    return this.#verdict
+    return this.#detection.current
   }
 
   /** Where the server is, for people. */
@@ -76,50 +78,193 @@ export class Server implements Upstream {
     return this.#options.transport.target
   }
 
+  readonly handle: Handler = (call) => {
+    const verdict = this.#detection.current
+    return verdict ? this.#half(verdict)(call) : this.#answerOnceKnown(call)
+  }
+
   /** Reaches for the server before anybody calls. Rejects with a Fault where it cannot be had. */
   async warmUp(): Promise<Verdict> {
-    const lease = await this.#acquire({ caller: { revision: NEWEST_MODERN, capabilities: '{}' }, principal: 'local' })
-    lease.release()
-    return this.#verdict as Verdict
+    const verdict = await this.#detection.known()
+    // A child that did not stand being asked has to show that it takes `initialize`, and HTTP+SSE that it is there.
+    const proven = verdict.era === 'modern' || this.#detection.hasSpare || verdict.transport.kind === 'http'
+    if (!proven) (await this.#acquire(NOBODY)).release()
+    return verdict
   }
 
   notify(notice: Notice): void {
-    const meta = writeMeta(notice.meta)
-    const params = write(meta === undefined ? notice.params : edit(notice.params, { _meta: meta }))
-    this.#acquire(notice)
-      .then(({ session, release }) =>
-        session.notify(notice.method, params === '{}' ? undefined : params).finally(release),
-      )
+    this.#detection
+      .known()
+      .then((verdict) => (verdict.era === 'modern' ? this.#modern.notify(notice) : this.#notifySession(notice)))
       .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
   }
 
-  close(hurry = false): Promise<void> {
-    return this.#pool.close(hurry)
+  async legacyLeg(sender: Sender): Promise<LegacyLeg> {
+    const verdict = await this.#detection.known()
+    const { transport } = verdict
+    if (verdict.era === 'modern') {
+      if (this.#options.era === 'modern') return 'translate'
+      if (transport.kind === 'http') verdict.alsoLegacy ??= await this.#keepsSessions(transport, sender)
+      if (verdict.alsoLegacy === false) return 'translate'
+    }
+    return { transport: transport.kind, connect: (opening, from) => this.#connectLine(verdict, opening, from) }
   }
 
-  #acquire(call: Pick<Call, 'caller' | 'principal'>): Promise<Lease> {
-    const identity = this.#identity(call)
-    return this.#acquireAs(this.#key(call, identity), identity)
+  /** What it takes to pass messages on as they are; undefined where the server is not reached over Streamable HTTP. */
+  get relayed(): Relayed | undefined {
+    const { transport } = this.#options
+    if (!(transport instanceof HttpTransport)) return undefined
+    return {
+      ...transport.address,
+      speaks: () => {
+        const verdict = this.#detection.current
+        return verdict?.transport === transport ? verdict.era : undefined
+      },
+      doubt: () => this.#detection.forget(),
+    }
   }
 
-  async #acquireAs(key: string, identity: Identity): Promise<Lease> {
-    const lease = await this.#pool.acquire(key, () => this.#open(identity))
+  async close(hurry = false): Promise<void> {
+    const lines = [...this.#lines].map(({ channel }) => channel.close(hurry))
+    await Promise.all([this.#detection.close(hurry), this.#pool.close(hurry), this.#modern.close(hurry), ...lines])
+  }
+
+  #half({ era }: Verdict): Handler {
+    return era === 'modern' ? this.#modern.handle : this.#legacy
+  }
+
+  async *#answerOnceKnown(call: Call) {
+    yield* this.#half(await this.#detection.known(call))(call)
+  }
+
+  /** The server is not what it was when the call was given to one half: asked again, it may say what it is now. */
+  async *#answerElsewhere(call: Call) {
+    if (this.#moved.has(call.signal))
+      throw new Fault('upstreamIncompatible', 'The server does not stay with what it says that it speaks')
+    this.#moved.add(call.signal)
+    this.#detection.forget()
+    yield* this.#answerOnceKnown(call)
+  }
+
+  /** A channel has come to its end by itself. */
+  #ended(error: ChannelError, served: boolean): void {
+    this.#options.log.warn({ why: error.message, stderr: error.stderr }, 'the server has gone')
+    if (served) this.#detection.worked(true)
+    else this.#detection.failed(error)
+  }
+
+  async #connectModern(): Promise<Peer> {
+    const { transport, timeouts, clientInfo, era } = this.#options
+    this.#detection.throwIfDown()
+    try {
+      if (transport.kind === 'http' || era === 'modern' || this.#detection.hasSpare)
+        return await this.#detection.channel(transport, true)
+      // A child that is started again has to show that it is still what it was.
+      const finding = await probe({ transport, clientInfo, timeout: timeouts.probe })
+      if (finding.era === 'modern') return finding.peer
+      await finding.peer?.channel.close()
+    } catch (error) {
+      throw this.#detection.failed(error)
+    }
+    throw new Contradiction('The server speaks 2026-07-28 no longer')
+  }
+
+  /** Whether a modern server over HTTP keeps sessions too. One that answers `initialize` without a session does not. */
+  async #keepsSessions(transport: Transport, sender: Sender): Promise<boolean> {
+    const { clientInfo, capabilities } = this.#identity(sender)
+    const peer = new Peer(await transport.open())
+    const params = initializeParams(NEWEST_LEGACY, clientInfo, capabilities)
+    try {
+      const { outcome } = await peer.call('initialize', params, this.#options.timeouts.initialize, credentialOf(sender))
+      return outcome.kind === 'result' && peer.channel.hasSession === true
+    } catch {
+      return false
+    } finally {
+      await peer.channel.close()
+    }
+  }
+
+  /** Hands a client's `initialize` to the server, on a channel of its own. */
+  async #connectLine(verdict: Verdict, opening: Request, sender: Sender): Promise<Line | undefined> {
+    const { maxSessions } = this.#options
+    if (this.#lines.size >= maxSessions)
+      throw new Fault('overloaded', `All ${maxSessions} sessions with the server are in use`, { retryAfter: 1 })
+    const peer = await this.#detection.channel(verdict.transport).catch((error: unknown) => {
+      throw this.#detection.failed(error)
+    })
+    this.#lines.add(peer)
+    try {
+      const line = await this.#openLine(peer, opening, sender)
+      if (line.revision !== undefined) {
+        verdict.revision ??= line.revision
+        return line
+      }
+      this.#lines.delete(peer)
+      if (verdict.era === 'modern' || (await this.#isModern(verdict, peer))) {
+        verdict.alsoLegacy = false
+        this.#detection.giveBack(peer)
+        return undefined
+      }
+      line.close()
+      return line
+    } catch (error) {
+      this.#lines.delete(peer)
+      await peer.channel.close()
+      if (verdict.era === 'legacy') throw this.#detection.failed(error)
+      verdict.alsoLegacy = false
+      return undefined
+    }
+  }
+
+  #openLine(peer: Peer, opening: Request, sender: Sender): Promise<DirectLine> {
+    const { timeouts, log } = this.#options
+    peer.headers = credentialOf(sender)
+    const onEnd = (error: ChannelError | undefined) => {
+      this.#lines.delete(peer)
+      if (error) this.#ended(error, true)
+    }
+    return DirectLine.open(peer, opening, { timeout: timeouts.initialize, log, onEnd })
+  }
+
+  /** Asks a server once more that was silent when it was asked: it may have been a modern one that was slow to start. */
+  async #isModern(verdict: Verdict, peer: Peer): Promise<boolean> {
+    const { transport, timeouts, clientInfo } = this.#options
+    if (!verdict.weak || transport.kind !== 'stdio') return false
+    const finding = await probe({ transport, clientInfo, timeout: timeouts.probe, peer })
+    if (finding.era !== 'modern') return false
+    this.#detection.turnedModern(verdict, peer)
+    return true
+  }
+
+  // Sessions of the bridge with a legacy server.
+
+  #notifySession(notice: Notice): Promise<void> {
+    const meta = writeMeta(notice.meta)
+    const params = write(meta === undefined ? notice.params : edit(notice.params, { _meta: meta }))
+    return this.#acquire(notice).then(({ session, release }) =>
+      session.notify(notice.method, params === '{}' ? undefined : params).finally(release),
+    )
+  }
+
+  async #acquire(sender: Sender): Promise<Lease> {
+    const identity = this.#identity(sender)
+    const lease = await this.#pool.acquire(this.#key(sender, identity), () => this.#open(identity))
     if (this.#options.isolation === 'per-request') lease.discard()
     return lease
   }
 
-  #identity({ caller }: Pick<Call, 'caller'>): Identity {
+  #identity({ caller, credential }: Sender): Identity {
     let capabilities = this.#declared.get(caller.capabilities)
     if (capabilities === undefined) {
-      capabilities = declaredCapabilities(caller.capabilities)
+      capabilities = carriedCapabilities(caller.capabilities)
       if (this.#declared.size >= CAPABILITY_MEMO) this.#declared.clear()
       this.#declared.set(caller.capabilities, capabilities)
     }
-    return { clientInfo: caller.clientInfo ?? this.#options.clientInfo, capabilities }
+    return { clientInfo: caller.clientInfo ?? this.#options.clientInfo, capabilities, credential }
   }
 
   /** Who may share a session: the same principal with the same capabilities, and over HTTP the same client as well. */
-  #key({ principal }: Pick<Call, 'principal'>, { clientInfo, capabilities }: Identity): string {
+  #key({ principal }: Sender, { clientInfo, capabilities }: Identity): string {
     switch (this.#options.isolation) {
       case 'per-request':
         return `${principal} ${Math.random()}`
@@ -133,107 +278,71 @@ export class Server implements Upstream {
     }
   }
 
+  /** Opens a session. Rejects with a Fault, or with a Contradiction where the server is found to have none any more. */
   async #open(identity: Identity): Promise<LegacySession> {
-    if (this.#down && this.#down.until > Date.now()) throw this.#down.fault
+    this.#detection.throwIfDown()
+    const { transport, since } = await this.#detection.known()
+    if (transport.kind === 'http' && Date.now() - since > ASK_AGAIN) this.#detection.forget()
+    const verdict = await this.#legacyVerdict()
     try {
-      const session = await this.#openWith(identity)
-      this.#down = undefined
+      const session = await this.#shakeHands(verdict, identity)
+      this.#detection.worked(false)
       return session
     } catch (error) {
-      throw this.#failed(error)
+      if (error instanceof Contradiction) throw error
+      const refused = error instanceof ChannelError && error.delivered === 'maybe'
+      if (!refused || transport.kind !== 'http' || this.#options.era !== 'auto') throw this.#detection.failed(error)
+      this.#detection.forget()
+      await this.#legacyVerdict()
+      throw this.#detection.failed(error)
     }
   }
 
-  async #openWith(identity: Identity): Promise<LegacySession> {
-    const verdict = this.#verdict
-    if (verdict && Date.now() - verdict.since < verdict.lifetime) {
-      try {
-        return await this.#shakeHands(verdict.transport, undefined, identity)
-      } catch (error) {
-        this.#verdict = undefined
-        throw error
-      }
-    }
-    // One finds out, and the others wait for what was found rather than for the session, which is not theirs.
-    if (this.#detecting) {
-      await this.#detecting
-      return this.#openWith(identity)
-    }
-    this.#detecting = this.#detect(identity)
-    try {
-      return await this.#detecting
-    } finally {
-      this.#detecting = undefined
-    }
+  async #legacyVerdict(): Promise<Verdict> {
+    const verdict = await this.#detection.known()
+    if (verdict.era === 'modern') throw new Contradiction('The server has no sessions')
+    return verdict
   }
 
-  async #detect(identity: Identity): Promise<LegacySession> {
-    const { transport, fallback, era, timeouts, clientInfo, log } = this.#options
-    const finding: Finding =
-      era === 'legacy' || transport.kind === 'sse'
-        ? { era: 'legacy', why: 'the configuration says so', peer: undefined, weak: false }
-        : await probe({ transport, clientInfo, timeout: timeouts.probe })
-    if (finding.era === 'modern') {
-      await finding.peer.channel.close()
-      throw new Fault(
-        'upstreamIncompatible',
-        `The server ${transport.target} speaks 2026-07-28, which is not supported yet`,
-      )
-    }
-    const { session, via } = await this.#firstSession(finding, fallback, identity)
-    const lifetime = transport.kind === 'stdio' ? LIFETIME.child : finding.weak ? LIFETIME.weak : LIFETIME.sure
-    const { revision } = session.handshake
-    this.#verdict = { era: 'legacy', revision, why: finding.why, transport: via, since: Date.now(), lifetime }
-    log.debug({ era: 'legacy', revision, why: finding.why }, 'era found')
-    return session
-  }
-
-  /** Opens a session where the probe left off, or afresh, or by the older transport: what works first. */
-  async #firstSession(
-    finding: Finding & { era: 'legacy' },
-    fallback: Transport | undefined,
-    identity: Identity,
-  ): Promise<{ session: LegacySession; via: Transport }> {
-    const { transport } = this.#options
-    const peer = finding.peer?.end ? undefined : finding.peer
-    try {
-      return { session: await this.#shakeHands(transport, peer, identity), via: transport }
-    } catch (error) {
-      // A child that was asked something else before `initialize` may be in no state to answer it.
-      if (transport.kind === 'stdio' && peer)
-        return { session: await this.#shakeHands(transport, undefined, identity), via: transport }
-      if (!fallback || !elsewhere(error)) throw error
-    }
-    try {
-      return { session: await this.#shakeHands(fallback, undefined, identity), via: fallback }
-    } catch (cause) {
-      throw new ChannelError('it answers neither like Streamable HTTP nor like HTTP+SSE', { cause, delivered: 'no' })
-    }
-  }
-
-  async #shakeHands(transport: Transport, open: Peer | undefined, identity: Identity): Promise<LegacySession> {
+  async #shakeHands(verdict: Verdict, identity: Identity): Promise<LegacySession> {
     const { log, timeouts } = this.#options
-    const peer = open ?? new Peer(await transport.open())
-    const onEnd = (error: ChannelError, served: boolean) => {
-      if (served) this.#failures = 0
-      else this.#failed(error)
-    }
+    const reused = this.#detection.hasSpare
+    const peer = await this.#detection.channel(verdict.transport)
+    const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     try {
-      return await LegacySession.open(peer, { identity, log, timeout: timeouts.initialize, onEnd })
+      const session = await LegacySession.open(peer, { identity, log, timeout: timeouts.initialize, onEnd })
+      verdict.revision = session.handshake.revision
+      return session
     } catch (error) {
+      if (peer.end === undefined && (await this.#isModern(verdict, peer).catch(() => false)))
+        throw new Contradiction('The server has no sessions')
       await peer.channel.close()
+      // A child that was asked something else before `initialize` may be in no state to answer it.
+      if (reused) return this.#shakeHands(verdict, identity)
       throw error
     }
   }
 
-  /** Notes a failure, so that the next calls are told of it rather than all trying the same again. */
-  #failed(error: unknown): Fault {
-    const { transport, name } = this.#options
-    const fault = openingFault(error, name)
-    const { first, most } = BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http']
-    const wait = Math.min(first * 2 ** this.#failures++, most)
-    this.#down = { until: Date.now() + wait, fault }
-    return fault
+  /** Nothing that the server said shows by which transport it wants to be reached: the first one that works is it. */
+  async #settle(verdict: Verdict, sender: Sender): Promise<void> {
+    const { fallback } = this.#options
+    const identity = this.#identity(sender)
+    const tryTo = async () => {
+      const session = await this.#shakeHands(verdict, identity)
+      const lease = await this.#pool.acquire(this.#key(sender, identity), () => Promise.resolve(session))
+      lease.release()
+    }
+    try {
+      return await tryTo()
+    } catch (error) {
+      if (!fallback || !elsewhere(error)) throw error
+    }
+    verdict.transport = fallback
+    try {
+      await tryTo()
+    } catch (cause) {
+      throw new ChannelError('it answers neither like Streamable HTTP nor like HTTP+SSE', { cause, delivered: 'no' })
+    }
   }
 }
 
@@ -242,4 +351,8 @@ function elsewhere(error: unknown): boolean {
   if (!(error instanceof ChannelError) || !error.refusal) return false
   const { status } = error.refusal
   return status >= 400 && status < 500 && !ABOUT_SOMETHING_ELSE.has(status)
+}
+
+function credentialOf({ credential }: Sender): Readonly<Record<string, string>> {
+  return credential === undefined ? {} : { authorization: credential }
 }

@@ -1,7 +1,7 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
 import type { Call } from '../protocol/call.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
-import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy.js'
+import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
 import { lift } from '../protocol/lift.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
 import type { Params, Request, Response } from '../rpc/message.js'
@@ -18,6 +18,8 @@ export interface Identity {
   clientInfo: Json
   /** Capabilities as they are declared to the server. */
   capabilities: Json
+  /** The client's own `Authorization`, where it is to be sent on. */
+  credential?: string | undefined
 }
 
 export interface SessionLog {
@@ -94,14 +96,16 @@ export class LegacySession {
       },
       ended: (error) => {
         if (session === undefined || session.#closing) return
-        log.warn({ why: error.message, stderr: error.stderr }, 'the server has gone')
         onEnd?.(error, session.#served)
       },
       stray: (what) => log.debug({ what }, 'message from the server dropped'),
     }
+    const { credential } = identity
+    const own = credential === undefined ? {} : { authorization: credential }
+    peer.headers = own
     const handshake = await shakeHands(peer, identity, timeout)
     // Harmless where the revision does not know the header, and servers of every revision see the same.
-    peer.headers = { 'mcp-protocol-version': handshake.revision }
+    peer.headers = { ...own, 'mcp-protocol-version': handshake.revision }
     await peer.notify('notifications/initialized', undefined)
     session = new LegacySession(peer, handshake, log)
     return session

@@ -31,6 +31,7 @@ export class SseTransport implements Transport {
 class SseChannel implements Channel {
   readonly transport = 'sse'
   readonly shared = true
+  readonly stateless = false
   readonly #origin: Origin
   #endpoint = ''
   #receiver: Receiver | undefined

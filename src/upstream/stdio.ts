@@ -78,6 +78,7 @@ interface Queued {
 class StdioChannel implements Channel {
   readonly transport = 'stdio'
   readonly shared = true
+  readonly stateless = false
   readonly #child: Child
   readonly #lineLimit: number
   readonly #decoder: LineDecoder

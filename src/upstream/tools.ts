@@ -1,74 +1,77 @@
 /** What a session knows of its server's tools beyond what it relays: looked up when a call needs it, once. */
-import { type Annotation, AnnotationError, annotationsOf, KEYWORD } from '../protocol/annotations.js'
+import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations.js'
 import { arrayIn, type Json, objectIn, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
-export interface ToolFacts {
-  /** Arguments that modern clients mirror into headers. */
-  annotations: readonly Annotation[]
+export interface ToolFacts extends ToolAnnotations {
   /** The server says that calling it twice does no more than calling it once. */
   repeatable: boolean
 }
 
-type Facts = ReadonlyMap<string, ToolFacts>
+type Facts = Map<string, ToolFacts>
 
 const MAX_TOOLS = 2_000
 const MAX_PAGES = 100
-const NOTHING: Facts = new Map()
+const MAX_UNREAD = 8
 
 export class ToolCache {
   readonly #fetchPage: (cursor: Json | undefined) => Promise<Payload>
-  #asked: Promise<Facts> | undefined
-  #known: Facts | undefined
-  /** A whole list that somebody else has asked for: read only when something has to be known. */
-  #listed: Payload | undefined
+  #asked: Promise<Facts | undefined> | undefined
+  #known: Facts = new Map()
+  #complete = false
+  /** Pages that somebody has listed: read only when something has to be known. */
+  #unread: Payload[] = []
+  /** The cursor of the page that comes next, while somebody lists. */
+  #next: Json | undefined
 
   constructor(fetchPage: (cursor: Json | undefined) => Promise<Payload>) {
     this.#fetchPage = fetchPage
   }
 
-  /** What is known of a tool; asks the server once if nothing is known at all. Undefined where it cannot be found out. */
+  /** What is known of a tool; asks the server once if not all is known. Undefined where it cannot be found out. */
   async find(name: string): Promise<ToolFacts | undefined> {
-    const known = this.#read()
-    if (known) return known.get(name)
-    this.#asked ??= this.#walk().catch(() => NOTHING)
+    if (this.#complete) return this.known(name)
+    this.#asked ??= this.#walk().catch(() => undefined)
     const asked = this.#asked
     const facts = await asked
     // What came in after the list was asked for may have made it stale.
     if (this.#asked === asked) {
       this.#asked = undefined
-      if (facts !== NOTHING) this.#known = facts
+      if (facts) this.#take(facts)
     }
-    return facts.get(name)
+    return facts?.get(name)
   }
 
   /** Whether what the server offers is known, so that nobody has to be asked. */
   get knowsAll(): boolean {
-    return this.#read() !== undefined
+    return this.#complete
   }
 
   /** What is known of a tool without asking. */
   known(name: string): ToolFacts | undefined {
-    return this.#read()?.get(name)
+    if (this.#unread.length > 0) for (const page of this.#unread.splice(0)) read(page, this.#known)
+    return this.#known.get(name)
   }
 
-  /** Takes what a client has just listed, if it is the whole list. */
-  learn(page: Payload): void {
-    if (!raw(page, 'nextCursor')?.startsWith('"')) this.#listed = page
+  /** Takes a page that a client has just listed, in its place in the list. */
+  learn(page: Payload, cursor: Json | undefined): void {
+    if (cursor === undefined) this.forget()
+    else if (cursor !== this.#next) return
+    const next = raw(page, 'nextCursor')
+    if (this.#unread.push(page) > MAX_UNREAD) this.known('')
+    this.#next = next?.startsWith('"') ? next : undefined
+    this.#complete = this.#next === undefined
   }
 
   forget(): void {
     this.#asked = undefined
-    this.#known = undefined
-    this.#listed = undefined
+    this.#next = undefined
+    this.#take(new Map(), false)
   }
 
-  #read(): Facts | undefined {
-    if (!this.#listed) return this.#known
-    const facts = new Map<string, ToolFacts>()
-    read(this.#listed, facts)
-    this.#listed = undefined
+  #take(facts: Facts, complete = true): void {
     this.#known = facts
-    return facts
+    this.#unread = []
+    this.#complete = complete
   }
 
   async #walk(): Promise<Facts> {
@@ -99,17 +102,5 @@ function read(page: Payload, into: Map<string, ToolFacts>): void {
 function factsOf(tool: Payload): ToolFacts {
   const hints = objectIn(tool, 'annotations')
   const says = (hint: string) => hints !== undefined && raw(hints, hint) === 'true'
-  return { annotations: mirrored(tool), repeatable: says('readOnlyHint') || says('idempotentHint') }
-}
-
-function mirrored(tool: Payload): Annotation[] {
-  const schema = objectIn(tool, 'inputSchema')
-  if (!schema || !raw(tool, 'inputSchema')?.includes(KEYWORD)) return []
-  try {
-    return annotationsOf(schema)
-  } catch (error) {
-    // Such a tool is listed without its annotations, so nobody can be held to them.
-    if (error instanceof AnnotationError) return []
-    throw error
-  }
+  return { ...annotationsOfTool(tool), repeatable: says('readOnlyHint') || says('idempotentHint') }
 }

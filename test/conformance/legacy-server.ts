@@ -4,9 +4,9 @@
  */
 import { parseArgs } from 'node:util'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
-import { Changes } from './legacy/changes.js'
 import { serveHttp } from './legacy/http.js'
 import { createServer } from './legacy/server.js'
+import { Changes } from './shared/changes.js'
 
 const { values, positionals } = parseArgs({
   options: { port: { type: 'string', default: '0' } },

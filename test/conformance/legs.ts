@@ -20,6 +20,7 @@ export interface Leg {
 /** The servers behind the bridge, as scripts that take `stdio` or `http`. */
 export const servers = {
   legacy: 'test/conformance/legacy-server.ts',
+  modern: 'test/conformance/modern-server.ts',
 }
 
 const WARM = [{}, { elicitation: {} }]

@@ -19,14 +19,18 @@ import {
   SubscribeRequestSchema,
   UnsubscribeRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
-import type { Changes } from './changes.js'
-import { changingPrompt, complete, prompts } from './prompts.js'
-import { questions } from './questions.js'
-import { readResource, resources, templates } from './resources.js'
+import type { Changes, Watcher } from '../shared/changes.js'
+import { jobs } from '../shared/jobs.js'
+import { changingPrompt, complete, prompts } from '../shared/prompts.js'
+import { questions } from '../shared/questions.js'
+import { readResource, resources, templates } from '../shared/resources.js'
+import { changingTool, tools } from '../shared/tools.js'
+import { clientOf, logOf, progressOf } from './call.js'
 import { Tasks } from './task-store.js'
-import { taskTools } from './tasks.js'
-import type { Tool } from './tool.js'
-import { changingTool, tools } from './tools.js'
+import { callJob, listed } from './tasks.js'
+
+/** What was the code for a resource that is not there, before 2026-07-28. */
+const RESOURCE_NOT_FOUND = -32002
 
 const CAPABILITIES: ServerCapabilities = {
   tools: { listChanged: true },
@@ -44,9 +48,13 @@ export function createServer(changes: Changes): Server {
     { name: 'legacy-fixture', version: '1.0.0' },
     { capabilities: CAPABILITIES, taskStore: tasks, taskMessageQueue: new InMemoryTaskMessageQueue() },
   )
-  server.oninitialized = () => changes.watch(server)
+  const watcher: Watcher = {
+    tools: () => server.sendToolListChanged(),
+    prompts: () => server.sendPromptListChanged(),
+  }
+  server.oninitialized = () => changes.watch(watcher)
   server.onclose = () => {
-    changes.unwatch(server)
+    changes.unwatch(watcher)
     tasks.cleanup()
   }
   server.onerror = (error) => process.stderr.write(`${error.message}\n`)
@@ -57,22 +65,32 @@ export function createServer(changes: Changes): Server {
 }
 
 function serveTools(server: Server, changes: Changes, tasks: Tasks): void {
-  const all = (): Tool[] => [...tools, ...questions, ...taskTools, ...(changes.tool ? [changingTool] : [])]
-  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: all().map(({ definition }) => definition) }))
+  const all = () => [...tools, ...questions, ...(changes.tool ? [changingTool] : [])]
+  server.setRequestHandler(ListToolsRequestSchema, () => ({
+    tools: [...all().map(({ definition }) => definition), ...jobs.map(listed)],
+  }))
   server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) => {
+    const job = jobs.find(({ definition: { name } }) => name === params.name)
+    if (job) return callJob(job, { server, tasks, params, extra })
     const tool = all().find(({ definition: { name } }) => name === params.name)
     if (!tool) throw new McpError(ErrorCode.InvalidParams, `Unknown tool: ${params.name}`)
-    return tool.call({ server, arguments: params.arguments ?? {}, task: params.task, extra, changes, tasks })
+    return tool.call({
+      arguments: params.arguments ?? {},
+      client: clientOf(server, extra),
+      changes,
+      progress: progressOf(extra),
+      log: logOf(server, extra),
+    })
   })
 }
 
 function servePrompts(server: Server, changes: Changes): void {
   const all = () => [...prompts, ...(changes.prompt ? [changingPrompt] : [])]
   server.setRequestHandler(ListPromptsRequestSchema, () => ({ prompts: all().map(({ definition }) => definition) }))
-  server.setRequestHandler(GetPromptRequestSchema, ({ params }) => {
+  server.setRequestHandler(GetPromptRequestSchema, ({ params }, extra) => {
     const prompt = all().find(({ definition: { name } }) => name === params.name)
     if (!prompt) throw new McpError(ErrorCode.InvalidParams, `Unknown prompt: ${params.name}`)
-    return prompt.get(params.arguments ?? {}, server)
+    return prompt.get(params.arguments ?? {}, clientOf(server, extra))
   })
   server.setRequestHandler(CompleteRequestSchema, ({ params }) => complete(params.argument.value))
 }
@@ -81,7 +99,11 @@ function serveResources(server: Server): void {
   const subscribed = new Set<string>()
   server.setRequestHandler(ListResourcesRequestSchema, () => ({ resources }))
   server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({ resourceTemplates: templates }))
-  server.setRequestHandler(ReadResourceRequestSchema, ({ params }) => readResource(params.uri))
+  server.setRequestHandler(ReadResourceRequestSchema, ({ params: { uri } }) => {
+    const found = readResource(uri)
+    if (!found) throw new McpError(RESOURCE_NOT_FOUND, 'Resource not found', { uri })
+    return found
+  })
   server.setRequestHandler(SubscribeRequestSchema, ({ params }) => {
     subscribed.add(params.uri)
     return {}

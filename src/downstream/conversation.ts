@@ -1,0 +1,112 @@
+/** A legacy session on a channel of its own, HTTP+SSE or a pipe: all that is said to the client goes out in one place. */
+import type { Sender, Upstream } from '../protocol/call.js'
+import type { LegacyRevision } from '../protocol/eras.js'
+import { Fault } from '../protocol/fault.js'
+import { error as errorMessage, type Message, type Request, result } from '../rpc/message.js'
+import type { Wire } from '../rpc/source.js'
+import type { Json } from '../rpc/splice.js'
+import { readBatch, together } from './batch.js'
+import type { Frame } from './frames.js'
+import type { Logger } from './record.js'
+import { type ClientSession, openSession } from './session.js'
+
+export interface ConversationOptions {
+  upstream: Upstream
+  sender: Pick<Sender, 'principal' | 'credential'>
+  transport: 'sse' | 'stdio'
+  log: Logger
+  strict: boolean
+  serverInfo: Json
+  /** Says one message. What it gives back resolves when there is room for more. */
+  write(text: Wire): Promise<void> | undefined
+  /** The server has ended the session. */
+  ended(): void
+}
+
+export class Conversation {
+  readonly #options: ConversationOptions
+  #session: ClientSession | undefined
+  #opening = false
+  #closed = false
+
+  constructor(options: ConversationOptions) {
+    this.#options = options
+  }
+
+  /** What was negotiated; undefined before the session is open. */
+  get revision(): LegacyRevision | undefined {
+    return this.#session?.revision
+  }
+
+  get open(): number {
+    return this.#session?.open ?? 0
+  }
+
+  /** Takes a message, and resolves when it has been answered, if it is to be. Rejects with a Fault where it is refused whole. */
+  async take(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
+    if (message.kind === 'batch') return this.#takeAll(message)
+    if (message.kind !== 'request') {
+      this.#session?.take(message)
+    } else if (message.method === 'initialize' && !this.#session) {
+      await this.#openWith(message)
+    } else {
+      for await (const { text, last } of this.#answer(message)) if (!last?.cancelled) await this.#options.write(text)
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#session?.close()
+  }
+
+  async #openWith(request: Request): Promise<void> {
+    if (this.#opening) throw new Fault('invalidRequest', 'The session is being opened already')
+    this.#opening = true
+    const { write, ended } = this.#options
+    // What the server says before the client has its answer waits until then.
+    const early: Wire[] = []
+    let opened = false
+    const outlet = {
+      deliver: (text: Wire) => {
+        if (opened) write(text)?.catch(() => {})
+        else early.push(text)
+      },
+      ended,
+    }
+    const { text, session } = await openSession(request, { ...this.#options, outlet })
+    this.#opening = false
+    this.#session = session
+    if (this.#closed) return session?.close()
+    await write(text)
+    opened = true
+    for (const message of early) await write(message)
+    session?.listened()
+  }
+
+  async *#answer(request: Request): AsyncGenerator<Frame, void> {
+    const last = { status: 200 }
+    if (this.#session) {
+      yield* this.#session.answer(request)
+    } else if (request.method === 'ping') {
+      yield { text: result(request.id, '{}'), last }
+    } else {
+      const fault = new Fault('invalidRequest', 'Session required: call initialize first')
+      yield { text: errorMessage(request.id, fault.toRpcError()), last }
+    }
+  }
+
+  async #takeAll(batch: Message & { kind: 'batch' }): Promise<void> {
+    const { requests, others, errors } = readBatch(batch)
+    for (const message of others) this.#session?.take(message)
+    const answers: Wire[] = [...errors]
+    await Promise.all(
+      requests.map(async (request) => {
+        for await (const { text, last } of this.#answer(request)) {
+          if (!last) await this.#options.write(text)
+          else if (!last.cancelled) answers.push(text)
+        }
+      }),
+    )
+    if (answers.length > 0) await this.#options.write(together(answers))
+  }
+}

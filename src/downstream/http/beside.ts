@@ -1,0 +1,73 @@
+/** Paths beside the MCP endpoint that are passed on to the server's origin, because the configuration says so. */
+import { text } from 'node:stream/consumers'
+import proxy from '@fastify/http-proxy'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Relayed } from '../../protocol/call.js'
+import { Fault } from '../../protocol/fault.js'
+import { edit, type Payload, parseObject, write } from '../../rpc/splice.js'
+import { refuse, sendJson } from './replies.js'
+
+export interface BesideOptions {
+  relayed: Relayed
+  /** Paths here, by the paths at the server. One that ends with `/*` stands for all below it. */
+  paths: ReadonlyMap<string, string>
+  /** The address of the endpoint as clients know it: the resource that the metadata are about. */
+  resource(request: FastifyRequest): string
+}
+
+/** Where the metadata of a protected resource are found (RFC 9728, section 3.1). */
+export const METADATA = '/.well-known/oauth-protected-resource'
+
+const NOT_SENT = ['origin', 'cookie', 'forwarded', 'expect', 'te', 'trailer', 'upgrade', 'keep-alive']
+const NOT_SENT_BACK = ['connection', 'keep-alive', 'set-cookie', 'alt-svc', 'trailer', 'upgrade']
+
+interface Response {
+  statusCode: number
+  stream: NodeJS.ReadableStream
+}
+
+export async function beside(app: FastifyInstance, { relayed, paths, resource }: BesideOptions): Promise<void> {
+  for (const [here, there] of paths) {
+    const below = here.endsWith('/*')
+    const options = {
+      upstream: relayed.url.origin,
+      prefix: below ? here.slice(0, -2) : here,
+      rewritePrefix: below ? there.slice(0, -2) : there,
+      routes: below ? ['/', '/*'] : ['/'],
+      undici: relayed.dispatcher,
+      disableRequestLogging: true,
+      replyOptions: {
+        rewriteRequestHeaders: (_request: FastifyRequest, headers: Record<string, unknown>) =>
+          without(headers, NOT_SENT),
+        rewriteHeaders: (headers: Record<string, unknown>) => without(headers, NOT_SENT_BACK),
+        onResponse: (request: FastifyRequest, reply: FastifyReply, response: Response) => {
+          if (here.startsWith(METADATA) && response.statusCode === 200) sendMetadata(reply, response, resource(request))
+          else reply.send(response.stream)
+        },
+        onError: (reply: FastifyReply, { error }: { error: Error }) =>
+          refuse(reply, new Fault('upstreamUnavailable', 'The server is not available', { cause: error })),
+      },
+    }
+    await app.register(proxy, options as unknown as Parameters<typeof proxy>[1])
+  }
+}
+
+/** The server's metadata are about its own address; what the client asked about is ours. */
+function sendMetadata(reply: FastifyReply, { stream }: Response, resource: string): void {
+  text(stream)
+    .then((json) => {
+      const metadata: Payload = parseObject(json)
+      reply.removeHeader('content-length')
+      sendJson(reply, write(edit(metadata, { resource: JSON.stringify(resource) })))
+    })
+    .catch((cause: unknown) =>
+      refuse(
+        reply,
+        new Fault('upstreamProtocol', 'The metadata of the server are no JSON object', { cause, status: 502 }),
+      ),
+    )
+}
+
+function without(headers: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)))
+}

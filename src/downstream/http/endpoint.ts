@@ -1,0 +1,290 @@
+/** The MCP endpoint over Streamable HTTP: both eras at one address, told apart message by message. */
+import { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Upstream } from '../../protocol/call.js'
+import { type Compat, classify, type SessionState } from '../../protocol/classify.js'
+import { looksModern, traits } from '../../protocol/eras.js'
+import { Fault } from '../../protocol/fault.js'
+import { checkHeaders, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import type { Id, Message, Request } from '../../rpc/message.js'
+import type { Piece, Wire } from '../../rpc/source.js'
+import { EMPTY, type Json } from '../../rpc/splice.js'
+import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import { readBatch } from '../batch.js'
+import { type Frame, within } from '../frames.js'
+import { idToAnswer, readMessage } from '../inbound.js'
+import { ModernDownstream } from '../modern.js'
+import { type Logger, subject } from '../record.js'
+import { openSession } from '../session.js'
+import { type RequestHeaders, readHeaders } from './headers.js'
+import { checkMedia, checkTakesEvents } from './media.js'
+import type { Passing, Relay } from './relay.js'
+import { explain, type Refusing, refuse, sendEvents, sendJson, statusOf } from './replies.js'
+import { HttpSession } from './session.js'
+import type { Sessions } from './sessions.js'
+import { Streams } from './streams.js'
+
+export interface EndpointOptions {
+  path: string
+  upstream: Upstream
+  compat: Compat
+  log: Logger
+  sessions: Sessions<HttpSession>
+  /** Passes on what needs no translation, where the server is one that can be reached so. */
+  relay: Relay | undefined
+  refusing: Refusing
+  /** Milliseconds. */
+  keepAlive: number
+  /** Milliseconds of silence after which an answer becomes a stream, so that nobody takes the connection for dead. */
+  commitAfter: number
+  /** Tell legacy clients nothing that their revision does not have. */
+  strict: boolean
+  /** The bridge's own Implementation. */
+  serverInfo: Json
+}
+
+type Posted = FastifyRequest<{ Body: Buffer }>
+/** Passes a request on as it is; undefined where the server cannot be reached in this way. */
+type Pass = ((passing: Passing) => void) | undefined
+
+/** Serves the endpoint. A Fastify plugin with a context of its own, so that its body parser is nobody else's. */
+export async function endpoint(app: FastifyInstance, options: EndpointOptions): Promise<void> {
+  const { path, relay } = options
+  const served = new Endpoint(options)
+
+  // Bytes are read by us: which text they are, and whether they are JSON, decides what the client is told.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  // Before the body is read: a page of another origin can send only what a form can send.
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (request.method === 'POST') checkMedia(request)
+    done()
+  })
+
+  const handle = (request: FastifyRequest, reply: FastifyReply, pass?: Pass) => served.handle(request, reply, pass)
+  if (relay) await relay.register(app, handle)
+  else app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler: (request, reply) => handle(request, reply) })
+  app.route({
+    method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
+    url: path,
+    handler: async (_request, reply) => notAllowed(reply, 'GET, POST, DELETE'),
+  })
+}
+
+class Endpoint {
+  readonly #options: EndpointOptions
+  readonly #modern: ModernDownstream
+
+  constructor(options: EndpointOptions) {
+    this.#options = options
+    this.#modern = new ModernDownstream(options.upstream, options.compat)
+  }
+
+  async handle(request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
+    if (request.method === 'POST') return this.#post(request as Posted, reply, pass)
+    const { lookup } = readHeaders(request.raw.rawHeaders)
+    checkNotModern(lookup, reply)
+    const id = single(lookup, 'mcp-session-id')
+    const { sessions, relay } = this.#options
+    const session = id === undefined ? undefined : sessions.find(id, request.principal)
+    if (id !== undefined && !session && pass && relay?.takesSession(id, request.principal)) {
+      if (request.method === 'DELETE' && relay.endOurs(id)) return reply.code(200).send()
+      pass({ era: 'legacy', method: request.method, endless: request.method === 'GET', opens: false })
+      return reply
+    }
+    if (request.method === 'GET') checkTakesEvents(request)
+    if (id === undefined) throw new Fault('invalidRequest', 'Session required: call initialize first')
+    if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+    if (request.method === 'GET') {
+      session.listen(reply, single(lookup, 'last-event-id'))
+      return reply
+    }
+    sessions.end(id)
+    return reply.code(200).send()
+  }
+
+  async #post(request: Posted, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
+    let id: Id | undefined
+    try {
+      const headers = readHeaders(request.raw.rawHeaders)
+      const { relay } = this.#options
+      if (pass && relay?.takesModern(headers.lookup)) {
+        pass(relay.modern(headers.lookup))
+        return reply
+      }
+      const message = readMessage(request.body ? [request.body] : [])
+      id = idToAnswer(message)
+      await this.#take(message, headers, request, reply, pass)
+    } catch (error) {
+      this.#refuse(reply, Fault.from(error), id)
+    }
+    return reply
+  }
+
+  #refuse(reply: FastifyReply, fault: Fault, id: Id | undefined): void {
+    refuse(reply, fault, { ...this.#options.refusing, id })
+  }
+
+  async #take(
+    message: Message,
+    headers: RequestHeaders,
+    request: Posted,
+    reply: FastifyReply,
+    pass: Pass,
+  ): Promise<void> {
+    const { lookup } = headers
+    const { sessions, relay, compat } = this.#options
+    const id = single(lookup, 'mcp-session-id')
+    const session = id === undefined ? undefined : sessions.find(id, request.principal)
+    const version = versionHeader(lookup)
+    const modern = version !== undefined && looksModern(version)
+    if (id !== undefined && !session && !modern && pass && relay?.takesSession(id, request.principal))
+      return pass(passingOf(message))
+    const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
+    const verdict = classify(message, version, state, compat)
+    if (verdict.era === 'modern') return this.#takeModern(message, 'bare' in verdict, headers, request, reply)
+    if (verdict.as === 'initialize') return this.#open(message as Request, request, reply, pass)
+    if (session) return this.#takeLegacy(message, session, reply)
+    throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+  }
+
+  async #takeModern(
+    message: Message,
+    bare: boolean,
+    { lookup, params }: RequestHeaders,
+    { principal, credential }: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> {
+    if (message.kind === 'notification') {
+      this.#modern.notify(message, { principal, credential })
+      reply.code(202).send()
+      return
+    }
+    if (message.kind !== 'request')
+      throw new Fault('invalidRequest', 'Only requests and notifications are sent to a server')
+    if (!bare) checkHeaders(message, lookup)
+    const { log } = this.#options
+    const abort = whileConnected(reply)
+    const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare } as const
+    await this.#answer(reply, this.#modern.answer(message, arrived))
+  }
+
+  async #takeLegacy(message: Message, session: HttpSession, reply: FastifyReply): Promise<void> {
+    if (message.kind === 'request') return session.answer(message, reply)
+    if (message.kind === 'batch') {
+      const batch = readBatch(message)
+      for (const other of batch.others) session.client.take(other)
+      return session.answerAll(batch, reply)
+    }
+    if (message.kind !== 'invalid') session.client.take(message)
+    reply.code(202).send()
+  }
+
+  async #open(message: Request, request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<void> {
+    const { upstream, sessions, log, strict, serverInfo, commitAfter, refusing } = this.#options
+    const { principal, credential } = request
+    const caller = { revision: '', capabilities: '{}' }
+    const leg = await upstream.legacyLeg({ caller, principal, credential }).catch((error: unknown) => Fault.from(error))
+    if (pass && !(leg instanceof Fault) && leg !== 'translate' && leg.transport === 'http')
+      return pass({ ...passingOf(message), opens: true })
+    sessions.makeRoom()
+    const streams = new Streams()
+    let opened: string | undefined
+    const outlet = {
+      deliver: (text: Wire, key?: string) => streams.deliver(text, key),
+      ended: () => opened !== undefined && sessions.end(opened),
+    }
+    const options = {
+      upstream,
+      sender: { principal, credential },
+      outlet,
+      transport: 'http',
+      log,
+      strict,
+      serverInfo,
+    } as const
+    const { text, session, fault } = await openSession(message, options, leg)
+    if (session) {
+      const { resumable, priming } = traits[session.revision]
+      streams.options = { resumable, priming }
+      opened = sessions.add(() => new HttpSession(principal, session, streams, commitAfter)).id
+      reply.header('mcp-session-id', opened)
+    }
+    if (fault) {
+      explain(reply, fault)
+      // Whoever can bring other credentials has to be told by status; to everybody else a status would say less.
+      if (fault.refused && refusing.passthrough) reply.code(statusOf(reply, fault, refusing.passthrough))
+    }
+    sendJson(reply, text)
+  }
+
+  /** JSON if the answer comes first and soon; else events, from the first of them on. */
+  async #answer(reply: FastifyReply, frames: AsyncGenerator<Frame, void>): Promise<void> {
+    const first = frames.next()
+    const frame = await within(this.#options.commitAfter, first)
+    const last = frame?.value?.last
+    if (frame?.value && last) {
+      if (last.fault) explain(reply, last.fault)
+      const status = last.fault ? statusOf(reply, last.fault, this.#options.refusing.passthrough) : last.status
+      sendJson(reply.code(status), frame.value.text)
+      return
+    }
+    sendEvents(reply, Readable.from(this.#events(first, frames, frame === undefined), { objectMode: false }))
+  }
+
+  async *#events(
+    first: Promise<IteratorResult<Frame, void>>,
+    frames: AsyncGenerator<Frame, void>,
+    silent: boolean,
+  ): AsyncGenerator<Piece, void> {
+    let next = first
+    try {
+      // Out of silence, the stream begins with a sign of life: nothing is sent before there is something to send.
+      if (silent) yield KEEP_ALIVE
+      for (;;) {
+        const arrived = await within(this.#options.keepAlive, next)
+        if (arrived?.done) return
+        if (arrived) yield* pieces(encodeEvent(arrived.value.text))
+        else yield KEEP_ALIVE
+        if (arrived?.value.last) return
+        if (arrived) next = frames.next()
+      }
+    } finally {
+      await frames.return()
+    }
+  }
+}
+
+/** What is to be told of a message of a session that goes on as it is. */
+function passingOf(message: Message): Passing {
+  const method = 'method' in message ? message.method : message.kind
+  const params = 'params' in message && typeof message.params !== 'string' ? message.params : EMPTY
+  return { era: 'legacy', method, ...subject(method, params), id: idToAnswer(message), endless: false, opens: false }
+}
+
+/** Sessions and their streams are of the legacy era: a modern client that asks for them is told what there is. */
+function checkNotModern(lookup: HeaderLookup, reply: FastifyReply): void {
+  const version = versionHeader(lookup)
+  if (version !== undefined && looksModern(version)) notAllowed(reply, 'POST')
+}
+
+function notAllowed(reply: FastifyReply, allow: string): never {
+  reply.header('allow', allow)
+  throw new Fault('methodNotAllowed', 'Messages are POSTed to this address')
+}
+
+function pieces(wire: Wire): readonly Piece[] {
+  return typeof wire === 'string' ? [wire] : wire
+}
+
+/**
+ * Aborts when the client leaves before its answer is whole. The response tells, not the request: a request is 'close'd
+ * as soon as its body has been read.
+ */
+function whileConnected({ raw }: FastifyReply): AbortController {
+  const controller = new AbortController()
+  raw.once('close', () => {
+    if (!raw.writableFinished) controller.abort()
+  })
+  return controller
+}

@@ -1,0 +1,42 @@
+/** The headers of a request as they came: Node joins or drops repetitions, which two readers could see differently. */
+import { Fault } from '../../protocol/fault.js'
+import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
+
+const MAX_HEADERS = 100
+/** Headers that decide where a request goes or what it is: twice is once too often. */
+const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'content-type', 'content-length'])
+const NONE: readonly string[] = []
+const NO_PARAMS = new Map<string, string>()
+
+export interface RequestHeaders {
+  lookup: HeaderLookup
+  /** `Mcp-Param-*` by lower-cased name. */
+  params: ReadonlyMap<string, string>
+}
+
+/** Reads Node's `rawHeaders`. Throws a Fault where they are too many or contradict each other. */
+export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
+  if (rawHeaders.length / 2 > MAX_HEADERS)
+    throw new Fault('tooManyHeaders', `A request may have ${MAX_HEADERS} headers`)
+  const mcp = new Map<string, string[]>()
+  let params = NO_PARAMS
+  let once = ''
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] as string).toLowerCase()
+    const value = rawHeaders[i + 1] as string
+    if (ONCE.has(name)) {
+      if (once.includes(`${name};`)) throw new Fault('invalidRequest', `Header ${name} came twice`)
+      once += `${name};`
+    } else if (name.startsWith(PARAM_PREFIX)) {
+      if (params === NO_PARAMS) params = new Map()
+      if (params.has(name) && params.get(name) !== value)
+        throw new Fault('headerMismatch', `Header ${name} came with different values`)
+      params.set(name, value)
+    } else if (name.startsWith('mcp-') || name === 'last-event-id') {
+      const values = mcp.get(name)
+      if (values) values.push(value)
+      else mcp.set(name, [value])
+    }
+  }
+  return { lookup: (name) => mcp.get(name) ?? NONE, params }
+}

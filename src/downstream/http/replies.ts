@@ -1,0 +1,83 @@
+/** How answers go out over HTTP. */
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Fault } from '../../protocol/fault.js'
+import { error as errorMessage, type Id } from '../../rpc/message.js'
+import type { Piece, Wire } from '../../rpc/source.js'
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** Sends a JSON text. One in several pieces is large: it goes out piece by piece rather than being put together first. */
+export function sendJson(reply: FastifyReply, text: Wire): void {
+  reply.header('content-type', JSON_TYPE)
+  if (typeof text === 'string') {
+    reply.send(text)
+    return
+  }
+  const length = text.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
+  reply.header('content-length', length).send(allAtOnce(text))
+}
+
+/** Gives all pieces in one turn, so that they are written together. */
+function allAtOnce(text: readonly Piece[]): Readable {
+  return new Readable({
+    read() {
+      for (const part of text) this.push(part)
+      this.push(null)
+    },
+  })
+}
+
+/** Sends a stream of events, which nothing on the way may hold back. */
+export function sendEvents(reply: FastifyReply, events: Readable): void {
+  reply
+    .header('content-type', 'text/event-stream')
+    .header('cache-control', 'no-store')
+    .header('x-accel-buffering', 'no')
+    .send(events)
+}
+
+/** How faults are told to clients. */
+export interface Refusing {
+  id?: Id | undefined
+  draftErrorCodes?: boolean
+  /**
+   * The client's own credentials are sent on, so that it is the client whom a server's refusal of them concerns. The
+   * address is that of our document about who issues them.
+   */
+  passthrough?: { metadata(request: FastifyRequest): string } | undefined
+}
+
+/** Answers with a fault, on a reply of which nothing has been sent. */
+export function refuse(
+  reply: FastifyReply,
+  fault: Fault,
+  { id, draftErrorCodes = false, passthrough }: Refusing = {},
+): void {
+  reply.code(statusOf(reply, fault, passthrough)).type(JSON_TYPE)
+  explain(reply, fault)
+  reply.send(errorMessage(id, fault.toRpcError(draftErrorCodes)))
+}
+
+/** The status that a fault has, which is the server's own where it has refused what was the client's. */
+export function statusOf(reply: FastifyReply, fault: Fault, passthrough: Refusing['passthrough']): number {
+  if (!fault.refused || !passthrough) return fault.status
+  const { status, challenge } = fault.refused
+  if (challenge !== undefined || status === 401)
+    reply.header('www-authenticate', ourChallenge(challenge ?? 'Bearer', passthrough.metadata(reply.request)))
+  return status
+}
+
+/** A challenge with our document in place of the server's, whose resource is another address than the client's. */
+function ourChallenge(challenge: string, metadata: string): string {
+  const ours = `resource_metadata="${metadata}"`
+  const theirs = /resource_metadata=(?:"[^"]*"|[^\s,]+)/
+  if (theirs.test(challenge)) return challenge.replace(theirs, ours)
+  return `${challenge}${challenge.includes(' ') ? ', ' : ' '}${ours}`
+}
+
+/** Says in headers what those want to know who do not read bodies: load balancers and logs. */
+export function explain(reply: FastifyReply, { row, retryAfter }: Fault): void {
+  if (row.reason !== undefined) reply.header('mcp-bridge-error', row.reason)
+  if (retryAfter !== undefined) reply.header('retry-after', Math.ceil(retryAfter))
+}

@@ -1,0 +1,123 @@
+/** A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): requests posted, streams listened to. */
+import type { FastifyReply } from 'fastify'
+import { Fault } from '../../protocol/fault.js'
+import type { Request } from '../../rpc/message.js'
+import type { Wire } from '../../rpc/source.js'
+import { type Batch, together } from '../batch.js'
+import { type Frame, within } from '../frames.js'
+import type { ClientSession } from '../session.js'
+import { explain, sendEvents, sendJson } from './replies.js'
+import type { Kept } from './sessions.js'
+import type { EventStream, Streams } from './streams.js'
+
+export class HttpSession implements Kept {
+  readonly principal: string
+  readonly client: ClientSession
+  readonly #streams: Streams
+  readonly #commitAfter: number
+
+  constructor(principal: string, client: ClientSession, streams: Streams, commitAfter: number) {
+    this.principal = principal
+    this.client = client
+    this.#streams = streams
+    this.#commitAfter = commitAfter
+  }
+
+  get busy(): boolean {
+    return this.client.open > 0 || this.#streams.connected
+  }
+
+  keepAlive(): void {
+    this.#streams.keepAlive()
+  }
+
+  drain(): void {
+    this.#streams.endStandalone()
+  }
+
+  close(): void {
+    this.client.close()
+    this.#streams.close()
+  }
+
+  /** Answers a request: in JSON if the answer comes first and soon, else by events. */
+  async answer(request: Request, reply: FastifyReply): Promise<void> {
+    const frames = this.client.answer(request)
+    const stream = this.#streams.answer()
+    const first = frames.next()
+    const frame = await Promise.race([within(this.#commitAfter, first), stream.demanded])
+    const only = frame?.value
+    if (only?.last || reply.raw.destroyed) {
+      this.#streams.done(stream)
+      // A client that left before it knew of a stream has nothing to come back with; its call goes on all the same.
+      if (!only?.last) await drain(first, frames)
+      else if (only.last.cancelled) reply.code(202).send()
+      else answerNow(reply, only)
+      return
+    }
+    sendEvents(reply, stream.connect())
+    await this.#pump(first, frames, stream)
+  }
+
+  /** Answers the requests of a batch: in one array if nothing else is to be said, else by events. */
+  async answerAll({ requests, errors }: Batch, reply: FastifyReply): Promise<void> {
+    const stream = this.#streams.answer()
+    const answers: Wire[] = [...errors]
+    let complete = false
+    const said = Promise.all(
+      requests.map(async (request) => {
+        for await (const { text, last } of this.client.answer(request)) {
+          if (!last) await stream.push(text)
+          else if (!last.cancelled) answers.push(text)
+        }
+      }),
+    ).then(() => {
+      complete = true
+    })
+    await Promise.race([within(this.#commitAfter, said), stream.demanded])
+    if (complete && !stream.asked) {
+      this.#streams.done(stream)
+      if (answers.length === 0) reply.code(202).send()
+      else sendJson(reply, together(answers))
+      return
+    }
+    sendEvents(reply, stream.connect())
+    await said
+    for (const text of answers) await stream.push(text)
+    stream.end()
+    this.#streams.done(stream)
+  }
+
+  /** Opens a stream for the server's own messages, or takes one up again. Throws a Fault where neither can be. */
+  listen(reply: FastifyReply, lastEventId: string | undefined): void {
+    const events = lastEventId === undefined ? this.#streams.listen() : this.#streams.resume(lastEventId)
+    if (!events && lastEventId === undefined)
+      throw new Fault('rateLimited', 'This session has as many streams open as it may', { retryAfter: 1 })
+    if (!events) {
+      reply.header('allow', 'POST, DELETE')
+      throw new Fault('methodNotAllowed', 'Nothing follows this event, or it is not known any more')
+    }
+    sendEvents(reply, events)
+    this.client.listened()
+  }
+
+  async #pump(first: Promise<IteratorResult<Frame, void>>, frames: AsyncGenerator<Frame, void>, stream: EventStream) {
+    const { resumable } = this.#streams.options
+    for (let next = await first; !next.done; next = await frames.next()) {
+      const { text, last } = next.value
+      // No answer is owed; but a stream with ids has to end in one, or the client comes back for it.
+      if (last?.cancelled && !resumable) stream.end()
+      else await stream.push(text, last !== undefined)
+    }
+    this.#streams.done(stream)
+  }
+}
+
+function answerNow(reply: FastifyReply, { text, last }: Frame): void {
+  if (last?.fault) explain(reply, last.fault)
+  sendJson(reply.code(last?.status ?? 200), text)
+}
+
+async function drain(first: Promise<IteratorResult<Frame, void>>, frames: AsyncGenerator<Frame, void>): Promise<void> {
+  for (let next = await first; !next.done; next = await frames.next());
+}

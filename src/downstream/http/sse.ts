@@ -1,0 +1,168 @@
+/** HTTP+SSE of 2024-11-05 (basic/transports): one stream out, which says where to POST what comes in. */
+import { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Upstream } from '../../protocol/call.js'
+import { traits } from '../../protocol/eras.js'
+import { Fault } from '../../protocol/fault.js'
+import { error as errorMessage, type Id, type Message } from '../../rpc/message.js'
+import type { Piece, Wire } from '../../rpc/source.js'
+import type { Json } from '../../rpc/splice.js'
+import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import { Conversation } from '../conversation.js'
+import { idToAnswer, readMessage } from '../inbound.js'
+import type { Logger } from '../record.js'
+import { readHeaders } from './headers.js'
+import { checkBody, checkTakesEvents } from './media.js'
+import { refuse, sendEvents } from './replies.js'
+import type { Kept, Sessions } from './sessions.js'
+
+export interface SseOptions {
+  /** Where the stream is, and where messages are posted. */
+  paths: { stream: string; messages: string }
+  upstream: Upstream
+  sessions: Sessions<SseSession>
+  log: Logger
+  strict: boolean
+  serverInfo: Json
+}
+
+/** Bytes that may wait for a client that does not read. */
+const WAIT_AT = 1024 * 1024
+const CUT_AT = 16 * 1024 * 1024
+
+export async function sse(app: FastifyInstance, options: SseOptions): Promise<void> {
+  const { paths, sessions } = options
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+
+  app.get(paths.stream, async (request, reply) => {
+    readHeaders(request.raw.rawHeaders)
+    checkTakesEvents(request)
+    const { id, session } = sessions.add((id) => new SseSession(id, request, options))
+    session.onClose = () => sessions.end(id)
+    sendEvents(reply, session.open(`${paths.messages}?sessionId=${id}`))
+    return reply
+  })
+  app.route({
+    method: ['POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIONS'],
+    url: paths.stream,
+    handler: async (_request, reply) => {
+      // Newer clients try a POST first, and go on to GET where it is refused like this.
+      reply.header('allow', 'GET')
+      throw new Fault('methodNotAllowed', 'This is the address of an HTTP+SSE stream: GET it')
+    },
+  })
+  app.post<{ Body: Buffer; Querystring: { sessionId?: string } }>(paths.messages, {
+    onRequest: (request, _reply, done) => {
+      checkBody(request.headers)
+      done()
+    },
+    handler: async (request, reply) => {
+      const { sessionId } = request.query
+      const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
+      if (!session) throw new Fault('sessionNotFound', 'Session not found: open another stream')
+      session.post(request.body ?? new Uint8Array(0), reply)
+      return reply
+    },
+  })
+}
+
+/** One stream, and the session that is the same thing. */
+export class SseSession implements Kept {
+  readonly principal: string
+  onClose: () => void = () => {}
+  readonly #options: SseOptions
+  readonly #conversation: Conversation
+  #connection: Readable | undefined
+  #wanted: () => void = () => {}
+
+  constructor(_id: string, { principal, credential }: FastifyRequest, options: SseOptions) {
+    this.principal = principal
+    this.#options = options
+    const { upstream, log, strict, serverInfo } = options
+    this.#conversation = new Conversation({
+      upstream,
+      sender: { principal, credential },
+      transport: 'sse',
+      log,
+      strict,
+      serverInfo,
+      write: (text) => this.#write(text),
+      ended: () => this.onClose(),
+    })
+  }
+
+  get busy(): boolean {
+    return this.#connection !== undefined
+  }
+
+  keepAlive(): void {
+    if (this.#connection?.readableLength === 0) this.#connection.push(KEEP_ALIVE)
+  }
+
+  /** The stream, which begins with where to post. */
+  open(endpoint: string): Readable {
+    const connection = new Readable({
+      read: () => this.#wanted(),
+      destroy: (error, done) => {
+        this.#connection = undefined
+        this.#wanted()
+        // Without the stream there is nobody whom an answer could reach.
+        this.onClose()
+        done(error)
+      },
+    })
+    connection.push(`event: endpoint\ndata: ${endpoint}\n\n`)
+    this.#connection = connection
+    return connection
+  }
+
+  /** Takes what was posted: what is wrong with its form is said at once, everything else on the stream. */
+  post(body: Uint8Array, reply: FastifyReply): void {
+    let id: Id | undefined
+    try {
+      const message = readMessage([body])
+      id = idToAnswer(message)
+      if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
+      this.#checkBatch(message)
+      reply.code(202).send()
+      this.#conversation.take(message).catch((error: unknown) => this.#refuse(error, id))
+    } catch (error) {
+      refuse(reply, Fault.from(error), { id })
+    }
+  }
+
+  drain(): void {
+    if (this.#conversation.open === 0) this.onClose()
+  }
+
+  close(): void {
+    this.#conversation.close()
+    this.#connection?.push(null)
+    this.#connection = undefined
+  }
+
+  #checkBatch(message: Message): void {
+    const { revision } = this.#conversation
+    if (message.kind === 'batch' && !(revision && traits[revision].batches))
+      throw new Fault('invalidRequest', 'Batches do not exist in this revision')
+  }
+
+  #refuse(error: unknown, id: Id | undefined): void {
+    const fault = Fault.from(error)
+    if (fault.fault === 'internal') this.#options.log.error({ err: fault.cause }, 'message not understood')
+    if (id !== undefined) this.#write(errorMessage(id, fault.toRpcError()))?.catch(() => {})
+  }
+
+  #write(text: Wire): Promise<void> | undefined {
+    const connection = this.#connection
+    if (!connection) return undefined
+    const event = encodeEvent(text)
+    for (const part of typeof event === 'string' ? [event] : (event as readonly Piece[])) connection.push(part)
+    if (connection.readableLength < WAIT_AT) return undefined
+    if (connection.readableLength > CUT_AT) connection.destroy()
+    return new Promise((resolve) => {
+      this.#wanted = resolve
+    })
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability): what is said on
+ * a stream is kept for a while, so that a client that has lost the connection can have the rest.
+ */
+import { Readable } from 'node:stream'
+import type { Piece, Wire } from '../../rpc/source.js'
+import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+
+export interface StreamOptions {
+  /** Events have ids, and streams can be taken up again. */
+  resumable: boolean
+  /** A stream begins with an event that has an id and no data. */
+  priming: boolean
+}
+
+interface Kept {
+  stream: EventStream
+  number: number
+  event: Wire
+  size: number
+  at: number
+}
+
+/** What is kept for clients that come back. */
+const KEEP = { events: 1_000, bytes: 4 * 1024 * 1024, milliseconds: 300_000 }
+/** Streams for the server's own messages that may be open at once. */
+const MAX_STANDALONE = 4
+/** Messages that wait for a stream to be opened. */
+const MAX_QUEUED = 256
+/** Bytes that may wait to be written to a connection before whoever makes them waits as well, and before it is cut. */
+const WAIT_AT = 1024 * 1024
+const CUT_AT = 16 * 1024 * 1024
+/** Milliseconds that a client is asked to wait before it comes back. */
+const RETRY = 1_000
+
+/** One stream of events, over as many connections as it takes. */
+export class EventStream {
+  readonly id: string
+  readonly #owner: Streams
+  #number = 0
+  #connection: Readable | undefined
+  #wanted: (() => void) | undefined
+  /** What was said before anybody connected; undefined once somebody has. */
+  #early: Wire[] | undefined = []
+  #demand: () => void = () => {}
+  /** Resolves when something has been said that waits for a connection. */
+  readonly demanded = new Promise<void>((resolve) => {
+    this.#demand = resolve
+  })
+  /** The last event has been pushed. */
+  ended = false
+
+  constructor(owner: Streams, id: string) {
+    this.#owner = owner
+    this.id = id
+  }
+
+  get connected(): boolean {
+    return this.#connection !== undefined
+  }
+
+  /** Something has been said that waits for a connection. */
+  get asked(): boolean {
+    return (this.#early?.length ?? 0) > 0
+  }
+
+  get last(): number {
+    return this.#number
+  }
+
+  /** Opens a connection that begins with what is kept after an event, or with the beginning of the stream. */
+  connect(after?: readonly Kept[]): Readable {
+    this.#connection?.push(null)
+    const connection = new Readable({
+      read: () => {
+        this.#wanted?.()
+        this.#wanted = undefined
+      },
+      destroy: (error, done) => {
+        if (this.#connection === connection) this.#connection = undefined
+        this.#wanted?.()
+        this.#owner.disconnected(this)
+        done(error)
+      },
+    })
+    this.#connection = connection
+    const primed = after === undefined && this.#owner.options.priming
+    // Headers go out with the first bytes, and clients wait for them.
+    connection.push(primed ? `id: ${this.id}-0\nretry: ${RETRY}\ndata: \n\n` : KEEP_ALIVE)
+    const early = this.#early?.splice(0) ?? []
+    this.#early = undefined
+    for (const event of after ? after.map((kept) => kept.event) : early) write(connection, event)
+    if (this.ended) connection.push(null)
+    return connection
+  }
+
+  /** Says one message; the last one ends the stream. Resolves when there is room for more, if that takes waiting. */
+  push(text: Wire, last = false): Promise<void> | undefined {
+    if (this.ended) return undefined
+    const { resumable } = this.#owner.options
+    const number = ++this.#number
+    const event = resumable ? encodeEvent(text, { id: `${this.id}-${number}` }) : encodeEvent(text)
+    if (resumable) this.#owner.keep(this, number, event)
+    const connection = this.#connection
+    if (connection) write(connection, event)
+    else if (this.#early) {
+      this.#early.push(event)
+      this.#demand()
+    }
+    if (last) this.end()
+    if (!connection || connection.readableLength < WAIT_AT) return undefined
+    if (connection.readableLength > CUT_AT) connection.destroy()
+    return new Promise((resolve) => {
+      this.#wanted = resolve
+    })
+  }
+
+  end(): void {
+    this.ended = true
+    this.#connection?.push(null)
+  }
+
+  keepAlive(): void {
+    if (this.#connection && this.#connection.readableLength === 0) this.#connection.push(KEEP_ALIVE)
+  }
+}
+
+/** All streams of a session, and what is kept of them. */
+export class Streams {
+  /** Known when the session is open. */
+  options: StreamOptions = { resumable: false, priming: false }
+  readonly #kept: Kept[] = []
+  #keptBytes = 0
+  #lastId = 0
+  /** Streams that answer a request; newest last. */
+  readonly #answering = new Set<EventStream>()
+  /** Streams for the server's own messages, connected or waiting to be taken up again; newest last. */
+  #standalone: EventStream[] = []
+  #queued: { key: string | undefined; text: Wire }[] = []
+
+  /** Whether anybody is connected. */
+  get connected(): boolean {
+    return [...this.#answering, ...this.#standalone].some(({ connected }) => connected)
+  }
+
+  /** A stream for the answer to a request. It is kept here from its first connection on. */
+  answer(): EventStream {
+    const stream = new EventStream(this, `p${++this.#lastId}`)
+    this.#answering.add(stream)
+    return stream
+  }
+
+  /** The answer went out in another way, or is over. */
+  done(stream: EventStream): void {
+    this.#answering.delete(stream)
+  }
+
+  /** A connection for the server's own messages; undefined where there are too many. */
+  listen(): Readable | undefined {
+    const connected = this.#standalone.filter((stream) => stream.connected)
+    if (connected.length >= MAX_STANDALONE) return undefined
+    const stream = new EventStream(this, `g${++this.#lastId}`)
+    this.#standalone = [...this.#standalone, stream].slice(-2 * MAX_STANDALONE)
+    return this.#flushed(stream, stream.connect())
+  }
+
+  /**
+   * Takes a stream up after an event. Undefined where nothing can be had: the event is unknown or no longer kept, or it was
+   * the last one of its stream.
+   */
+  resume(lastEventId: string): Readable | undefined {
+    const [, id, digits] = /^([pg][0-9]{1,9})-([0-9]{1,9})$/.exec(lastEventId) ?? []
+    if (id === undefined) return undefined
+    this.#forgetOld()
+    const after = Number(digits)
+    const stream = this.#find(id)
+    if (!stream || after > stream.last || (stream.ended && after === stream.last)) return undefined
+    const rest = this.#kept.filter((kept) => kept.stream === stream && kept.number > after)
+    if (rest.length < stream.last - after) return undefined
+    const connection = stream.connect(rest)
+    return this.#standalone.includes(stream) ? this.#flushed(stream, connection) : connection
+  }
+
+  /**
+   * Says a message that belongs to no request on exactly one stream, or keeps it until there is one. Of messages with the
+   * same key that wait, the last one is enough.
+   */
+  deliver(text: Wire, key?: string): void {
+    const answering = [...this.#answering]
+    const isOpen = ({ connected }: EventStream) => connected
+    const stream = this.#standalone.findLast(isOpen) ?? answering.findLast(isOpen) ?? answering.at(-1)
+    if (stream) {
+      stream.push(text)?.catch(() => {})
+      return
+    }
+    if (key !== undefined) this.#queued = this.#queued.filter((waiting) => waiting.key !== key)
+    if (this.#queued.length < MAX_QUEUED) this.#queued.push({ key, text })
+  }
+
+  keep(stream: EventStream, number: number, event: Wire): void {
+    const size = typeof event === 'string' ? event.length : event.reduce((sum, part) => sum + part.length, 0)
+    this.#kept.push({ stream, number, event, size, at: Date.now() })
+    this.#keptBytes += size
+    while (this.#kept.length > KEEP.events || (this.#keptBytes > KEEP.bytes && this.#kept.length > 0))
+      this.#forgetOldest()
+  }
+
+  disconnected(stream: EventStream): void {
+    if (stream.ended) this.done(stream)
+  }
+
+  keepAlive(): void {
+    this.#forgetOld()
+    for (const stream of this.#answering) stream.keepAlive()
+    for (const stream of this.#standalone) stream.keepAlive()
+  }
+
+  endStandalone(): void {
+    for (const stream of this.#standalone) stream.end()
+  }
+
+  /** Ends all streams: there is nothing to come back for. */
+  close(): void {
+    for (const stream of [...this.#answering, ...this.#standalone]) stream.end()
+    this.#kept.length = 0
+    this.#queued = []
+  }
+
+  #find(id: string): EventStream | undefined {
+    const open = [...this.#answering, ...this.#standalone].find((stream) => stream.id === id)
+    return open ?? this.#kept.find(({ stream }) => stream.id === id)?.stream
+  }
+
+  #flushed(stream: EventStream, connection: Readable): Readable {
+    for (const { text } of this.#queued.splice(0)) stream.push(text)?.catch(() => {})
+    return connection
+  }
+
+  #forgetOld(): void {
+    const before = Date.now() - KEEP.milliseconds
+    while (this.#kept[0] && this.#kept[0].at < before) this.#forgetOldest()
+  }
+
+  #forgetOldest(): void {
+    this.#keptBytes -= this.#kept.shift()?.size ?? 0
+  }
+}
+
+function write(connection: Readable, event: Wire): void {
+  const parts: readonly Piece[] = typeof event === 'string' ? [event] : event
+  for (const part of parts) connection.push(part)
+}

@@ -1,0 +1,28 @@
+/** What a client can do, as far as it is said across eras. */
+import { EMPTY, edit, has, type Json, keys, objectIn, parseObject, write } from '../rpc/splice.js'
+import { TASKS_EXTENSION } from './meta.js'
+
+/** Capabilities as they are declared to a server of the other era: what the client declared and the bridge can deliver. */
+export function carriedCapabilities(capabilities: Json): Json {
+  const declared = parseObject(capabilities)
+  const out: Record<string, Json> = {}
+  const elicitation = objectIn(declared, 'elicitation')
+  if (elicitation) {
+    const form = has(elicitation, 'form')
+    const url = has(elicitation, 'url')
+    // `{}` says form in every revision that has the word, so it is said that way unless there is more to say.
+    out['elicitation'] = url ? (form ? '{"form":{},"url":{}}' : '{"url":{}}') : '{}'
+  }
+  const sampling = objectIn(declared, 'sampling')
+  if (sampling) out['sampling'] = write(sampling)
+  // `listChanged` would promise a notification that modern clients do not have, and that modern servers do not know.
+  if (objectIn(declared, 'roots')) out['roots'] = '{}'
+  const extensions = objectIn(declared, 'extensions')
+  if (extensions) {
+    const carried = edit(extensions, { [TASKS_EXTENSION]: undefined })
+    if (keys(carried).length > 0) out['extensions'] = write(carried)
+  }
+  const experimental = objectIn(declared, 'experimental')
+  if (experimental) out['experimental'] = write(experimental)
+  return write(edit(EMPTY, out))
+}

@@ -1,0 +1,59 @@
+/**
+ * Says what a modern server says in the words of a legacy revision, for clients that reject what they do not know. Only
+ * what they would reject or misread is changed; what they ignore stays, unless the client is to be told nothing that its
+ * revision does not have.
+ */
+import type { Payload } from '../rpc/splice.js'
+import { elicitation, type Question } from './downlevel/elicitation.js'
+import { fit, type Shape } from './downlevel/fit.js'
+import { completeResult, initializeResult, page, promptResult, readResult } from './downlevel/results.js'
+import { samplingParams } from './downlevel/sampling.js'
+import * as shapes from './downlevel/shapes.js'
+import type { Downlevel } from './downlevel/target.js'
+import { callResult, listedTool } from './downlevel/tools.js'
+
+export type { Question } from './downlevel/elicitation.js'
+export type { Downlevel, ToolMemory } from './downlevel/target.js'
+
+type ToldResult = (result: Payload, to: Downlevel, params: Payload) => Payload
+
+const listOf =
+  (key: string, shape: Shape): ToldResult =>
+  (result, to) =>
+    page(result, key, (item) => fit(item, shape, to), to)
+
+const results: Readonly<Record<string, ToldResult>> = {
+  initialize: initializeResult,
+  'tools/list': (result, to) => page(result, 'tools', (tool) => listedTool(tool, to), to),
+  'prompts/list': listOf('prompts', shapes.prompt),
+  'resources/list': listOf('resources', shapes.resource),
+  'resources/templates/list': listOf('resourceTemplates', shapes.resourceTemplate),
+  'tools/call': (result, to, params) => callResult(params, result, to),
+  'prompts/get': promptResult,
+  'resources/read': readResult,
+  'completion/complete': completeResult,
+}
+
+const notifications: Readonly<Record<string, Shape>> = {
+  'notifications/progress': shapes.progress,
+  'notifications/message': shapes.logMessage,
+}
+
+/** A result as a client of the revision accepts it. A list of tools is remembered as far as calls depend on it. */
+export function downlevelResult(method: string, params: Payload, result: Payload, to: Downlevel): Payload {
+  const tell = Object.hasOwn(results, method) ? results[method] : undefined
+  return tell ? tell(result, to, params) : result
+}
+
+/** The params of a notification as a client of the revision accepts them. */
+export function downlevelNotification(method: string, params: Payload, to: Downlevel): Payload {
+  const shape = Object.hasOwn(notifications, method) ? notifications[method] : undefined
+  return shape ? (fit(params, shape, to) ?? params) : params
+}
+
+/** A question as a client of the revision that has declared these capabilities can be asked it. */
+export function downlevelQuestion(method: string, params: Payload, capabilities: Payload, to: Downlevel): Question {
+  if (method === 'elicitation/create') return elicitation(params, to)
+  const told = method === 'sampling/createMessage' ? samplingParams(params, capabilities, to) : params
+  return { params: told, uplift: (answer) => answer }
+}

@@ -1,0 +1,171 @@
+/** Forms as older clients show them, and what is filled in as newer servers expect it. */
+import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
+import { fit } from './fit.js'
+import { entriesOf, mapMembers, objectOf } from './members.js'
+import * as shapes from './shapes.js'
+import { type Downlevel, speaks } from './target.js'
+
+/** A question as a client can be asked it. */
+export interface Question {
+  params: Payload
+  /** Takes the client's answer back to the server. */
+  uplift(answer: Payload): Payload
+}
+
+/** A selection of several, asked for with a box to tick for each of its options. */
+interface Selection {
+  name: string
+  options: readonly Option[]
+  required: boolean
+  least: number
+  most: number
+}
+
+interface Option {
+  value: string
+  title: string
+  /** The name of the box. */
+  box: string
+}
+
+const CANCEL = parseObject('{"action":"cancel"}')
+
+export function elicitation(params: Payload, to: Downlevel): Question {
+  const asIs = (answer: Payload) => answer
+  // An address is shown or it is not: whether it may be is for the caller to know.
+  if (value(params, 'mode') === 'url') return { params, uplift: asIs }
+  const asked = fit(params, shapes.form, to) ?? params
+  const schema = objectIn(asked, 'requestedSchema')
+  const fields = schema && objectIn(schema, 'properties')
+  if (!fields) return { params: asked, uplift: asIs }
+  const selections = speaks(to, 'elicitationChoices') ? [] : selectionsOf(schema, fields)
+  const told = withBoxes(
+    mapMembers(fields, (field) => toldField(field, to)),
+    selections,
+  )
+  if (told === fields) return { params: asked, uplift: asIs }
+  const form = withoutRequired(edit(schema, { properties: write(told) }), selections)
+  return {
+    params: edit(asked, { requestedSchema: write(form) }),
+    uplift: (answer) => (selections.length === 0 ? answer : reassembled(answer, selections)),
+  }
+}
+
+function toldField(field: Payload, to: Downlevel): Payload {
+  const type = value(field, 'type')
+  const shape = typeof type === 'string' && Object.hasOwn(shapes.fields, type) ? shapes.fields[type] : undefined
+  const fitting = (shape && fit(field, shape, to)) ?? field
+  return speaks(to, 'elicitationChoices') ? fitting : withTitlesApart(fitting)
+}
+
+/** Options that have their titles with them as values and, beside these, names of values. */
+function withTitlesApart(field: Payload): Payload {
+  const options = optionsOf(value(field, 'oneOf'))
+  if (options.length === 0) return field
+  return edit(field, {
+    oneOf: undefined,
+    enum: JSON.stringify(options.map(({ value }) => value)),
+    enumNames: JSON.stringify(options.map(({ title }) => title)),
+  })
+}
+
+/** The options of a list of constants with titles; none where it is something else. */
+function optionsOf(list: unknown): Omit<Option, 'box'>[] {
+  if (!Array.isArray(list)) return []
+  const options = list.map((option: { const?: unknown; title?: unknown } | null) => {
+    const [value, title] = [option?.const, option?.title]
+    return typeof value === 'string' ? { value, title: typeof title === 'string' ? title : value } : undefined
+  })
+  return options.every((option) => option !== undefined) ? options : []
+}
+
+function selectionsOf(schema: Payload, fields: Payload): Selection[] {
+  const entries = entriesOf(fields)
+  const taken = new Set(entries.map(({ key }) => key))
+  const required = namesIn(value(schema, 'required'))
+  return entries.flatMap(({ key: name, object: field }): Selection[] => {
+    if (!field || value(field, 'type') !== 'array') return []
+    const items = value(field, 'items') as { enum?: unknown; anyOf?: unknown; oneOf?: unknown } | null | undefined
+    const plain = Array.isArray(items?.enum) ? items.enum.map((one: unknown) => ({ const: one })) : undefined
+    const options = optionsOf(plain ?? items?.anyOf ?? items?.oneOf)
+    if (options.length === 0) return []
+    const bound = (key: string, otherwise: number) => {
+      const stated = value(field, key)
+      return typeof stated === 'number' ? stated : otherwise
+    }
+    return [
+      {
+        name,
+        options: options.map((option, at) => ({ ...option, box: freeName(name, at, taken) })),
+        required: required.has(name),
+        least: bound('minItems', 0),
+        most: bound('maxItems', Number.POSITIVE_INFINITY),
+      },
+    ]
+  })
+}
+
+function namesIn(list: unknown): Set<unknown> {
+  return new Set(Array.isArray(list) ? list : [])
+}
+
+/** A name for a box that no field and no other box has. */
+function freeName(name: string, at: number, taken: Set<string>): string {
+  let box = `${name}__${at}`
+  while (taken.has(box)) box += '_'
+  taken.add(box)
+  return box
+}
+
+/** The fields with a box for each option in the place of each selection. */
+function withBoxes(fields: Payload, selections: readonly Selection[]): Payload {
+  if (selections.length === 0) return fields
+  const byName = new Map(selections.map((selection) => [selection.name, selection]))
+  const members = entriesOf(fields).flatMap(({ key, object, text }) => {
+    const selection = byName.get(key)
+    return selection && object ? boxes(selection, object) : text()
+  })
+  return objectOf(members)
+}
+
+function boxes({ options }: Selection, field: Payload): Json[] {
+  const preset = value(field, 'default')
+  const about = raw(field, 'description') ?? raw(field, 'title')
+  return options.map(({ value, title, box }) => {
+    const ticked = Array.isArray(preset) && preset.includes(value)
+    const field = edit(EMPTY, {
+      type: '"boolean"',
+      title: JSON.stringify(title),
+      description: about?.startsWith('"') ? about : undefined,
+      default: ticked ? 'true' : undefined,
+    })
+    return `${JSON.stringify(box)}:${write(field)}`
+  })
+}
+
+/** Whether enough is ticked is seen when the answer is there: nobody has to tick every box. */
+function withoutRequired(schema: Payload, selections: readonly Selection[]): Payload {
+  const left = namesIn(value(schema, 'required'))
+  const before = left.size
+  for (const { name } of selections) left.delete(name)
+  if (left.size === before) return schema
+  return edit(schema, { required: left.size === 0 ? undefined : JSON.stringify([...left]) })
+}
+
+/** The answer with what was ticked as selections. One that ticks too few or too many is no answer. */
+function reassembled(answer: Payload, selections: readonly Selection[]): Payload {
+  if (value(answer, 'action') !== 'accept') return answer
+  const entries = entriesOf(objectIn(answer, 'content') ?? EMPTY)
+  const ticked = new Map(entries.map(({ key, opens }) => [key, opens === 't']))
+  const gone = new Set(selections.flatMap(({ name, options }) => [name, ...options.map(({ box }) => box)]))
+  const members = entries.filter(({ key }) => !gone.has(key)).map((entry) => entry.text())
+  for (const { name, options, required, least, most } of selections) {
+    const answered = options.some(({ box }) => ticked.has(box))
+    const chosen = options.filter(({ box }) => ticked.get(box)).map(({ value }) => value)
+    // Nothing ticked where something has to be is how a form looks whose optional field was left out.
+    if (!required && chosen.length === 0 && (!answered || least > 0)) continue
+    if (chosen.length < least || chosen.length > most) return CANCEL
+    members.push(`${JSON.stringify(name)}:${JSON.stringify(chosen)}`)
+  }
+  return edit(answer, { content: `{${members.join(',')}}` })
+}

@@ -1,0 +1,80 @@
+/** Changes to what is inside an object. The object stays the same where nothing changes, and none takes more than one pass. */
+import { cut } from '../../rpc/source.js'
+import {
+  edit,
+  type Json,
+  mapElements,
+  objectIn,
+  type Payload,
+  parseObject,
+  payloadAt,
+  write,
+} from '../../rpc/splice.js'
+
+type Change = (before: Payload) => Payload
+type Changes = Parameters<typeof mapElements> extends [Payload, string, ...infer Rest] ? Rest : never
+
+/** One member of an object, for objects that have as many as somebody cared to write. */
+export interface Entry {
+  key: string
+  /** The value, where it is an object. */
+  object: Payload | undefined
+  /** The first character of the value. */
+  opens: string
+  /** The value as it stands. */
+  json(): Json
+  /** The member as it stands. */
+  text(): Json
+}
+
+export function entriesOf(object: Payload): Entry[] {
+  const { source, members } = object.edits ? parseObject(write(object)) : object
+  return members.map((member) => ({
+    key: member.key,
+    object: payloadAt(source, member),
+    opens: source.text.charAt(member.start),
+    json: () => cut(source, member.start, member.end),
+    text: () => cut(source, member.at, member.end),
+  }))
+}
+
+/** The object that has these members. */
+export function objectOf(members: readonly Json[]): Payload {
+  return parseObject(`{${members.join(',')}}`)
+}
+
+/** With the object under `key`, if there is one, changed. */
+export function inObject(object: Payload, key: string, change: Change): Payload {
+  const before = objectIn(object, key)
+  const after = before && change(before)
+  return !after || after === before ? object : edit(object, { [key]: write(after) })
+}
+
+/** With the elements of the array under `key`, if there is one, changed as `mapElements` has it. */
+export function inArray(object: Payload, key: string, ...changes: Changes): Payload {
+  const after = mapElements(object, key, ...changes)
+  return after === undefined ? object : edit(object, { [key]: after })
+}
+
+/**
+ * With each object in it changed: for objects that hold others by name, such as the properties of a schema. Of what is
+ * no object, `others` says what it becomes, or undefined where it stays.
+ */
+export function mapMembers(object: Payload, change: Change, others?: (entry: Entry) => Json | undefined): Payload {
+  let changed = false
+  const members = entriesOf(object).map((entry) => {
+    const after = entry.object && change(entry.object)
+    const json = after ? (after === entry.object ? undefined : write(after)) : others?.(entry)
+    if (json === undefined) return entry.text
+    changed = true
+    return () => `${JSON.stringify(entry.key)}:${json}`
+  })
+  return changed ? objectOf(members.map((text) => text())) : object
+}
+
+/** Without the members that `keep` does not name. */
+export function keepMembers(object: Payload, keep: (key: string) => boolean): Payload {
+  const entries = entriesOf(object)
+  const kept = entries.filter(({ key }) => keep(key))
+  return kept.length === entries.length ? object : objectOf(kept.map((entry) => entry.text()))
+}

@@ -1,0 +1,40 @@
+/** What a model is asked to go on from, as older clients take it. */
+import { arrayIn, edit, objectIn, type Payload, payloadAt, value, write } from '../../rpc/splice.js'
+import { sampledBlock } from './content.js'
+import { fit } from './fit.js'
+import { inArray, inObject } from './members.js'
+import * as shapes from './shapes.js'
+import { type Downlevel, speaks } from './target.js'
+import { sampledTool } from './tools.js'
+
+/** `capabilities` are those that the client declared. */
+export function samplingParams(params: Payload, capabilities: Payload, to: Downlevel): Payload {
+  const fitting = fit(withinCapabilities(params, capabilities, to), shapes.sampling, to) ?? params
+  const told = inArray(fitting, 'tools', (tool) => sampledTool(tool, to) ?? [])
+  return inArray(told, 'messages', (message) => samplingMessage(message, to))
+}
+
+function withinCapabilities(params: Payload, capabilities: Payload, to: Downlevel): Payload {
+  const declared = objectIn(capabilities, 'sampling')
+  const declares = (name: string) => declared !== undefined && objectIn(declared, name) !== undefined
+  let within = params
+  if (!declares('tools')) within = edit(within, { tools: undefined, toolChoice: undefined })
+  if (within !== params) to.lost('samplingTools')
+  const context = value(within, 'includeContext')
+  if (context === undefined || context === 'none' || !speaks(to, 'contextCapability') || declares('context'))
+    return within
+  to.lost('includeContext')
+  return edit(within, { includeContext: undefined })
+}
+
+/** One message, or one for each of its blocks where a message cannot have several. */
+function samplingMessage(message: Payload, to: Downlevel): Payload | readonly Payload[] {
+  const fitting = fit(message, shapes.samplingMessage, to) ?? message
+  const blocks = arrayIn(fitting, 'content')
+  if (!blocks) return inObject(fitting, 'content', (block) => sampledBlock(block, to))
+  if (speaks(to, 'samplingTools')) return inArray(fitting, 'content', (block) => sampledBlock(block, to))
+  return blocks.elements.flatMap((span) => {
+    const block = payloadAt(blocks.source, span)
+    return block ? edit(fitting, { content: write(sampledBlock(block, to)) }) : []
+  })
+}

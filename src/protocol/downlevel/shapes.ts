@@ -1,0 +1,198 @@
+/** What objects of the protocol look like, member by member, and which revisions have which member. */
+import { objectIn, opens, value } from '../../rpc/splice.js'
+import type { Rule, Shape } from './fit.js'
+import type { Feature } from './target.js'
+
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/
+
+const any: Rule = { is: () => true }
+const string: Rule = { is: (object, key) => opens(object, key) === '"' }
+const object: Rule = { is: (object, key) => opens(object, key) === '{' }
+const list: Rule = { is: (object, key) => opens(object, key) === '[' }
+const boolean = parsed((value) => typeof value === 'boolean')
+const number = parsed((value) => typeof value === 'number')
+const strings = parsed((value) => Array.isArray(value) && value.every((element) => typeof element === 'string'))
+
+/** A rule for values that are small enough to be looked at whole. */
+function parsed(is: (value: unknown) => boolean): Rule {
+  return { is: (object, key) => is(value(object, key)) }
+}
+
+function oneOf(...words: readonly unknown[]): Rule {
+  return parsed((value) => words.includes(value))
+}
+
+const needed = (rule: Rule): Rule => ({ ...rule, needed: true })
+const vital = (rule: Rule): Rule => ({ ...rule, vital: true })
+const since = (feature: Feature, rule: Rule): Rule => ({ ...rule, since: feature })
+const only = (feature: Feature, rule: Rule): Rule => ({ ...rule, only: feature })
+const inner = (shape: Shape): Rule => ({ ...object, inner: shape })
+const each = (shape: Shape): Rule => ({ ...list, each: shape })
+
+const meta = since('titles', object)
+const title = since('titles', string)
+
+const icon: Shape = {
+  src: needed(string),
+  mimeType: vital(string),
+  sizes: vital(strings),
+  theme: vital(oneOf('light', 'dark')),
+}
+const icons = since('icons', each(icon))
+
+const annotations = inner({
+  audience: parsed((value) => Array.isArray(value) && value.every((role) => role === 'user' || role === 'assistant')),
+  priority: parsed((value) => typeof value === 'number' && value >= 0 && value <= 1),
+  lastModified: since(
+    'titles',
+    parsed((value) => typeof value === 'string' && INSTANT.test(value) && !Number.isNaN(Date.parse(value))),
+  ),
+})
+const hints = inner({
+  title: string,
+  readOnlyHint: boolean,
+  destructiveHint: boolean,
+  idempotentHint: boolean,
+  openWorldHint: boolean,
+})
+
+export const contents: Shape = { uri: needed(string), mimeType: string, text: string, blob: string, _meta: meta }
+const embedded: Rule = {
+  ...inner(contents),
+  is: (block, key) => {
+    const resource = objectIn(block, key)
+    if (!resource || !string.is(resource, 'uri')) return false
+    return string.is(resource, 'text') || string.is(resource, 'blob')
+  },
+}
+
+const block: Shape = { type: needed(string), annotations, _meta: meta }
+export const text: Shape = { ...block, text: needed(string) }
+export const media: Shape = { ...block, data: needed(string), mimeType: needed(string) }
+export const embeddedResource: Shape = { ...block, resource: needed(embedded) }
+export const resource: Shape = {
+  uri: needed(string),
+  name: needed(string),
+  title,
+  description: string,
+  mimeType: string,
+  size: number,
+  annotations,
+  icons,
+  _meta: meta,
+}
+export const resourceLink: Shape = { ...block, ...resource }
+export const toolUse: Shape = { ...block, id: needed(string), name: needed(string), input: needed(object) }
+export const toolResult: Shape = {
+  ...block,
+  toolUseId: needed(string),
+  content: list,
+  structuredContent: any,
+  isError: boolean,
+}
+
+export const resourceTemplate: Shape = {
+  uriTemplate: needed(string),
+  name: needed(string),
+  title,
+  description: string,
+  mimeType: string,
+  annotations,
+  icons,
+  _meta: meta,
+}
+export const prompt: Shape = {
+  name: needed(string),
+  title,
+  description: string,
+  arguments: each({ name: needed(string), title, description: string, required: boolean }),
+  icons,
+  _meta: meta,
+}
+export const tool: Shape = {
+  name: needed(string),
+  title,
+  description: string,
+  inputSchema: needed(object),
+  outputSchema: only('structuredContent', object),
+  annotations: since('toolAnnotations', hints),
+  icons,
+  _meta: meta,
+}
+
+export const implementation: Shape = {
+  name: needed(string),
+  version: needed(string),
+  title,
+  description: since('icons', string),
+  websiteUrl: since('icons', string),
+  icons,
+}
+
+export const listResult: Shape = { nextCursor: string, _meta: object }
+export const callResult: Shape = { content: list, isError: boolean, _meta: object }
+export const promptResult: Shape = { description: string, _meta: object }
+export const readResult: Shape = { _meta: object }
+export const completeResult: Shape = {
+  completion: inner({ values: any, total: number, hasMore: boolean }),
+  _meta: object,
+}
+
+export const progress: Shape = {
+  progressToken: any,
+  progress: any,
+  total: number,
+  message: only('progressMessage', string),
+  _meta: object,
+}
+export const logMessage: Shape = { level: any, logger: string, data: any, _meta: object }
+
+const field: Shape = { type: needed(any), title: string, description: string }
+/** Fields of a form by their type. */
+export const fields: Readonly<Record<string, Shape>> = {
+  string: {
+    ...field,
+    minLength: number,
+    maxLength: number,
+    format: oneOf('email', 'uri', 'date', 'date-time'),
+    enum: strings,
+    enumNames: strings,
+    oneOf: list,
+    default: only('elicitationDefaults', string),
+  },
+  number: { ...field, minimum: number, maximum: number, default: only('elicitationDefaults', number) },
+  integer: { ...field, minimum: number, maximum: number, default: only('elicitationDefaults', number) },
+  boolean: { ...field, default: boolean },
+  array: { ...field, items: object, minItems: number, maxItems: number, default: strings },
+}
+export const form: Shape = {
+  mode: only('elicitationModes', string),
+  message: any,
+  requestedSchema: inner({
+    $schema: since('defaultDialect', string),
+    type: any,
+    properties: any,
+    required: strings,
+  }),
+  _meta: object,
+}
+
+export const sampling: Shape = {
+  messages: any,
+  modelPreferences: inner({
+    hints: each({ name: string }),
+    costPriority: number,
+    speedPriority: number,
+    intelligencePriority: number,
+  }),
+  systemPrompt: string,
+  includeContext: oneOf('none', 'thisServer', 'allServers'),
+  temperature: number,
+  maxTokens: any,
+  stopSequences: strings,
+  metadata: object,
+  tools: only('samplingTools', list),
+  toolChoice: only('samplingTools', object),
+  _meta: object,
+}
+export const samplingMessage: Shape = { role: any, content: any, _meta: since('samplingTools', object) }

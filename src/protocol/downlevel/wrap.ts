@@ -1,0 +1,57 @@
+/**
+ * Structured results that are no objects. Revisions before 2026-07-28 know none, so they go under a member `result`, and
+ * their schema with them.
+ */
+import { EMPTY, edit, keys, objectIn, opens, type Payload, raw, value, write } from '../../rpc/splice.js'
+import { inArray, inObject, mapMembers } from './members.js'
+import { DEFINITIONS, holdsSchemas, type Sound } from './schemas.js'
+
+const STRUCTURED = 'structuredContent'
+const WHERE = '/properties/result'
+
+export function isObjectOrAbsent(holder: Payload): boolean {
+  return (opens(holder, STRUCTURED) ?? '{') === '{'
+}
+
+/** The same with its structured content under `result`. */
+export function wrapped(holder: Payload): Payload {
+  return edit(holder, { [STRUCTURED]: `{"result":${raw(holder, STRUCTURED) ?? 'null'}}` })
+}
+
+/**
+ * The schema of an object that has under `result` what the schema describes. Definitions stay where they are, and
+ * references lead where they led. What names itself by `$id` or anchors cannot be moved like this.
+ */
+export function wrappedSchema(schema: Payload, { referring }: Sound): Payload {
+  const definitions = objectIn(schema, DEFINITIONS)
+  const inner = edit(schema, { $schema: undefined, [DEFINITIONS]: undefined })
+  return edit(EMPTY, {
+    $schema: raw(schema, '$schema'),
+    type: '"object"',
+    properties: `{"result":${write(referring ? moved(inner) : inner)}}`,
+    required: '["result"]',
+    [DEFINITIONS]: definitions && write(referring ? mapMembers(definitions, moved) : definitions),
+  })
+}
+
+/** The schema with references that fit its new place. */
+function moved(schema: Payload): Payload {
+  const reference = value(schema, '$ref')
+  let fitting = schema
+  if (typeof reference === 'string') {
+    const there = movedReference(reference)
+    if (there !== reference) fitting = edit(fitting, { $ref: JSON.stringify(there) })
+  }
+  for (const key of keys(schema)) {
+    const holds = holdsSchemas(key)
+    if (holds === 'by name') fitting = inObject(fitting, key, (named) => mapMembers(named, moved))
+    else if (holds) fitting = inArray(inObject(fitting, key, moved), key, moved)
+  }
+  return fitting
+}
+
+function movedReference(reference: string): string {
+  const path = decodeURIComponent(reference.slice(1))
+  if (path === `/${DEFINITIONS}` || path.startsWith(`/${DEFINITIONS}/`)) return reference
+  return path === '' || path.startsWith('/') ? `#${WHERE}${reference.slice(1)}` : reference
+}

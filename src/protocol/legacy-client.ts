@@ -1,0 +1,170 @@
+/** The codec of the legacy era towards clients: sessions opened and requests taken, answers in words that they know. */
+import { error as errorMessage, type Id, notification, type Request, readId, result } from '../rpc/message.js'
+import type { Wire } from '../rpc/source.js'
+import {
+  EMPTY,
+  edit,
+  isEmpty,
+  type Json,
+  objectIn,
+  type Payload,
+  parseObject,
+  raw,
+  value,
+  wire,
+  write,
+} from '../rpc/splice.js'
+import type { Call, Reply, RpcError } from './call.js'
+import { carriedCapabilities } from './capabilities.js'
+import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel.js'
+import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
+import { Fault } from './fault.js'
+import { PROGRESS_TOKEN, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
+import { namesMissingKeys } from './modern-server.js'
+
+/** What a client says of itself in `initialize`. */
+export interface Opening {
+  /** The revision of the session: what the client asked for, if it can be had. */
+  revision: LegacyRevision
+  clientInfo: Json | undefined
+  /** ClientCapabilities as a modern server reads them. */
+  capabilities: Json
+}
+
+/** A request of a session, taken apart. */
+export interface Decoded {
+  params: Payload
+  meta: Payload
+  /** The client's own token, as text, to be put back on every progress notification. */
+  progressToken: Json | undefined
+}
+
+const OF_A_MODERN_RESULT = { resultType: undefined, ttlMs: undefined, cacheScope: undefined }
+/** A hint to the host that only servers of 2025-11-25 with tasks have a use for. */
+const IMMEDIATE_RESPONSE = 'io.modelcontextprotocol/model-immediate-response'
+const CAPABILITIES = ['tools', 'prompts', 'resources', 'logging', 'completions', 'experimental'] as const
+
+/** Reads `initialize` (MCP 2025-11-25, basic/lifecycle). Throws a Fault where it names no version. */
+export function decodeInitialize({ params }: Request): Opening {
+  const payload = typeof params === 'string' ? EMPTY : params
+  const asked = value(payload, 'protocolVersion')
+  if (typeof asked !== 'string') throw new Fault('invalidParams', 'params.protocolVersion has to be a string')
+  return {
+    revision: legacyRevision(asked) ?? NEWEST_LEGACY,
+    clientInfo: objectIn(payload, 'clientInfo') && raw(payload, 'clientInfo'),
+    capabilities: carriedCapabilities(
+      objectIn(payload, 'capabilities') ? (raw(payload, 'capabilities') ?? '{}') : '{}',
+    ),
+  }
+}
+
+/** The answer to `initialize`, from a DiscoverResult. `fallback` names the server where it does not name itself. */
+export function initializeResult(
+  { result: discovered, server }: Reply & { kind: 'result' },
+  revision: LegacyRevision,
+  fallback: Json,
+): Json {
+  const offered = objectIn(discovered, 'capabilities') ?? EMPTY
+  const capabilities: Record<string, Json | undefined> = {}
+  for (const name of CAPABILITIES) if (objectIn(offered, name)) capabilities[name] = raw(offered, name)
+  const extensions = objectIn(offered, 'extensions')
+  const carried = extensions && edit(extensions, { [TASKS_EXTENSION]: undefined })
+  if (carried && !isEmpty(carried)) capabilities['extensions'] = write(carried)
+  const meta = objectIn(discovered, '_meta')
+  return write(
+    edit(EMPTY, {
+      protocolVersion: JSON.stringify(revision),
+      capabilities: write(edit(EMPTY, capabilities)),
+      serverInfo: isImplementation(server) ? server : fallback,
+      instructions: typeof value(discovered, 'instructions') === 'string' ? raw(discovered, 'instructions') : undefined,
+      _meta: meta && write(meta),
+    }),
+  )
+}
+
+function isImplementation(server: Json | undefined): boolean {
+  if (!server?.startsWith('{')) return false
+  const implementation = parseObject(server)
+  return typeof value(implementation, 'name') === 'string' && typeof value(implementation, 'version') === 'string'
+}
+
+/** Reads a request of a session. Throws a Fault where its token is none. */
+export function decodeRequest({ params }: Request): Decoded {
+  if (params === 'not an object') throw new Fault('invalidParams', 'params has to be an object')
+  if (params === 'absent') return { params: EMPTY, meta: EMPTY, progressToken: undefined }
+  const meta = objectIn(params, '_meta')
+  if (!meta) return { params: edit(params, { _meta: undefined }), meta: EMPTY, progressToken: undefined }
+  const progressToken = raw(meta, PROGRESS_TOKEN)
+  if (progressToken !== undefined && readId(progressToken) === undefined)
+    throw new Fault('invalidParams', '_meta.progressToken has to be a string or an integer')
+  return {
+    params: edit(params, { _meta: undefined }),
+    meta: edit(withoutRequestKeys(meta), { [IMMEDIATE_RESPONSE]: undefined }),
+    progressToken,
+  }
+}
+
+/** The message that says a reply to the client that asked under `id`. Throws a Fault where no client could read it. */
+export function encodeReply(
+  reply: Exclude<Reply, { kind: 'input' }>,
+  id: Id,
+  call: Call,
+  progressToken: Json | undefined,
+  to: Downlevel,
+): Wire {
+  switch (reply.kind) {
+    case 'notification': {
+      const restored =
+        reply.method === 'notifications/progress' && progressToken !== undefined
+          ? edit(reply.params, { progressToken })
+          : reply.params
+      return notification(reply.method, write(downlevelNotification(reply.method, restored, to)))
+    }
+    case 'result': {
+      if (reply.type !== undefined)
+        throw new Fault('upstreamProtocol', `The server answered with a result of type "${reply.type.slice(0, 64)}"`)
+      const stripped = withoutEnvelope(edit(reply.result, OF_A_MODERN_RESULT))
+      return result(id, wire(downlevelResult(call.method, call.params, stripped, to)))
+    }
+    case 'error':
+      return errorMessage(id, legacyError(call, reply.error, to.revision))
+  }
+}
+
+/** An error of the modern era as a legacy client may see it: codes that its revision does not have do not pass. */
+export function legacyError(
+  call: Pick<Call, 'method' | 'params' | 'caller'>,
+  error: RpcError,
+  revision: LegacyRevision,
+): RpcError {
+  const { code, message, data } = error
+  const details = data?.startsWith('{') ? parseObject(data) : EMPTY
+  const failure = (more: Record<string, Json | undefined> = {}): RpcError => {
+    const text = write(edit(details, more))
+    return { code: -32603, message, data: text === '{}' ? data : text }
+  }
+  if (code === -32602) {
+    if (call.method === 'resources/read' && isMissing(call.params, message, details))
+      return { code: -32002, message, data: write(edit(details, { uri: raw(call.params, 'uri') })) }
+    return namesMissingKeys(edit(EMPTY, { data })) ? failure() : error
+  }
+  if (code === -32042) {
+    const shown = revision === '2025-11-25' && canOpenAddresses(call.caller.capabilities)
+    return shown ? error : { code: -32603, message, data: `{"upstreamCode":${code}}` }
+  }
+  if (code === -32020 || code === -32021 || code === -32022) return failure()
+  if (code <= -32020 && code >= -32099) return failure({ upstreamCode: String(code) })
+  return error
+}
+
+/** Whether an error says that the resource does not exist: modern servers say it with the code for any wrong argument. */
+function isMissing(params: Payload, message: string, data: Payload): boolean {
+  const uri = value(params, 'uri')
+  if (typeof uri !== 'string') return false
+  return value(data, 'uri') === uri || (message.includes(uri) && /not found/i.test(message))
+}
+
+function canOpenAddresses(capabilities: Json): boolean {
+  const elicitation = objectIn(parseObject(capabilities), 'elicitation')
+  return elicitation !== undefined && objectIn(elicitation, 'url') !== undefined
+}

@@ -1,0 +1,166 @@
+/** The codec of the legacy era towards servers: requests without envelope out, results without type in. */
+import type { Response } from '../rpc/message.js'
+import {
+  EMPTY,
+  edit,
+  has,
+  type Json,
+  objectIn,
+  type Payload,
+  parseObject,
+  payloadAt,
+  raw,
+  value,
+  write,
+} from '../rpc/splice.js'
+import type { Call, Reply, RpcError } from './call.js'
+import { type LegacyRevision, MODERN, traits } from './eras.js'
+import { Fault } from './fault.js'
+import { lift } from './lift.js'
+import { TASKS_EXTENSION, writeMeta } from './meta.js'
+import { methodTraits } from './methods.js'
+
+/** What a server said of itself in its answer to `initialize`. */
+export interface Handshake {
+  revision: LegacyRevision
+  capabilities: Payload
+  /** Implementation of the server, as it came. */
+  serverInfo: Json | undefined
+  instructions: Json | undefined
+}
+
+/** Params of `initialize` on behalf of a client. */
+export function initializeParams(revision: string, clientInfo: Json, capabilities: Json): Json {
+  return `{"protocolVersion":${JSON.stringify(revision)},"capabilities":${capabilities},"clientInfo":${clientInfo}}`
+}
+
+/** Params of a request to a legacy server; undefined where it takes none. */
+export function encodeParams(
+  call: Call,
+  revision: LegacyRevision,
+  progressToken: number | undefined,
+): Json | undefined {
+  let params = call.params
+  const meta = writeMeta(
+    progressToken === undefined ? call.meta : edit(call.meta, { progressToken: String(progressToken) }),
+  )
+  if (meta !== undefined) params = edit(params, { _meta: meta })
+  if (call.method === 'tools/call' && has(params, 'task')) params = edit(params, { task: undefined })
+  if (call.method === 'completion/complete' && !traits[revision].completionContext)
+    params = edit(params, { context: undefined })
+  const text = write(params)
+  return text === '{}' ? undefined : text
+}
+
+/**
+ * What an answer says, in the words of the middle. Throws a Fault for what is no answer to this method. `lifted` takes the
+ * result into the middle: `lift`, or something that remembers what came of it the last time.
+ */
+export function decodeReply(call: Call, { outcome }: Response, server: Json | undefined, lifted = lift): Reply {
+  const { source, member } = outcome
+  if (outcome.kind === 'error') return { kind: 'error', error: decodeError(call, payloadAt(source, member) ?? EMPTY) }
+  const result = payloadAt(source, member)
+  if (!result) {
+    if (methodTraits(call.method).empty) return { kind: 'result', result: EMPTY, server }
+    throw new Fault('upstreamProtocol', `The server answered ${call.method} with a result that is no object`)
+  }
+  return { kind: 'result', result: lifted(call.method, result), server }
+}
+
+/**
+ * An error as a modern client may see it. Codes that its revision has given another meaning or none do not pass;
+ * `upstreamCode` in the data then says what the server wrote (MCP 2026-07-28, basic/index, error codes).
+ */
+function decodeError(call: Call, error: Payload): RpcError {
+  const code = value(error, 'code')
+  const message = value(error, 'message')
+  const data = raw(error, 'data')
+  if (typeof code !== 'number' || !Number.isInteger(code) || typeof message !== 'string') {
+    return {
+      code: -32603,
+      message: typeof message === 'string' ? message : 'The server answered with a malformed error',
+    }
+  }
+  const foreign = () => ({ code: -32603, message, data: withMember(data, 'upstreamCode', String(code)) })
+  if (code === -32002) {
+    if (call.method !== 'resources/read') return foreign()
+    return { code: -32602, message, data: withMember(data, 'uri', raw(call.params, 'uri') ?? 'null') }
+  }
+  // Its data holds addresses that only a person may be sent to, by way of a question.
+  if (code === -32042) return { code: -32603, message, data: withMember(undefined, 'upstreamCode', String(code)) }
+  if (code <= -32020 && code >= -32099) return foreign()
+  return { code, message, data }
+}
+
+/** The data of an error with one more member, unless it says that much already. */
+function withMember(data: Json | undefined, key: string, json: Json): Json {
+  if (!data?.startsWith('{')) return data === undefined ? `{"${key}":${json}}` : `{"${key}":${json},"data":${data}}`
+  const object = parseObject(data)
+  return has(object, key) ? data : write(edit(object, { [key]: json }))
+}
+
+/** Reads the answer to `initialize`. Throws a Fault when the server and the bridge have no revision in common. */
+export function decodeHandshake(result: Payload, revision: LegacyRevision | undefined): Handshake {
+  if (revision === undefined) {
+    const offered = raw(result, 'protocolVersion') ?? 'none'
+    throw new Fault(
+      'upstreamIncompatible',
+      `The server offers protocol version ${offered}, which the bridge does not speak`,
+      {
+        data: { offered, supported: JSON.stringify([...MODERN, ...Object.keys(traits)]) },
+      },
+    )
+  }
+  return {
+    revision,
+    capabilities: objectIn(result, 'capabilities') ?? EMPTY,
+    serverInfo: objectIn(result, 'serverInfo') && raw(result, 'serverInfo'),
+    instructions: typeof value(result, 'instructions') === 'string' ? raw(result, 'instructions') : undefined,
+  }
+}
+
+/** What can reach the bridge without being asked for, which decides what it may promise. */
+export interface Channels {
+  /** Notifications of the server's own accord have a way in. */
+  receives: boolean
+}
+
+/** The answer to `server/discover`, made from the handshake with a server that does not know the method. */
+export function discoverResult(
+  { capabilities, serverInfo, instructions, revision }: Handshake,
+  channels: Channels,
+): Payload {
+  const offered: Record<string, Json> = {}
+  for (const name of ['tools', 'prompts', 'resources'] as const) {
+    const capability = objectIn(capabilities, name)
+    if (!capability) continue
+    offered[name] = channels.receives
+      ? write(capability)
+      : write(edit(capability, { listChanged: undefined, subscribe: undefined }))
+  }
+  if (objectIn(capabilities, 'logging')) offered['logging'] = '{}'
+  if (offersCompletions(capabilities, revision)) offered['completions'] = raw(capabilities, 'completions') ?? '{}'
+  const extensions = objectIn(capabilities, 'extensions')
+  if (extensions) offered['extensions'] = write(edit(extensions, { [TASKS_EXTENSION]: undefined }))
+  const experimental = objectIn(capabilities, 'experimental')
+  if (experimental) offered['experimental'] = write(experimental)
+  return edit(EMPTY, {
+    supportedVersions: JSON.stringify(MODERN),
+    capabilities: write(edit(EMPTY, offered)),
+    serverInfo,
+    instructions,
+  })
+}
+
+function offersCompletions(capabilities: Payload, revision: LegacyRevision): boolean {
+  if (traits[revision].completionsCapability) return objectIn(capabilities, 'completions') !== undefined
+  return objectIn(capabilities, 'prompts') !== undefined || objectIn(capabilities, 'resources') !== undefined
+}
+
+/** Whether the server has said that it has this method. Methods of extensions need no saying. */
+export function offers({ capabilities, revision }: Handshake, method: string): boolean {
+  const { capability } = methodTraits(method)
+  if (capability === undefined) return true
+  if (capability === 'completions') return offersCompletions(capabilities, revision)
+  return objectIn(capabilities, capability) !== undefined
+}

@@ -1,0 +1,170 @@
+/** The codec of 2026-07-28 towards clients: requests that carry their envelope in, results that carry their type out. */
+import { error as errorMessage, notification, type Request, readId, result } from '../rpc/message.js'
+import { remembering } from '../rpc/remembering.js'
+import type { Wire } from '../rpc/source.js'
+import {
+  duplicateKey,
+  EMPTY,
+  edit,
+  has,
+  type Json,
+  objectIn,
+  opens,
+  type Payload,
+  parseObject,
+  raw,
+  value,
+  wire,
+  write,
+} from '../rpc/splice.js'
+import type { Answers, CacheHint, Caller, Reply } from './call.js'
+import { NEWEST_MODERN } from './eras.js'
+import { Fault } from './fault.js'
+import {
+  CLIENT_CAPABILITIES,
+  CLIENT_INFO,
+  LOG_LEVEL,
+  PROGRESS_TOKEN,
+  SERVER_INFO,
+  SUBSCRIPTION_ID,
+  withoutRequestKeys,
+} from './meta.js'
+import { isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
+
+/** What a request says, taken apart. */
+export interface Decoded {
+  method: string
+  params: Payload
+  meta: Payload
+  caller: Caller
+  /** The client's own token, as text, to be put back on every progress notification. */
+  progressToken: Json | undefined
+  /** What a retry brings. */
+  answers?: Answers
+}
+
+const KNOWN_CAPABILITIES = ['elicitation', 'sampling', 'roots', 'experimental', 'extensions'] as const
+const WITHOUT_RETRY = { _meta: undefined, inputResponses: undefined, requestState: undefined }
+const NO_CACHING: CacheHint = { ttlMs: 0, scope: 'private' }
+
+/** Reads a request that has been classified as modern. Throws a Fault when its envelope is malformed. */
+export function decodeRequest({ method, params }: Request): Decoded {
+  if (typeof params === 'string') throw new Fault('invalidEnvelope', 'params has to be an object with a _meta')
+  const meta = objectIn(params, '_meta')
+  if (!meta) throw new Fault('invalidEnvelope', 'params._meta has to be an object')
+  const twice = duplicateKey(params) ?? duplicateKey(meta)
+  if (twice !== undefined) throw new Fault('invalidRequest', `The member "${twice.slice(0, 64)}" stands twice`)
+  const decoded: Decoded = {
+    method,
+    params: edit(params, WITHOUT_RETRY),
+    meta: withoutRequestKeys(meta),
+    caller: decodeCaller(meta),
+    progressToken: decodeProgressToken(meta),
+  }
+  const responses = raw(params, 'inputResponses')
+  const state = raw(params, 'requestState')
+  if (responses !== undefined || state !== undefined) decoded.answers = { responses, state }
+  return decoded
+}
+
+/** A `server/discover` without envelope, as if it had the smallest one. */
+export function decodeBareDiscover(): Decoded {
+  const caller = { revision: NEWEST_MODERN, capabilities: '{}' }
+  return { method: 'server/discover', params: EMPTY, meta: EMPTY, caller, progressToken: undefined }
+}
+
+function decodeCaller(meta: Payload): Caller {
+  const caller: Caller = { revision: NEWEST_MODERN, capabilities: decodeCapabilities(meta) }
+  const info = raw(meta, CLIENT_INFO)
+  if (info !== undefined) {
+    if (!isImplementation(info)) throw invalid(`${CLIENT_INFO} has to be an object with a name and a version`)
+    caller.clientInfo = info
+  }
+  if (has(meta, LOG_LEVEL)) {
+    const level = value(meta, LOG_LEVEL)
+    if (!isLogLevel(level)) throw invalid(`${LOG_LEVEL} has to be one of ${LOG_LEVELS.join(', ')}`)
+    caller.logLevel = level
+  }
+  return caller
+}
+
+function decodeCapabilities(meta: Payload): Json {
+  const capabilities = raw(meta, CLIENT_CAPABILITIES)
+  if (capabilities === undefined || opens(meta, CLIENT_CAPABILITIES) !== '{') {
+    const what = capabilities === undefined ? 'is missing' : 'has to be an object'
+    throw invalid(`${CLIENT_CAPABILITIES} ${what}`, { missing: JSON.stringify([CLIENT_CAPABILITIES]) })
+  }
+  const wrong = wrongCapability(capabilities)
+  if (wrong !== '') throw invalid(`Capability "${wrong}" has to be an object`)
+  return capabilities
+}
+
+/** The first known capability that is no object; empty where there is none. */
+const wrongCapability = remembering((capabilities): string => {
+  const declared = parseObject(capabilities)
+  return KNOWN_CAPABILITIES.find((name) => has(declared, name) && !objectIn(declared, name)) ?? ''
+})
+
+const isImplementation = remembering((info): boolean => {
+  const implementation = info.startsWith('{') ? parseObject(info) : EMPTY
+  return typeof value(implementation, 'name') === 'string' && typeof value(implementation, 'version') === 'string'
+})
+
+function decodeProgressToken(meta: Payload): Json | undefined {
+  const token = raw(meta, PROGRESS_TOKEN)
+  if (token !== undefined && readId(token) === undefined)
+    throw invalid('_meta.progressToken has to be a string or an integer')
+  return token
+}
+
+function invalid(message: string, data?: Record<string, Json>): Fault {
+  return new Fault('invalidEnvelope', message, data ? { data } : {})
+}
+
+/** The message that says a reply to the client that sent `decoded` under `id`. */
+export function encodeReply(reply: Reply, id: Request['id'], { method, progressToken }: Decoded): Wire {
+  const subscription = method === 'subscriptions/listen' ? id : undefined
+  switch (reply.kind) {
+    case 'notification': {
+      const progress = reply.method === 'notifications/progress' && progressToken !== undefined
+      const params = progress ? edit(reply.params, { progressToken }) : reply.params
+      return notification(
+        reply.method,
+        write(subscription === undefined ? params : ofSubscription(params, subscription)),
+      )
+    }
+    case 'result': {
+      const stamped = stamp(reply, method)
+      return result(id, wire(subscription === undefined ? stamped : ofSubscription(stamped, subscription)))
+    }
+    case 'input':
+      return result(id, wire(stampType(reply.result, 'input_required', reply.server)))
+    case 'error':
+      return errorMessage(id, reply.error)
+  }
+}
+
+/** Puts on what only this revision has: the type of the result, who answers, how long it may be kept. */
+function stamp({ result, type, server, cache = NO_CACHING }: Reply & { kind: 'result' }, method: string): Payload {
+  if (type !== undefined) return stampType(result, type, server)
+  const stamped = stampType(result, 'complete', server)
+  if (!methodTraits(method).cacheable) return stamped
+  return edit(stamped, { ttlMs: String(cache.ttlMs), cacheScope: JSON.stringify(cache.scope) })
+}
+
+function stampType(result: Payload, type: string, server: Json | undefined): Payload {
+  const edits: Record<string, Json> = { resultType: JSON.stringify(type) }
+  if (server !== undefined) edits['_meta'] = withMeta(result, SERVER_INFO, server)
+  return edit(result, edits)
+}
+
+/** The same, with the id of the subscription that it belongs to. */
+function ofSubscription(payload: Payload, id: Request['id']): Payload {
+  return edit(payload, { _meta: withMeta(payload, SUBSCRIPTION_ID, id) })
+}
+
+/** The text of the payload's `_meta` with one more key. */
+function withMeta(payload: Payload, key: string, json: Json): Json {
+  const meta = objectIn(payload, '_meta')
+  return meta ? write(edit(meta, { [key]: json })) : `{${JSON.stringify(key)}:${json}}`
+}

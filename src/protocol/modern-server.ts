@@ -1,0 +1,90 @@
+/** The codec of 2026-07-28 towards servers: requests in their envelope out, results without their type in. */
+import type { Response } from '../rpc/message.js'
+import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import type { CacheHint, Call, Notice, Reply } from './call.js'
+import { NEWEST_MODERN } from './eras.js'
+import { Fault } from './fault.js'
+import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
+import { methodTraits } from './methods.js'
+
+const VERSION = JSON.stringify(NEWEST_MODERN)
+const TYPE = { resultType: undefined }
+const CACHE_HINTS = { ttlMs: undefined, cacheScope: undefined }
+/** Errors that have an HTTP status of their own (MCP 2026-07-28, streamable-http, responses). */
+const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32020]: 400, [-32021]: 400, [-32022]: 400 }
+
+/** Params of a request to a modern server. */
+export function encodeParams(call: Call, progressToken: number | undefined): Json {
+  const { params, meta, caller, answers } = call
+  const envelope = edit(meta, {
+    [PROTOCOL_VERSION]: VERSION,
+    [CLIENT_INFO]: caller.clientInfo,
+    [CLIENT_CAPABILITIES]: caller.capabilities,
+    [LOG_LEVEL]: caller.logLevel && JSON.stringify(caller.logLevel),
+    progressToken: progressToken === undefined ? undefined : String(progressToken),
+  })
+  const retry = answers && { inputResponses: answers.responses, requestState: answers.state }
+  return write(edit(params, { ...retry, _meta: write(envelope) }))
+}
+
+/** Params of a notification to a modern server. */
+export function encodeNotice({ params, meta, caller }: Notice): Json {
+  const envelope = { [PROTOCOL_VERSION]: VERSION, [CLIENT_INFO]: caller.clientInfo }
+  return write(edit(params, { _meta: write(edit(meta, envelope)) }))
+}
+
+/** Params of a `server/discover` of the bridge's own, to find out what a server speaks. */
+export function discoverParams(clientInfo: Json): Json {
+  return `{"_meta":{"${PROTOCOL_VERSION}":${VERSION},"${CLIENT_INFO}":${clientInfo},"${CLIENT_CAPABILITIES}":{}}}`
+}
+
+/** What an answer says, in the words of the middle. Throws a Fault for what is no answer. */
+export function decodeReply(call: Call, { outcome }: Response): Reply {
+  const { source, member } = outcome
+  const payload = payloadAt(source, member)
+  if (outcome.kind === 'error') return decodeError(payload ?? EMPTY)
+  if (!payload)
+    throw new Fault('upstreamProtocol', `The server answered ${call.method} with a result that is no object`)
+  const type = value(payload, 'resultType') ?? 'complete'
+  if (typeof type !== 'string')
+    throw new Fault('upstreamProtocol', `The server answered ${call.method} with a result of no readable type`)
+  const server = serverOf(call, payload)
+  const result = withoutEnvelope(edit(payload, TYPE))
+  if (type === 'input_required') return { kind: 'input', result, server }
+  if (type !== 'complete') return { kind: 'result', result, type, server }
+  if (!methodTraits(call.method).cacheable) return { kind: 'result', result, server }
+  return { kind: 'result', result: edit(result, CACHE_HINTS), server, cache: cacheOf(result) }
+}
+
+function decodeError(error: Payload): Reply {
+  const code = value(error, 'code')
+  const message = value(error, 'message')
+  if (typeof code !== 'number' || !Number.isInteger(code) || typeof message !== 'string') {
+    const said = typeof message === 'string' ? message : 'The server answered with a malformed error'
+    return { kind: 'error', error: { code: -32603, message: said } }
+  }
+  const data = raw(error, 'data')
+  const malformed = code === -32602 && namesMissingKeys(error)
+  return { kind: 'error', error: { code, message, data }, status: malformed ? 400 : STATUSES[code] }
+}
+
+/** Whether a server says that the envelope of a request was not whole, rather than that its arguments were wrong. */
+export function namesMissingKeys(error: Payload): boolean {
+  const data = objectIn(error, 'data')
+  return data !== undefined && Array.isArray(value(data, 'missing'))
+}
+
+/** What the server says of itself. Servers built on drafts say it in the body of their DiscoverResult. */
+function serverOf({ method }: Call, result: Payload): Json | undefined {
+  const meta = objectIn(result, '_meta')
+  const stated = meta && raw(meta, SERVER_INFO)
+  if (stated !== undefined || method !== 'server/discover') return stated
+  return objectIn(result, 'serverInfo') && raw(result, 'serverInfo')
+}
+
+function cacheOf(result: Payload): CacheHint | undefined {
+  if (!has(result, 'ttlMs')) return undefined
+  const ttlMs = value(result, 'ttlMs')
+  if (typeof ttlMs !== 'number' || !Number.isInteger(ttlMs) || ttlMs < 0) return undefined
+  return { ttlMs, scope: value(result, 'cacheScope') === 'public' ? 'public' : 'private' }
+}

@@ -1,0 +1,181 @@
+/** What a server speaks: found out once, however many want to know, and remembered for as long as it is likely to hold. */
+
+import type { Sender } from '../protocol/call.js'
+import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
+import { Fault } from '../protocol/fault.js'
+import type { Json } from '../rpc/splice.js'
+import type { Transport } from './channel.js'
+import { openingFault } from './failure.js'
+import { Peer } from './peer.js'
+import { type Finding, probe } from './probe.js'
+
+export interface DetectionOptions {
+  /** The server's name, for people. */
+  name: string
+  transport: Transport
+  era: 'auto' | Era
+  /** The bridge's own Implementation. */
+  clientInfo: Json
+  /** Milliseconds for the answer to the probe. */
+  timeout: number
+  /** Opens a session for whoever asked, where nothing shows by which transport that goes, and notes what worked. */
+  settle(verdict: Verdict, sender: Sender | undefined): Promise<void>
+  log: { debug(fields: object, message: string): void }
+}
+
+/** What is known of a server's era, and by what. */
+export interface Verdict {
+  era: Era
+  /** Of a legacy server it is known once somebody has opened a session. */
+  revision: string | undefined
+  why: string
+  transport: Transport
+  since: number
+  /** Milliseconds for which it holds. */
+  lifetime: number
+  /** The server did not say so itself. */
+  weak: boolean
+  /** Whether a modern server keeps sessions as well; undefined as long as nobody has asked. */
+  alsoLegacy?: boolean
+}
+
+/** Milliseconds for which what was found out holds; a child that is restarted is known already. */
+const LIFETIME = { sure: 3_600_000, weak: 300_000, always: Number.POSITIVE_INFINITY }
+/** Milliseconds after a failure in which nothing is tried, doubling with each further one. */
+const BACKOFF = { http: { first: 1_000, most: 5_000 }, stdio: { first: 1_000, most: 30_000 } }
+
+export class Detection {
+  readonly #options: DetectionOptions
+  #verdict: Verdict | undefined
+  #detecting: Promise<Verdict> | undefined
+  /** A channel through which nothing but the probe has gone. */
+  #spare: Peer | undefined
+  #failures = 0
+  #down: { until: number; fault: Fault } | undefined
+  #closed = false
+
+  constructor(options: DetectionOptions) {
+    this.#options = options
+  }
+
+  /** What is known now, without asking; undefined where that is nothing, or too old. */
+  get current(): Verdict | undefined {
+    const verdict = this.#verdict
+    return verdict && Date.now() - verdict.since < verdict.lifetime ? verdict : undefined
+  }
+
+  /** Whether the probe has left a channel behind that is fit for the first session. */
+  get hasSpare(): boolean {
+    return this.#spare?.channel.alive === true && this.#spare.end === undefined
+  }
+
+  /** What the server speaks. Rejects with a Fault where that cannot be found out. */
+  async known(sender?: Sender): Promise<Verdict> {
+    if (this.current) return this.current
+    this.throwIfDown()
+    this.#detecting ??= this.#detect(sender)
+      .catch((error: unknown) => {
+        throw this.failed(error)
+      })
+      .finally(() => {
+        this.#detecting = undefined
+      })
+    return this.#detecting
+  }
+
+  /** What was known is no longer so. */
+  forget(): void {
+    this.#verdict = undefined
+  }
+
+  /** A child that was taken for legacy has answered the probe after all. */
+  turnedModern(verdict: Verdict, peer: Peer): void {
+    verdict.era = 'modern'
+    verdict.revision = NEWEST_MODERN
+    verdict.why = 'it answered server/discover when it was asked again'
+    verdict.alsoLegacy = false
+    this.#spare = peer
+  }
+
+  /** The channel that the probe has left, if it is still there; else another. Rejects with a ChannelError. */
+  async channel(transport: Transport, stateless = false): Promise<Peer> {
+    const spare = this.hasSpare && transport === this.#options.transport ? this.#spare : undefined
+    if (spare) this.#spare = undefined
+    return spare ?? new Peer(await transport.open({ stateless }))
+  }
+
+  /** Puts a channel back that has come to no use. */
+  giveBack(peer: Peer): void {
+    if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.#closed) this.#spare = peer
+    else peer.channel.close().catch(() => {})
+  }
+
+  /** Throws while the server is known to be down, so that not all calls try the same again. */
+  throwIfDown(): void {
+    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
+    if (this.#down && this.#down.until > Date.now()) throw this.#down.fault
+  }
+
+  /** Notes a failure. Gives the Fault that says so. */
+  failed(error: unknown): Fault {
+    const { transport, name } = this.#options
+    const fault = openingFault(error, name)
+    const { first, most } = BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http']
+    const wait = Math.min(first * 2 ** this.#failures++, most)
+    this.#down = { until: Date.now() + wait, fault }
+    return fault
+  }
+
+  /** Notes that the server works: it could be reached, or has answered a call. */
+  worked(served: boolean): void {
+    this.#down = undefined
+    if (served) this.#failures = 0
+  }
+
+  async close(hurry: boolean): Promise<void> {
+    this.#closed = true
+    await this.#spare?.channel.close(hurry)
+  }
+
+  async #detect(sender: Sender | undefined): Promise<Verdict> {
+    const { transport, era, timeout, clientInfo, log } = this.#options
+    const asks = era === 'auto' && transport.kind !== 'sse'
+    const finding = asks ? await probe({ transport, clientInfo, timeout }) : configured(era)
+    const { why, peer } = finding
+    if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed) this.#spare = peer
+    else await peer?.channel.close()
+    const verdict = judge(finding, transport)
+    if (finding.era === 'legacy' && transport.kind === 'http' && !finding.spoke)
+      await this.#options.settle(verdict, sender)
+    this.#verdict = verdict
+    this.worked(false)
+    log.debug({ era: verdict.era, why }, 'era found')
+    return verdict
+  }
+}
+
+function judge(finding: Finding | Configured, transport: Transport): Verdict {
+  const { era, why } = finding
+  const weak = finding.era === 'legacy' && finding.weak
+  const always = transport.kind === 'stdio' || era === 'modern'
+  return {
+    era,
+    revision: era === 'modern' ? NEWEST_MODERN : undefined,
+    why,
+    transport,
+    since: Date.now(),
+    lifetime: always ? LIFETIME.always : weak ? LIFETIME.weak : LIFETIME.sure,
+    weak,
+  }
+}
+
+type Configured =
+  | { era: 'modern'; why: string; peer: undefined }
+  | { era: 'legacy'; why: string; peer: undefined; spoke: boolean; weak: boolean }
+
+/** Nobody needs to be asked: HTTP+SSE is of the legacy era, and the configuration may say what it knows. */
+function configured(era: 'auto' | Era): Configured {
+  const why = era === 'auto' ? 'HTTP+SSE is a transport of that era' : 'the configuration says so'
+  if (era === 'modern') return { era, why, peer: undefined }
+  return { era: 'legacy', why, peer: undefined, spoke: false, weak: false }
+}

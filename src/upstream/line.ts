@@ -1,0 +1,167 @@
+/** A client's own session with a legacy server: messages pass as they are, ids and progress tokens apart. */
+import type { Line, LineListener } from '../protocol/call.js'
+import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
+import { Fault } from '../protocol/fault.js'
+import {
+  type Id,
+  notification,
+  type Params,
+  type Request,
+  type Response,
+  request as requestMessage,
+  response as responseMessage,
+} from '../rpc/message.js'
+import { join, type Wire } from '../rpc/source.js'
+import { type Edits, edit, type Json, objectIn, payloadAt, raw, value, write } from '../rpc/splice.js'
+import type { ChannelError } from './channel.js'
+import type { Arrival } from './exchange.js'
+import { answerOf, callFault, sessionGone } from './failure.js'
+import type { Peer } from './peer.js'
+
+export interface LineOptions {
+  /** Milliseconds for the answer to `initialize`. */
+  timeout: number
+  log: { debug(fields: object, message: string): void }
+  /** The session is over, whoever has ended it. */
+  onEnd: (error: ChannelError | undefined) => void
+}
+
+/** Messages of the server that wait for somebody to listen. */
+const MAX_WAITING = 100
+
+export class DirectLine implements Line {
+  readonly opened: Wire
+  readonly revision: LegacyRevision | undefined
+  readonly #peer: Peer
+  readonly #options: LineOptions
+  readonly #waiting: Wire[] = []
+  #listener: LineListener | undefined
+  #over = false
+
+  private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
+    this.#peer = peer
+    this.#options = options
+    this.opened = responseMessage(opening, answer)
+    this.revision = negotiated(answer)
+    peer.events = {
+      asked: ({ id, method, params }) => this.#deliver(requestMessage(id, method, textOf(params))),
+      notified: (method, params) => this.#deliver(notification(method, textOf(params))),
+      ended: (error) => this.#end(error),
+      stray: (what) => options.log.debug({ what }, 'message from the server dropped'),
+    }
+    if (this.revision !== undefined) peer.headers = { ...peer.headers, 'mcp-protocol-version': this.revision }
+  }
+
+  /** Hands the client's `initialize` to the server. Rejects with a ChannelError; the channel is then the caller's to close. */
+  static async open(peer: Peer, opening: Request, options: LineOptions): Promise<DirectLine> {
+    const answer = await peer.call('initialize', textOf(opening.params), options.timeout)
+    return new DirectLine(peer, options, opening.id, answer)
+  }
+
+  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<Wire, void> {
+    const exchange = this.#peer.begin()
+    const token = tokenOf(request.params)
+    const hangUp = () => exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
+    signal.addEventListener('abort', hangUp, { once: true })
+    try {
+      signal.throwIfAborted()
+      exchange.send(request.method, withToken(request.params, token === undefined ? undefined : String(exchange.id)))
+      for (;;) {
+        const arrival = await this.#next(exchange.next())
+        if (arrival.kind === 'response') {
+          yield responseMessage(request.id, arrival)
+          return
+        }
+        const progress = arrival.method === 'notifications/progress' && token !== undefined
+        yield notification(
+          arrival.method,
+          progress && typeof arrival.params !== 'string'
+            ? write(edit(arrival.params, { progressToken: token }))
+            : textOf(arrival.params),
+        )
+      }
+    } catch (error) {
+      throw sessionGone(error) ? this.#forgotten(error) : callFault(error)
+    } finally {
+      signal.removeEventListener('abort', hangUp)
+      exchange.release()
+    }
+  }
+
+  notify(method: string, params: Json | undefined): void {
+    this.#peer
+      .notify(method, params)
+      .then(() => {
+        // The stream for the server's own messages: nothing may be asked on it before the session is open.
+        if (method !== 'notifications/initialized' || this.#over) return undefined
+        return this.#peer.channel.listen?.(this.#peer.headers)
+      })
+      .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
+  }
+
+  respond(response: Response): void {
+    if (response.id !== undefined) this.#peer.answer(join(responseMessage(response.id, response)))
+  }
+
+  attach(listener: LineListener): void {
+    this.#listener = listener
+    for (const text of this.#waiting.splice(0)) listener.message(text)
+    if (this.#over) listener.ended()
+  }
+
+  close(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#peer.channel.close().catch(() => {})
+    this.#options.onEnd(undefined)
+  }
+
+  async #next(arriving: Promise<Arrival>): Promise<Arrival> {
+    try {
+      return await arriving
+    } catch (error) {
+      return answerOf(error, (failed) => (sessionGone(failed) ? failed : undefined))
+    }
+  }
+
+  /** The client cannot know that its session is gone, unless somebody tells it: it is its own to open again. */
+  #forgotten(cause: unknown): Fault {
+    this.#end(undefined)
+    return new Fault('upstreamUnavailable', 'The server has ended the session: connect again', { cause })
+  }
+
+  #deliver(text: Wire): void {
+    if (this.#listener) this.#listener.message(text)
+    else if (this.#waiting.length < MAX_WAITING) this.#waiting.push(text)
+  }
+
+  #end(error: ChannelError | undefined): void {
+    if (this.#over) return
+    this.#over = true
+    this.#peer.channel.close().catch(() => {})
+    this.#options.onEnd(error)
+    this.#listener?.ended()
+  }
+}
+
+/** What was agreed on; the client decides what to do about a revision that nobody knows. */
+function negotiated({ outcome: { kind, source, member } }: Response): LegacyRevision | undefined {
+  const result = kind === 'result' ? payloadAt(source, member) : undefined
+  return result && (legacyRevision(value(result, 'protocolVersion')) ?? NEWEST_LEGACY)
+}
+
+function textOf(params: Params): Json | undefined {
+  return typeof params === 'string' ? undefined : write(params)
+}
+
+function tokenOf(params: Params): Json | undefined {
+  const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
+  return meta && raw(meta, 'progressToken')
+}
+
+function withToken(params: Params, progressToken: Json | undefined): Json | undefined {
+  const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
+  if (typeof params === 'string' || !meta || progressToken === undefined) return textOf(params)
+  const edits: Edits = { _meta: write(edit(meta, { progressToken })) }
+  return write(edit(params, edits))
+}

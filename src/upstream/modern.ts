@@ -1,0 +1,269 @@
+/** The upstream half of the modern era: every call says all there is to say, so there is nothing to keep but a channel. */
+import { withoutMisannotated } from '../protocol/annotations.js'
+import type { Call, Handler, Notice, Reply } from '../protocol/call.js'
+import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
+import { Fault } from '../protocol/fault.js'
+import { paramHeaders, requestHeaders } from '../protocol/headers.js'
+import { withoutEnvelope } from '../protocol/meta.js'
+import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
+import { decodeReply, encodeNotice, encodeParams } from '../protocol/modern-server.js'
+import type { Params } from '../rpc/message.js'
+import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
+import type { ChannelError } from './channel.js'
+import type { Exchange } from './exchange.js'
+import { answerOf, Contradiction, callFault, pause, type Said, worthRepeating } from './failure.js'
+import type { Peer } from './peer.js'
+import { ToolCache } from './tools.js'
+
+type Headers = Readonly<Record<string, string>>
+
+export interface ModernOptions {
+  /** A channel to the server, with somebody at the other end who answers `server/discover`. */
+  connect(): Promise<Peer>
+  /** Answers the call instead, when the server has turned out to speak something else. */
+  elsewhere: Handler
+  /** The channel has come to its end by itself. `served` says whether anything was answered on it. */
+  onEnd(error: ChannelError, served: boolean): void
+  log: { debug(fields: object, message: string): void }
+}
+
+/** Milliseconds. */
+const LIST_TIMEOUT = 10_000
+const MAX_CACHES = 1_000
+const MAX_HEADERS = 500
+const HEADER_MISMATCH = -32020
+const UNSUPPORTED_REVISION = -32022
+/** Codes with which servers of the legacy era ask for a session. */
+const LEGACY_CODES: ReadonlySet<number> = new Set([-32600, -32000])
+
+export class ModernServer {
+  readonly handle: Handler
+  readonly #options: ModernOptions
+  /** Calls that are with the server. */
+  readonly #running = new Map<Exchange, Call>()
+  readonly #tools = new Map<string, ToolCache>()
+  readonly #headers = new Map<string, Headers>()
+  #peer: Promise<Peer> | undefined
+  #served = false
+  #closing = false
+
+  constructor(options: ModernOptions) {
+    this.#options = options
+    const half = this
+    this.handle = async function* answerFromModern(call) {
+      for (let attempt = 0; ; attempt++) {
+        try {
+          const peer = await half.#connected()
+          yield* half.#answer(peer, call, attempt > 0)
+          return
+        } catch (error) {
+          if (error instanceof Contradiction) break
+          const again = !call.signal.aborted && attempt === 0
+          const wait = again ? worthRepeating(error, half.#repeatable(call)) : undefined
+          if (wait === undefined) throw callFault(error)
+          await pause(wait, call.signal)
+        }
+      }
+      yield* options.elsewhere(call)
+    }
+  }
+
+  notify(notice: Notice): void {
+    this.#connected()
+      .then((peer) => {
+        const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
+        return peer.notify(notice.method, encodeNotice(notice), headers)
+      })
+      .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
+  }
+
+  async close(hurry = false): Promise<void> {
+    this.#closing = true
+    const peer = await this.#peer?.catch(() => undefined)
+    await peer?.channel.close(hurry)
+  }
+
+  async #connected(): Promise<Peer> {
+    this.#peer ??= this.#connect()
+    const peer = await this.#peer
+    if (peer.end === undefined) return peer
+    this.#peer = this.#connect()
+    return this.#peer
+  }
+
+  async #connect(): Promise<Peer> {
+    try {
+      const peer = await this.#options.connect()
+      this.#served = false
+      peer.events = {
+        asked: (request) => this.#options.log.debug({ method: request.method }, 'request of a modern server dropped'),
+        notified: (method, params) => this.#notified(method, params),
+        ended: (error) => {
+          this.#peer = undefined
+          if (!this.#closing) this.#options.onEnd(error, this.#served)
+        },
+        stray: (what) => this.#options.log.debug({ what }, 'message from the server dropped'),
+      }
+      return peer
+    } catch (error) {
+      this.#peer = undefined
+      throw error
+    }
+  }
+
+  async *#answer(peer: Peer, call: Call, again: boolean): AsyncGenerator<Reply> {
+    const { transport } = peer.channel
+    call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
+    const mirrors = transport === 'http' && call.method === 'tools/call'
+    for await (const reply of this.#ask(peer, call, mirrors)) {
+      if (reply.kind !== 'error') {
+        yield reply
+        continue
+      }
+      const { code, data } = reply.error
+      if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction(reply.error.message)
+      if (code === -32601 && call.method === 'server/discover') throw new Contradiction(reply.error.message)
+      // The schema of the tool is not known, or has changed: it says which arguments are mirrored.
+      if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
+        const tools = this.#toolsOf(peer, call)
+        tools.forget()
+        await tools.find(String(value(call.params, 'name')))
+        yield* this.#answer(peer, call, true)
+        return
+      }
+      yield reply
+    }
+  }
+
+  async *#ask(peer: Peer, call: Call, mirrors: boolean): AsyncGenerator<Reply> {
+    const headers = this.#headersOf(peer, call, mirrors)
+    const exchange = peer.begin()
+    this.#running.set(exchange, call)
+    const hangUp = () => this.#finish(exchange)
+    call.signal.addEventListener('abort', hangUp, { once: true })
+    try {
+      call.signal.throwIfAborted()
+      exchange.send(call.method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
+      for (;;) {
+        const arrival = await exchange.next().catch((error: ChannelError) => answerOf(error, notModern))
+        if (arrival.kind === 'response') {
+          yield this.#last(peer, call, decodeReply(call, arrival))
+          return
+        }
+        const reply = relayed(call, arrival.method, arrival.params)
+        if (reply) yield reply
+      }
+    } finally {
+      // The reader may stop at any yield; a call that nobody reads is hung up on.
+      call.signal.removeEventListener('abort', hangUp)
+      this.#finish(exchange)
+    }
+  }
+
+  #finish(exchange: Exchange): void {
+    if (exchange.answered) this.#served = true
+    exchange.release()
+    this.#running.delete(exchange)
+  }
+
+  #last(peer: Peer, call: Call, reply: Reply): Reply {
+    if (reply.kind !== 'result' || call.method !== 'tools/list') return reply
+    this.#toolsOf(peer, call).learn(reply.result, raw(call.params, 'cursor'))
+    // Whoever has no headers cannot mirror anything into them: towards this server it is the bridge that does.
+    const forClients = peer.channel.transport === 'http' && call.paramHeaders === undefined
+    return forClients ? { ...reply, result: withoutMisannotated(reply.result) } : reply
+  }
+
+  /** On a pipe, what names no request belongs to the one call that wants it; among several it could be anybody's. */
+  #notified(method: string, params: Params): void {
+    if (method !== 'notifications/message') return
+    const wanting = [...this.#running].filter(([, call]) => call.caller.logLevel !== undefined)
+    const [only] = wanting
+    if (only && wanting.length === 1) only[0].push({ kind: 'notification', method, params })
+    else this.#options.log.debug({ running: wanting.length }, 'log message of the server belongs to no call')
+  }
+
+  #headersOf(peer: Peer, call: Call, mirrors: boolean): Headers | undefined {
+    if (peer.channel.transport !== 'http') return undefined
+    const tool = mirrors ? this.#toolsOf(peer, call).known(String(value(call.params, 'name'))) : undefined
+    if (tool?.misannotated !== undefined && call.paramHeaders === undefined)
+      throw new Fault('invalidParams', `The tool cannot be called: ${tool.misannotated}`)
+    const own = this.#ownHeaders(call)
+    if (call.paramHeaders !== undefined) return { ...own, ...Object.fromEntries(call.paramHeaders) }
+    if (!tool || tool.annotations.length === 0) return own
+    return { ...own, ...paramHeaders(tool.annotations, objectIn(call.params, 'arguments')) }
+  }
+
+  /** Put together once for all calls of the same thing by the same caller. */
+  #ownHeaders(call: Call): Headers {
+    const { named } = methodTraits(call.method)
+    const key = `${call.method} ${named === undefined ? '' : raw(call.params, named)} ${call.credential ?? ''}`
+    let headers = this.#headers.get(key)
+    if (!headers) {
+      headers = { ...requestHeaders(call.method, call.params), ...credentialOf(call) }
+      if (this.#headers.size >= MAX_HEADERS) this.#headers.clear()
+      this.#headers.set(key, headers)
+    }
+    return headers
+  }
+
+  #toolsOf(peer: Peer, call: Call): ToolCache {
+    const key = `${call.principal} ${call.caller.capabilities}`
+    let cache = this.#tools.get(key)
+    if (!cache) {
+      cache = new ToolCache((cursor) => listTools(peer, call, cursor))
+      if (this.#tools.size >= MAX_CACHES) this.#tools.clear()
+      this.#tools.set(key, cache)
+    }
+    return cache
+  }
+
+  #repeatable(call: Call): boolean {
+    const { idempotent, asks } = methodTraits(call.method)
+    if (call.answers) return false
+    if (idempotent) return true
+    if (!asks || call.method !== 'tools/call') return false
+    const cache = this.#tools.get(`${call.principal} ${call.caller.capabilities}`)
+    return cache?.known(String(value(call.params, 'name')))?.repeatable ?? false
+  }
+}
+
+function credentialOf({ credential }: Pick<Call, 'credential'>): Headers {
+  return credential === undefined ? {} : { authorization: credential }
+}
+
+async function listTools(peer: Peer, call: Call, cursor: Json | undefined): Promise<Payload> {
+  const params = cursor === undefined ? EMPTY : parseObject(`{"cursor":${cursor}}`)
+  const listing: Call = { ...call, method: 'tools/list', params, answers: undefined }
+  const headers = { ...requestHeaders('tools/list', params), ...credentialOf(call) }
+  const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers)
+  const reply = decodeReply(listing, answer)
+  if (reply.kind !== 'result') throw new Fault('upstreamProtocol', 'The server did not list its tools')
+  return reply.result
+}
+
+/** A notification that came during the call, if the caller wants it. */
+function relayed(call: Call, method: string, params: Params): Reply | undefined {
+  const payload = withoutEnvelope(typeof params === 'string' ? EMPTY : params)
+  const wanted = call.caller.logLevel
+  if (method === 'notifications/progress' && !call.progress) return undefined
+  if (method === 'notifications/message') {
+    const level = value(payload, 'level')
+    if (wanted === undefined || !isLogLevel(level) || !atLeast(level, wanted)) return undefined
+  }
+  return { kind: 'notification', method, params: payload }
+}
+
+/** Whether the data of an error that names versions names one that the bridge speaks. */
+function supportsOurs(data: Json | undefined): boolean {
+  const supported = data?.startsWith('{') ? value(parseObject(data), 'supported') : undefined
+  return Array.isArray(supported) && supported.some((version) => isModern(version))
+}
+
+/** A refusal that is not how a modern server refuses: the server has become another. */
+function notModern({ refusal }: ChannelError, said: Said | undefined): Error | undefined {
+  const status = refusal?.status ?? 0
+  const gone = said === undefined && (status === 404 || status === 405)
+  const wantsSession = said !== undefined && LEGACY_CODES.has(said.code) && /session|initiali[sz]/i.test(said.message)
+  return gone || wantsSession ? new Contradiction(`The server answered with HTTP ${status}`) : undefined
+}
