@@ -197,6 +197,7 @@ export class TranslatedSession implements ClientSession {
       progress: progressToken !== undefined,
     })
     const increasing = onlyIncreasing()
+    let last: Frame | undefined
     for await (const reply of this.#options.upstream.handle(call)) {
       if (reply.kind === 'notification') {
         if (OF_A_CALL.has(reply.method) && increasing(reply))
@@ -205,11 +206,13 @@ export class TranslatedSession implements ClientSession {
       }
       if (reply.kind === 'input')
         throw new Fault('upstreamProtocol', 'The server asks something, which cannot be carried to this client yet')
+      last = { text: encodeReply(reply, id, call, progressToken, this.#to), last: { status: 200 } }
       record.ended(reply)
-      yield { text: encodeReply(reply, id, call, progressToken, this.#to), last: { status: 200 } }
-      return
+      break
     }
-    throw new Fault('internal', 'The call ended without an answer')
+    if (!last) throw new Fault('internal', 'The call ended without an answer')
+    // Everything behind this is over already: the reader need not come back from it.
+    yield last
   }
 
   /** Throws a Fault for methods that the client's revision does not have or that the server does not offer. */

@@ -2,7 +2,8 @@ import * as sdk from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
 import { downlevelNotification, downlevelQuestion, downlevelResult } from '../../src/protocol/downlevel.js'
 import type { LegacyRevision } from '../../src/protocol/eras.js'
-import { EMPTY, parseObject, write } from '../../src/rpc/splice.js'
+import { sourceOfBytes } from '../../src/rpc/source.js'
+import { EMPTY, parseObject, parseSource, write } from '../../src/rpc/splice.js'
 import { examples, problems } from '../support/schema.js'
 import {
   blockFor,
@@ -504,9 +505,19 @@ t.test('without strictness, members of other revisions stay', async (t) => {
   }
 })
 
+t.test('what was set aside of a large result is there again, changed or not', async (t) => {
+  const data = 'UklGRg=='.repeat(20_000)
+  const text = `{"content":[{"type":"audio","data":"${data}","mimeType":"audio/wav"},{"type":"text","text":"${data}"}]}`
+  const result = parseSource(sourceOfBytes([new TextEncoder().encode(text)], () => true))
+  t.ok(result.source.asides)
+  t.equal(downlevelResult('tools/call', EMPTY, result, clientOf(R03)), result)
+  const { content } = JSON.parse(write(downlevelResult('tools/call', EMPTY, result, clientOf(R24))))
+  t.equal(content[0].resource.blob, data)
+  t.equal(content[1].text, data)
+})
+
 t.test('a result that has been edited already is edited further', async (t) => {
-  const { result } = JSON.parse('{"result":{"content":[],"structuredContent":[1],"resultType":"complete"}}')
-  const payload = parseObject(JSON.stringify(result))
+  const payload = parseObject('{"content":[],"structuredContent":[1],"resultType":"complete"}')
   const told = downlevelResult('tools/call', EMPTY, payload, clientOf(R11))
   t.equal(
     write(downlevelResult('tools/call', EMPTY, told, clientOf(R11))),

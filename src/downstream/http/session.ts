@@ -53,6 +53,7 @@ export class HttpSession implements Kept {
       if (!only?.last) await drain(first, frames)
       else if (only.last.cancelled) reply.code(202).send()
       else answerNow(reply, only)
+      await frames.return()
       return
     }
     sendEvents(reply, stream.connect())

@@ -21,6 +21,8 @@ type Kinds = Readonly<Record<string, Kind>>
 /** Bytes of an unknown block that are shown as text. */
 const MAX_SHOWN = 4 * 1024
 const encoder = new TextEncoder()
+/** Written to, and never read: what counts is how much fits. */
+const scratch = new Uint8Array(MAX_SHOWN)
 
 /** Blocks of the results of tools and of prompts. */
 const shown: Kinds = {
@@ -41,17 +43,17 @@ const sampled: Kinds = {
 }
 
 export const shownBlock = (block: Payload, to: Downlevel) => known(block, shown, to)
+export const sampledBlock = (block: Payload, to: Downlevel) => known(block, sampled, to)
+
 /** What has content, with each block of it as `shownBlock` has it. */
 export function shownContent(holder: Payload, to: Downlevel): Payload {
   return inArray(
     holder,
     'content',
     (block) => shownBlock(block, to),
-    (element) => unknown(element, to),
+    (element) => unknownBlock(element, to),
   )
 }
-
-export const sampledBlock = (block: Payload, to: Downlevel) => known(block, sampled, to)
 
 function known(block: Payload, kinds: Kinds, to: Downlevel): Payload {
   const type = value(block, 'type')
@@ -59,7 +61,7 @@ function known(block: Payload, kinds: Kinds, to: Downlevel): Payload {
   const lacking = kind?.since !== undefined && !speaks(to, kind.since)
   // What is going to be retold is looked at as it came: nothing of it has to go.
   const fitting = kind && fit(block, kind.shape, to, to.strict && !lacking)
-  if (!fitting) return unknown(write(block), to)
+  if (!fitting) return unknownBlock(write(block), to)
   if (!lacking) return kind.inside ? kind.inside(fitting, to) : fitting
   to.lost(kind.since ?? '')
   return kind.instead ? known(kind.instead(fitting), kinds, to) : asJson(write(fitting))
@@ -74,13 +76,13 @@ function inPlaceOf(block: Payload, other: Payload): Payload {
   return edit(other, { annotations: raw(block, 'annotations'), _meta: raw(block, '_meta') })
 }
 
-function unknown(block: Json, to: Downlevel): Payload {
+function unknownBlock(block: Json, to: Downlevel): Payload {
   to.lost('blocks of unknown kinds')
   return asJson(block)
 }
 
 function asJson(json: Json): Payload {
-  const { read } = encoder.encodeInto(json, new Uint8Array(MAX_SHOWN))
+  const { read } = encoder.encodeInto(json, scratch)
   return textBlock(json.slice(0, read))
 }
 

@@ -82,7 +82,7 @@ function optionsOf(list: unknown): Omit<Option, 'box'>[] {
 function selectionsOf(schema: Payload, fields: Payload): Selection[] {
   const entries = entriesOf(fields)
   const taken = new Set(entries.map(({ key }) => key))
-  const required = namesIn(value(schema, 'required'))
+  const required = distinct(value(schema, 'required'))
   return entries.flatMap(({ key: name, object: field }): Selection[] => {
     if (!field || value(field, 'type') !== 'array') return []
     const items = value(field, 'items') as { enum?: unknown; anyOf?: unknown; oneOf?: unknown } | null | undefined
@@ -105,7 +105,8 @@ function selectionsOf(schema: Payload, fields: Payload): Selection[] {
   })
 }
 
-function namesIn(list: unknown): Set<unknown> {
+/** What is in a list, if it is one. */
+function distinct(list: unknown): Set<unknown> {
   return new Set(Array.isArray(list) ? list : [])
 }
 
@@ -129,15 +130,14 @@ function withBoxes(fields: Payload, selections: readonly Selection[]): Payload {
 }
 
 function boxes({ options }: Selection, field: Payload): Json[] {
-  const preset = value(field, 'default')
+  const preset = distinct(value(field, 'default'))
   const about = raw(field, 'description') ?? raw(field, 'title')
   return options.map(({ value, title, box }) => {
-    const ticked = Array.isArray(preset) && preset.includes(value)
     const field = edit(EMPTY, {
       type: '"boolean"',
       title: JSON.stringify(title),
       description: about?.startsWith('"') ? about : undefined,
-      default: ticked ? 'true' : undefined,
+      default: preset.has(value) ? 'true' : undefined,
     })
     return `${JSON.stringify(box)}:${write(field)}`
   })
@@ -145,7 +145,7 @@ function boxes({ options }: Selection, field: Payload): Json[] {
 
 /** Whether enough is ticked is seen when the answer is there: nobody has to tick every box. */
 function withoutRequired(schema: Payload, selections: readonly Selection[]): Payload {
-  const left = namesIn(value(schema, 'required'))
+  const left = distinct(value(schema, 'required'))
   const before = left.size
   for (const { name } of selections) left.delete(name)
   if (left.size === before) return schema

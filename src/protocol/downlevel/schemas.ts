@@ -23,7 +23,7 @@ export interface Sound {
 export const DEFINITIONS = '$defs'
 
 /** Schemas inside one another that are looked at. Nobody writes as many, and they cost more with every level. */
-const MAX_NESTING = 64
+const MAX_NESTING = 32
 
 const TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'null', 'object', 'array']
 /** A URI or a relative reference, of characters that no library has trouble with. */
