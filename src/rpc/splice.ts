@@ -74,21 +74,32 @@ export function mapElements(
 ): Json | undefined {
   const array = arrayIn(payload, key)
   if (!array) return undefined
-  const { source, elements } = array
-  let changed = false
-  const changes = elements.map((span) => {
+  const { source, elements, start, end } = array
+  let out = ''
+  let copied = start
+  let begun = false
+  for (const [at, span] of elements.entries()) {
     const before = payloadAt(source, span)
     const after = before ? change(before) : others?.(cut(source, span.start, span.end))
-    if (!after || after === before) return span
-    changed = true
-    return after
-  })
-  if (!changed) return undefined
-  const texts = changes.flatMap((after) => {
-    if ('members' in after) return write(after)
-    return 'start' in after ? cut(source, after.start, after.end) : after.map(write)
-  })
-  return `[${texts.join(',')}]`
+    if (!after || after === before) {
+      begun = true
+      continue
+    }
+    const texts = 'members' in after ? [write(after)] : after.map(write)
+    if (texts.length > 0) {
+      out += cut(source, copied, span.start) + texts.join(',')
+      copied = span.end
+      begun = true
+    } else if (begun) {
+      // With an element that goes, the comma goes that stands before it, or after it where it is the first.
+      out += cut(source, copied, elements[at - 1]?.end ?? copied)
+      copied = span.end
+    } else {
+      out += cut(source, copied, span.start)
+      copied = elements[at + 1]?.start ?? end - 1
+    }
+  }
+  return copied === start ? undefined : out + cut(source, copied, end)
 }
 
 /** The text of the value under `key`; of duplicates the last, as JSON.parse has it. */

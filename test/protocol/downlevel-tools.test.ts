@@ -234,7 +234,7 @@ t.test('110, 111 the client of the first SDK lists every tool and calls them', a
         'tools/call': () => results[name ?? ''] ?? '{}',
       }
       const result = resultFor(to, message.method, answers[message.method]?.() ?? '{}', JSON.stringify(message.params))
-      void far.send({ jsonrpc: '2.0', id: message.id, result: JSON.parse(result) })
+      far.send({ jsonrpc: '2.0', id: message.id, result: JSON.parse(result) }).catch(t.fail)
     }
     const client = new Client({ name: 'c', version: '1' })
     await client.connect(near)

@@ -1,4 +1,5 @@
 import * as sdk from '@modelcontextprotocol/sdk/types.js'
+import fc from 'fast-check'
 import t from 'tap'
 import { downlevelNotification, downlevelQuestion, downlevelResult } from '../../src/protocol/downlevel.js'
 import type { LegacyRevision } from '../../src/protocol/eras.js'
@@ -309,6 +310,31 @@ t.test('an item that nobody could ask for does not cost the others', async (t) =
     '{"resources":[{"uri":"a:c","name":"c"}]}',
   )
   t.same(client.losses, ['malformed items', 'malformed items'])
+})
+
+t.test('whichever items go or change, the others stand as they stood', async () => {
+  const kinds: Record<string, string[]> = {
+    '{ "uri":"a:b","name":"stays", "n":1.0 }': ['{ "uri":"a:b","name":"stays", "n":1.0 }'],
+    '{"uri":"a:b","name":"changes","title":null}': ['{"uri":"a:b","name":"changes"}'],
+    '{"uri":"a:b"}': [],
+    null: [],
+  }
+  const gap = fc.constantFrom('', ' ', '\n\t')
+  const item = fc.constantFrom(...Object.keys(kinds))
+  fc.assert(
+    fc.property(fc.array(fc.tuple(gap, item, gap), { maxLength: 6 }), (items) => {
+      const text = `{"resources":[${items.map((parts) => parts.join('')).join(',')}]}`
+      const told = resultFor(clientOf(R11), 'resources/list', text)
+      const wanted = items.flatMap(([, item]) => kinds[item] ?? [])
+      const bare = (json: string) => json.replaceAll(/[\n\t ]/g, '')
+      return (
+        bare(told) === bare(`{"resources":[${wanted.join(',')}]}`) &&
+        wanted.every((item) => told.includes(item)) &&
+        (wanted.join() !== items.map(([, item]) => item).join() || told === text)
+      )
+    }),
+    { numRuns: 2_000 },
+  )
 })
 
 const calls: [name: string, result: string, told: Record<LegacyRevision, string>][] = [
