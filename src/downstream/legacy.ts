@@ -2,7 +2,7 @@
  * The downstream half of the legacy era: keeps the session that the client believes in, and makes of each of its requests
  * a call that says everything.
  */
-import type { Call, Caller, Notice, Reply } from '../protocol/call.js'
+import type { Answers, Call, Caller, Notice, Reply } from '../protocol/call.js'
 import type { Downlevel } from '../protocol/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
@@ -24,10 +24,13 @@ import {
   type Response,
   result,
 } from '../rpc/message.js'
+import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { Changes } from './changes.js'
 import { type Frame, onlyIncreasing } from './frames.js'
+import { Questions, Unanswered } from './questions.js'
 import { CallRecord, subject } from './record.js'
+import { Rounds } from './rounds.js'
 import { Running } from './running.js'
 import type { ClientSession, Opened, OpenOptions } from './session.js'
 
@@ -42,6 +45,7 @@ export class TranslatedSession implements ClientSession {
   readonly #offered: Payload
   readonly #to: Downlevel
   readonly #running = new Running()
+  readonly #questions: Questions
   readonly #changes: Changes
   #ready = false
   #listened = false
@@ -58,6 +62,7 @@ export class TranslatedSession implements ClientSession {
       options.log.info({ feature, revision }, 'not known to the client, and left out')
     }
     this.#to = { revision, strict: options.strict, memory: { wrapped: new Set() }, lost }
+    this.#questions = new Questions({ capabilities, to: this.#to })
     this.#changes = new Changes({
       offered,
       listen: (params, controller) => this.#listen(params, controller),
@@ -113,6 +118,11 @@ export class TranslatedSession implements ClientSession {
       yield* this.#ask(request, decoded, controller, record)
     } catch (error) {
       const { aborted, reason } = controller.signal
+      if (error instanceof Unanswered && !aborted) {
+        record.answered('error', error.code)
+        yield { text: this.#unanswered(request, error), last: { status: 200 } }
+        return
+      }
       const fault = Fault.from(reason instanceof Fault ? reason : error)
       const cancelled = aborted && reason !== fault
       if (cancelled) record.cancelled()
@@ -132,7 +142,7 @@ export class TranslatedSession implements ClientSession {
   }
 
   take(message: Notification | Response): void {
-    if (message.kind === 'response') return
+    if (message.kind === 'response') return this.#questions.answer(message)
     const { method, params } = message
     if (method === 'notifications/initialized') {
       this.#ready = true
@@ -197,22 +207,51 @@ export class TranslatedSession implements ClientSession {
       progress: progressToken !== undefined,
     })
     const increasing = onlyIncreasing()
+    const rounds = new Rounds()
     let last: Frame | undefined
-    for await (const reply of this.#options.upstream.handle(call)) {
-      if (reply.kind === 'notification') {
-        if (OF_A_CALL.has(reply.method) && increasing(reply))
-          yield { text: encodeReply(reply, id, call, progressToken, this.#to) }
-        continue
+    for (let answers: Answers | undefined; !last; ) {
+      let input: Payload | undefined
+      // The level may have been set anew while the client was asked.
+      const leg: Call = { ...call, answers, caller: { ...this.#caller } }
+      for await (const reply of this.#options.upstream.handle(leg)) {
+        if (reply.kind === 'notification') {
+          if (OF_A_CALL.has(reply.method) && increasing(reply))
+            yield { text: encodeReply(reply, id, call, progressToken, this.#to) }
+          continue
+        }
+        if (reply.kind === 'input') input = reply.result
+        else last = { text: encodeReply(reply, id, call, progressToken, this.#to), last: { status: 200 } }
+        if (last) record.ended(reply)
+        break
       }
-      if (reply.kind === 'input')
-        throw new Fault('upstreamProtocol', 'The server asks something, which cannot be carried to this client yet')
-      last = { text: encodeReply(reply, id, call, progressToken, this.#to), last: { status: 200 } }
-      record.ended(reply)
-      break
+      if (last) break
+      if (!input) throw new Fault('internal', 'The call ended without an answer')
+      if (!methodTraits(method).asks)
+        throw new Fault('upstreamProtocol', `The server asks something in the middle of ${method}, which it may not`)
+      await rounds.next(input, controller.signal)
+      answers = yield* this.#put(input, controller.signal)
     }
-    if (!last) throw new Fault('internal', 'The call ended without an answer')
     // Everything behind this is over already: the reader need not come back from it.
     yield last
+  }
+
+  /** Asks the client. */
+  async *#put(input: Payload, signal: AbortSignal): AsyncGenerator<Frame, Answers> {
+    const asking = this.#questions.ask(input, signal)
+    for (;;) {
+      const next = await asking.next()
+      if (next.done) return next.value
+      yield { text: next.value }
+    }
+  }
+
+  /** How a call ends whose question nobody has answered: a tool has failed, anything else has not been done. */
+  #unanswered({ id, method }: Request, { code, message }: Unanswered): Wire {
+    if (method !== 'tools/call') {
+      const reserved = code <= -32000 && code >= -32099
+      return errorMessage(id, { code: reserved ? -32603 : code, message })
+    }
+    return result(id, `{"content":[{"type":"text","text":${JSON.stringify(message)}}],"isError":true}`)
   }
 
   /** Throws a Fault for methods that the client's revision does not have or that the server does not offer. */

@@ -1,0 +1,127 @@
+/** Questions that a server puts in the middle of a call, and what counts as an answer (MCP 2026-07-28, mrtr and client). */
+import {
+  arrayIn,
+  EMPTY,
+  edit,
+  has,
+  type Json,
+  keys,
+  objectIn,
+  type Payload,
+  payloadAt,
+  raw,
+  value,
+} from '../rpc/splice.js'
+import { Fault } from './fault.js'
+
+export interface InputRequest {
+  /** Names the question, for as long as the call runs. */
+  key: string
+  method: string
+  params: Payload
+}
+
+/** What has to be declared for a question, as a member of ClientCapabilities. */
+export interface Needed {
+  name: 'elicitation' | 'sampling' | 'roots'
+  /** What has to be declared under it. */
+  under: Json
+}
+
+const ACTIONS: readonly unknown[] = ['accept', 'decline', 'cancel']
+/** Members of an answer, by the method of the question. Others would be rejected by strict servers. */
+const MEMBERS: Readonly<Record<string, readonly string[]>> = {
+  'elicitation/create': ['action', 'content', '_meta'],
+  'sampling/createMessage': ['role', 'content', 'model', 'stopReason', '_meta'],
+  'roots/list': ['roots', '_meta'],
+}
+
+/** The questions of an `input_required` result. Throws a Fault where they are none. */
+export function readInputRequests(input: Payload): InputRequest[] {
+  if (!has(input, 'inputRequests')) {
+    if (has(input, 'requestState')) return []
+    throw new Fault('upstreamProtocol', 'The server asks for input without saying which')
+  }
+  const requests = objectIn(input, 'inputRequests')
+  if (!requests) throw new Fault('upstreamProtocol', 'The questions of the server are no object')
+  return keys(requests).map((key) => {
+    const entry = objectIn(requests, key)
+    const method = entry && value(entry, 'method')
+    if (!entry || typeof method !== 'string' || !Object.hasOwn(MEMBERS, method))
+      throw new Fault('upstreamProtocol', `The server asks what no client can be asked: ${JSON.stringify(method)}`)
+    return { key, method, params: objectIn(entry, 'params') ?? EMPTY }
+  })
+}
+
+/** The capability that a question takes; undefined for what is no question. */
+export function capabilityFor(method: string, params: Payload): Needed | undefined {
+  switch (method) {
+    case 'elicitation/create':
+      return { name: 'elicitation', under: value(params, 'mode') === 'url' ? '{"url":{}}' : '{"form":{}}' }
+    case 'sampling/createMessage':
+      return { name: 'sampling', under: has(params, 'tools') || has(params, 'toolChoice') ? '{"tools":{}}' : '{}' }
+    case 'roots/list':
+      return { name: 'roots', under: '{}' }
+    default:
+      return undefined
+  }
+}
+
+/** What a client lacks to be asked this, in words; undefined where it lacks nothing. */
+export function uncovered(method: string, params: Payload, capabilities: Payload): string | undefined {
+  const needed = capabilityFor(method, params)
+  if (!needed) return method
+  const declared = objectIn(capabilities, needed.name)
+  if (!declared) return needed.name
+  const [part] = keys(payloadOf(needed.under))
+  if (part === undefined || has(declared, part)) return undefined
+  // Declared without saying how, elicitation is by forms.
+  return part === 'form' && !has(declared, 'url') ? undefined : `${needed.name}.${part}`
+}
+
+function payloadOf(json: Json): Payload {
+  return objectIn(edit(EMPTY, { it: json }), 'it') ?? EMPTY
+}
+
+/** An answer with the members that it may have; undefined where it is none. */
+export function wellFormed(method: string, answer: Payload): Payload | undefined {
+  if (!isAnswer(method, answer)) return undefined
+  const known = MEMBERS[method] ?? []
+  const others = keys(answer).filter((key) => !known.includes(key) || raw(answer, key) === 'null')
+  return edit(answer, Object.fromEntries(others.map((key) => [key, undefined])))
+}
+
+function isAnswer(method: string, answer: Payload): boolean {
+  switch (method) {
+    case 'elicitation/create':
+      return ACTIONS.includes(value(answer, 'action')) && hasPlainContent(answer)
+    case 'sampling/createMessage':
+      return (
+        ['role', 'model'].every((key) => typeof value(answer, key) === 'string') &&
+        (objectIn(answer, 'content') !== undefined || arrayIn(answer, 'content') !== undefined)
+      )
+    case 'roots/list': {
+      const roots = arrayIn(answer, 'roots')
+      return roots?.elements.every((span) => isRoot(payloadAt(roots.source, span))) === true
+    }
+    default:
+      return false
+  }
+}
+
+function isRoot(root: Payload | undefined): boolean {
+  return root !== undefined && typeof value(root, 'uri') === 'string'
+}
+
+/** What was filled in: an object of texts, numbers, truths and lists of texts; null is what some clients say for nothing. */
+function hasPlainContent(answer: Payload): boolean {
+  const text = raw(answer, 'content')
+  if (text === undefined || text === 'null') return true
+  const content = objectIn(answer, 'content')
+  return content !== undefined && keys(content).every((key) => isPlain(value(content, key)))
+}
+
+function isPlain(filled: unknown): boolean {
+  if (Array.isArray(filled)) return filled.every((one) => typeof one === 'string')
+  return ['string', 'number', 'boolean'].includes(typeof filled)
+}
