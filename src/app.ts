@@ -22,6 +22,7 @@ import { type PipeOptions, servePipe } from './downstream/stdio.js'
 import { type AuthMode, auth } from './plugins/auth.js'
 import { origin } from './plugins/origin.js'
 import { compose } from './policy/compose.js'
+import { endings } from './policy/endings.js'
 import { type Gate, gate, limits } from './policy/limits.js'
 import { timeout } from './policy/timeout.js'
 import type { Upstream } from './protocol/call.js'
@@ -66,6 +67,8 @@ export class Bridge {
   readonly #log: Pino
   readonly #upstream: Upstream
   readonly #enter: Gate
+  /** Aborts when the bridge is being stopped. */
+  readonly #stopping = new AbortController()
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
   readonly #serverInfo: string
@@ -92,7 +95,12 @@ export class Bridge {
       [{ max: subscriptions, open: 0, where: 'with the bridge' }],
     )
     this.#upstream = {
-      handle: compose(this.server.handle, limits(this.#enter), timeout({ idle: call, total: callTotal })),
+      handle: compose(
+        this.server.handle,
+        limits(this.#enter),
+        endings(this.#stopping.signal),
+        timeout({ idle: call, total: callTotal }),
+      ),
       notify: (notice) => this.server.notify(notice),
       legacyLeg: (sender) => this.server.legacyLeg(sender),
     }
@@ -121,6 +129,7 @@ export class Bridge {
 
   /** Lets requests in flight end, for a while; then ends everything, the servers' processes last. In a hurry, at once. */
   async close(hurry = false): Promise<void> {
+    this.#stopping.abort()
     const app = this.#app
     if (app && !hurry) {
       app.server.close()
@@ -274,6 +283,7 @@ function serverOptions(
     isolation: settings.session,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
+    parked: { ttl: timeouts.answer, max: limits.parked, maxPerPrincipal: limits.parkedPerPrincipal },
   }
   const times = (kind: 'http' | 'sse' | 'stdio') => ({
     probe: timeouts.probe ?? PROBE_TIMEOUT[kind],

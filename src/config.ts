@@ -140,6 +140,8 @@ export const fileSchema = z.strictObject({
         .positive()
         .default(10_000)
         .describe('Sessions of legacy clients, over each of the HTTP transports.'),
+      parked: z.number().int().positive().default(2_000).describe('Calls that wait for their clients to answer.'),
+      parkedPerPrincipal: z.number().int().positive().default(32).describe('The same, of one principal.'),
       sessions: z.number().int().positive().default(200).describe('Sessions with one HTTP server.'),
       processes: z.number().int().positive().default(8).describe('Processes of one stdio server.'),
     })
@@ -151,6 +153,13 @@ export const fileSchema = z.strictObject({
       probe: milliseconds.optional().describe('For the answer to server/discover: 10 s over HTTP, 15 s over stdio.'),
       initialize: milliseconds.default(60_000).describe('For the answer to initialize.'),
       idle: milliseconds.default(600_000).describe('After which an unused session with a server is ended.'),
+      answer: z
+        .number()
+        .int()
+        .min(60_000)
+        .max(3_600_000)
+        .default(600_000)
+        .describe('That a modern client has to answer what a server asks in the middle of a call.'),
       clientIdle: milliseconds
         .default(1_800_000)
         .describe('Without a request or an open stream, after which the session of a legacy client ends.'),

@@ -22,12 +22,14 @@ const MAX_ELEMENTS = 100
 
 /** Takes an array apart. Throws a Fault where it cannot be taken as a whole. */
 export function readBatch({ source, elements }: Message & { kind: 'batch' }): Batch {
+  if (elements.length === 0) throw new Fault('invalidRequest', 'An empty array is no message')
   if (elements.length > MAX_ELEMENTS) throw new Fault('invalidRequest', `A batch may have ${MAX_ELEMENTS} messages`)
   const batch: Batch = { requests: [], others: [], errors: [] }
   const ids = new Set<string>()
   for (const { start, end } of elements) {
     const message = parseMessage(sourceOf(cut(source, start, end)))
     if (message.kind === 'request') {
+      if (message.method === 'initialize') throw new Fault('invalidRequest', 'initialize cannot be part of a batch')
       if (ids.has(idKey(message.id))) batch.errors.push(refusal('Another request of the batch has this id', message))
       else batch.requests.push(message)
       ids.add(idKey(message.id))

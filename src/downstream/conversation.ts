@@ -2,6 +2,7 @@
 import type { Sender, Upstream } from '../protocol/call.js'
 import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
+import { methodTraits } from '../protocol/methods.js'
 import { error as errorMessage, type Message, type Request, result } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
@@ -90,8 +91,7 @@ export class Conversation {
     } else if (request.method === 'ping') {
       yield { text: result(request.id, '{}'), last }
     } else {
-      const fault = new Fault('invalidRequest', 'Session required: call initialize first')
-      yield { text: errorMessage(request.id, fault.toRpcError()), last }
+      yield { text: errorMessage(request.id, outsideSession(request).toRpcError()), last }
     }
   }
 
@@ -109,4 +109,11 @@ export class Conversation {
     )
     if (answers.length > 0) await this.#options.write(together(answers))
   }
+}
+
+/** Who asks in this way whether the other era is spoken here has to hear that it is not: then it goes on to initialize. */
+function outsideSession({ method }: Request): Fault {
+  return methodTraits(method).eras === 'modern'
+    ? new Fault('methodNotFound', `Method not found: ${method}`)
+    : new Fault('invalidRequest', 'Session required: call initialize first')
 }

@@ -18,6 +18,6 @@ export function readMessage(bytes: readonly Uint8Array[]): Message {
 }
 
 /** The id to answer a message under, where it has one that can be answered. */
-export function idToAnswer(message: Message): Id | undefined {
-  return message.kind === 'request' || message.kind === 'invalid' ? message.id : undefined
+export function idToAnswer(message: Message | undefined): Id | undefined {
+  return message?.kind === 'request' || message?.kind === 'invalid' ? message.id : undefined
 }

@@ -88,7 +88,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     try {
       await conversation.take(message)
     } catch (error) {
-      await refuse(error, idToAnswer(message))
+      await refuseAloud(error, message)
     } finally {
       for (const id of ids) inSession.delete(id)
     }
@@ -121,14 +121,19 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     if (aloud) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
   }
 
+  /** Whoever sends an array waits for something, though there is no one id to answer under. */
+  function refuseAloud(error: unknown, message: Message | undefined): Promise<void> {
+    const id = message && idToAnswer(message)
+    return refuse(error, id, id !== undefined || message?.kind === 'batch')
+  }
+
   async function line(bytes: readonly Uint8Array[]): Promise<void> {
     let message: Message | undefined
     try {
       message = readMessage(bytes)
       take(message)
     } catch (error) {
-      const id = message && idToAnswer(message)
-      await refuse(error, id, id !== undefined || message?.kind === 'batch')
+      await refuseAloud(error, message)
     }
   }
 

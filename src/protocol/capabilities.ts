@@ -1,4 +1,5 @@
 /** What a client can do, as far as it is said across eras. */
+import { remembering } from '../rpc/remembering.js'
 import { EMPTY, edit, has, type Json, keys, objectIn, parseObject, write } from '../rpc/splice.js'
 import { TASKS_EXTENSION } from './meta.js'
 
@@ -26,3 +27,9 @@ export function carriedCapabilities(capabilities: Json): Json {
   if (experimental) out['experimental'] = write(experimental)
   return write(edit(EMPTY, out))
 }
+
+/** Whether a client has agreed to be asked anything at all in the middle of a call. */
+export const canBeAsked = remembering((capabilities): boolean => {
+  const declared = parseObject(capabilities)
+  return ['elicitation', 'sampling', 'roots'].some((name) => objectIn(declared, name) !== undefined)
+})

@@ -23,6 +23,8 @@ export const faults = {
   /** The envelope of a request is malformed: a required key of `_meta` is missing or of the wrong type. */
   invalidEnvelope: { code: -32602, status: 400, blame: 'caller' },
   invalidParams: { code: -32602, status: 200, blame: 'caller' },
+  /** The state of a retry is not ours, not the caller's, too old or used already. The server has seen nothing of it. */
+  invalidState: { code: -32602, status: 200, blame: 'caller', reason: 'invalid_request_state' },
   methodNotFound: { code: -32601, status: 404, blame: 'caller' },
   headerMismatch: { code: -32020, status: 400, blame: 'caller' },
   missingCapability: { code: -32021, status: 400, blame: 'caller' },

@@ -11,8 +11,11 @@ import {
   payloadAt,
   raw,
   value,
+  write,
 } from '../rpc/splice.js'
+import { type LegacyRevision, traits } from './eras.js'
 import { Fault } from './fault.js'
+import { withoutEnvelope } from './meta.js'
 
 export interface InputRequest {
   /** Names the question, for as long as the call runs. */
@@ -124,4 +127,42 @@ function hasPlainContent(answer: Payload): boolean {
 function isPlain(filled: unknown): boolean {
   if (Array.isArray(filled)) return filled.every((one) => typeof one === 'string')
   return ['string', 'number', 'boolean'].includes(typeof filled)
+}
+
+/** A legacy server's question as a modern client is asked it. `capabilities` are those that the client declared. */
+export function liftQuestion(method: string, params: Payload, capabilities: Payload): Json {
+  const meta = objectIn(params, '_meta')
+  const bare = meta ? withoutEnvelope(edit(params, { _meta: write(edit(meta, { progressToken: undefined })) })) : params
+  const told = edit(lifted(method, bare, capabilities), { task: undefined })
+  const text = write(told)
+  return text === '{}' ? `{"method":"${method}"}` : `{"method":"${method}","params":${text}}`
+}
+
+function lifted(method: string, params: Payload, capabilities: Payload): Payload {
+  if (method === 'elicitation/create')
+    return edit(params, { elicitationId: undefined, ...(!has(params, 'mode') && { mode: '"form"' }) })
+  if (method !== 'sampling/createMessage') return params
+  const sampling = objectIn(capabilities, 'sampling')
+  const keeps = value(params, 'includeContext') === 'none' || (sampling && has(sampling, 'context'))
+  return keeps ? params : edit(params, { includeContext: undefined })
+}
+
+/** A client's answer as a legacy server takes it; undefined where its revision has no words for it. */
+export function lowerAnswer(method: string, answer: Payload, revision: LegacyRevision): Payload | undefined {
+  const bare = withoutEnvelope(answer)
+  const blocks = method === 'sampling/createMessage' ? arrayIn(bare, 'content') : undefined
+  if (!blocks || traits[revision].samplingTools) return bare
+  const payloads = blocks.elements.map((span) => payloadAt(blocks.source, span))
+  const [only] = payloads
+  if (only && payloads.length === 1) return edit(bare, { content: write(only) })
+  const texts = payloads.map((block) => (block && value(block, 'type') === 'text' ? value(block, 'text') : undefined))
+  if (!texts.every((text) => typeof text === 'string')) return undefined
+  return edit(bare, { content: `{"type":"text","text":${JSON.stringify(texts.join('\n'))}}` })
+}
+
+/** Whether a person may be sent to an address: an encrypted one, or one on this machine. */
+export function isShowable(address: unknown): boolean {
+  if (typeof address !== 'string' || !URL.canParse(address)) return false
+  const { protocol, hostname } = new URL(address)
+  return protocol === 'https:' || (protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname))
 }

@@ -42,6 +42,8 @@ export interface Receiver {
   message(source: Source, exchange: number | undefined): void
   /** Whether an exchange still waits for its answer. */
   waiting(exchange: number): boolean
+  /** The stream for the server's own messages was open, and cannot be had any more. */
+  deaf(): void
   /** Something has come in that is no text: rubbish. */
   rubbish(what: string): void
   /** The channel has come to its end: nothing will come in on it any more, and nothing go out. Called once. */

@@ -1,9 +1,19 @@
 /** One request on its way through a channel: what has come in for it waits here until somebody reads it. */
-import type { Params, Response } from '../rpc/message.js'
+import type { Params, Request, Response } from '../rpc/message.js'
 import type { Json } from '../rpc/splice.js'
 import { ChannelError } from './channel.js'
 
-export type Arrival = { kind: 'notification'; method: string; params: Params } | Response
+export type Arrival =
+  | { kind: 'notification'; method: string; params: Params }
+  | { kind: 'question'; question: Question }
+  | Response
+
+/** What the server asks in the middle of a call. */
+export interface Question {
+  request: Request
+  /** The server does not want to know any more. */
+  withdrawn: boolean
+}
 
 /** What an exchange needs of the peer that it belongs to. */
 export interface Line {
@@ -25,6 +35,8 @@ export class Exchange {
   /** The request's id towards the server, and the token of its progress. */
   readonly id: number
   answered = false
+  /** Somebody reads what comes in, or will at once; a call that waits for its client is not read. */
+  read = true
   readonly #line: Line
   readonly #arrivals: Arrival[] = []
   #reader: Reader | undefined
@@ -55,7 +67,11 @@ export class Exchange {
   async nextWithin(milliseconds: number): Promise<Arrival | undefined> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), milliseconds)
+      timer = setTimeout(() => {
+        // What comes from now on is for whoever reads next.
+        this.#reader = undefined
+        resolve(undefined)
+      }, milliseconds)
     })
     try {
       return await Promise.race([this.next(), late])
@@ -69,7 +85,7 @@ export class Exchange {
     if (this.#reader) {
       this.#reader.resolve(arrival)
       this.#reader = undefined
-    } else if (arrival.kind === 'response' || this.#arrivals.length < MAX_UNREAD) {
+    } else if (arrival.kind !== 'notification' || this.#arrivals.length < MAX_UNREAD) {
       this.#arrivals.push(arrival)
     }
   }

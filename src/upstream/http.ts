@@ -140,16 +140,21 @@ class HttpChannel implements Channel {
 
   async #listen(headers: Headers, opened: (open: boolean) => void): Promise<void> {
     let failures = 0
+    let heard = false
     const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
       if (kind !== 'events') return
       failures = 0
+      heard = true
       opened(true)
     })
     while (this.alive) {
       try {
         const { status } = await this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading)
         // 409: the server still sees the stream that has just broken.
-        if (status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)) return opened(false)
+        if (status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)) {
+          if (heard) this.#receiver?.deaf()
+          return opened(false)
+        }
       } catch (error) {
         if (!(error instanceof ChannelError)) throw error
         failures++

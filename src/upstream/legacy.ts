@@ -2,24 +2,42 @@
 import type { Call, Handler, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { checkParamHeaders } from '../protocol/headers.js'
+import { isShowable, uncovered } from '../protocol/input.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/legacy-server.js'
-import { withoutEnvelope } from '../protocol/meta.js'
-import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
-import type { Params, Response } from '../rpc/message.js'
-import { EMPTY, edit, objectIn, payloadAt, raw, value, write } from '../rpc/splice.js'
-import type { ChannelError } from './channel.js'
+import { methodTraits } from '../protocol/methods.js'
+import type { Response } from '../rpc/message.js'
+import { EMPTY, edit, type Json, objectIn, parseObject, payloadAt, raw, value, write } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
-import { answerOf, Contradiction, callFault, pause, sessionGone, worthRepeating } from './failure.js'
+import { Contradiction, callFault, pause, sessionGone, worthRepeating } from './failure.js'
+import { listen } from './listen.js'
+import { addressKey, type ParkedCalls } from './parked.js'
 import type { Lease } from './pool.js'
+import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 import type { ToolFacts } from './tools.js'
 
-/**
- * `acquire` lends a session; where it finds out that the server has none any more, `elsewhere` answers the call, of which
- * nothing has been sent.
- */
-export function legacyHandler(acquire: (call: Call) => Promise<Lease>, elsewhere: Handler): Handler {
-  return async function* answerFromSession(call) {
+const URL_ELICITATION_REQUIRED = -32042
+
+export interface LegacyOptions {
+  /** Lends a session, alone where the call may be asked something that could come by any way. */
+  acquire(call: Call): Promise<Lease>
+  /** Answers the call instead, where the server is found to have no sessions any more; nothing has been sent of it. */
+  elsewhere: Handler
+  parked: ParkedCalls
+}
+
+export function legacyHandler({ acquire, elsewhere, parked }: LegacyOptions): Handler {
+  return async function* answerFromSession(retry) {
+    const resumed = retry.answers && (await parked.resume(retry))
+    if (resumed) {
+      yield* resumed
+      return
+    }
+    if (retry.method === 'subscriptions/listen') {
+      yield* listen(acquire, retry)
+      return
+    }
+    const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     for (let attempt = 0; ; attempt++) {
       const lease = await acquire(call).catch((error: unknown) => {
         if (error instanceof Contradiction) return undefined
@@ -29,27 +47,35 @@ export function legacyHandler(acquire: (call: Call) => Promise<Lease>, elsewhere
         yield* elsewhere(call)
         return
       }
+      let again: number
       try {
-        yield* ask(lease.session, call)
+        yield* ask(lease, call, parked)
         return
       } catch (error) {
         const wait = worthAnotherTry(error, call, lease.session)
-        if (sessionGone(error) || !lease.session.alive) lease.discard()
+        if (sessionGone(error) || !lease.session.alive) {
+          lease.discard()
+          lease.session.forgotten()
+        }
         if (attempt > 0 || wait === undefined || call.signal.aborted) throw callFault(error)
-        await pause(wait, call.signal)
+        again = wait
       } finally {
         lease.release()
       }
+      await pause(again, call.signal)
     }
   }
 }
 
-async function* ask(session: LegacySession, call: Call): AsyncGenerator<Reply> {
+async function* ask(lease: Lease, call: Call, parked: ParkedCalls): AsyncGenerator<Reply> {
+  const { session } = lease
   const { handshake } = session
   session.lastUsed = Date.now()
   call.log.note({ serverEra: 'legacy', serverRevision: handshake.revision, serverTransport: session.transport })
   if (call.method === 'server/discover') {
-    yield { kind: 'result', result: discoverResult(handshake, { receives: false }), server: handshake.serverInfo }
+    await session.settled()
+    const receives = session.receives !== false && !lease.alone
+    yield { kind: 'result', result: discoverResult(handshake, { receives }), server: handshake.serverInfo }
     return
   }
   const { eras } = methodTraits(call.method)
@@ -57,38 +83,12 @@ async function* ask(session: LegacySession, call: Call): AsyncGenerator<Reply> {
   const wait = toPrepare(session, call)
   if (wait) await wait()
 
-  const exchange = session.begin(call)
-  const hangUp = () => session.finish(exchange)
-  call.signal.addEventListener('abort', hangUp, { once: true })
-  try {
-    call.signal.throwIfAborted()
-    exchange.send(call.method, encodeParams(call, handshake.revision, call.progress ? exchange.id : undefined))
-    for (;;) {
-      const arrival = await exchange.next().catch((error: unknown) => answerOf(error, asSessionGone))
-      if (arrival.kind === 'response') {
-        const last = answer(session, call, exchange, arrival)
-        if (call.caller.logLevel !== undefined && session.trailing > 0) yield* trailing(session, call, exchange)
-        yield last
-        return
-      }
-      const reply = relayed(call, arrival.method, arrival.params)
-      if (reply) yield reply
-    }
-  } finally {
-    // The reader may stop at any yield; a call that nobody reads is hung up on.
-    call.signal.removeEventListener('abort', hangUp)
-    session.finish(exchange)
-  }
-}
-
-/** Log messages that were sent before the answer, but on another connection. */
-async function* trailing(session: LegacySession, call: Call, exchange: Exchange): AsyncGenerator<Reply> {
-  for (;;) {
-    const arrival = await exchange.nextWithin(session.trailing)
-    if (arrival?.kind !== 'notification') return
-    const reply = relayed(call, arrival.method, arrival.params)
-    if (reply) yield reply
-  }
+  // From here on the call has a hold on the session of its own: it may outlive this leg.
+  const running = new RunningCall(lease.share(), call, (leg, response, exchange) =>
+    answer(session, leg, exchange, response, parked),
+  )
+  running.send(call.method, encodeParams(call, handshake.revision, call.progress ? running.id : undefined))
+  yield* parked.run(running, call)
 }
 
 /** What has to be so before the server hears of the call; undefined where there is nothing to wait for, as usual. */
@@ -115,12 +115,15 @@ function toolOf(call: Call): string {
   return String(value(call.params, 'name'))
 }
 
-/** A refusal that says nothing about the call: the session is gone. */
-function asSessionGone(error: ChannelError): Error | undefined {
-  return sessionGone(error) ? error : undefined
-}
-
-function answer(session: LegacySession, call: Call, exchange: Exchange, response: Response): Reply {
+function answer(
+  session: LegacySession,
+  call: Call,
+  exchange: Exchange,
+  response: Response,
+  parked: ParkedCalls,
+): Reply {
+  const visit = addressesToVisit(call, response)
+  if (visit) return parked.afterVisit(session, call, visit.ids, visit.inputRequests)
   const reply = decodeReply(call, response, session.handshake.serverInfo, session.lift)
   if (reply.kind === 'result' && call.method === 'tools/list') {
     const { source, member } = response.outcome
@@ -145,20 +148,34 @@ function answer(session: LegacySession, call: Call, exchange: Exchange, response
   return reply
 }
 
-/** A notification that came during the call, if the caller wants it. */
-function relayed(call: Call, method: string, params: Params): Reply | undefined {
-  const payload = typeof params === 'string' ? EMPTY : params
-  switch (method) {
-    case 'notifications/progress':
-      return call.progress ? { kind: 'notification', method, params: withoutEnvelope(payload) } : undefined
-    case 'notifications/message': {
-      const level = value(payload, 'level')
-      const wanted = call.caller.logLevel
-      if (wanted === undefined || !isLogLevel(level) || !atLeast(level, wanted)) return undefined
-      return { kind: 'notification', method, params: withoutEnvelope(payload) }
-    }
-    default:
-      return undefined
+/**
+ * What a server says that wants a person to go to some addresses before it does anything (MCP 2025-11-25, client/elicitation,
+ * URL elicitation required), as questions. Throws a Fault where the client cannot show addresses.
+ */
+function addressesToVisit(
+  call: Call,
+  { outcome: { kind, source, member } }: Response,
+): { ids: string[]; inputRequests: Json } | undefined {
+  const error = kind === 'error' ? payloadAt(source, member) : undefined
+  if (!error || value(error, 'code') !== URL_ELICITATION_REQUIRED || !methodTraits(call.method).asks) return undefined
+  const data = objectIn(error, 'data')
+  const wanted =
+    data && (value(data, 'elicitations') as { elicitationId?: unknown; url?: unknown; message?: unknown }[])
+  if (!Array.isArray(wanted) || wanted.length === 0 || !wanted.every((one) => isShowable(one?.url))) return undefined
+  const lacking = uncovered('elicitation/create', parseObject('{"mode":"url"}'), parseObject(call.caller.capabilities))
+  if (lacking !== undefined) {
+    const requiredCapabilities = '{"elicitation":{"url":{}}}'
+    throw new Fault('missingCapability', 'The server wants a person to go to an address, which was not declared', {
+      data: { requiredCapabilities },
+    })
+  }
+  const questions = wanted.map(({ message, url }, at) => {
+    const params = { mode: 'url', message: typeof message === 'string' ? message : 'Please go to this address', url }
+    return [addressKey(at), { method: 'elicitation/create', params }]
+  })
+  return {
+    ids: wanted.map(({ elicitationId }) => String(elicitationId)),
+    inputRequests: JSON.stringify(Object.fromEntries(questions)),
   }
 }
 

@@ -68,6 +68,7 @@ export class DirectLine implements Line {
       exchange.send(request.method, withToken(request.params, token === undefined ? undefined : String(exchange.id)))
       for (;;) {
         const arrival = await this.#next(exchange.next())
+        if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
           yield responseMessage(request.id, arrival)
           return

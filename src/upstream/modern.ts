@@ -146,6 +146,7 @@ export class ModernServer {
       exchange.send(call.method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
       for (;;) {
         const arrival = await exchange.next().catch((error: ChannelError) => answerOf(error, notModern))
+        if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
           yield this.#last(peer, call, decodeReply(call, arrival))
           return

@@ -26,6 +26,8 @@ export interface PeerEvents {
   notified(method: string, params: Params): void
   /** The channel has come to its end. */
   ended(error: ChannelError): void
+  /** Nothing that belongs to no exchange will come in any more. */
+  deaf?(): void
   /** Something came in that is no message, or that nobody waits for. */
   stray(what: string): void
 }
@@ -98,10 +100,15 @@ export class Peer implements Receiver, Line {
 
   /** Sends what somebody else has made of an answer to a question of the server. */
   answer(text: string): void {
-    this.#asked--
+    this.settled()
     this.channel
       .send({ text, headers: this.headers })
       .catch(() => this.events.stray('a question that cannot be answered'))
+  }
+
+  /** A question of the server is open no longer. */
+  settled(): void {
+    this.#asked--
   }
 
   send(exchange: Exchange, method: string, params: Json | undefined, headers?: Headers): void {
@@ -135,6 +142,10 @@ export class Peer implements Receiver, Line {
     if (message.kind === 'invalid') return this.rubbish('JSON that is no message')
     this.#rubbish = 0
     this.#route(message, stream)
+  }
+
+  deaf(): void {
+    this.events.deaf?.()
   }
 
   rubbish(what: string): void {

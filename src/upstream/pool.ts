@@ -19,6 +19,8 @@ interface Entry {
   waiting: number
   /** Leases that have not been given back. */
   users: number
+  /** Somebody has the session for a call that may be asked something: no other such call gets it. */
+  alone: boolean
   /** Taken out of the pool: ends when the last lease is given back. */
   discarded: boolean
 }
@@ -26,17 +28,27 @@ interface Entry {
 /** A session for the time of one call. */
 export interface Lease {
   session: LegacySession
-  /** Gives the session back. To be called once. */
+  /** Nobody else will have the session after this. */
+  readonly alone: boolean
+  /** Another hold on the same session, which lasts until it is given back as well. */
+  share(): Lease
+  /** Gives the session back. Calling it again does nothing. */
   release(): void
   /** The server has forgotten the session, or it is broken: nobody else gets it. Who has it may still finish. */
   discard(): void
 }
 
 const MAX_WAITING = 100
+/** Sessions for one key, where calls need one each. */
+const MAX_BESIDE = 8
+/** Milliseconds that a call waits for one. */
+const ALONE_WITHIN = 30_000
 
 export class SessionPool {
   readonly #options: PoolOptions
   readonly #entries = new Map<string, Entry>()
+  /** Calls that wait for a session of their own, by key. */
+  readonly #waiters = new Map<string, (() => void)[]>()
   /** Taken out, and on their way to their end. */
   readonly #ending = new Set<LegacySession>()
   readonly #sweeper: NodeJS.Timeout
@@ -53,15 +65,61 @@ export class SessionPool {
 
   /** Lends the session of a key, opened if need be. */
   async acquire(key: string, open: () => Promise<LegacySession>): Promise<Lease> {
+    return this.#lend(key, this.#usable(key) ?? this.#add(key, open))
+  }
+
+  /**
+   * Lends a session to a call to which everything that the server asks on it will belong: the session that the others share
+   * if it can be had, or one beside it. Waits for one where there are as many as there may be.
+   */
+  async acquireAlone(key: string, open: () => Promise<LegacySession>): Promise<Lease> {
+    const deadline = Date.now() + ALONE_WITHIN
+    for (;;) {
+      const slots = Array.from({ length: MAX_BESIDE }, (_, at) => (at === 0 ? key : `${key} #${at}`))
+      const free =
+        slots.find((slot) => this.#usable(slot)?.alone === false) ?? slots.find((slot) => !this.#usable(slot))
+      if (free !== undefined) {
+        const entry = this.#usable(free) ?? this.#add(free, open)
+        entry.alone = true
+        return this.#lend(free, entry, () => {
+          entry.alone = false
+          this.#waiters.get(key)?.shift()?.()
+        })
+      }
+      if (!(await this.#freed(key, deadline - Date.now())))
+        throw new Fault('overloaded', 'All sessions with the server wait for answers', { retryAfter: 1 })
+    }
+  }
+
+  async #lend(key: string, entry: Entry, onRelease = () => {}): Promise<Lease> {
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
-    const entry = this.#usable(key) ?? this.#add(key, open)
     entry.users++
     try {
-      return this.#lease(key, entry, entry.session ?? (await this.#opened(entry)))
+      const session = entry.session ?? (await this.#opened(entry))
+      return this.#lease(key, entry, session, { holds: 1 }, onRelease)
     } catch (error) {
       entry.users--
+      onRelease()
       throw error
     }
+  }
+
+  /** Resolves to whether a session has become free in time. */
+  #freed(key: string, milliseconds: number): Promise<boolean> {
+    if (milliseconds <= 0) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const waiters = this.#waiters.get(key) ?? []
+      this.#waiters.set(key, waiters)
+      const wake = () => {
+        clearTimeout(timer)
+        resolve(true)
+      }
+      const timer = setTimeout(() => {
+        waiters.splice(waiters.indexOf(wake), 1)
+        resolve(false)
+      }, milliseconds)
+      waiters.push(wake)
+    })
   }
 
   async #opened(entry: Entry): Promise<LegacySession> {
@@ -75,16 +133,33 @@ export class SessionPool {
     }
   }
 
-  #lease(key: string, entry: Entry, session: LegacySession): Lease {
+  #lease(key: string, entry: Entry, session: LegacySession, shared: { holds: number }, onRelease: () => void): Lease {
+    let held = true
     const discard = () => {
       entry.discarded = true
       if (this.#entries.get(key) === entry) this.#entries.delete(key)
     }
     const release = () => {
+      if (!held) return
+      held = false
       entry.users--
+      if (--shared.holds === 0) onRelease()
       if (entry.discarded && entry.users === 0) this.#end(session).catch(() => {})
     }
-    return { session, release, discard }
+    const share = () => {
+      entry.users++
+      shared.holds++
+      return this.#lease(key, entry, session, shared, onRelease)
+    }
+    return {
+      session,
+      release,
+      discard,
+      share,
+      get alone() {
+        return entry.discarded
+      },
+    }
   }
 
   /** Ends all sessions. Called again in a hurry, it ends those as well that are still being ended gently. */
@@ -117,7 +192,14 @@ export class SessionPool {
 
   #add(key: string, open: () => Promise<LegacySession>): Entry {
     this.#makeRoom()
-    const entry: Entry = { opening: open(), session: undefined, waiting: 0, users: 0, discarded: false }
+    const entry: Entry = {
+      opening: open(),
+      session: undefined,
+      waiting: 0,
+      users: 0,
+      alone: false,
+      discarded: false,
+    }
     this.#entries.set(key, entry)
     entry.opening
       .then((session) => {

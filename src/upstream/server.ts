@@ -1,10 +1,11 @@
 /** One server behind the bridge: its calls are answered in the way that takes what it speaks. */
 import type { Call, Handler, LegacyLeg, Line, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
-import { carriedCapabilities } from '../protocol/capabilities.js'
+import { canBeAsked, carriedCapabilities } from '../protocol/capabilities.js'
 import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
 import { writeMeta } from '../protocol/meta.js'
+import { methodTraits } from '../protocol/methods.js'
 import type { Request } from '../rpc/message.js'
 import { edit, type Json, write } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
@@ -14,6 +15,7 @@ import { HttpTransport } from './http.js'
 import { legacyHandler } from './legacy.js'
 import { DirectLine } from './line.js'
 import { ModernServer } from './modern.js'
+import { ParkedCalls, type ParkedOptions } from './parked.js'
 import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
 import { probe } from './probe.js'
@@ -35,6 +37,8 @@ export interface ServerOptions {
   /** Milliseconds. */
   timeouts: { probe: number; initialize: number; idle: number }
   maxSessions: number
+  /** For calls that wait for their clients' answers. */
+  parked: Omit<ParkedOptions, 'server'>
 }
 
 /** Milliseconds after which a server is asked again what it speaks before another session is opened. */
@@ -48,6 +52,7 @@ export class Server implements Upstream {
   readonly #options: ServerOptions
   readonly #detection: Detection
   readonly #pool: SessionPool
+  readonly #parked: ParkedCalls
   readonly #legacy: Handler
   readonly #modern: ModernServer
   readonly #declared = new Map<Json, Json>()
@@ -63,7 +68,8 @@ export class Server implements Upstream {
     this.#detection = new Detection({ name, transport, era, clientInfo, timeout: timeouts.probe, settle, log })
     this.#pool = new SessionPool({ max: maxSessions, idle: timeouts.idle, others: () => this.#lines.size })
     const elsewhere: Handler = (call) => this.#answerElsewhere(call)
-    this.#legacy = legacyHandler((call) => this.#acquire(call), elsewhere)
+    this.#parked = new ParkedCalls({ server: name, ...options.parked })
+    this.#legacy = legacyHandler({ acquire: (call) => this.#acquireFor(call), elsewhere, parked: this.#parked })
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     this.#modern = new ModernServer({ connect: () => this.#connectModern(), elsewhere, log, onEnd })
   }
@@ -125,6 +131,7 @@ export class Server implements Upstream {
   }
 
   async close(hurry = false): Promise<void> {
+    this.#parked.close()
     const lines = [...this.#lines].map(({ channel }) => channel.close(hurry))
     await Promise.all([this.#detection.close(hurry), this.#pool.close(hurry), this.#modern.close(hurry), ...lines])
   }
@@ -246,9 +253,18 @@ export class Server implements Upstream {
     )
   }
 
-  async #acquire(sender: Sender): Promise<Lease> {
+  /** A call that may be asked something gets a session to itself, where questions would come without an address. */
+  #acquireFor(call: Call): Promise<Lease> {
+    const { asks } = methodTraits(call.method)
+    const shares = this.#options.transport.kind === 'stdio' || !asks
+    return this.#acquire(call, !shares && canBeAsked(call.caller.capabilities))
+  }
+
+  async #acquire(sender: Sender, alone = false): Promise<Lease> {
     const identity = this.#identity(sender)
-    const lease = await this.#pool.acquire(this.#key(sender, identity), () => this.#open(identity))
+    const key = this.#key(sender, identity)
+    const open = () => this.#open(identity)
+    const lease = await (alone ? this.#pool.acquireAlone(key, open) : this.#pool.acquire(key, open))
     if (this.#options.isolation === 'per-request') lease.discard()
     return lease
   }

@@ -1,17 +1,19 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
 import type { Call } from '../protocol/call.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
+import { capabilityFor, isShowable, type Needed, uncovered } from '../protocol/input.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
 import { lift } from '../protocol/lift.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
-import type { Params, Request, Response } from '../rpc/message.js'
+import { idKey, type Params, type Request, type Response, type RpcError, readId } from '../rpc/message.js'
 import { cut } from '../rpc/source.js'
-import { type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, parseObject, payloadAt, raw, value } from '../rpc/splice.js'
 import { type Channel, ChannelError } from './channel.js'
-import type { Exchange } from './exchange.js'
+import type { Exchange, Question } from './exchange.js'
 import { rememberingList } from './lists.js'
 import type { Peer } from './peer.js'
 import { ToolCache } from './tools.js'
+import { Watching } from './watching.js'
 
 /** In whose name a session is opened. */
 export interface Identity {
@@ -47,12 +49,15 @@ export interface Refusal {
   certain: boolean
 }
 
+/** Milliseconds for which a question is held that came while no call ran which it could belong to. */
+const HOLD = { 'roots/list': 55_000, others: 2_000 }
 /** Milliseconds. */
 const LIST_TIMEOUT = 10_000
 const SET_LEVEL_TIMEOUT = 1_000
 const LISTEN_WAIT = 1_000
 const LEVEL_IDLE = 60_000
 const TRAILING = 25
+const MAX_VISITED = 1_000
 /** Revisions to try where a server refuses the newest rather than offering another. */
 const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
 
@@ -64,7 +69,21 @@ export class LegacySession {
   /** Calls that are with the server, oldest first. */
   readonly running = new Map<Exchange, Call>()
   lastUsed = Date.now()
+  /** Who wants to hear of what changes. */
+  readonly watching = new Watching({
+    send: async (method, uri) => {
+      resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
+    },
+  })
   readonly #refusals = new WeakMap<Exchange, Refusal[]>()
+  /** Questions that have not been answered, by their ids. */
+  readonly #questions = new Map<string, Question>()
+  /** Questions that wait for a call to belong to. */
+  readonly #held = new Map<Question, NodeJS.Timeout>()
+  /** Addresses that people have been to, and who waits for that. */
+  readonly #visited = new Set<string>()
+  readonly #visits = new Set<() => void>()
+  readonly #capabilities: Payload
   readonly #peer: Peer
   readonly #log: SessionLog
   readonly #listening: Promise<void>
@@ -75,8 +94,9 @@ export class LegacySession {
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
-  private constructor(peer: Peer, handshake: Handshake, log: SessionLog) {
+  private constructor(peer: Peer, handshake: Handshake, { identity, log }: SessionOptions) {
     this.#peer = peer
+    this.#capabilities = parseObject(identity.capabilities)
     this.handshake = handshake
     this.#log = log
     this.tools = new ToolCache((cursor) => this.#listTools(cursor))
@@ -87,7 +107,8 @@ export class LegacySession {
   }
 
   /** Shakes hands. Rejects with a ChannelError or a Fault; the channel is then the caller's to close. */
-  static async open(peer: Peer, { identity, log, timeout, onEnd }: SessionOptions): Promise<LegacySession> {
+  static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
+    const { identity, log, timeout, onEnd } = options
     let session: LegacySession | undefined
     peer.events = {
       asked: (request, exchange) => (session ? session.#asked(request, exchange) : refuse(peer, request)),
@@ -95,8 +116,14 @@ export class LegacySession {
         if (session) session.#notified(method, params)
       },
       ended: (error) => {
+        session?.watching.lose()
         if (session === undefined || session.#closing) return
         onEnd?.(error, session.#served)
+      },
+      deaf: () => {
+        if (!session) return
+        session.#receives = false
+        session.watching.lose()
       },
       stray: (what) => log.debug({ what }, 'message from the server dropped'),
     }
@@ -107,7 +134,7 @@ export class LegacySession {
     // Harmless where the revision does not know the header, and servers of every revision see the same.
     peer.headers = { ...own, 'mcp-protocol-version': handshake.revision }
     await peer.notify('notifications/initialized', undefined)
-    session = new LegacySession(peer, handshake, log)
+    session = new LegacySession(peer, handshake, options)
     return session
   }
 
@@ -124,12 +151,51 @@ export class LegacySession {
     const exchange = this.#peer.begin()
     this.running.set(exchange, call)
     this.lastUsed = Date.now()
+    if (this.#held.size > 0 && methodTraits(call.method).asks) {
+      for (const [question, timer] of this.#held) {
+        clearTimeout(timer)
+        exchange.push({ kind: 'question', question })
+      }
+      this.#held.clear()
+    }
     return exchange
   }
 
-  finish(exchange: Exchange): void {
+  /** Another leg of a call that waited for its client. */
+  resume(exchange: Exchange, call: Call): void {
+    if (this.running.has(exchange)) this.running.set(exchange, call)
+    this.lastUsed = Date.now()
+  }
+
+  /** Sends the answer to a question, unless the server has withdrawn it. */
+  respond(question: Question, answer: Json | RpcError): void {
+    const { id } = question.request
+    if (this.#questions.get(idKey(id)) !== question) return
+    this.#questions.delete(idKey(id))
+    this.#peer.respond(id, answer)
+  }
+
+  /** Resolves when the server says that a person has been to all these addresses, or after so many milliseconds. */
+  async visited(ids: readonly string[], milliseconds: number): Promise<void> {
+    let changed = () => {}
+    const deadline = Date.now() + milliseconds
+    while (this.alive && !ids.every((id) => this.#visited.has(id)) && Date.now() < deadline) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, deadline - Date.now())
+        changed = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+        this.#visits.add(changed)
+      })
+      this.#visits.delete(changed)
+    }
+    for (const id of ids) this.#visited.delete(id)
+  }
+
+  finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
-    exchange.release()
+    exchange.release(reason)
     this.lastUsed = Date.now()
     // Who wanted log messages has waited for them: of the others there may be some on the way.
     if (this.running.get(exchange)?.caller.logLevel === undefined) this.#mayTrail = this.lastUsed
@@ -174,24 +240,84 @@ export class LegacySession {
     return this.#refusals.get(exchange) ?? []
   }
 
+  /** The server has forgotten the session: nothing more will be heard on it. */
+  forgotten(): void {
+    this.watching.lose()
+  }
+
   close(hurry = false): Promise<void> {
     this.#closing = true
+    this.watching.lose()
     return this.#peer.channel.close(hurry)
   }
 
+  /** The server asks something: the call that it belongs to carries it to the client. */
   #asked(request: Request, exchange: Exchange | undefined): void {
-    refuse(this.#peer, request)
-    const capability = capabilityFor(request)
-    if (!capability) return
-    const suspects = exchange
-      ? [exchange]
-      : [...this.running].filter(([, call]) => methodTraits(call.method).asks).map(([one]) => one)
-    const refusal = { ...capability, said: refusalOf(request.method), certain: suspects.length === 1 }
+    const { method } = request
+    const params = typeof request.params === 'string' ? EMPTY : request.params
+    const needed = capabilityFor(method, params)
+    if (!needed) return refuse(this.#peer, request)
+    const lacking = uncovered(method, params, this.#capabilities)
+    if (lacking !== undefined) return this.#refuse(request, needed, lacking, exchange)
+    if (value(params, 'mode') === 'url' && !isShowable(value(params, 'url')))
+      return this.#peer.respond(request.id, { code: -32602, message: 'No person can be sent to this address' })
+    if (exchange && !this.#mayBeAsked(exchange))
+      return this.#peer.respond(request.id, {
+        code: -32600,
+        message: 'Nothing can be asked in the middle of this request',
+      })
+    const question: Question = { request, withdrawn: false }
+    this.#questions.set(idKey(request.id), question)
+    const owner = exchange ?? this.#askedMost()
+    if (owner) owner.push({ kind: 'question', question })
+    else this.#hold(question)
+  }
+
+  #mayBeAsked(exchange: Exchange): boolean {
+    const call = this.running.get(exchange)
+    return call !== undefined && methodTraits(call.method).asks === true
+  }
+
+  /**
+   * The call that a question without an address belongs to: the oldest one of those whose client waits, or of the others. A
+   * session has one principal, and the answer goes where the question came from, whichever call carries it.
+   */
+  #askedMost(): Exchange | undefined {
+    const candidates = [...this.running.keys()].filter((exchange) => this.#mayBeAsked(exchange))
+    return candidates.find(({ read }) => read) ?? candidates[0]
+  }
+
+  /** A question that came between two calls, or before the first: one may begin that it can belong to. */
+  #hold(question: Question): void {
+    const { method } = question.request
+    const timer = setTimeout(
+      () => {
+        this.#held.delete(question)
+        this.respond(question, {
+          code: -32603,
+          message: 'There is no request in the middle of which this could be asked',
+        })
+      },
+      method === 'roots/list' ? HOLD['roots/list'] : HOLD.others,
+    )
+    this.#held.set(question, timer.unref())
+  }
+
+  /** Nothing may be asked of a client that has not declared it. */
+  #refuse(request: Request, { name, under }: Needed, lacking: string, exchange: Exchange | undefined): void {
+    const part = lacking !== name
+    const said = part ? `The client does not offer ${lacking}` : refusalOf(request.method)
+    this.#peer.respond(request.id, { code: part ? -32602 : -32601, message: said })
+    const suspects = exchange ? [exchange] : [...this.running.keys()].filter((one) => this.#mayBeAsked(one))
+    const refusal = { name, needed: under, said, certain: suspects.length === 1 }
     for (const suspect of suspects) this.#refusals.set(suspect, [...this.refusedDuring(suspect), refusal])
   }
 
   #notified(method: string, params: Params): void {
     if (method === 'notifications/tools/list_changed') this.tools.forget()
+    if (method === 'notifications/cancelled') return this.#withdraw(params)
+    if (method === 'notifications/elicitation/complete') return this.#visit(params)
+    this.watching.notified(method, params)
     if (method !== 'notifications/message') return
     // Without a stream of its own a message belongs to the one call that runs; among several it could be anybody's, and
     // so it could be where another has only just ended, if messages and answers come on different connections.
@@ -199,6 +325,27 @@ export class LegacySession {
     const alone = only && !another && (this.#peer.channel.shared || Date.now() - this.#mayTrail > TRAILING)
     if (alone) only.push({ kind: 'notification', method, params })
     else this.#log.debug({ running: this.running.size }, 'log message of the server belongs to no call')
+  }
+
+  /** The server does not want to know any more. */
+  #withdraw(params: Params): void {
+    const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
+    const id = text === undefined ? undefined : readId(text)
+    const question = id && this.#questions.get(idKey(id))
+    if (!id || !question) return
+    question.withdrawn = true
+    this.#questions.delete(idKey(id))
+    clearTimeout(this.#held.get(question))
+    this.#held.delete(question)
+    this.#peer.settled()
+  }
+
+  #visit(params: Params): void {
+    const id = typeof params === 'string' ? undefined : value(params, 'elicitationId')
+    if (typeof id !== 'string') return
+    if (this.#visited.size >= MAX_VISITED) this.#visited.clear()
+    this.#visited.add(id)
+    for (const changed of this.#visits) changed()
   }
 
   /** Milliseconds for which log messages may come after the answer that they were sent before. */
@@ -256,20 +403,4 @@ function refuse(peer: Peer, { id, method }: Request): void {
 
 function refusalOf(method: string): string {
   return `Method not found: ${method}`
-}
-
-/** The client capability without which a server may not ask this. */
-function capabilityFor({ method, params }: Request): Pick<Refusal, 'name' | 'needed'> | undefined {
-  switch (method) {
-    case 'elicitation/create': {
-      const url = typeof params !== 'string' && value(params, 'mode') === 'url'
-      return { name: 'elicitation', needed: url ? '{"url":{}}' : '{"form":{}}' }
-    }
-    case 'sampling/createMessage':
-      return { name: 'sampling', needed: '{}' }
-    case 'roots/list':
-      return { name: 'roots', needed: '{}' }
-    default:
-      return undefined
-  }
 }

@@ -1,6 +1,7 @@
 /** What a client may say to the endpoint, and how it is told what it may not. Numbers are those of docs/invariants.md. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import {
   type Answer,
@@ -130,6 +131,8 @@ t.test('the endpoint', async (t) => {
   })
 
   t.test('12 a session that nobody knows is not found', async (t) => {
+    // With a server that has sessions of its own over HTTP, it would be for the server to know them.
+    const { url } = await startBridge(t, legacyStdio(t).server)
     refused(t, await post(url, rpc('tools/list'), { ...JSON_HEADERS, 'mcp-session-id': 'unknown' }), 404, -32600)
   })
 

@@ -176,11 +176,7 @@ t.test('headers', async (t) => {
   })
 
   t.test('52 parameters that are mirrored into headers have to agree, by their type', async (t) => {
-    t.equal(
-      (await mirrored({ count: 42 }, { 'mcp-param-count': '42.0' })).message.error?.code,
-      -32602,
-      'accepted: the server knows no such tool',
-    )
+    t.equal((await mirrored({ count: 42 }, { 'mcp-param-count': '42.0' })).status, 200, 'accepted')
     error(t, await mirrored({ count: 42 }, { 'mcp-param-count': '43' }), 400, { code: -32020 })
     error(t, await mirrored({ region: 'eu' }), 400, { code: -32020 })
     t.equal((await mirrored({ region: null })).status, 200)

@@ -104,7 +104,7 @@ class Endpoint {
   }
 
   async #post(request: Posted, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
-    let id: Id | undefined
+    let message: Message | undefined
     try {
       const headers = readHeaders(request.raw.rawHeaders)
       const { relay } = this.#options
@@ -112,11 +112,10 @@ class Endpoint {
         pass(relay.modern(headers.lookup))
         return reply
       }
-      const message = readMessage(request.body ? [request.body] : [])
-      id = idToAnswer(message)
+      message = bodyOf(request)
       await this.#take(message, headers, request, reply, pass)
     } catch (error) {
-      this.#refuse(reply, Fault.from(error), id)
+      this.#refuse(reply, Fault.from(error), idToAnswer(message ?? readable(request)))
     }
     return reply
   }
@@ -252,6 +251,19 @@ class Endpoint {
     } finally {
       await frames.return()
     }
+  }
+}
+
+function bodyOf({ body }: Posted): Message {
+  return readMessage(body ? [body] : [])
+}
+
+/** A message that could be read, had its headers been in order: its sender wants to know which one it was. */
+function readable(request: Posted): Message | undefined {
+  try {
+    return bodyOf(request)
+  } catch {
+    return undefined
   }
 }
 

@@ -139,6 +139,9 @@ export class Relay {
     if (session) {
       if (session.principal !== principal)
         throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+      // Those that have been used last stand last.
+      this.#sessions.delete(id)
+      this.#sessions.set(id, session)
       return true
     }
     // Where anybody may call, one who knows a session of the server may use it, as if the bridge were not there.

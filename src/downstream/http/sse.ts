@@ -8,6 +8,7 @@ import { error as errorMessage, type Id, type Message } from '../../rpc/message.
 import type { Piece, Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import { readBatch } from '../batch.js'
 import { Conversation } from '../conversation.js'
 import { idToAnswer, readMessage } from '../inbound.js'
 import type { Logger } from '../record.js'
@@ -143,9 +144,12 @@ export class SseSession implements Kept {
   }
 
   #checkBatch(message: Message): void {
+    if (message.kind !== 'batch') return
     const { revision } = this.#conversation
-    if (message.kind === 'batch' && !(revision && traits[revision].batches))
+    if (!(revision && traits[revision].batches))
       throw new Fault('invalidRequest', 'Batches do not exist in this revision')
+    // What is wrong with it as a whole has to be said before it is accepted.
+    readBatch(message)
   }
 
   #refuse(error: unknown, id: Id | undefined): void {

@@ -1,0 +1,197 @@
+/**
+ * `subscriptions/listen` with a legacy server (MCP 2026-07-28, basic/patterns/subscriptions): what the server says of its own
+ * accord on the stream of the session, and `resources/subscribe` for each resource.
+ */
+import type { Call, Reply } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { withoutEnvelope } from '../protocol/meta.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
+import type { Lease } from './pool.js'
+import type { LegacySession } from './session.js'
+
+type Acquire = (call: Call) => Promise<Lease>
+
+/** Lists that can change: what a filter calls them, and the capability that offers them. */
+const LISTS = [
+  { filter: 'toolsListChanged', capability: 'tools', method: 'notifications/tools/list_changed' },
+  { filter: 'promptsListChanged', capability: 'prompts', method: 'notifications/prompts/list_changed' },
+  { filter: 'resourcesListChanged', capability: 'resources', method: 'notifications/resources/list_changed' },
+] as const
+const UPDATED = 'notifications/resources/updated'
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
+
+const MAX_URIS = 256
+/** Changes that may wait to be read. */
+const MAX_UNREAD = 1_024
+/** Milliseconds within which a server that was lost has to be there again, and between the attempts. */
+const BLIP = 30_000
+const ATTEMPT = 1_000
+/** Milliseconds that a server has to agree to a subscription. */
+const AGREE_WITHIN = 2_000
+
+/** What somebody listens to. */
+interface Honoured {
+  lists: readonly (typeof LISTS)[number][]
+  uris: readonly string[]
+}
+
+export async function* listen(acquire: Acquire, call: Call): AsyncGenerator<Reply, void> {
+  const wanted = readFilter(call.params)
+  let told: Honoured | undefined
+  while (!call.signal.aborted) {
+    const lease = told ? await acquireAgain(acquire, call) : await acquire(call)
+    if (!lease) break
+    try {
+      const { session } = lease
+      await session.settled()
+      const listening = new Listening(session)
+      try {
+        const honoured = await listening.start(told ?? wanted)
+        if (told) yield* missed(told)
+        else {
+          yield acknowledgement(honoured)
+          if (honoured.lists.length === 0 && honoured.uris.length === 0) break
+        }
+        told ??= honoured
+        yield* listening.changes(call.signal)
+      } finally {
+        listening.stop()
+      }
+      if (call.signal.aborted) return
+      lease.discard()
+    } finally {
+      lease.release()
+    }
+  }
+  yield { kind: 'result', result: EMPTY }
+}
+
+/** One listener's part of what a session hears. */
+class Listening {
+  readonly #session: LegacySession
+  readonly #unread: { method: string; params: Payload }[] = []
+  readonly #uris: string[] = []
+  #lists: ReadonlySet<string> = new Set()
+  #lost = false
+  #wake = () => {}
+
+  constructor(session: LegacySession) {
+    this.#session = session
+  }
+
+  /** Begins to listen to as much of this as the server tells of. */
+  async start({ lists, uris }: Honoured): Promise<Honoured> {
+    const { capabilities } = this.#session.handshake
+    const receives = this.#session.receives !== false
+    const says = (name: string, what: string) => {
+      const offered = objectIn(capabilities, name)
+      return receives && offered !== undefined && value(offered, what) === true
+    }
+    const told = lists.filter(({ capability }) => says(capability, 'listChanged'))
+    this.#lists = new Set(told.map(({ method }) => method))
+    this.#session.watching.add(this)
+    const subscribes = says('resources', 'subscribe') ? uris : []
+    await Promise.all(subscribes.map((uri) => this.#subscribe(uri)))
+    return { lists: told, uris: uris.filter((uri) => this.#uris.includes(uri)) }
+  }
+
+  changed(method: string, params: Payload): void {
+    const wanted = method === UPDATED ? this.#hears(String(value(params, 'uri'))) : this.#lists.has(method)
+    if (!wanted || this.#unread.length >= MAX_UNREAD) return
+    this.#unread.push({ method, params })
+    this.#wake()
+  }
+
+  lost(): void {
+    this.#lost = true
+    this.#wake()
+  }
+
+  /** What changes, until the session is lost or nobody listens any more. */
+  async *changes(signal: AbortSignal): AsyncGenerator<Reply, void> {
+    const wake = () => this.#wake()
+    signal.addEventListener('abort', wake)
+    try {
+      while (!signal.aborted) {
+        const next = this.#unread.shift()
+        if (next) yield { kind: 'notification', method: next.method, params: withoutEnvelope(next.params) }
+        else if (this.#lost) return
+        else
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve
+          })
+      }
+    } finally {
+      signal.removeEventListener('abort', wake)
+    }
+  }
+
+  stop(): void {
+    this.#session.watching.remove(this)
+    for (const uri of this.#uris) this.#session.watching.unsubscribe(uri)
+  }
+
+  async #subscribe(uri: string): Promise<void> {
+    let late = false
+    const timer = setTimeout(() => {
+      late = true
+    }, AGREE_WITHIN)
+    const agreed = this.#session.watching.subscribe(uri)
+    agreed
+      .then((yes) => {
+        // What was not acknowledged is not told.
+        if (yes && late) this.#session.watching.unsubscribe(uri)
+      })
+      .catch(() => {})
+    const inTime = await Promise.race([agreed, after(AGREE_WITHIN)])
+    clearTimeout(timer)
+    if (inTime) this.#uris.push(uri)
+    else late = true
+  }
+
+  /** A server may tell of something below what was subscribed to. */
+  #hears(uri: string): boolean {
+    return this.#uris.some((one) => uri === one || uri.startsWith(one.endsWith('/') ? one : `${one}/`))
+  }
+}
+
+function after(milliseconds: number): Promise<false> {
+  return new Promise((resolve) => setTimeout(() => resolve(false), milliseconds).unref())
+}
+
+/** A session in place of the one that was lost; undefined where the server does not come back. */
+async function acquireAgain(acquire: Acquire, call: Call): Promise<Lease | undefined> {
+  for (const deadline = Date.now() + BLIP; Date.now() < deadline && !call.signal.aborted; ) {
+    try {
+      return await acquire(call)
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, ATTEMPT))
+    }
+  }
+  return undefined
+}
+
+function readFilter(params: Payload): Honoured {
+  const filter = objectIn(params, 'notifications')
+  if (!filter) throw new Fault('invalidParams', 'params.notifications has to be an object')
+  const uris = value(filter, 'resourceSubscriptions') ?? []
+  if (!Array.isArray(uris) || !uris.every((uri): uri is string => typeof uri === 'string'))
+    throw new Fault('invalidParams', 'resourceSubscriptions has to be a list of URIs')
+  if (uris.length > MAX_URIS)
+    throw new Fault('overloaded', `A subscription may name ${MAX_URIS} resources`, { status: 200 })
+  return { lists: LISTS.filter((list) => value(filter, list.filter) === true), uris: [...new Set(uris)] }
+}
+
+function acknowledgement({ lists, uris }: Honoured): Reply {
+  const filter: Record<string, Json> = Object.fromEntries(lists.map((list) => [list.filter, 'true']))
+  if (uris.length > 0) filter['resourceSubscriptions'] = JSON.stringify(uris)
+  const notifications = write(edit(EMPTY, filter))
+  return { kind: 'notification', method: ACKNOWLEDGED, params: parseObject(`{"notifications":${notifications}}`) }
+}
+
+/** What has changed while nobody could hear it is not known: anything may have. */
+function* missed({ lists, uris }: Honoured): Generator<Reply> {
+  for (const { method } of lists) yield { kind: 'notification', method, params: EMPTY }
+  for (const uri of uris)
+    yield { kind: 'notification', method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) }
+}
