@@ -281,6 +281,8 @@ function serverOptions(
     name,
     era: settings.era,
     isolation: settings.session,
+    tasks: settings.tasks,
+    roots: settings.roots,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
     parked: { ttl: timeouts.answer, max: limits.parked, maxPerPrincipal: limits.parkedPerPrincipal },

@@ -22,6 +22,14 @@ const sessionSettings = {
     .enum(['per-principal', 'shared', 'per-request'])
     .default('per-principal')
     .describe('Who may share a session with a legacy server: only calls of one principal, everybody, or nobody.'),
+  roots: z
+    .union([z.enum(['ask', 'off']), z.array(z.string().regex(/^file:\/\//, 'has to be a file:// address'))])
+    .default('ask')
+    .describe('Folders that a legacy server may see: its client is asked, the server cannot ask, or these.'),
+  tasks: z
+    .enum(['auto', 'async', 'off'])
+    .default('auto')
+    .describe('Which calls of a legacy server are tasks: those that have to be, also those that may be, or none.'),
 }
 
 const stdioServer = z.looseObject({

@@ -44,6 +44,8 @@ export class Changes {
   readonly #subscribes: boolean
   #uris: ReadonlySet<string> = new Set()
   #current: Listening | undefined
+  /** All subscriptions that are open or being opened. */
+  readonly #open = new Set<AbortController>()
   #order: Promise<unknown> = Promise.resolve()
   #reopening: NodeJS.Timeout | undefined
   #failures = 0
@@ -89,8 +91,9 @@ export class Changes {
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#reopening)
-    this.#current?.controller.abort()
     this.#current = undefined
+    // Among them may be one that the server has not answered yet.
+    for (const controller of this.#open) controller.abort()
   }
 
   #inOrder<T>(what: () => Promise<T>): Promise<T> {
@@ -153,6 +156,7 @@ export class Changes {
   async #read(listening: Listening, onAgreed: (filter: Payload) => void): Promise<void> {
     let agreed: Payload | undefined
     let gap = true
+    this.#open.add(listening.controller)
     try {
       for await (const reply of this.#options.listen(this.#filter(listening.uris), listening.controller)) {
         if (reply.kind === 'notification') {
@@ -168,6 +172,7 @@ export class Changes {
         }
       }
     } finally {
+      this.#open.delete(listening.controller)
       if (this.#current === listening && !this.#stopped) this.#lost(agreed, gap)
     }
   }

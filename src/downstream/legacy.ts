@@ -3,7 +3,7 @@
  * a call that says everything.
  */
 import type { Answers, Call, Caller, Notice, Reply } from '../protocol/call.js'
-import type { Downlevel } from '../protocol/downlevel.js'
+import { type Downlevel, downlevelNotification } from '../protocol/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import {
@@ -16,6 +16,7 @@ import {
   type Opening,
 } from '../protocol/legacy-client.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
+import { knowsTasks, withTasks } from '../protocol/tasks.js'
 import {
   error as errorMessage,
   type Notification,
@@ -33,6 +34,7 @@ import { CallRecord, subject } from './record.js'
 import { Rounds } from './rounds.js'
 import { Running } from './running.js'
 import type { ClientSession, Opened, OpenOptions } from './session.js'
+import { drive, wantsTasks } from './task-driver.js'
 
 /** Notifications of a server that belong to a call. */
 const OF_A_CALL: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
@@ -208,31 +210,67 @@ export class TranslatedSession implements ClientSession {
     })
     const increasing = onlyIncreasing()
     const rounds = new Rounds()
-    let last: Frame | undefined
-    for (let answers: Answers | undefined; !last; ) {
-      let input: Payload | undefined
+    let { capabilities } = this.#caller
+    let final: Final | undefined
+    for (let answers: Answers | undefined; !final; ) {
       // The level may have been set anew while the client was asked.
-      const leg: Call = { ...call, answers, caller: { ...this.#caller } }
-      for await (const reply of this.#options.upstream.handle(leg)) {
-        if (reply.kind === 'notification') {
-          if (OF_A_CALL.has(reply.method) && increasing(reply))
-            yield { text: encodeReply(reply, id, call, progressToken, this.#to) }
-          continue
+      const leg: Call = { ...call, answers, caller: { ...this.#caller, capabilities } }
+      let reply: Final | undefined
+      for await (const one of this.#options.upstream.handle(leg)) {
+        if (one.kind !== 'notification') {
+          reply = one
+          break
         }
-        if (reply.kind === 'input') input = reply.result
-        else last = { text: encodeReply(reply, id, call, progressToken, this.#to), last: { status: 200 } }
-        if (last) record.ended(reply)
-        break
+        if (OF_A_CALL.has(one.method) && increasing(one))
+          yield { text: encodeReply(one, id, call, progressToken, this.#to) }
       }
-      if (last) break
-      if (!input) throw new Fault('internal', 'The call ended without an answer')
-      if (!methodTraits(method).asks)
-        throw new Fault('upstreamProtocol', `The server asks something in the middle of ${method}, which it may not`)
-      await rounds.next(input, controller.signal)
-      answers = yield* this.#put(input, controller.signal)
+      if (!reply) throw new Fault('internal', 'The call ended without an answer')
+      if (wantsTasks(reply) && !knowsTasks(capabilities)) {
+        capabilities = withTasks(capabilities)
+      } else if (reply.kind === 'result' && reply.type === 'task' && knowsTasks(capabilities)) {
+        const asked = progressToken !== undefined
+        final = yield* this.#drive(leg, reply.result, asked ? { token: progressToken, increasing } : undefined)
+      } else if (reply.kind === 'input') {
+        if (!methodTraits(method).asks)
+          throw new Fault('upstreamProtocol', `The server asks something in the middle of ${method}, which it may not`)
+        await rounds.next(reply.result, controller.signal)
+        answers = yield* this.#put(reply.result, controller.signal)
+      } else {
+        final = reply
+      }
     }
+    const text = encodeReply(final as Exclude<Final, { kind: 'input' }>, id, call, progressToken, this.#to)
+    record.ended(final)
     // Everything behind this is over already: the reader need not come back from it.
-    yield last
+    yield { text, last: { status: 200 } }
+  }
+
+  /** Waits for a task as if it were the call. */
+  async *#drive(call: Call, created: Payload, progress: TokenOf | undefined): AsyncGenerator<Frame, Final> {
+    const steps = drive(this.#options.upstream.handle, call, created)
+    let said = 0
+    for (let next = await steps.next(); !next.done; ) {
+      const step = next.value
+      if (step.kind === 'ends') {
+        await steps.return()
+        return step.reply as Final
+      }
+      if (step.kind === 'asks') {
+        next = await steps.next(yield* this.#put(step.input, call.signal))
+        continue
+      }
+      const params = edit(EMPTY, { progress: String(++said), message: step.message })
+      const method = 'notifications/progress'
+      if (progress?.increasing({ kind: 'notification', method, params }))
+        yield {
+          text: notification(
+            method,
+            write(downlevelNotification(method, edit(params, { progressToken: progress.token }), this.#to)),
+          ),
+        }
+      next = await steps.next()
+    }
+    throw new Fault('internal', 'The task ended without an answer')
   }
 
   /** Asks the client. */
@@ -286,6 +324,14 @@ export class TranslatedSession implements ClientSession {
       uri === undefined ? method : `${method} ${uri}`,
     )
   }
+}
+
+type Final = Exclude<Reply, { kind: 'notification' }>
+
+/** How a client is told of progress. */
+interface TokenOf {
+  token: Json
+  increasing: ReturnType<typeof onlyIncreasing>
 }
 
 interface CallParts {

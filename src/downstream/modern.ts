@@ -1,13 +1,19 @@
 /** The downstream half of the modern era: takes requests that say everything, and answers each by itself. */
-import type { Call, Notice, Upstream } from '../protocol/call.js'
+import type { Call, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
-import { TASKS_EXTENSION, withoutRequestKeys } from '../protocol/meta.js'
+import { TASKS_EXTENSION } from '../protocol/meta.js'
 import { LEGACY_CLIENT_NOTIFICATIONS, methodTraits } from '../protocol/methods.js'
-import { type Decoded, decodeBareDiscover, decodeRequest, encodeReply } from '../protocol/modern-client.js'
+import {
+  type Decoded,
+  decodeBareDiscover,
+  decodeNotification,
+  decodeRequest,
+  encodeReply,
+} from '../protocol/modern-client.js'
 import { error as errorMessage, type Notification, type Request } from '../rpc/message.js'
-import { EMPTY, edit, objectIn, parseObject } from '../rpc/splice.js'
+import { objectIn, parseObject } from '../rpc/splice.js'
 import { type Frame, onlyIncreasing } from './frames.js'
 import { CallRecord, type Logger, subject } from './record.js'
 
@@ -69,17 +75,7 @@ export class ModernDownstream {
   /** Carries a notification on, if it is one that means anything to the other side. */
   notify({ method, params }: Notification, { principal, credential }: Pick<Arrived, 'principal' | 'credential'>): void {
     if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
-    const payload = typeof params === 'string' ? EMPTY : params
-    const meta = objectIn(payload, '_meta')
-    const notice: Notice = {
-      method,
-      params: edit(payload, { _meta: undefined }),
-      meta: meta ? withoutRequestKeys(meta) : EMPTY,
-      caller: { revision: NEWEST_MODERN, capabilities: '{}' },
-      principal,
-      credential,
-    }
-    this.#upstream.notify(notice)
+    this.#upstream.notify({ method, ...decodeNotification(params), principal, credential })
   }
 }
 

@@ -23,12 +23,13 @@ export class Rounds {
     if (this.#rounds > MAX_ROUNDS)
       throw new Fault('upstreamProtocol', `The server has not answered after ${MAX_ROUNDS} rounds of questions`)
     if (asks) return
-    await waited(this.#wait, signal)
+    await pause(this.#wait, signal)
     this.#wait = Math.min(2 * this.#wait, WAIT.most)
   }
 }
 
-function waited(milliseconds: number, signal: AbortSignal): Promise<void> {
+/** Waits so many milliseconds. Rejects when the signal aborts. */
+export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const over = () => {
       clearTimeout(timer)

@@ -32,14 +32,18 @@ export class Running {
     if (known.size === 0) this.#controllers.delete(key)
   }
 
-  /** Follows `notifications/cancelled`. Where two requests have the same id, nobody knows which is meant: neither is. */
-  cancel(params: Params): void {
+  /**
+   * Follows `notifications/cancelled`. Where two requests have the same id, nobody knows which is meant: neither is.
+   * Returns whether one of these was.
+   */
+  cancel(params: Params): boolean {
     const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
     const id = text === undefined ? undefined : readId(text)
     const meant = id && this.#controllers.get(idKey(id))
-    if (meant?.size !== 1 || typeof params === 'string') return
+    if (meant?.size !== 1 || typeof params === 'string') return false
     const reason = value(params, 'reason')
     for (const controller of meant) controller.abort(typeof reason === 'string' ? reason : 'The client has cancelled')
+    return true
   }
 
   abortAll(): void {

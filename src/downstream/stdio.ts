@@ -100,11 +100,12 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     if (message.kind === 'invalid') return
     if (message.kind === 'request' && (running.has(message.id) || inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'A request with this id is still open')
+    const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
+    // The id alone says whose request is meant: both eras share one space, and no notification has to have an envelope.
+    if (cancels && running.cancel(message.params)) return
     if (verdict.era === 'legacy') return inBackground(answerInSession(message))
-    if (message.kind === 'request') return inBackground(answerModern(message))
-    if (message.kind !== 'notification') return
-    if (message.method === 'notifications/cancelled') running.cancel(message.params)
-    else modern.notify(message, { principal: PRINCIPAL })
+    if (message.kind === 'request') inBackground(answerModern(message))
+    else if (message.kind === 'notification') modern.notify(message, { principal: PRINCIPAL })
   }
 
   function inBackground(answering: Promise<void>): void {

@@ -19,6 +19,7 @@ import { Fault } from './fault.js'
 import { lift } from './lift.js'
 import { TASKS_EXTENSION, writeMeta } from './meta.js'
 import { methodTraits } from './methods.js'
+import { offersTasks } from './tasks.js'
 
 /** What a server said of itself in its answer to `initialize`. */
 export interface Handshake {
@@ -123,6 +124,8 @@ export function decodeHandshake(result: Payload, revision: LegacyRevision | unde
 export interface Channels {
   /** Notifications of the server's own accord have a way in. */
   receives: boolean
+  /** Tasks of the server are carried. */
+  tasks?: boolean
 }
 
 /** The answer to `server/discover`, made from the handshake with a server that does not know the method. */
@@ -140,8 +143,9 @@ export function discoverResult(
   }
   if (objectIn(capabilities, 'logging')) offered['logging'] = '{}'
   if (offersCompletions(capabilities, revision)) offered['completions'] = raw(capabilities, 'completions') ?? '{}'
-  const extensions = objectIn(capabilities, 'extensions')
-  if (extensions) offered['extensions'] = write(edit(extensions, { [TASKS_EXTENSION]: undefined }))
+  const tasks = channels.tasks === true && offersTasks(capabilities)
+  const extensions = objectIn(capabilities, 'extensions') ?? (tasks ? EMPTY : undefined)
+  if (extensions) offered['extensions'] = write(edit(extensions, { [TASKS_EXTENSION]: tasks ? '{}' : undefined }))
   const experimental = objectIn(capabilities, 'experimental')
   if (experimental) offered['experimental'] = write(experimental)
   return edit(EMPTY, {

@@ -48,7 +48,7 @@ export const methods: Readonly<Record<string, MethodTraits>> = {
   'resources/subscribe': { eras: 'legacy', capability: 'resources', idempotent: true, empty: true },
   'resources/unsubscribe': { eras: 'legacy', capability: 'resources', idempotent: true, empty: true },
   'tasks/list': { eras: 'legacy', idempotent: true },
-  'tasks/result': { eras: 'legacy', idempotent: true },
+  'tasks/result': { eras: 'legacy', idempotent: true, asks: true },
 }
 
 const UNKNOWN: MethodTraits = { eras: 'both' }

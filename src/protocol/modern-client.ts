@@ -1,5 +1,5 @@
 /** The codec of 2026-07-28 towards clients: requests that carry their envelope in, results that carry their type out. */
-import { error as errorMessage, notification, type Request, readId, result } from '../rpc/message.js'
+import { error as errorMessage, notification, type Params, type Request, readId, result } from '../rpc/message.js'
 import { remembering } from '../rpc/remembering.js'
 import type { Wire } from '../rpc/source.js'
 import {
@@ -65,6 +65,18 @@ export function decodeRequest({ method, params }: Request): Decoded {
   const state = raw(params, 'requestState')
   if (responses !== undefined || state !== undefined) decoded.answers = { responses, state }
   return decoded
+}
+
+/** Takes a notification apart. It may have an envelope, as far as that says anything; this revision asks for none. */
+export function decodeNotification(params: Params): Pick<Decoded, 'params' | 'meta' | 'caller'> {
+  const payload = typeof params === 'string' ? EMPTY : params
+  const meta = objectIn(payload, '_meta') ?? EMPTY
+  const capabilities = raw(meta, CLIENT_CAPABILITIES)
+  const info = raw(meta, CLIENT_INFO)
+  const sound = capabilities?.startsWith('{') && wrongCapability(capabilities) === ''
+  const caller: Caller = { revision: NEWEST_MODERN, capabilities: (sound && capabilities) || '{}' }
+  if (info !== undefined && isImplementation(info)) caller.clientInfo = info
+  return { params: edit(payload, { _meta: undefined }), meta: withoutRequestKeys(meta), caller }
 }
 
 /** A `server/discover` without envelope, as if it had the smallest one. */

@@ -29,7 +29,11 @@ export function encodeParams(call: Call, progressToken: number | undefined): Jso
 
 /** Params of a notification to a modern server. */
 export function encodeNotice({ params, meta, caller }: Notice): Json {
-  const envelope = { [PROTOCOL_VERSION]: VERSION, [CLIENT_INFO]: caller.clientInfo }
+  const envelope = {
+    [PROTOCOL_VERSION]: VERSION,
+    [CLIENT_INFO]: caller.clientInfo,
+    [CLIENT_CAPABILITIES]: caller.capabilities,
+  }
   return write(edit(params, { _meta: write(edit(meta, envelope)) }))
 }
 

@@ -31,6 +31,8 @@ export interface Channel {
   abandon(exchange: number): void
   /** Whether the server has given the channel a session. */
   readonly hasSession?: boolean
+  /** Whether the server says that it misses a session on a channel without one, as servers do that keep sessions. */
+  wantsSession?(headers: Readonly<Record<string, string>>): Promise<boolean>
   /** Opens the stream for the server's own messages, where that takes opening. Resolves to whether there is one. */
   listen?(headers: Readonly<Record<string, string>>): Promise<boolean>
   /** Ends the channel and whatever is behind it: gently, or at once if there is no time. Never rejects. */

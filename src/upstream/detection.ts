@@ -35,6 +35,8 @@ export interface Verdict {
   lifetime: number
   /** The server did not say so itself. */
   weak: boolean
+  /** A modern server names legacy revisions among those that it supports. */
+  listsLegacy: boolean
   /** Whether a modern server keeps sessions as well; undefined as long as nobody has asked. */
   alsoLegacy?: boolean
 }
@@ -166,16 +168,17 @@ function judge(finding: Finding | Configured, transport: Transport): Verdict {
     since: Date.now(),
     lifetime: always ? LIFETIME.always : weak ? LIFETIME.weak : LIFETIME.sure,
     weak,
+    listsLegacy: finding.era === 'modern' && finding.alsoLegacy,
   }
 }
 
 type Configured =
-  | { era: 'modern'; why: string; peer: undefined }
+  | { era: 'modern'; why: string; peer: undefined; alsoLegacy: boolean }
   | { era: 'legacy'; why: string; peer: undefined; spoke: boolean; weak: boolean }
 
 /** Nobody needs to be asked: HTTP+SSE is of the legacy era, and the configuration may say what it knows. */
 function configured(era: 'auto' | Era): Configured {
   const why = era === 'auto' ? 'HTTP+SSE is a transport of that era' : 'the configuration says so'
-  if (era === 'modern') return { era, why, peer: undefined }
+  if (era === 'modern') return { era, why, peer: undefined, alsoLegacy: false }
   return { era: 'legacy', why, peer: undefined, spoke: false, weak: false }
 }

@@ -22,6 +22,8 @@ import {
 const RETRY = { usual: 1_000, least: 100, most: 30_000 }
 /** Milliseconds that a server may keep a stream open after the answer. */
 const AFTER_ANSWER = 1_000
+/** Milliseconds for the answer to whether a session is missed. */
+const WANTS_WITHIN = 2_000
 const MAX_REDIRECTS = 3
 /** Times in a row that taking up a stream again may fail. */
 const MAX_FAILURES = 3
@@ -66,6 +68,8 @@ class HttpChannel implements Channel {
   #path: string
   #receiver: Receiver | undefined
   #sessionId: string | undefined
+  /** Headers of the last message: who asks, and in which revision, is the same for all of a session. */
+  #own: Headers = NONE
   #postHeaders = new WeakMap<Headers, Headers>()
 
   constructor(origin: Origin, stateless: boolean) {
@@ -88,6 +92,7 @@ class HttpChannel implements Channel {
 
   async send({ text, exchange, headers = NONE }: Outgoing): Promise<void> {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
+    this.#own = headers
     const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
     const answer = await this.#ask({ method: 'POST', headers: this.#headersToPost(headers), body: text }, reading)
     refuse(answer)
@@ -99,6 +104,23 @@ class HttpChannel implements Channel {
 
   abandon(exchange: number): void {
     this.#readings.get(exchange)?.abort()
+  }
+
+  /**
+   * A server that keeps sessions answers a GET without one with 400 (MCP 2025-11-25, basic/transports, session
+   * management). One of 2026-07-28 alone answers any GET with 405.
+   */
+  async wantsSession(headers: Headers): Promise<boolean> {
+    const reading = new Reading(undefined, undefined, () => reading.abort())
+    const late = setTimeout(() => reading.abort(), WANTS_WITHIN)
+    try {
+      const { status } = await this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading)
+      return status === 400
+    } catch {
+      return false
+    } finally {
+      clearTimeout(late)
+    }
   }
 
   /** Opens the GET stream and keeps it open. Resolves to false where the server has none. */
@@ -114,7 +136,7 @@ class HttpChannel implements Channel {
     for (const reading of this.#readings.values()) reading.abort()
     if (this.#sessionId === undefined) return
     // A server may decline to have its session ended; then it will have to forget it by itself.
-    const question = { method: 'DELETE' as const, path: this.#path, headers: this.#headers(NONE) }
+    const question = { method: 'DELETE' as const, path: this.#path, headers: this.#headers(this.#own) }
     await this.#origin.ask(question, { head: () => 'nothing' }).catch(() => {})
   }
 

@@ -5,6 +5,7 @@ import { checkParamHeaders } from '../protocol/headers.js'
 import { isShowable, uncovered } from '../protocol/input.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/legacy-server.js'
 import { methodTraits } from '../protocol/methods.js'
+import { knowsTasks, offersTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, edit, type Json, objectIn, parseObject, payloadAt, raw, value, write } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
@@ -14,9 +15,11 @@ import { addressKey, type ParkedCalls } from './parked.js'
 import type { Lease } from './pool.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
+import type { LegacyTasks } from './tasks.js'
 import type { ToolFacts } from './tools.js'
 
 const URL_ELICITATION_REQUIRED = -32042
+const OF_TASKS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel'])
 
 export interface LegacyOptions {
   /** Lends a session, alone where the call may be asked something that could come by any way. */
@@ -24,13 +27,23 @@ export interface LegacyOptions {
   /** Answers the call instead, where the server is found to have no sessions any more; nothing has been sent of it. */
   elsewhere: Handler
   parked: ParkedCalls
+  tasks: LegacyTasks
+  /** Whether tools that may be tasks are, for clients that know tasks; or that there are no tasks at all. */
+  taskMode: TaskMode
 }
 
-export function legacyHandler({ acquire, elsewhere, parked }: LegacyOptions): Handler {
+export type TaskMode = 'auto' | 'async' | 'off'
+
+export function legacyHandler(options: LegacyOptions): Handler {
+  const { acquire, elsewhere, parked, tasks, taskMode } = options
   return async function* answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
     if (resumed) {
       yield* resumed
+      return
+    }
+    if (OF_TASKS.has(retry.method) && taskMode !== 'off') {
+      yield await tasks.answer(retry)
       return
     }
     if (retry.method === 'subscriptions/listen') {
@@ -49,7 +62,7 @@ export function legacyHandler({ acquire, elsewhere, parked }: LegacyOptions): Ha
       }
       let again: number
       try {
-        yield* ask(lease, call, parked)
+        yield* ask(lease, call, options)
         return
       } catch (error) {
         const wait = worthAnotherTry(error, call, lease.session)
@@ -67,7 +80,8 @@ export function legacyHandler({ acquire, elsewhere, parked }: LegacyOptions): Ha
   }
 }
 
-async function* ask(lease: Lease, call: Call, parked: ParkedCalls): AsyncGenerator<Reply> {
+async function* ask(lease: Lease, call: Call, options: LegacyOptions): AsyncGenerator<Reply> {
+  const { parked, taskMode } = options
   const { session } = lease
   const { handshake } = session
   session.lastUsed = Date.now()
@@ -75,7 +89,11 @@ async function* ask(lease: Lease, call: Call, parked: ParkedCalls): AsyncGenerat
   if (call.method === 'server/discover') {
     await session.settled()
     const receives = session.receives !== false && !lease.alone
-    yield { kind: 'result', result: discoverResult(handshake, { receives }), server: handshake.serverInfo }
+    yield {
+      kind: 'result',
+      result: discoverResult(handshake, { receives, tasks: taskMode !== 'off' }),
+      server: handshake.serverInfo,
+    }
     return
   }
   const { eras } = methodTraits(call.method)
@@ -83,12 +101,43 @@ async function* ask(lease: Lease, call: Call, parked: ParkedCalls): AsyncGenerat
   const wait = toPrepare(session, call)
   if (wait) await wait()
 
+  const known = call.method === 'tools/call' ? session.tools.known(toolOf(call))?.taskSupport : undefined
+  if (isTask(known, call, options)) {
+    yield* asTask(lease, call, options)
+    return
+  }
   // From here on the call has a hold on the session of its own: it may outlive this leg.
-  const running = new RunningCall(lease.share(), call, (leg, response, exchange) =>
-    answer(session, leg, exchange, response, parked),
-  )
+  const running = new RunningCall(lease.share(), call, {
+    decode: (leg, response, exchange) => answer(session, leg, exchange, response, parked),
+  })
   running.send(call.method, encodeParams(call, handshake.revision, call.progress ? running.id : undefined))
-  yield* parked.run(running, call)
+  for await (const reply of parked.run(running, call)) {
+    const refused = reply.kind === 'error' && reply.error.code === -32601 && call.method === 'tools/call'
+    // A tool that has to be a task refuses to be called otherwise.
+    if (refused && known === undefined && offersTasks(handshake.capabilities)) {
+      const found = await session.tools.find(toolOf(call))
+      if (isTask(found?.taskSupport, call, options)) {
+        yield* asTask(lease, call, options)
+        return
+      }
+    }
+    yield reply
+  }
+}
+
+/** Whether a call is to be a task at the server: because it has to, or because the client wants what may be one to be one. */
+function isTask(support: unknown, call: Call, { taskMode }: LegacyOptions): boolean {
+  if (taskMode === 'off') return false
+  return (
+    support === 'required' || (support === 'optional' && taskMode === 'async' && knowsTasks(call.caller.capabilities))
+  )
+}
+
+async function* asTask(lease: Lease, call: Call, { tasks, parked }: LegacyOptions): AsyncGenerator<Reply> {
+  const created = await tasks.create(call, lease)
+  if ('kind' in created) yield created
+  else if (knowsTasks(call.caller.capabilities)) yield tasks.announce(call, lease, created)
+  else yield* parked.run(tasks.drive(call, lease, created), call)
 }
 
 /** What has to be so before the server hears of the call; undefined where there is nothing to wait for, as usual. */
@@ -131,7 +180,7 @@ function answer(
     if (page) session.tools.learn(page, raw(call.params, 'cursor'))
   }
   if (reply.kind !== 'error') return reply
-  const refused = session
+  const refused = session.asking
     .refusedDuring(exchange)
     .filter(({ certain, said }) => certain || reply.error.message.includes(said))
   if (refused.length > 0) {

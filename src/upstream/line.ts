@@ -1,6 +1,6 @@
 /** A client's own session with a legacy server: messages pass as they are, ids and progress tokens apart. */
 import type { Line, LineListener } from '../protocol/call.js'
-import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
+import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import {
   type Id,
@@ -26,6 +26,8 @@ export interface LineOptions {
   onEnd: (error: ChannelError | undefined) => void
 }
 
+/** Milliseconds. */
+const LISTEN_WAIT = 1_000
 /** Messages of the server that wait for somebody to listen. */
 const MAX_WAITING = 100
 
@@ -36,6 +38,8 @@ export class DirectLine implements Line {
   readonly #options: LineOptions
   readonly #waiting: Wire[] = []
   #listener: LineListener | undefined
+  /** Until the server knows that the session is open, if it is being told. */
+  #beginning: Promise<void> | undefined
   #over = false
 
   private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
@@ -64,6 +68,7 @@ export class DirectLine implements Line {
     const hangUp = () => exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
     signal.addEventListener('abort', hangUp, { once: true })
     try {
+      if (this.#beginning) await this.#beginning
       signal.throwIfAborted()
       exchange.send(request.method, withToken(request.params, token === undefined ? undefined : String(exchange.id)))
       for (;;) {
@@ -90,14 +95,28 @@ export class DirectLine implements Line {
   }
 
   notify(method: string, params: Json | undefined): void {
-    this.#peer
+    const delivered = this.#peer
       .notify(method, params)
-      .then(() => {
-        // The stream for the server's own messages: nothing may be asked on it before the session is open.
-        if (method !== 'notifications/initialized' || this.#over) return undefined
-        return this.#peer.channel.listen?.(this.#peer.headers)
-      })
       .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
+    if (method !== 'notifications/initialized') return
+    // Where each message has a connection of its own, those that follow could overtake this one.
+    this.#beginning = delivered
+      .then(() => this.#listen())
+      .finally(() => {
+        this.#beginning = undefined
+      })
+  }
+
+  /** The stream for the server's own messages. Some servers drop what they would ask as long as it is not there. */
+  async #listen(): Promise<void> {
+    const { channel, headers } = this.#peer
+    if (this.#over || !channel.listen) return
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, LISTEN_WAIT)
+    })
+    await Promise.race([channel.listen(headers), late])
+    clearTimeout(timer)
   }
 
   respond(response: Response): void {
@@ -145,10 +164,15 @@ export class DirectLine implements Line {
   }
 }
 
-/** What was agreed on; the client decides what to do about a revision that nobody knows. */
-function negotiated({ outcome: { kind, source, member } }: Response): LegacyRevision | undefined {
+/**
+ * What was agreed on, if the answer opens a session: no revision of the modern era has such a thing. The client decides
+ * what to do about a revision that nobody knows.
+ */
+export function negotiated({ outcome: { kind, source, member } }: Response): LegacyRevision | undefined {
   const result = kind === 'result' ? payloadAt(source, member) : undefined
-  return result && (legacyRevision(value(result, 'protocolVersion')) ?? NEWEST_LEGACY)
+  const version = result && value(result, 'protocolVersion')
+  if (!result || (typeof version === 'string' && looksModern(version))) return undefined
+  return legacyRevision(version) ?? NEWEST_LEGACY
 }
 
 function textOf(params: Params): Json | undefined {

@@ -3,7 +3,7 @@ import { withoutMisannotated } from '../protocol/annotations.js'
 import type { Call, Handler, Notice, Reply } from '../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
-import { paramHeaders, requestHeaders } from '../protocol/headers.js'
+import { checkParamHeaders, paramHeaders, requestHeaders } from '../protocol/headers.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
 import { decodeReply, encodeNotice, encodeParams } from '../protocol/modern-server.js'
@@ -115,6 +115,7 @@ export class ModernServer {
     const { transport } = peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
     const mirrors = transport === 'http' && call.method === 'tools/call'
+    if (transport === 'stdio' && call.method === 'tools/call') await this.#checkMirrored(call)
     for await (const reply of this.#ask(peer, call, mirrors)) {
       if (reply.kind !== 'error') {
         yield reply
@@ -125,7 +126,7 @@ export class ModernServer {
       if (code === -32601 && call.method === 'server/discover') throw new Contradiction(reply.error.message)
       // The schema of the tool is not known, or has changed: it says which arguments are mirrored.
       if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
-        const tools = this.#toolsOf(peer, call)
+        const tools = this.#toolsOf(call)
         tools.forget()
         await tools.find(String(value(call.params, 'name')))
         yield* this.#answer(peer, call, true)
@@ -151,6 +152,7 @@ export class ModernServer {
           yield this.#last(peer, call, decodeReply(call, arrival))
           return
         }
+        if (arrival.method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
         const reply = relayed(call, arrival.method, arrival.params)
         if (reply) yield reply
       }
@@ -169,7 +171,7 @@ export class ModernServer {
 
   #last(peer: Peer, call: Call, reply: Reply): Reply {
     if (reply.kind !== 'result' || call.method !== 'tools/list') return reply
-    this.#toolsOf(peer, call).learn(reply.result, raw(call.params, 'cursor'))
+    this.#toolsOf(call).learn(reply.result, raw(call.params, 'cursor'))
     // Whoever has no headers cannot mirror anything into them: towards this server it is the bridge that does.
     const forClients = peer.channel.transport === 'http' && call.paramHeaders === undefined
     return forClients ? { ...reply, result: withoutMisannotated(reply.result) } : reply
@@ -184,9 +186,16 @@ export class ModernServer {
     else this.#options.log.debug({ running: wanting.length }, 'log message of the server belongs to no call')
   }
 
+  /** A server on a pipe sees no headers: whether they say what the body says is for the bridge to find out. */
+  async #checkMirrored(call: Call): Promise<void> {
+    if (call.paramHeaders === undefined) return
+    const tool = await this.#toolsOf(call).find(String(value(call.params, 'name')))
+    if (tool) checkParamHeaders(tool.annotations, objectIn(call.params, 'arguments'), call.paramHeaders)
+  }
+
   #headersOf(peer: Peer, call: Call, mirrors: boolean): Headers | undefined {
     if (peer.channel.transport !== 'http') return undefined
-    const tool = mirrors ? this.#toolsOf(peer, call).known(String(value(call.params, 'name'))) : undefined
+    const tool = mirrors ? this.#toolsOf(call).known(String(value(call.params, 'name'))) : undefined
     if (tool?.misannotated !== undefined && call.paramHeaders === undefined)
       throw new Fault('invalidParams', `The tool cannot be called: ${tool.misannotated}`)
     const own = this.#ownHeaders(call)
@@ -201,6 +210,8 @@ export class ModernServer {
     const key = `${call.method} ${named === undefined ? '' : raw(call.params, named)} ${call.credential ?? ''}`
     let headers = this.#headers.get(key)
     if (!headers) {
+      if (named !== undefined && typeof value(call.params, named) !== 'string')
+        throw new Fault('invalidParams', `params.${named} has to be a string`)
       headers = { ...requestHeaders(call.method, call.params), ...credentialOf(call) }
       if (this.#headers.size >= MAX_HEADERS) this.#headers.clear()
       this.#headers.set(key, headers)
@@ -208,11 +219,11 @@ export class ModernServer {
     return headers
   }
 
-  #toolsOf(peer: Peer, call: Call): ToolCache {
+  #toolsOf(call: Call): ToolCache {
     const key = `${call.principal} ${call.caller.capabilities}`
     let cache = this.#tools.get(key)
     if (!cache) {
-      cache = new ToolCache((cursor) => listTools(peer, call, cursor))
+      cache = new ToolCache(async (cursor) => listTools(await this.#connected(), call, cursor))
       if (this.#tools.size >= MAX_CACHES) this.#tools.clear()
       this.#tools.set(key, cache)
     }

@@ -2,7 +2,7 @@
  * Finds out which era a server speaks, by `server/discover` and never by a real call (MCP 2026-07-28, basic/versioning,
  * backward compatibility). Only positive evidence decides; what proves nothing leads to an attempt to `initialize`.
  */
-import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
+import { isModern, legacyRevision, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { discoverParams } from '../protocol/modern-server.js'
 import type { Response } from '../rpc/message.js'
@@ -23,7 +23,13 @@ export interface Probing {
 
 /** What was found, and how, in words that go on after "because". */
 export type Finding =
-  | { era: 'modern'; why: string; peer: Peer; discover: Payload | undefined }
+  | {
+      era: 'modern'
+      why: string
+      peer: Peer
+      /** It names revisions of the other era as well. */
+      alsoLegacy: boolean
+    }
   | {
       era: 'legacy'
       why: string
@@ -80,7 +86,7 @@ function readAnswer({ outcome: { kind, source, member } }: Response, peer: Peer)
   if (!Array.isArray(versions))
     return legacy('it answered server/discover with something that is no DiscoverResult', peer, { spoke: true })
   if (versions.some((version) => isModern(version)))
-    return { era: 'modern', why: 'it answered server/discover', peer, discover: object }
+    return { era: 'modern', why: 'it answered server/discover', peer, alsoLegacy: versions.some(isLegacy) }
   return legacy(`its answer to server/discover lists only ${versions.join(', ') || 'no version'}`, peer, {
     spoke: true,
   })
@@ -88,8 +94,8 @@ function readAnswer({ outcome: { kind, source, member } }: Response, peer: Peer)
 
 function readError(error: Payload, peer: Peer): Finding | 'headers refused' {
   const code = value(error, 'code')
+  const supported = supportedIn(error)
   if (code === UNSUPPORTED_REVISION) {
-    const supported = supportedIn(error)
     if (!supported.some(isModern))
       return legacy(`it says that it supports ${supported.join(', ') || 'no version'}`, peer, { spoke: true })
   } else if (code === HEADER_MISMATCH && peer.channel.transport === 'http') {
@@ -101,8 +107,12 @@ function readError(error: Payload, peer: Peer): Finding | 'headers refused' {
     era: 'modern',
     why: `it answered server/discover with the modern error ${String(code)}`,
     peer,
-    discover: undefined,
+    alsoLegacy: supported.some(isLegacy),
   }
+}
+
+function isLegacy(version: unknown): boolean {
+  return legacyRevision(version) !== undefined
 }
 
 function supportedIn(error: Payload): readonly string[] {

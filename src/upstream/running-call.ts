@@ -20,20 +20,30 @@ export type Step = Reply | { kind: 'asks' }
 /** Milliseconds for which further questions are awaited that can be put in the same round. */
 const GATHER = { quiet: 25, most: 250 }
 
+export interface RunningOptions {
+  decode(call: Call, response: Response, exchange: Exchange): Reply
+  /** The task at the server that the call waits for, if it is one. */
+  task?: string
+  /** Nobody waits any more, and the server has not answered. */
+  onGivenUp?: (() => void) | undefined
+}
+
 export class RunningCall {
   readonly session: LegacySession
   readonly #lease: Lease
   readonly #exchange: Exchange
-  readonly #decode: (call: Call, response: Response, exchange: Exchange) => Reply
+  readonly #decode: RunningOptions['decode']
+  readonly #onGivenUp: RunningOptions['onGivenUp']
   readonly #questions = new Map<string, Question>()
   #asked = 0
   #over = false
 
-  constructor(lease: Lease, call: Call, decode: (call: Call, response: Response, exchange: Exchange) => Reply) {
+  constructor(lease: Lease, call: Call, { decode, task, onGivenUp }: RunningOptions) {
     this.session = lease.session
     this.#lease = lease
     this.#decode = decode
-    this.#exchange = lease.session.begin(call)
+    this.#onGivenUp = onGivenUp
+    this.#exchange = lease.session.begin(call, task)
   }
 
   get id(): number {
@@ -73,7 +83,11 @@ export class RunningCall {
       }
       if (arrival.kind === 'question') {
         if (mayAsk()) gathering = this.#keep(arrival.question) ?? gathering
-        else this.session.respond(arrival.question, { code: -32603, message: 'Too many questions wait for answers' })
+        else
+          this.session.asking.respond(arrival.question, {
+            code: -32603,
+            message: 'Too many questions wait for answers',
+          })
       } else if (arrival.kind === 'response') {
         const last = this.#decode(call, arrival, exchange)
         if (call.caller.logLevel !== undefined && this.session.trailing > 0) yield* this.#trailing(call)
@@ -109,7 +123,7 @@ export class RunningCall {
     if (!question) return
     const { method } = question.request
     const lowered = lowerAnswer(method, answer, this.session.handshake.revision)
-    this.session.respond(
+    this.session.asking.respond(
       question,
       lowered ? write(lowered) : { code: -32603, message: 'The answer cannot be said in the revision of the session' },
     )
@@ -131,8 +145,9 @@ export class RunningCall {
   end(reason?: string): void {
     if (this.#over) return
     this.#over = true
-    for (const question of this.#questions.values()) this.session.respond(question, answerOfNobody(question))
+    for (const question of this.#questions.values()) this.session.asking.respond(question, answerOfNobody(question))
     this.#questions.clear()
+    if (!this.#exchange.answered) this.#onGivenUp?.()
     this.session.finish(this.#exchange, reason)
     this.#lease.release()
   }

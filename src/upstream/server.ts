@@ -7,19 +7,20 @@ import { initializeParams } from '../protocol/legacy-server.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Request } from '../rpc/message.js'
-import { edit, type Json, write } from '../rpc/splice.js'
+import { edit, type Json, parseObject, write } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
 import { Detection, type Verdict } from './detection.js'
 import { Contradiction } from './failure.js'
 import { HttpTransport } from './http.js'
-import { legacyHandler } from './legacy.js'
-import { DirectLine } from './line.js'
+import { legacyHandler, type TaskMode } from './legacy.js'
+import { DirectLine, negotiated } from './line.js'
 import { ModernServer } from './modern.js'
 import { ParkedCalls, type ParkedOptions } from './parked.js'
 import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
 import { probe } from './probe.js'
 import { type Identity, LegacySession, type SessionLog } from './session.js'
+import { LegacyTasks } from './tasks.js'
 
 /** To whom sessions belong (isolation of callers from each other). */
 export type Isolation = 'per-principal' | 'shared' | 'per-request'
@@ -31,6 +32,9 @@ export interface ServerOptions {
   fallback?: Transport
   era: 'auto' | Era
   isolation: Isolation
+  tasks: TaskMode
+  /** What the server may know of folders: what its clients say, nothing, or these. */
+  roots: 'ask' | 'off' | readonly string[]
   /** The bridge's own Implementation, where no client gives one. */
   clientInfo: Json
   log: SessionLog
@@ -46,6 +50,9 @@ const ASK_AGAIN = 300_000
 /** HTTP statuses of `initialize` that say nothing about where the endpoint is. */
 const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
 const CAPABILITY_MEMO = 1_000
+/** Milliseconds for which a task is asked to be kept, and tasks that may be known at once. */
+const TASK_TTL = 3_600_000
+const MAX_TASKS = 1_000
 const NOBODY: Sender = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }, principal: 'local' }
 
 export class Server implements Upstream {
@@ -53,9 +60,12 @@ export class Server implements Upstream {
   readonly #detection: Detection
   readonly #pool: SessionPool
   readonly #parked: ParkedCalls
+  readonly #tasks: LegacyTasks
   readonly #legacy: Handler
   readonly #modern: ModernServer
   readonly #declared = new Map<Json, Json>()
+  /** The answer to a server that asks for roots, where no client is asked. */
+  readonly #roots: Json | undefined
   /** Channels of the sessions that clients have themselves. */
   readonly #lines = new Set<Peer>()
   /** Signals of calls that have been answered in the other way once already. */
@@ -64,12 +74,22 @@ export class Server implements Upstream {
   constructor(options: ServerOptions) {
     this.#options = options
     const { name, transport, era, clientInfo, maxSessions, timeouts, log } = options
+    const { roots } = options
+    this.#roots =
+      typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
     this.#detection = new Detection({ name, transport, era, clientInfo, timeout: timeouts.probe, settle, log })
     this.#pool = new SessionPool({ max: maxSessions, idle: timeouts.idle, others: () => this.#lines.size })
     const elsewhere: Handler = (call) => this.#answerElsewhere(call)
     this.#parked = new ParkedCalls({ server: name, ...options.parked })
-    this.#legacy = legacyHandler({ acquire: (call) => this.#acquireFor(call), elsewhere, parked: this.#parked })
+    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS })
+    this.#legacy = legacyHandler({
+      acquire: (call) => this.#acquireFor(call),
+      elsewhere,
+      parked: this.#parked,
+      tasks: this.#tasks,
+      taskMode: options.tasks,
+    })
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     this.#modern = new ModernServer({ connect: () => this.#connectModern(), elsewhere, log, onEnd })
   }
@@ -110,7 +130,7 @@ export class Server implements Upstream {
     const { transport } = verdict
     if (verdict.era === 'modern') {
       if (this.#options.era === 'modern') return 'translate'
-      if (transport.kind === 'http') verdict.alsoLegacy ??= await this.#keepsSessions(transport, sender)
+      if (transport.kind === 'http') verdict.alsoLegacy ??= await this.#keepsSessions(verdict, sender)
       if (verdict.alsoLegacy === false) return 'translate'
     }
     return { transport: transport.kind, connect: (opening, from) => this.#connectLine(verdict, opening, from) }
@@ -132,6 +152,7 @@ export class Server implements Upstream {
 
   async close(hurry = false): Promise<void> {
     this.#parked.close()
+    this.#tasks.close()
     const lines = [...this.#lines].map(({ channel }) => channel.close(hurry))
     await Promise.all([this.#detection.close(hurry), this.#pool.close(hurry), this.#modern.close(hurry), ...lines])
   }
@@ -176,14 +197,19 @@ export class Server implements Upstream {
     throw new Contradiction('The server speaks 2026-07-28 no longer')
   }
 
-  /** Whether a modern server over HTTP keeps sessions too. One that answers `initialize` without a session does not. */
-  async #keepsSessions(transport: Transport, sender: Sender): Promise<boolean> {
+  /**
+   * Whether a modern server over HTTP keeps sessions too. One that answers `initialize` without a session does not, and
+   * where nothing speaks for sessions it is not sent: to a server of 2026-07-28 alone it is a malformed request.
+   */
+  async #keepsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
     const { clientInfo, capabilities } = this.#identity(sender)
+    const credential = credentialOf(sender)
     const peer = new Peer(await transport.open())
     const params = initializeParams(NEWEST_LEGACY, clientInfo, capabilities)
     try {
-      const { outcome } = await peer.call('initialize', params, this.#options.timeouts.initialize, credentialOf(sender))
-      return outcome.kind === 'result' && peer.channel.hasSession === true
+      if (!listsLegacy && !(await peer.channel.wantsSession?.(credential))) return false
+      const answer = await peer.call('initialize', params, this.#options.timeouts.initialize, credential)
+      return negotiated(answer) !== undefined && peer.channel.hasSession === true
     } catch {
       return false
     } finally {
@@ -272,11 +298,18 @@ export class Server implements Upstream {
   #identity({ caller, credential }: Sender): Identity {
     let capabilities = this.#declared.get(caller.capabilities)
     if (capabilities === undefined) {
-      capabilities = carriedCapabilities(caller.capabilities)
+      capabilities = this.#withRoots(carriedCapabilities(caller.capabilities))
       if (this.#declared.size >= CAPABILITY_MEMO) this.#declared.clear()
       this.#declared.set(caller.capabilities, capabilities)
     }
     return { clientInfo: caller.clientInfo ?? this.#options.clientInfo, capabilities, credential }
+  }
+
+  /** The same capabilities, with roots as the configuration has them. */
+  #withRoots(capabilities: Json): Json {
+    const { roots } = this.#options
+    if (roots === 'ask') return capabilities
+    return write(edit(parseObject(capabilities), { roots: roots === 'off' ? undefined : '{}' }))
   }
 
   /** Who may share a session: the same principal with the same capabilities, and over HTTP the same client as well. */
@@ -326,7 +359,13 @@ export class Server implements Upstream {
     const peer = await this.#detection.channel(verdict.transport)
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     try {
-      const session = await LegacySession.open(peer, { identity, log, timeout: timeouts.initialize, onEnd })
+      const session = await LegacySession.open(peer, {
+        identity,
+        log,
+        timeout: timeouts.initialize,
+        onEnd,
+        roots: this.#roots,
+      })
       verdict.revision = session.handshake.revision
       return session
     } catch (error) {

@@ -1,15 +1,15 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
 import type { Call } from '../protocol/call.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
-import { capabilityFor, isShowable, type Needed, uncovered } from '../protocol/input.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
 import { lift } from '../protocol/lift.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
-import { idKey, type Params, type Request, type Response, type RpcError, readId } from '../rpc/message.js'
+import type { Params, Request, Response } from '../rpc/message.js'
 import { cut } from '../rpc/source.js'
-import { EMPTY, type Json, objectIn, type Payload, parseObject, payloadAt, raw, value } from '../rpc/splice.js'
+import { type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
+import { Asking, refusalOf } from './asking.js'
 import { type Channel, ChannelError } from './channel.js'
-import type { Exchange, Question } from './exchange.js'
+import type { Exchange } from './exchange.js'
 import { rememberingList } from './lists.js'
 import type { Peer } from './peer.js'
 import { ToolCache } from './tools.js'
@@ -34,25 +34,15 @@ export interface SessionOptions {
   log: SessionLog
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
+  /** The answer to a server that asks for roots, where no client is asked. */
+  roots?: Json | undefined
   /** The channel under the open session has come to its end by itself. `served` says whether it has answered a call at all. */
   onEnd?: (error: ChannelError, served: boolean) => void
 }
 
-/** A question that was refused because no client had agreed to be asked. */
-export interface Refusal {
-  /** The capability that it takes, and what has to be declared under it. */
-  name: string
-  needed: Json
-  /** What the server was told. Where several calls ran, it is how a call that failed for it gives itself away. */
-  said: string
-  /** No other call can have caused it. */
-  certain: boolean
-}
-
-/** Milliseconds for which a question is held that came while no call ran which it could belong to. */
-const HOLD = { 'roots/list': 55_000, others: 2_000 }
 /** Milliseconds. */
 const LIST_TIMEOUT = 10_000
+const REQUEST_TIMEOUT = 60_000
 const SET_LEVEL_TIMEOUT = 1_000
 const LISTEN_WAIT = 1_000
 const LEVEL_IDLE = 60_000
@@ -75,15 +65,11 @@ export class LegacySession {
       resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
     },
   })
-  readonly #refusals = new WeakMap<Exchange, Refusal[]>()
-  /** Questions that have not been answered, by their ids. */
-  readonly #questions = new Map<string, Question>()
-  /** Questions that wait for a call to belong to. */
-  readonly #held = new Map<Question, NodeJS.Timeout>()
+  /** What the server asks. */
+  readonly asking: Asking
   /** Addresses that people have been to, and who waits for that. */
   readonly #visited = new Set<string>()
   readonly #visits = new Set<() => void>()
-  readonly #capabilities: Payload
   readonly #peer: Peer
   readonly #log: SessionLog
   readonly #listening: Promise<void>
@@ -94,9 +80,15 @@ export class LegacySession {
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
-  private constructor(peer: Peer, handshake: Handshake, { identity, log }: SessionOptions) {
+  private constructor(peer: Peer, handshake: Handshake, { identity, log, roots }: SessionOptions) {
     this.#peer = peer
-    this.#capabilities = parseObject(identity.capabilities)
+    this.asking = new Asking({
+      capabilities: identity.capabilities,
+      roots,
+      candidates: () => [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks ? [one] : [])),
+      respond: (id, answer) => peer.respond(id, answer),
+      settled: () => peer.settled(),
+    })
     this.handshake = handshake
     this.#log = log
     this.tools = new ToolCache((cursor) => this.#listTools(cursor))
@@ -111,7 +103,7 @@ export class LegacySession {
     const { identity, log, timeout, onEnd } = options
     let session: LegacySession | undefined
     peer.events = {
-      asked: (request, exchange) => (session ? session.#asked(request, exchange) : refuse(peer, request)),
+      asked: (request, exchange) => (session ? session.asking.asked(request, exchange) : refuse(peer, request)),
       notified: (method, params) => {
         if (session) session.#notified(method, params)
       },
@@ -147,17 +139,12 @@ export class LegacySession {
     return this.#peer.end === undefined && this.#peer.channel.alive
   }
 
-  begin(call: Call): Exchange {
+  /** Begins a call. Questions about `task` belong to it, however they come. */
+  begin(call: Call, task?: string): Exchange {
     const exchange = this.#peer.begin()
     this.running.set(exchange, call)
     this.lastUsed = Date.now()
-    if (this.#held.size > 0 && methodTraits(call.method).asks) {
-      for (const [question, timer] of this.#held) {
-        clearTimeout(timer)
-        exchange.push({ kind: 'question', question })
-      }
-      this.#held.clear()
-    }
+    if (methodTraits(call.method).asks) this.asking.begun(exchange, task)
     return exchange
   }
 
@@ -165,14 +152,6 @@ export class LegacySession {
   resume(exchange: Exchange, call: Call): void {
     if (this.running.has(exchange)) this.running.set(exchange, call)
     this.lastUsed = Date.now()
-  }
-
-  /** Sends the answer to a question, unless the server has withdrawn it. */
-  respond(question: Question, answer: Json | RpcError): void {
-    const { id } = question.request
-    if (this.#questions.get(idKey(id)) !== question) return
-    this.#questions.delete(idKey(id))
-    this.#peer.respond(id, answer)
   }
 
   /** Resolves when the server says that a person has been to all these addresses, or after so many milliseconds. */
@@ -200,10 +179,16 @@ export class LegacySession {
     // Who wanted log messages has waited for them: of the others there may be some on the way.
     if (this.running.get(exchange)?.caller.logLevel === undefined) this.#mayTrail = this.lastUsed
     this.running.delete(exchange)
+    this.asking.ended(exchange)
   }
 
   notify(method: string, params: Json | undefined): Promise<void> {
     return this.#peer.notify(method, params)
+  }
+
+  /** Asks the server something of the bridge's own. Rejects with a ChannelError. */
+  request(method: string, params: Json | undefined): Promise<Response> {
+    return this.#peer.call(method, params, REQUEST_TIMEOUT)
   }
 
   /** Whether messages of the server's own accord have a way in; undefined as long as that is not known. */
@@ -235,11 +220,6 @@ export class LegacySession {
     await this.#levelSet
   }
 
-  /** What the server asked for while a call ran, though nobody had declared it. */
-  refusedDuring(exchange: Exchange): readonly Refusal[] {
-    return this.#refusals.get(exchange) ?? []
-  }
-
   /** The server has forgotten the session: nothing more will be heard on it. */
   forgotten(): void {
     this.watching.lose()
@@ -251,71 +231,9 @@ export class LegacySession {
     return this.#peer.channel.close(hurry)
   }
 
-  /** The server asks something: the call that it belongs to carries it to the client. */
-  #asked(request: Request, exchange: Exchange | undefined): void {
-    const { method } = request
-    const params = typeof request.params === 'string' ? EMPTY : request.params
-    const needed = capabilityFor(method, params)
-    if (!needed) return refuse(this.#peer, request)
-    const lacking = uncovered(method, params, this.#capabilities)
-    if (lacking !== undefined) return this.#refuse(request, needed, lacking, exchange)
-    if (value(params, 'mode') === 'url' && !isShowable(value(params, 'url')))
-      return this.#peer.respond(request.id, { code: -32602, message: 'No person can be sent to this address' })
-    if (exchange && !this.#mayBeAsked(exchange))
-      return this.#peer.respond(request.id, {
-        code: -32600,
-        message: 'Nothing can be asked in the middle of this request',
-      })
-    const question: Question = { request, withdrawn: false }
-    this.#questions.set(idKey(request.id), question)
-    const owner = exchange ?? this.#askedMost()
-    if (owner) owner.push({ kind: 'question', question })
-    else this.#hold(question)
-  }
-
-  #mayBeAsked(exchange: Exchange): boolean {
-    const call = this.running.get(exchange)
-    return call !== undefined && methodTraits(call.method).asks === true
-  }
-
-  /**
-   * The call that a question without an address belongs to: the oldest one of those whose client waits, or of the others. A
-   * session has one principal, and the answer goes where the question came from, whichever call carries it.
-   */
-  #askedMost(): Exchange | undefined {
-    const candidates = [...this.running.keys()].filter((exchange) => this.#mayBeAsked(exchange))
-    return candidates.find(({ read }) => read) ?? candidates[0]
-  }
-
-  /** A question that came between two calls, or before the first: one may begin that it can belong to. */
-  #hold(question: Question): void {
-    const { method } = question.request
-    const timer = setTimeout(
-      () => {
-        this.#held.delete(question)
-        this.respond(question, {
-          code: -32603,
-          message: 'There is no request in the middle of which this could be asked',
-        })
-      },
-      method === 'roots/list' ? HOLD['roots/list'] : HOLD.others,
-    )
-    this.#held.set(question, timer.unref())
-  }
-
-  /** Nothing may be asked of a client that has not declared it. */
-  #refuse(request: Request, { name, under }: Needed, lacking: string, exchange: Exchange | undefined): void {
-    const part = lacking !== name
-    const said = part ? `The client does not offer ${lacking}` : refusalOf(request.method)
-    this.#peer.respond(request.id, { code: part ? -32602 : -32601, message: said })
-    const suspects = exchange ? [exchange] : [...this.running.keys()].filter((one) => this.#mayBeAsked(one))
-    const refusal = { name, needed: under, said, certain: suspects.length === 1 }
-    for (const suspect of suspects) this.#refusals.set(suspect, [...this.refusedDuring(suspect), refusal])
-  }
-
   #notified(method: string, params: Params): void {
     if (method === 'notifications/tools/list_changed') this.tools.forget()
-    if (method === 'notifications/cancelled') return this.#withdraw(params)
+    if (method === 'notifications/cancelled') return this.asking.withdraw(params)
     if (method === 'notifications/elicitation/complete') return this.#visit(params)
     this.watching.notified(method, params)
     if (method !== 'notifications/message') return
@@ -325,19 +243,6 @@ export class LegacySession {
     const alone = only && !another && (this.#peer.channel.shared || Date.now() - this.#mayTrail > TRAILING)
     if (alone) only.push({ kind: 'notification', method, params })
     else this.#log.debug({ running: this.running.size }, 'log message of the server belongs to no call')
-  }
-
-  /** The server does not want to know any more. */
-  #withdraw(params: Params): void {
-    const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
-    const id = text === undefined ? undefined : readId(text)
-    const question = id && this.#questions.get(idKey(id))
-    if (!id || !question) return
-    question.withdrawn = true
-    this.#questions.delete(idKey(id))
-    clearTimeout(this.#held.get(question))
-    this.#held.delete(question)
-    this.#peer.settled()
   }
 
   #visit(params: Params): void {
@@ -396,11 +301,7 @@ function resultOf({ outcome: { kind, source, member } }: Response, method: strin
   return result
 }
 
-/** Nothing may be asked of a client that has not declared it; that the bridge is alive, it can say itself. */
+/** Before a session is open, nothing can be asked; that the bridge is alive, it can say itself. */
 function refuse(peer: Peer, { id, method }: Request): void {
   peer.respond(id, method === 'ping' ? '{}' : { code: -32601, message: refusalOf(method) })
-}
-
-function refusalOf(method: string): string {
-  return `Method not found: ${method}`
 }

@@ -3,6 +3,8 @@ import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations
 import { arrayIn, type Json, objectIn, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
 export interface ToolFacts extends ToolAnnotations {
+  /** Whether a call of the tool may or has to be a task; undefined where that is not said. */
+  taskSupport: unknown
   /** The server says that calling it twice does no more than calling it once. */
   repeatable: boolean
 }
@@ -102,5 +104,7 @@ function read(page: Payload, into: Map<string, ToolFacts>): void {
 function factsOf(tool: Payload): ToolFacts {
   const hints = objectIn(tool, 'annotations')
   const says = (hint: string) => hints !== undefined && raw(hints, hint) === 'true'
-  return { ...annotationsOfTool(tool), repeatable: says('readOnlyHint') || says('idempotentHint') }
+  const execution = objectIn(tool, 'execution')
+  const taskSupport = execution && value(execution, 'taskSupport')
+  return { ...annotationsOfTool(tool), taskSupport, repeatable: says('readOnlyHint') || says('idempotentHint') }
 }

@@ -228,13 +228,19 @@ export class Relay {
     } else if (passing) {
       this.#noteSession(request, reply, passing, { statusCode, headers })
     }
-    if (passing?.era !== 'modern' || !isEvents(headers)) {
+    if (!isEvents(headers)) {
       reply.send(stream)
       return
     }
-    const filtered = withoutFields(FOREIGN_FIELDS)
-    pipeline(stream, filtered).catch(() => {})
-    reply.send(filtered)
+    if (passing?.era === 'modern') {
+      const filtered = withoutFields(FOREIGN_FIELDS)
+      pipeline(stream, filtered).catch(() => {})
+      reply.send(filtered)
+    } else {
+      reply.send(stream)
+    }
+    // A stream may have nothing to say for long: that it is there, its client has to know at once.
+    reply.raw.flushHeaders()
   }
 
   /** Notes whose a session is. Where the server opens none, the client gets an id all the same: it is how it is known here. */

@@ -1,0 +1,155 @@
+/** What a legacy server asks of its client: whether it may, which call it belongs to, and whether it still wants to know. */
+import { capabilityFor, isShowable, type Needed, uncovered } from '../protocol/input.js'
+import { RELATED_TASK } from '../protocol/meta.js'
+import { type Id, idKey, type Params, type Request, type RpcError, readId } from '../rpc/message.js'
+import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
+import type { Exchange, Question } from './exchange.js'
+
+/** A question that was refused because no client had agreed to be asked. */
+export interface Refusal {
+  /** The capability that it takes, and what has to be declared under it. */
+  name: string
+  needed: Json
+  /** What the server was told. Where several calls ran, it is how a call that failed for it gives itself away. */
+  said: string
+  /** No other call can have caused it. */
+  certain: boolean
+}
+
+export interface AskingOptions {
+  /** Capabilities that have been declared to the server. */
+  capabilities: Json
+  /** The answer to a server that asks for roots, where no client is asked. */
+  roots: Json | undefined
+  /** Calls that may be asked something, oldest first. */
+  candidates(): Exchange[]
+  respond(id: Id, answer: Json | RpcError): void
+  /** A question has gone without an answer. */
+  settled(): void
+}
+
+/** Milliseconds for which a question is held that came while no call ran which it could belong to. */
+const HOLD = { 'roots/list': 55_000, others: 2_000 }
+
+export class Asking {
+  readonly #options: AskingOptions
+  readonly #capabilities: Payload
+  /** Questions that have not been answered, by their ids. */
+  readonly #open = new Map<string, Question>()
+  /** Questions that wait for a call to belong to. */
+  readonly #held = new Map<Question, NodeJS.Timeout>()
+  /** Calls that wait for a task, by its id. */
+  readonly #tasks = new Map<string, Exchange>()
+  readonly #refusals = new WeakMap<Exchange, Refusal[]>()
+
+  constructor(options: AskingOptions) {
+    this.#options = options
+    this.#capabilities = parseObject(options.capabilities)
+  }
+
+  /** A call has begun that may be asked: what has waited for one is its affair. Questions about `task` are, too. */
+  begun(exchange: Exchange, task: string | undefined): void {
+    if (task !== undefined) this.#tasks.set(task, exchange)
+    for (const [question, timer] of this.#held) {
+      clearTimeout(timer)
+      exchange.push({ kind: 'question', question })
+    }
+    this.#held.clear()
+  }
+
+  ended(exchange: Exchange): void {
+    for (const [task, waiting] of this.#tasks) if (waiting === exchange) this.#tasks.delete(task)
+  }
+
+  /** What the server asked for while a call ran, though nobody had declared it. */
+  refusedDuring(exchange: Exchange): readonly Refusal[] {
+    return this.#refusals.get(exchange) ?? []
+  }
+
+  /** The server asks something: the call that it belongs to carries it to the client. */
+  asked(request: Request, exchange: Exchange | undefined): void {
+    const { id, method } = request
+    const params = typeof request.params === 'string' ? EMPTY : request.params
+    const { respond, roots } = this.#options
+    if (method === 'ping') return respond(id, '{}')
+    if (method === 'roots/list' && roots !== undefined) return respond(id, roots)
+    const needed = capabilityFor(method, params)
+    if (!needed) return respond(id, { code: -32601, message: refusalOf(method) })
+    const lacking = uncovered(method, params, this.#capabilities)
+    if (lacking !== undefined) return this.#refuse(request, needed, lacking, exchange)
+    if (value(params, 'mode') === 'url' && !isShowable(value(params, 'url')))
+      return respond(id, { code: -32602, message: 'No person can be sent to this address' })
+    if (exchange && !this.#options.candidates().includes(exchange))
+      return respond(id, { code: -32600, message: 'Nothing can be asked in the middle of this request' })
+    const question: Question = { request, withdrawn: false }
+    this.#open.set(idKey(id), question)
+    const owner = this.#waitingFor(params) ?? exchange ?? this.#mostLikely()
+    if (owner) owner.push({ kind: 'question', question })
+    else this.#hold(question)
+  }
+
+  /** Sends the answer to a question, unless the server has withdrawn it. */
+  respond(question: Question, answer: Json | RpcError): void {
+    const { id } = question.request
+    if (this.#open.get(idKey(id)) !== question) return
+    this.#open.delete(idKey(id))
+    this.#options.respond(id, answer)
+  }
+
+  /** The server does not want to know any more. */
+  withdraw(params: Params): void {
+    const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
+    const id = text === undefined ? undefined : readId(text)
+    const question = id && this.#open.get(idKey(id))
+    if (!id || !question) return
+    question.withdrawn = true
+    this.#open.delete(idKey(id))
+    clearTimeout(this.#held.get(question))
+    this.#held.delete(question)
+    this.#options.settled()
+  }
+
+  /** The call that waits for the task which a question is about. */
+  #waitingFor(params: Payload): Exchange | undefined {
+    const meta = objectIn(params, '_meta')
+    const related = meta && objectIn(meta, RELATED_TASK)
+    return related && this.#tasks.get(String(value(related, 'taskId')))
+  }
+
+  /**
+   * The call that a question without an address belongs to: the oldest one of those whose client waits, or of the others. A
+   * session has one principal, and the answer goes where the question came from, whichever call carries it.
+   */
+  #mostLikely(): Exchange | undefined {
+    const candidates = this.#options.candidates()
+    return candidates.find(({ read }) => read) ?? candidates[0]
+  }
+
+  /** A question that came between two calls, or before the first: one may begin that it can belong to. */
+  #hold(question: Question): void {
+    const { method } = question.request
+    const giveUp = () => {
+      this.#held.delete(question)
+      this.respond(question, {
+        code: -32603,
+        message: 'There is no request in the middle of which this could be asked',
+      })
+    }
+    const timer = setTimeout(giveUp, method === 'roots/list' ? HOLD['roots/list'] : HOLD.others)
+    this.#held.set(question, timer.unref())
+  }
+
+  /** Nothing may be asked of a client that has not declared it. */
+  #refuse(request: Request, { name, under }: Needed, lacking: string, exchange: Exchange | undefined): void {
+    const part = lacking !== name
+    const said = part ? `The client does not offer ${lacking}` : refusalOf(request.method)
+    this.#options.respond(request.id, { code: part ? -32602 : -32601, message: said })
+    const suspects = exchange ? [exchange] : this.#options.candidates()
+    const refusal = { name, needed: under, said, certain: suspects.length === 1 }
+    for (const suspect of suspects) this.#refusals.set(suspect, [...this.refusedDuring(suspect), refusal])
+  }
+}
+
+export function refusalOf(method: string): string {
+  return `Method not found: ${method}`
+}

@@ -1,0 +1,257 @@
+/**
+ * Tasks of a legacy server (MCP 2025-11-25, basic/utilities/tasks) for clients of the extension that took their place. A
+ * server knows a task only in the session that it was made in: that session is kept as long as the task may be asked for.
+ */
+import type { Call, Reply } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { wellFormed } from '../protocol/input.js'
+import { decodeReply, encodeParams } from '../protocol/legacy-server.js'
+import { isTerminal, liftTask, statusOf } from '../protocol/tasks.js'
+import type { Response } from '../rpc/message.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  keys,
+  objectIn,
+  type Payload,
+  parseObject,
+  payloadAt,
+  value,
+  write,
+} from '../rpc/splice.js'
+import type { Lease } from './pool.js'
+import { RunningCall } from './running-call.js'
+import { newKey, randomId, Sealer, type SealKey } from './seal.js'
+
+export interface TasksOptions {
+  /** The server that the tasks are with. */
+  server: string
+  keys?: readonly SealKey[]
+  /** Milliseconds for which a task is asked to be kept. */
+  ttl: number
+  /** Tasks that may be known at once. */
+  max: number
+}
+
+/** A task that a server has begun. */
+export interface Created {
+  /** As the server calls it. */
+  id: string
+  task: Payload
+}
+
+interface Task {
+  id: string
+  principal: string
+  upstreamId: string
+  lease: Lease
+  call: Call
+  /** The request for the result, which is also how the server asks what it wants to know. */
+  waiting: RunningCall | undefined
+  /** How it ended, once somebody has looked. */
+  result: Reply | undefined
+  /** Wakes up who waits for the client's answers. */
+  answered: () => void
+  timer: NodeJS.Timeout
+}
+
+export class LegacyTasks {
+  readonly #options: TasksOptions
+  readonly #sealer: Sealer
+  readonly #tasks = new Map<string, Task>()
+
+  constructor(options: TasksOptions) {
+    this.#options = options
+    this.#sealer = new Sealer(options.keys ?? [newKey()], 'task')
+  }
+
+  get size(): number {
+    return this.#tasks.size
+  }
+
+  /** Calls a tool as a task. Gives the server's error instead where it refuses. Rejects with a ChannelError. */
+  async create(call: Call, { session }: Lease): Promise<Created | (Reply & { kind: 'error' })> {
+    const params = parseObject(encodeParams(call, session.handshake.revision, undefined) ?? '{}')
+    const augmented = write(edit(params, { task: `{"ttl":${this.#options.ttl}}` }))
+    const response = await session.request('tools/call', augmented)
+    if (response.outcome.kind === 'error') return decodeReply(call, response, undefined) as Reply & { kind: 'error' }
+    const task = objectIn(resultOf(response), 'task')
+    const id = task && value(task, 'taskId')
+    if (!task || typeof id !== 'string')
+      throw new Fault('upstreamProtocol', 'The server did not make a task of the call')
+    return { id, task }
+  }
+
+  /** Tells a client that knows tasks of a new one. */
+  announce(call: Call, lease: Lease, { id, task }: Created): Reply {
+    if (this.#tasks.size >= this.#options.max)
+      throw new Fault('overloaded', 'Too many tasks are known', { retryAfter: 1 })
+    const known: Task = {
+      id: randomId(),
+      principal: call.principal,
+      upstreamId: id,
+      lease: lease.share(),
+      call,
+      waiting: undefined,
+      result: undefined,
+      answered: () => {},
+      timer: setTimeout(() => this.#forget(known), this.#options.ttl).unref(),
+    }
+    this.#tasks.set(known.id, known)
+    const fields = { x: known.id, up: this.#options.server, p: this.#sealer.hash(call.principal) }
+    const server = lease.session.handshake.serverInfo
+    return { kind: 'result', type: 'task', result: liftTask(task, this.#sealer.seal(fields)), server }
+  }
+
+  /** Waits for a task on behalf of a client that does not know tasks, as if it were the call itself. */
+  drive(call: Call, lease: Lease, { id }: Created): RunningCall {
+    const { session } = lease
+    const running = new RunningCall(lease.share(), call, {
+      decode: (leg, response) => decodeReply(leg, response, session.handshake.serverInfo),
+      task: id,
+      onGivenUp: () => {
+        session.request('tasks/cancel', idOf(id)).catch(() => {})
+      },
+    })
+    running.send('tasks/result', idOf(id))
+    return running
+  }
+
+  /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`. */
+  async answer(call: Call): Promise<Reply> {
+    const taskId = value(call.params, 'taskId')
+    const task = typeof taskId === 'string' ? this.#find(taskId, call) : undefined
+    if (!task || typeof taskId !== 'string') throw new Fault('invalidParams', 'There is no such task')
+    const { session } = task.lease
+    call.log.note({
+      serverEra: 'legacy',
+      serverRevision: session.handshake.revision,
+      serverTransport: session.transport,
+    })
+    const server = session.handshake.serverInfo
+    switch (call.method) {
+      case 'tasks/update':
+        this.#update(task, objectIn(call.params, 'inputResponses'))
+        return { kind: 'result', result: EMPTY, server }
+      case 'tasks/cancel':
+        // That it has ended already is as good.
+        await session.request('tasks/cancel', idOf(task.upstreamId))
+        return { kind: 'result', result: EMPTY, server }
+      default:
+        return { kind: 'result', result: await this.#look(task, taskId), server }
+    }
+  }
+
+  close(): void {
+    for (const task of [...this.#tasks.values()]) this.#forget(task)
+  }
+
+  #find(taskId: string, { principal }: Call): Task | undefined {
+    const fields = this.#sealer.open(taskId)
+    const ours = fields?.['up'] === this.#options.server && fields['p'] === this.#sealer.hash(principal)
+    const task = ours ? this.#tasks.get(String(fields['x'])) : undefined
+    return task?.principal === principal && task.lease.session.alive ? task : undefined
+  }
+
+  /** A task as it stands, with what came of it or with what the server wants to know. */
+  async #look(task: Task, taskId: string): Promise<Payload> {
+    const { session } = task.lease
+    const response = await session.request('tasks/get', idOf(task.upstreamId))
+    if (response.outcome.kind === 'error') throw new Fault('invalidParams', 'There is no such task')
+    const found = resultOf(response)
+    const status = statusOf(found) ?? 'working'
+    if (status === 'cancelled') return liftTask(found, taskId)
+    if (isTerminal(status)) return liftTask(found, taskId, await this.#outcome(task))
+    if (status === 'working' && !task.waiting) return liftTask(found, taskId)
+    const questions = this.#wait(task)
+    if (questions.questions.size === 0) return liftTask(found, taskId, { status: '"working"' })
+    const inputRequests = questions.inputRequests(task.call.caller.capabilities)
+    return liftTask(found, taskId, { status: '"input_required"', inputRequests })
+  }
+
+  async #outcome(task: Task): Promise<Record<string, Json>> {
+    const { session } = task.lease
+    if (!task.result) {
+      const response = await session.request('tasks/result', idOf(task.upstreamId))
+      task.result = decodeReply(task.call, response, undefined)
+    }
+    const { result } = task
+    if (result.kind === 'result') {
+      // Of a tool that has failed the result says so: the task is complete.
+      const complete = edit(result.result, { resultType: '"complete"' })
+      return { status: '"completed"', result: write(complete) }
+    }
+    if (result.kind !== 'error')
+      return { status: '"failed"', error: '{"code":-32603,"message":"The task has no result"}' }
+    const { code, message, data } = result.error
+    const error = `{"code":${code},"message":${JSON.stringify(message)}${data === undefined ? '' : `,"data":${data}`}}`
+    return { status: '"failed"', error }
+  }
+
+  /** Has the server ask: it does when its result is waited for. */
+  #wait(task: Task): RunningCall {
+    if (task.waiting) return task.waiting
+    const { session } = task.lease
+    const controller = new AbortController()
+    const call: Call = { ...task.call, method: 'tasks/result', signal: controller.signal }
+    const waiting = new RunningCall(task.lease.share(), call, {
+      decode: (_leg, response) => decodeReply(task.call, response, session.handshake.serverInfo),
+      task: task.upstreamId,
+    })
+    task.waiting = waiting
+    waiting.send('tasks/result', idOf(task.upstreamId))
+    this.#gather(task, waiting, call).catch(() => {
+      task.waiting = undefined
+    })
+    return waiting
+  }
+
+  /** Takes the server's questions as they come, and the result when it does. */
+  async #gather(task: Task, waiting: RunningCall, call: Call): Promise<void> {
+    try {
+      for (;;) {
+        let asks = false
+        for await (const step of waiting.leg(call, () => true)) {
+          if (step.kind === 'asks') asks = true
+          else if (step.kind !== 'notification') task.result = step
+        }
+        if (!asks) return
+        await new Promise<void>((resolve) => {
+          task.answered = resolve
+        })
+      }
+    } finally {
+      waiting.end()
+    }
+  }
+
+  #update(task: Task, responses: Payload | undefined): void {
+    if (!responses) throw new Fault('invalidParams', 'params.inputResponses has to be an object')
+    const { waiting } = task
+    if (!waiting) return
+    for (const key of keys(responses)) {
+      const question = waiting.questions.get(key)
+      const answer = question && objectIn(responses, key)
+      const good = question && answer && wellFormed(question.request.method, answer)
+      if (good) waiting.answer(key, good)
+    }
+    task.answered()
+  }
+
+  #forget(task: Task): void {
+    clearTimeout(task.timer)
+    if (!this.#tasks.delete(task.id)) return
+    task.waiting?.end()
+    task.answered()
+    task.lease.release()
+  }
+}
+
+function idOf(taskId: string): Json {
+  return `{"taskId":${JSON.stringify(taskId)}}`
+}
+
+function resultOf({ outcome: { source, member } }: Response): Payload {
+  return payloadAt(source, member) ?? EMPTY
+}
