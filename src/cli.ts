@@ -31,10 +31,11 @@ Servers
 Options
   -u, --upstream <server>       the server behind the bridge
   -l, --listen <where>          http://host:port/path or stdio      [http://127.0.0.1:8080/mcp]
+                                clients of both eras; HTTP+SSE at /sse beside the path
   -c, --config <file>           JSON with "mcpServers", as other programs have it; flags win over it
       --era <era>               auto, legacy or modern: what the server speaks           [auto]
       --session <who>           per-principal, shared or per-request: who shares a session
-                                with a legacy server                            [per-principal]
+                                of the bridge with a legacy server              [per-principal]
   -H, --header 'Name: value'    sent to an HTTP server; repeatable; \${ENV} is replaced
   -e, --env NAME=value          given to a program; repeatable; \${ENV} is replaced
       --cwd <folder>            where a program is started
@@ -52,7 +53,7 @@ Examples
     mcp-bridge --upstream stdio:"npx -y @modelcontextprotocol/server-everything"
   The same, with the command after two dashes, and a variable for it:
     mcp-bridge -e API_KEY='\${API_KEY}' -- npx -y some-mcp-server --verbose
-  A remote server, for a client that starts programs:
+  A remote server of any era, for a client that starts programs:
     mcp-bridge --listen stdio --upstream https://example.com/mcp -H 'Authorization: Bearer \${TOKEN}'
   What does this server speak?
     mcp-bridge probe https://example.com/mcp

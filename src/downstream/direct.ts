@@ -21,7 +21,11 @@ export class DirectSession implements ClientSession {
     this.#line = line
     this.#options = options
     const { outlet } = options
-    line.attach({ message: (text) => outlet.deliver(text), ended: () => outlet.ended() })
+    line.attach({
+      message: (text) => outlet.deliver(text),
+      // Calls that wait have heard of it by then, and what they are told of it still has a session to go out by.
+      ended: () => setImmediate(() => outlet.ended()),
+    })
   }
 
   get open(): number {

@@ -21,3 +21,13 @@ export function readMessage(bytes: readonly Uint8Array[]): Message {
 export function idToAnswer(message: Message | undefined): Id | undefined {
   return message?.kind === 'request' || message?.kind === 'invalid' ? message.id : undefined
 }
+
+/** The same of a message that nobody has read, because it was to pass as it is. */
+export function idIn(body: unknown): Id | undefined {
+  if (!(body instanceof Uint8Array)) return undefined
+  try {
+    return idToAnswer(readMessage([body]))
+  } catch {
+    return undefined
+  }
+}

@@ -80,6 +80,7 @@ export class Questions {
         }
       }
       for (const question of waiting) answers[question.request.key] = write(answered(await question.outcome, question))
+      yield* this.#withdraw(asked)
     } catch (error) {
       yield* this.#withdraw(asked)
       throw error
@@ -88,7 +89,6 @@ export class Questions {
       clearTimeout(timer)
       signal.removeEventListener('abort', giveUp)
     }
-    yield* this.#withdraw(asked)
     signal.throwIfAborted()
     const responses = requests.length === 0 ? undefined : write(edit(EMPTY, answers))
     return { responses, state: raw(input, 'requestState') }

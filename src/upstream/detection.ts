@@ -144,7 +144,7 @@ export class Detection {
     const asks = era === 'auto' && transport.kind !== 'sse'
     const finding = asks ? await probe({ transport, clientInfo, timeout }) : configured(era)
     const { why, peer } = finding
-    if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed) this.#spare = peer
+    if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed && !this.hasSpare) this.#spare = peer
     else await peer?.channel.close()
     const verdict = judge(finding, transport)
     if (finding.era === 'legacy' && transport.kind === 'http' && !finding.spoke)

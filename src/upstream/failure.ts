@@ -13,6 +13,9 @@ export class Contradiction extends Error {
   override name = 'Contradiction'
 }
 
+/** Errors that only servers of the modern era give, with HTTP 400 (MCP 2026-07-28, basic/index, error codes). */
+const MODERN_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
+
 /** A failure before anything of the call was sent: the server could not be reached, or would not open a session. */
 export function openingFault(error: unknown, name: string): Fault {
   if (error instanceof Fault) return error
@@ -84,6 +87,13 @@ export function answerOf(
   const { status } = error.refusal
   if (!said || status === 401 || status === 403) throw error
   return said
+}
+
+/** What a refusal says that is no answer to a call of a session: the session is gone, or the server has none any more. */
+export function outsideSession(error: ChannelError, said: Said | undefined): Error | undefined {
+  if (sessionGone(error)) return error
+  const modern = error.refusal?.status === 400 && said !== undefined && MODERN_ERRORS.has(said.code)
+  return modern ? new Contradiction('The server answers in words of 2026-07-28') : undefined
 }
 
 /** Seconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */

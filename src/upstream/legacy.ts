@@ -47,7 +47,7 @@ export function legacyHandler(options: LegacyOptions): Handler {
       return
     }
     if (retry.method === 'subscriptions/listen') {
-      yield* listen(acquire, retry)
+      yield* listen(acquire, retry, tasks)
       return
     }
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
@@ -60,20 +60,25 @@ export function legacyHandler(options: LegacyOptions): Handler {
         yield* elsewhere(call)
         return
       }
-      let again: number
+      let again: number | undefined
       try {
         yield* ask(lease, call, options)
         return
       } catch (error) {
-        const wait = worthAnotherTry(error, call, lease.session)
-        if (sessionGone(error) || !lease.session.alive) {
+        const turned = error instanceof Contradiction
+        const wait = turned ? undefined : worthAnotherTry(error, call, lease.session)
+        if (turned || sessionGone(error) || !lease.session.alive) {
           lease.discard()
           lease.session.forgotten()
         }
-        if (attempt > 0 || wait === undefined || call.signal.aborted) throw callFault(error)
+        if (!turned && (attempt > 0 || wait === undefined || call.signal.aborted)) throw callFault(error)
         again = wait
       } finally {
         lease.release()
+      }
+      if (again === undefined) {
+        yield* elsewhere(call)
+        return
       }
       await pause(again, call.signal)
     }

@@ -4,10 +4,12 @@
  */
 import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { withoutEnvelope } from '../protocol/meta.js'
+import { TASKS_EXTENSION, withoutEnvelope } from '../protocol/meta.js'
+import { knowsTasks } from '../protocol/tasks.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
+import type { LegacyTasks } from './tasks.js'
 
 type Acquire = (call: Call) => Promise<Lease>
 
@@ -33,10 +35,12 @@ const AGREE_WITHIN = 2_000
 interface Honoured {
   lists: readonly (typeof LISTS)[number][]
   uris: readonly string[]
+  /** Tasks, by the ids that the client knows. */
+  tasks: readonly string[]
 }
 
-export async function* listen(acquire: Acquire, call: Call): AsyncGenerator<Reply, void> {
-  const wanted = readFilter(call.params)
+export async function* listen(acquire: Acquire, call: Call, tasks: LegacyTasks): AsyncGenerator<Reply, void> {
+  const wanted = readFilter(call)
   let told: Honoured | undefined
   while (!call.signal.aborted) {
     const lease = told ? await acquireAgain(acquire, call) : await acquire(call)
@@ -44,13 +48,13 @@ export async function* listen(acquire: Acquire, call: Call): AsyncGenerator<Repl
     try {
       const { session } = lease
       await session.settled()
-      const listening = new Listening(session)
+      const listening = new Listening(session, call, tasks)
       try {
         const honoured = await listening.start(told ?? wanted)
         if (told) yield* missed(told)
         else {
           yield acknowledgement(honoured)
-          if (honoured.lists.length === 0 && honoured.uris.length === 0) break
+          if (isNothing(honoured)) break
         }
         told ??= honoured
         yield* listening.changes(call.signal)
@@ -69,18 +73,23 @@ export async function* listen(acquire: Acquire, call: Call): AsyncGenerator<Repl
 /** One listener's part of what a session hears. */
 class Listening {
   readonly #session: LegacySession
+  readonly #call: Call
+  readonly #tasks: LegacyTasks
   readonly #unread: { method: string; params: Payload }[] = []
   readonly #uris: string[] = []
   #lists: ReadonlySet<string> = new Set()
   #lost = false
+  #stopped = false
   #wake = () => {}
 
-  constructor(session: LegacySession) {
+  constructor(session: LegacySession, call: Call, tasks: LegacyTasks) {
     this.#session = session
+    this.#call = call
+    this.#tasks = tasks
   }
 
   /** Begins to listen to as much of this as the server tells of. */
-  async start({ lists, uris }: Honoured): Promise<Honoured> {
+  async start({ lists, uris, tasks }: Honoured): Promise<Honoured> {
     const { capabilities } = this.#session.handshake
     const receives = this.#session.receives !== false
     const says = (name: string, what: string) => {
@@ -92,14 +101,27 @@ class Listening {
     this.#session.watching.add(this)
     const subscribes = says('resources', 'subscribe') ? uris : []
     await Promise.all(subscribes.map((uri) => this.#subscribe(uri)))
-    return { lists: told, uris: uris.filter((uri) => this.#uris.includes(uri)) }
+    const followed = this.#tasks.known(tasks, this.#call)
+    for (const taskId of followed) this.#follow(taskId).catch(() => {})
+    return { lists: told, uris: uris.filter((uri) => this.#uris.includes(uri)), tasks: followed }
+  }
+
+  async #follow(taskId: string): Promise<void> {
+    for await (const params of this.#tasks.follow(taskId, this.#call)) {
+      if (this.#stopped) return
+      this.#keep({ method: 'notifications/tasks', params })
+    }
+  }
+
+  #keep(change: { method: string; params: Payload }): void {
+    if (this.#unread.length >= MAX_UNREAD) return
+    this.#unread.push(change)
+    this.#wake()
   }
 
   changed(method: string, params: Payload): void {
     const wanted = method === UPDATED ? this.#hears(String(value(params, 'uri'))) : this.#lists.has(method)
-    if (!wanted || this.#unread.length >= MAX_UNREAD) return
-    this.#unread.push({ method, params })
-    this.#wake()
+    if (wanted) this.#keep({ method, params })
   }
 
   lost(): void {
@@ -127,6 +149,7 @@ class Listening {
   }
 
   stop(): void {
+    this.#stopped = true
     this.#session.watching.remove(this)
     for (const uri of this.#uris) this.#session.watching.unsubscribe(uri)
   }
@@ -171,20 +194,39 @@ async function acquireAgain(acquire: Acquire, call: Call): Promise<Lease | undef
   return undefined
 }
 
-function readFilter(params: Payload): Honoured {
-  const filter = objectIn(params, 'notifications')
-  if (!filter) throw new Fault('invalidParams', 'params.notifications has to be an object')
-  const uris = value(filter, 'resourceSubscriptions') ?? []
-  if (!Array.isArray(uris) || !uris.every((uri): uri is string => typeof uri === 'string'))
-    throw new Fault('invalidParams', 'resourceSubscriptions has to be a list of URIs')
-  if (uris.length > MAX_URIS)
-    throw new Fault('overloaded', `A subscription may name ${MAX_URIS} resources`, { status: 200 })
-  return { lists: LISTS.filter((list) => value(filter, list.filter) === true), uris: [...new Set(uris)] }
+function isNothing({ lists, uris, tasks }: Honoured): boolean {
+  return lists.length === 0 && uris.length === 0 && tasks.length === 0
 }
 
-function acknowledgement({ lists, uris }: Honoured): Reply {
+function readFilter({ params, caller }: Call): Honoured {
+  const filter = objectIn(params, 'notifications')
+  if (!filter) throw new Fault('invalidParams', 'params.notifications has to be an object')
+  const uris = textsIn(filter, 'resourceSubscriptions')
+  const tasks = textsIn(filter, 'taskIds')
+  if (tasks.length > 0 && !knowsTasks(caller.capabilities))
+    throw new Fault('missingCapability', `taskIds needs the extension ${TASKS_EXTENSION}`, {
+      data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
+    })
+  if (uris.length + tasks.length > MAX_URIS)
+    throw new Fault('overloaded', `A subscription may name ${MAX_URIS} resources`, { status: 200 })
+  return {
+    lists: LISTS.filter((list) => value(filter, list.filter) === true),
+    uris: [...new Set(uris)],
+    tasks: [...new Set(tasks)],
+  }
+}
+
+function textsIn(filter: Payload, key: string): string[] {
+  const texts = value(filter, key) ?? []
+  if (!Array.isArray(texts) || !texts.every((text): text is string => typeof text === 'string'))
+    throw new Fault('invalidParams', `${key} has to be a list of texts`)
+  return texts
+}
+
+function acknowledgement({ lists, uris, tasks }: Honoured): Reply {
   const filter: Record<string, Json> = Object.fromEntries(lists.map((list) => [list.filter, 'true']))
   if (uris.length > 0) filter['resourceSubscriptions'] = JSON.stringify(uris)
+  if (tasks.length > 0) filter['taskIds'] = JSON.stringify(tasks)
   const notifications = write(edit(EMPTY, filter))
   return { kind: 'notification', method: ACKNOWLEDGED, params: parseObject(`{"notifications":${notifications}}`) }
 }

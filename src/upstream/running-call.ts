@@ -8,9 +8,8 @@ import { RELATED_TASK, withoutEnvelope } from '../protocol/meta.js'
 import { atLeast, isLogLevel } from '../protocol/methods.js'
 import type { Params, Response } from '../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
-import type { ChannelError } from './channel.js'
 import type { Exchange, Question } from './exchange.js'
-import { answerOf, sessionGone } from './failure.js'
+import { answerOf, outsideSession } from './failure.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 
@@ -156,7 +155,7 @@ export class RunningCall {
     const left = gathering === undefined ? undefined : GATHER.most - (Date.now() - gathering)
     const arriving =
       left === undefined ? this.#exchange.next() : this.#exchange.nextWithin(Math.max(0, Math.min(GATHER.quiet, left)))
-    return arriving.catch((error: unknown) => answerOf(error, asSessionGone))
+    return arriving.catch((error: unknown) => answerOf(error, outsideSession))
   }
 
   /** Keeps a question for the client. Gives when that was, unless others have been kept before. */
@@ -190,11 +189,6 @@ function answerOfNobody({ request: { method } }: Question) {
   if (method === 'elicitation/create') return '{"action":"cancel"}'
   if (method === 'sampling/createMessage') return { code: -1, message: 'The request was rejected' }
   return { code: -32603, message: 'The client did not answer' }
-}
-
-/** A refusal that says nothing about the call: the session is gone. */
-function asSessionGone(error: ChannelError): Error | undefined {
-  return sessionGone(error) ? error : undefined
 }
 
 /** A notification that came during the call, if the caller wants it. */

@@ -80,18 +80,26 @@ export class Server implements Upstream {
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
     this.#detection = new Detection({ name, transport, era, clientInfo, timeout: timeouts.probe, settle, log })
     this.#pool = new SessionPool({ max: maxSessions, idle: timeouts.idle, others: () => this.#lines.size })
-    const elsewhere: Handler = (call) => this.#answerElsewhere(call)
+    const elsewhere =
+      (era: Era): Handler =>
+      (call) =>
+        this.#answerElsewhere(call, era)
     this.#parked = new ParkedCalls({ server: name, ...options.parked })
     this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
-      elsewhere,
+      elsewhere: elsewhere('legacy'),
       parked: this.#parked,
       tasks: this.#tasks,
       taskMode: options.tasks,
     })
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
-    this.#modern = new ModernServer({ connect: () => this.#connectModern(), elsewhere, log, onEnd })
+    this.#modern = new ModernServer({
+      connect: () => this.#connectModern(),
+      elsewhere: elsewhere('modern'),
+      log,
+      onEnd,
+    })
   }
 
   /** What is known of the server, once it has been asked anything. */
@@ -166,11 +174,12 @@ export class Server implements Upstream {
   }
 
   /** The server is not what it was when the call was given to one half: asked again, it may say what it is now. */
-  async *#answerElsewhere(call: Call) {
+  async *#answerElsewhere(call: Call, from: Era) {
     if (this.#moved.has(call.signal))
       throw new Fault('upstreamIncompatible', 'The server does not stay with what it says that it speaks')
     this.#moved.add(call.signal)
-    this.#detection.forget()
+    // Somebody else may have found out already.
+    if (this.#detection.current?.era === from) this.#detection.forget()
     yield* this.#answerOnceKnown(call)
   }
 

@@ -20,6 +20,7 @@ import {
   value,
   write,
 } from '../rpc/splice.js'
+import { pause } from './failure.js'
 import type { Lease } from './pool.js'
 import { RunningCall } from './running-call.js'
 import { newKey, randomId, Sealer, type SealKey } from './seal.js'
@@ -33,6 +34,9 @@ export interface TasksOptions {
   /** Tasks that may be known at once. */
   max: number
 }
+
+/** Milliseconds, at least, between two looks at a task that somebody follows. */
+const LOOK_EVERY = 1_000
 
 /** A task that a server has begun. */
 export interface Created {
@@ -140,6 +144,28 @@ export class LegacyTasks {
         return { kind: 'result', result: EMPTY, server }
       default:
         return { kind: 'result', result: await this.#look(task, taskId), server }
+    }
+  }
+
+  /** Which of these tasks are the caller's. */
+  known(taskIds: readonly string[], call: Call): string[] {
+    return taskIds.filter((taskId) => this.#find(taskId, call) !== undefined)
+  }
+
+  /** Tells how a task stands each time that it has changed, until it has ended or the signal aborts. */
+  async *follow(taskId: string, call: Call): AsyncGenerator<Payload, void> {
+    let told = ''
+    while (!call.signal.aborted) {
+      const task = this.#find(taskId, call)
+      if (!task) return
+      const found = await this.#look(task, taskId)
+      const text = write(found)
+      if (text !== told) yield found
+      told = text
+      const status = statusOf(found)
+      if (status === undefined || isTerminal(status)) return
+      const interval = value(found, 'pollIntervalMs')
+      await pause(Math.max(typeof interval === 'number' ? interval : 0, LOOK_EVERY) / 1_000, call.signal)
     }
   }
 

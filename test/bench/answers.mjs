@@ -1,4 +1,4 @@
-/** What the minimal legacy servers answer, built beforehand: next to the proxy they are to cost nothing. */
+/** What the minimal servers answer, built beforehand: next to the proxy they are to cost nothing. */
 
 /** Id, method and name stand in front in all that is sent here, by the bridge as by the load generator. */
 const FRONT = /^\{"jsonrpc":"2\.0",(?:"id":(\d+),)?"method":"([^"]+)"(?:,"params":\{"name":"([^"]+)")?/
@@ -37,37 +37,75 @@ function tool(number) {
   }
 }
 
-const initialize = rest('result', {
-  protocolVersion: '2025-11-25',
-  capabilities: { tools: {} },
-  serverInfo: { name: 'minimal', version: '1.0.0' },
-})
-const tools = rest('result', { tools: Array.from({ length: 20 }, (_, number) => tool(number)) })
-const small = rest('result', { content: [{ type: 'text', text: repeated(SENTENCE, 160) }] })
-const lines = rest('result', { content: [{ type: 'text', text: repeated(LINE, MIB) }] })
-const image = rest('result', {
+const SERVER = { name: 'minimal', version: '1.0.0' }
+const listed = { tools: Array.from({ length: 20 }, (_, number) => tool(number)) }
+const small = { content: [{ type: 'text', text: repeated(SENTENCE, 160) }] }
+const lines = { content: [{ type: 'text', text: repeated(LINE, MIB) }] }
+const image = {
   content: [{ type: 'image', data: repeated('iVBORw0KGgoAAAANSUhEUgAA', MIB), mimeType: 'image/png' }],
-})
+}
+const uncached = { ttlMs: 0, cacheScope: 'private' }
 const unknown = rest('error', { code: -32601, message: 'Method not found' })
 
-/** @type {Readonly<Record<string, Omit<Answer, 'front'>>>} */
-const METHODS = { initialize, 'tools/list': tools, 'tools/call': small }
-/** @type {typeof METHODS} */
-const TOOLS = { lines, image }
+/**
+ * @typedef {object} Server What a server of an era answers: by method, or by the tool that is called.
+ * @property {Readonly<Record<string, Omit<Answer, 'front'>>>} methods
+ * @property {Readonly<Record<string, Omit<Answer, 'front'>>>} tools
+ */
+
+/** @type {Readonly<Record<'legacy' | 'modern', Server>>} */
+const SERVERS = {
+  legacy: {
+    methods: {
+      initialize: rest('result', {
+        protocolVersion: '2025-11-25',
+        capabilities: { tools: {} },
+        serverInfo: SERVER,
+      }),
+      'tools/list': rest('result', listed),
+      'tools/call': rest('result', small),
+    },
+    tools: { lines: rest('result', lines), image: rest('result', image) },
+  },
+  modern: {
+    methods: {
+      'server/discover': complete({
+        supportedVersions: ['2026-07-28'],
+        capabilities: { tools: { listChanged: true } },
+        ...uncached,
+      }),
+      'tools/list': complete({ ...listed, ...uncached }),
+      'tools/call': complete(small),
+    },
+    tools: { lines: complete(lines), image: complete(image) },
+  },
+}
 
 /**
  * The answer to a message, or undefined where it asks nothing. Throws where its front is another than expected.
  *
  * @param {string} text
- * @returns {Answer & { method: string } | undefined}
+ * @param {'legacy' | 'modern'} era
+ * @returns {Answer & { method: string, id: string } | undefined}
  */
-export function answerTo(text) {
+export function answerTo(text, era) {
   const found = FRONT.exec(text)
   if (!found) throw new Error(`Not understood: ${text.slice(0, 200)}`)
   const [, id, method = '', name = ''] = found
   if (id === undefined) return undefined
-  const { rest, bytes } = TOOLS[name] ?? METHODS[method] ?? unknown
-  return { method, front: `{"jsonrpc":"2.0","id":${id},`, rest, bytes }
+  const { methods, tools } = SERVERS[era]
+  const { rest, bytes } = tools[name] ?? methods[method] ?? unknown
+  return { method, id, front: `{"jsonrpc":"2.0","id":${id},`, rest, bytes }
+}
+
+/**
+ * A result of the modern era.
+ *
+ * @param {object} value
+ */
+function complete(value) {
+  const _meta = { 'io.modelcontextprotocol/serverInfo': SERVER }
+  return rest('result', { resultType: 'complete', ...value, _meta })
 }
 
 /**

@@ -2,12 +2,14 @@
 import type { ChildProcess } from 'node:child_process'
 import { beside, commandOn, freePort, start } from './processes.js'
 import { type Era, type Question, urlAt } from './questions.js'
-import { smallCall } from './scenarios.js'
+import { linesCall, smallCall } from './scenarios.js'
 
 export interface Candidate {
   name: string
   /** What the client speaks. */
   client: Era
+  /** What the server speaks. */
+  server: Era
   /** Arguments of the Node process under measurement. Without it the server itself is called. */
   proxy?: (at: { port: number; url: string; server: string }) => string[]
   /** Its stderr goes to /dev/null: it is expected to write. */
@@ -16,6 +18,8 @@ export interface Candidate {
   asked?: readonly Question[]
   /** Takes part in the measurement of start-up. */
   startUp?: boolean
+  /** Takes part in the measurement of idle sessions. */
+  idle?: boolean
 }
 
 /** A candidate that runs, or is about to. */
@@ -25,44 +29,91 @@ export interface Running {
   process: ChildProcess | undefined
 }
 
-/** Throughput and CPU of the others are given as multiples of this one's. */
-export const yardstick = 'pass-through'
+/** By what the server speaks: throughput and CPU of the others in front of it are given as multiples of this one's. */
+export const yardsticks: Readonly<Record<Era, string>> = {
+  legacy: 'pass-through',
+  modern: 'pass-through, modern server',
+}
 
 const bridge = beside('../../dist/main.js')
 const stdioServer = commandOn('rest', [beside('legacy-stdio.mjs')])
+const passThrough: NonNullable<Candidate['proxy']> = ({ port, server }) => [
+  beside('pass-through.mjs'),
+  String(port),
+  new URL(server).origin,
+]
 const overHttp =
   (level: string): NonNullable<Candidate['proxy']> =>
   ({ url, server }) => [bridge, '--log-level', level, '--listen', url, '--upstream', server]
 
+/** What both sides of one era are asked: a little, where the work for each call counts, and much, where the bytes do. */
+const sameEra = [smallCall, linesCall]
+
 export const candidates: readonly Candidate[] = [
-  { name: 'direct', client: 'legacy' },
+  { name: 'direct', client: 'legacy', server: 'legacy' },
   {
-    name: yardstick,
+    name: yardsticks.legacy,
     client: 'legacy',
-    proxy: ({ port, server }) => [beside('pass-through.mjs'), String(port), new URL(server).origin],
+    server: 'legacy',
+    proxy: passThrough,
     startUp: true,
+    idle: true,
   },
-  { name: 'bridge, http', client: 'modern', proxy: overHttp('warn'), startUp: true },
+  { name: 'bridge, http', client: 'modern', server: 'legacy', proxy: overHttp('warn'), startUp: true },
   {
     name: 'bridge, stdio',
     client: 'modern',
+    server: 'legacy',
     proxy: ({ url }) => [bridge, '--log-level', 'warn', '--listen', url, '--', ...stdioServer],
     startUp: true,
   },
-  { name: 'bridge, http, log info', client: 'modern', proxy: overHttp('info'), writes: true, asked: [smallCall] },
+  {
+    name: 'bridge, http, log info',
+    client: 'modern',
+    server: 'legacy',
+    proxy: overHttp('info'),
+    writes: true,
+    asked: [smallCall],
+  },
+  {
+    name: 'bridge, legacy to legacy',
+    client: 'legacy',
+    server: 'legacy',
+    proxy: overHttp('warn'),
+    asked: sameEra,
+    idle: true,
+  },
+  { name: yardsticks.modern, client: 'modern', server: 'modern', proxy: passThrough, asked: sameEra },
+  { name: 'bridge, modern to modern', client: 'modern', server: 'modern', proxy: overHttp('warn'), asked: sameEra },
+  {
+    name: 'bridge, legacy to modern',
+    client: 'legacy',
+    server: 'modern',
+    proxy: overHttp('warn'),
+    asked: sameEra,
+    idle: true,
+  },
 ]
 
-/** Starts the legacy server that candidates call over HTTP. */
-export async function startServer(): Promise<{ port: number; process: ChildProcess }> {
-  const port = await freePort()
-  return { port, process: start('rest', [beside('legacy-http.mjs'), String(port)], 'inherit') }
+/** The servers that candidates call over HTTP. */
+const SERVERS: Readonly<Record<Era, string>> = { legacy: 'legacy-http.mjs', modern: 'modern-http.mjs' }
+
+export interface Server {
+  port: number
+  process: ChildProcess
 }
 
-/** Starts a candidate. It does not listen yet. */
-export async function launch(candidate: Candidate, serverPort: number): Promise<Running> {
+/** Starts the server of an era that candidates call over HTTP. */
+export async function startServer(era: Era): Promise<Server> {
+  const port = await freePort()
+  return { port, process: start('rest', [beside(SERVERS[era]), String(port)], 'inherit') }
+}
+
+/** Starts a candidate, with further arguments for Node. It does not listen yet. */
+export async function launch(candidate: Candidate, serverPort: number, node: readonly string[] = []): Promise<Running> {
   if (!candidate.proxy) return { candidate, port: serverPort, process: undefined }
   const port = await freePort()
   const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort) })
   const stderr = candidate.writes ? 'ignore' : 'inherit'
-  return { candidate, port, process: start('proxy', args, ['ignore', 'ignore', stderr]) }
+  return { candidate, port, process: start('proxy', [...node, ...args], ['ignore', 'ignore', stderr]) }
 }

@@ -1,5 +1,6 @@
 /** What the bridge is to reach, row by row. */
-import { yardstick } from './candidates.js'
+import { yardsticks } from './candidates.js'
+import type { Idle } from './idle.js'
 import type { Block, Cell } from './measure.js'
 import type { StartUp } from './start-up.js'
 
@@ -7,6 +8,7 @@ import type { StartUp } from './start-up.js'
 export interface Measured {
   blocks: Block[]
   startUp: StartUp[]
+  idle: Idle[]
 }
 
 export interface Verdict {
@@ -34,6 +36,23 @@ const goals: readonly Goal[] = [
     limit: { most: 80 },
   },
   {
+    goal: 'small call, legacy to modern, 64 connections: at most 100 µs of CPU',
+    figure: cell('tools/call, small', 64, 'bridge, legacy to modern', ({ cpu }) => cpu),
+    limit: { most: 100 },
+  },
+  ...['modern to modern', 'legacy to legacy'].flatMap((pair): Goal[] => [
+    {
+      goal: `small call, ${pair}, 64 connections: at least 0.85 of the pass-through’s throughput`,
+      figure: cell('tools/call, small', 64, `bridge, ${pair}`, ({ ratios }) => ratios.rate),
+      limit: { least: 0.85 },
+    },
+    {
+      goal: `1 MiB of text, ${pair}: at least 0.85 of the pass-through’s throughput`,
+      figure: cell('tools/call, 1 MiB of text', 8, `bridge, ${pair}`, ({ ratios }) => ratios.rate),
+      limit: { least: 0.85 },
+    },
+  ]),
+  {
     goal: 'small call, http, 64 connections: at least 0.5 of the pass-through’s throughput',
     figure: cell('tools/call, small', 64, 'bridge, http', ({ ratios }) => ratios.rate),
     limit: { least: 0.5 },
@@ -58,6 +77,13 @@ const goals: readonly Goal[] = [
     figure: startsLater('bridge, stdio'),
     limit: { most: 100 },
   },
+  ...['legacy to modern', 'legacy to legacy'].map(
+    (pair): Goal => ({
+      goal: `idle session, ${pair}: at most 25 KiB`,
+      figure: idle(`bridge, ${pair}`),
+      limit: { most: 25 },
+    }),
+  ),
 ]
 
 export function judge(measured: Measured): Verdict[] {
@@ -78,7 +104,11 @@ function cell(scenario: string, connections: number, candidate: string, of: (cel
 
 function startsLater(candidate: string) {
   return ({ startUp }: Measured) => {
-    const [base, own] = [yardstick, candidate].map((name) => startUp.find((one) => one.candidate === name))
+    const [base, own] = [yardsticks.legacy, candidate].map((name) => startUp.find((one) => one.candidate === name))
     return base && own && own.median - base.median
   }
+}
+
+function idle(candidate: string) {
+  return ({ idle: all }: Measured) => all.find((one) => one.candidate === candidate)?.kib
 }

@@ -1,58 +1,38 @@
 /** The least that a legacy server over Streamable HTTP can be: `node legacy-http.mjs <port>`. */
-import { createServer } from 'node:http'
 import { answerTo } from './answers.mjs'
+import { open, send, serve } from './http.mjs'
 
-/** Longer answers are sent as the bytes they are kept in. */
-const LONG = 64 * 1024
 /** @type {Set<string | string[] | undefined>} */
 const sessions = new Set()
+let lastSession = 0
 
-const server = createServer((request, response) => {
-  if (request.method !== 'POST') {
-    const ended = request.method === 'DELETE' && sessions.delete(request.headers['mcp-session-id'])
-    response.writeHead(ended ? 200 : 405).end()
-    return
-  }
-  let text = ''
-  request.setEncoding('utf8')
-  request.on('data', (/** @type {string} */ piece) => {
-    text += piece
-  })
-  request.on('end', () => answer(text, request, response))
+serve(process.argv[2], (request, text, response) => {
+  const session = request.headers['mcp-session-id']
+  if (request.method === 'POST') answer(text, session, response)
+  else if (!sessions.has(session)) response.writeHead(405).end()
+  else if (request.method === 'GET') open(response)
+  else response.writeHead(sessions.delete(session) ? 200 : 404).end()
 })
-
-server.keepAliveTimeout = 60_000
-server.listen(Number(process.argv[2]), '127.0.0.1')
 
 /**
  * @param {string} text
- * @param {import('node:http').IncomingMessage} request
+ * @param {string | string[] | undefined} session
  * @param {import('node:http').ServerResponse} response
  */
-function answer(text, request, response) {
-  const said = answerTo(text)
-  /** @type {Record<string, string | number>} */
-  const headers = { 'content-type': 'application/json' }
+function answer(text, session, response) {
+  const said = answerTo(text, 'legacy')
   if (said?.method === 'initialize') {
-    const session = `session-${sessions.size + 1}`
-    sessions.add(session)
-    headers['mcp-session-id'] = session
+    const opened = `session-${++lastSession}`
+    sessions.add(opened)
+    send(response, said, { 'mcp-session-id': opened })
   } else if (said?.rest.startsWith('"error"')) {
     // `server/discover`, which comes without a session.
-  } else if (!sessions.has(request.headers['mcp-session-id'])) {
+    send(response, said)
+  } else if (!sessions.has(session)) {
     response.writeHead(404).end()
-    return
-  }
-  if (!said) {
-    response.writeHead(202).end()
-    return
-  }
-  headers['content-length'] = said.front.length + said.bytes.length
-  response.writeHead(200, headers)
-  if (said.bytes.length < LONG) {
-    response.end(said.front + said.rest)
+  } else if (said) {
+    send(response, said)
   } else {
-    response.write(said.front)
-    response.end(said.bytes)
+    response.writeHead(202).end()
   }
 }

@@ -11,7 +11,7 @@ process.stdin.on('data', (/** @type {string} */ piece) => {
   rest = lines.pop() ?? ''
   let out = ''
   for (const line of lines) {
-    const said = answerTo(line)
+    const said = answerTo(line, 'legacy')
     if (!said) continue
     if (said.bytes.length < LONG) {
       out += `${said.front + said.rest}\n`

@@ -1,9 +1,9 @@
 /** Measures scenarios: the candidates side by side, turn by turn, so that what drifts drifts for all of them. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { type Candidate, launch, type Running, startServer, yardstick } from './candidates.js'
+import { type Candidate, launch, type Running, startServer, yardsticks } from './candidates.js'
 import { beside, cpuOf, end, memoryOf, start } from './processes.js'
-import { firstAnswer, prepare, urlAt } from './questions.js'
+import { type Era, firstAnswer, prepare, urlAt } from './questions.js'
 import type { Scenario } from './scenarios.js'
 
 export interface Pace {
@@ -31,7 +31,7 @@ export interface Cell extends Figures {
   requests: number
   /** MiB of the proxy when all was over. */
   memory: number | undefined
-  /** Multiples of the yardstick's figures in the same round. */
+  /** Multiples of the figures of the yardstick for its server in the same round. */
   ratios: { rate: number; cpu: number | undefined }
   rounds: Figures[]
 }
@@ -65,21 +65,26 @@ export async function measure(scenario: Scenario, among: readonly Candidate[], p
   const started: ChildProcess[] = []
   try {
     const generator = start('rest', [beside('load.mjs')], ['ignore', 'inherit', 'inherit', 'ipc'])
-    const server = await startServer()
-    started.push(generator, server.process)
+    started.push(generator)
+    const ports = new Map<Era, number>()
+    for (const era of new Set(among.map(({ server }) => server))) {
+      const server = await startServer(era)
+      started.push(server.process)
+      ports.set(era, server.port)
+    }
     const all: Ready[] = []
     for (const candidate of among) {
-      const running = await launch(candidate, server.port)
+      const running = await launch(candidate, ports.get(candidate.server) as number)
       if (running.process) started.unshift(running.process)
-      const ready = { ...running, job: await jobFor(running, scenario, server.port) }
+      const ready = { ...running, job: await jobFor(running, scenario) }
       await turn(generator, ready, Math.max(...scenario.connections), pace.warmUp)
       all.push(ready)
     }
     const blocks: Block[] = []
     for (const connections of scenario.connections) {
       const turns = await alternate(generator, all, connections, pace)
-      const base = turns[all.findIndex(({ candidate }) => candidate.name === yardstick)] ?? []
-      const cells = all.map((ready, index) => summary(ready, turns[index] ?? [], base))
+      const base = (era: Era) => turns[all.findIndex(({ candidate }) => candidate.name === yardsticks[era])] ?? []
+      const cells = all.map((ready, index) => summary(ready, turns[index] ?? [], base(ready.candidate.server)))
       blocks.push({ scenario: scenario.name, connections, cells })
     }
     return blocks
@@ -97,8 +102,8 @@ async function alternate(generator: ChildProcess, all: readonly Ready[], connect
   return turns
 }
 
-async function jobFor({ candidate, port }: Running, { question }: Scenario, serverPort: number) {
-  const wire = await prepare(candidate.client, question, serverPort)
+async function jobFor({ candidate, port }: Running, { question }: Scenario) {
+  const wire = await prepare(candidate.client, question, port)
   const expected = await firstAnswer(port, wire, candidate.client, question.right)
   const headers = Object.entries({ host: new URL(urlAt(port)).host, ...wire.headers })
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)

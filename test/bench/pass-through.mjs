@@ -4,5 +4,6 @@ import { fastify } from 'fastify'
 
 const [port, upstream = ''] = process.argv.slice(2)
 const app = fastify({ logger: false, keepAliveTimeout: 60_000 })
-await app.register(proxy, { upstream })
+// As many streams as are wanted, and silent ones for as long as they are.
+await app.register(proxy, { upstream, undici: { connections: 20_000, headersTimeout: 0, bodyTimeout: 0 } })
 await app.listen({ host: '127.0.0.1', port: Number(port) })

@@ -23,13 +23,13 @@ const ID = 99_999
 const PATIENCE = 10_000
 const POLL = 1
 
-/** Says a question as the client's era does, in a session with the server behind it all where that takes one. */
-export async function prepare(era: Era, question: Question, serverPort: number): Promise<Wire> {
+/** Says a question as the client's era does, in a session that is opened at the port where that takes one. */
+export async function prepare(era: Era, question: Question, port: number): Promise<Wire> {
   if (era === 'modern') {
     const { method, params } = question
     return { headers: headersFor(method, params), body: bodyOf(method, { ...params, _meta: envelope() }) }
   }
-  return { headers: legacyHeaders(await openSession(serverPort)), body: bodyOf(question.method, question.params) }
+  return { headers: legacyHeaders(await openSession(port)), body: bodyOf(question.method, question.params) }
 }
 
 /** Asks until something listens, and answers with the text of the right answer around its id. Throws for a wrong one. */
@@ -43,13 +43,13 @@ export async function firstAnswer(port: number, { headers, body }: Wire, era: Er
   return [`${before}"id":`, `,${after}`] as [string, string]
 }
 
-/** Shakes hands with a legacy server. Resolves to the id of the session. */
-async function openSession(port: number): Promise<string> {
+/** Shakes hands as a legacy client. Resolves to the id of the session. */
+export async function openSession(port: number): Promise<string> {
   const params = { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: 'bench', version: '1' } }
   const body = bodyOf('initialize', params).join(String(ID))
   const { headers } = await persist(() => post(urlAt(port), body, legacyHeaders(undefined)))
   const session = headers['mcp-session-id']
-  if (typeof session !== 'string') throw new Error('The legacy server opened no session')
+  if (typeof session !== 'string') throw new Error('No session was opened')
   return session
 }
 
@@ -57,7 +57,8 @@ export function urlAt(port: number): string {
   return `http://127.0.0.1:${port}/mcp`
 }
 
-function legacyHeaders(session: string | undefined): Record<string, string> {
+/** Headers of a message in a session, or of the one that opens it. */
+export function legacyHeaders(session: string | undefined): Record<string, string> {
   return {
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',

@@ -1,5 +1,6 @@
 /** The figures of a run as tables for people. */
 import type { Verdict } from './goals.js'
+import type { Idle } from './idle.js'
 import type { Block, Cell } from './measure.js'
 import type { StartUp } from './start-up.js'
 
@@ -15,7 +16,7 @@ const COLUMNS: readonly [title: string, text: (cell: Cell) => string][] = [
   ['CPU ×', ({ ratios }) => shown(ratios.cpu, 2)],
 ]
 
-/** One scenario over so many connections, a line per candidate. The last two columns are multiples of the yardstick's. */
+/** One scenario over so many connections, a line per candidate. The last two columns are multiples of a yardstick's. */
 export function blockTable({ scenario, connections, cells }: Block): string {
   const rows = cells.map((cell) => COLUMNS.map(([, text]) => text(cell)))
   const title = `${scenario}, ${connections} ${connections === 1 ? 'connection' : 'connections'}`
@@ -30,6 +31,18 @@ export function startUpTable(all: readonly StartUp[]): string {
     Math.max(...runs).toFixed(0),
   ])
   return `Start to first answer, ms\n${table([['', 'median', 'least', 'most'], ...rows])}\n`
+}
+
+export function idleTable(all: readonly Idle[]): string {
+  const rows = all.map(({ candidate, sessions, before, after, kib }) => [
+    candidate,
+    String(sessions),
+    shown(before, 1),
+    shown(after, 1),
+    shown(kib, 1),
+  ])
+  const heading = ['', 'sessions', 'MiB before', 'MiB with them', 'KiB each']
+  return `Idle sessions, each with a stream open\n${table([heading, ...rows])}\n`
 }
 
 export function goalList(verdicts: readonly Verdict[]): string {

@@ -35,7 +35,7 @@ const list: Question = {
 }
 
 /** Text with line ends and quotes, which JSON escapes. */
-const linesCall: Question = {
+export const linesCall: Question = {
   method: 'tools/call',
   params: { name: 'lines', arguments: {} },
   right: (result) => contentOf(result, 'text').length === MIB,

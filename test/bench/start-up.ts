@@ -12,10 +12,10 @@ export interface StartUp {
   runs: number[]
 }
 
-/** Starts the candidates in turn, `runs` times, in front of a server that runs already. */
+/** Starts the candidates in turn, `runs` times, in front of a legacy server that runs already. */
 export async function measureStartUp(among: readonly Candidate[], runs: number): Promise<StartUp[]> {
   const times = among.map((candidate) => ({ candidate, runs: [] as number[] }))
-  const server = await startServer()
+  const server = await startServer('legacy')
   try {
     // What is on disk has to be in memory for all alike: the first time does not count.
     for (let run = -1; run < runs; run++)

@@ -5,31 +5,33 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Child, start } from './children.js'
-import { type Leg, servers } from './legs.js'
+import { type ServerLeg, servers } from './legs.js'
 
 const HOST = '127.0.0.1'
+const MODERN = '2026-07-28'
 /** Milliseconds until everything has to be up. */
 const START = 30_000
 const AGAIN = 100
 const LOG_END = 1_000
 
-/** Resolves to the address of the bridge when it listens and has been warmed up. */
-export async function startBridge(leg: Leg, folder: string): Promise<string> {
+/** Resolves to the address that the suite is given: that of the bridge, when it listens and has been warmed up. */
+export async function startBridge(leg: ServerLeg, folder: string): Promise<string> {
+  const upstream = await startServer(leg, folder)
+  if (leg.transport === 'direct') return upstream
   const log = join(folder, 'bridge.log')
   const url = `http://${HOST}:${await freePort()}/mcp`
-  const upstream = await startServer(leg, folder)
   const logging = ['--log-format', 'json', '--log-level', 'warn']
   const bridge = start(['dist/main.js', '--listen', url, ...logging, '--upstream', upstream], log)
   const ready = async () => {
     await listening(url)
-    await Promise.all(leg.warm.map((capabilities) => discover(url, leg.revision, capabilities)))
+    await Promise.all(leg.warm.map((capabilities) => discover(url, capabilities)))
   }
   await Promise.race([ready(), failed(bridge, 'The bridge', log)])
   return url
 }
 
 /** What the bridge takes for `--upstream`. */
-async function startServer({ server, transport }: Leg, folder: string): Promise<string> {
+async function startServer({ server, transport }: ServerLeg, folder: string): Promise<string> {
   const script = servers[server]
   if (transport === 'stdio') return `stdio:node --import tsx ${script} stdio`
   const log = join(folder, 'server.log')
@@ -72,10 +74,10 @@ async function listening(url: string): Promise<void> {
   }
 }
 
-/** Has the bridge open a session for a client with these capabilities. */
-async function discover(url: string, revision: string, capabilities: object): Promise<void> {
+/** Has the bridge reach for the server, and open a session for a client with these capabilities if it has sessions. */
+async function discover(url: string, capabilities: object): Promise<void> {
   const envelope = {
-    'io.modelcontextprotocol/protocolVersion': revision,
+    'io.modelcontextprotocol/protocolVersion': MODERN,
     'io.modelcontextprotocol/clientCapabilities': capabilities,
   }
   const response = await fetch(url, {
@@ -83,7 +85,7 @@ async function discover(url: string, revision: string, capabilities: object): Pr
     headers: {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': revision,
+      'mcp-protocol-version': MODERN,
       'mcp-method': 'server/discover',
     },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'server/discover', params: { _meta: envelope } }),

@@ -1,20 +1,36 @@
 /** The legs of the conformance run: who is asked by the suite, and what stands behind the bridge. */
 
-export interface Leg {
+export type Leg = ServerLeg | ClientLeg
+
+interface AnyLeg {
   name: string
   /** Whose part the bridge has towards the suite; it is the suite's subcommand, too. */
-  mode: 'server'
+  mode: 'server' | 'client'
   /** Revision that the suite speaks, and whose requirements it checks. */
   revision: string
+  /** The file that says what the leg is known not to pass, where there is such a thing. */
+  expected?: string
+}
+
+/** The suite is a client, and the bridge is the server that it asks. */
+export interface ServerLeg extends AnyLeg {
+  mode: 'server'
   /** The server behind the bridge. */
   server: keyof typeof servers
-  /** How the bridge reaches it. */
-  transport: 'stdio' | 'http'
+  /** How the bridge reaches it; `direct` is without any bridge: the suite asks the server itself. */
+  transport: 'stdio' | 'http' | 'direct'
   /**
    * Capabilities of modern clients for whom a session is opened beforehand: it takes as long to start a process for it
    * as some checks are ready to wait, which is 600 ms.
    */
   warm: readonly object[]
+  /** The leg of the same server without the bridge: every check that passes there has to pass here. */
+  like?: string
+}
+
+/** The suite is a server, and its client is `client.ts`, which speaks through the bridge. */
+export interface ClientLeg extends AnyLeg {
+  mode: 'client'
 }
 
 /** The servers behind the bridge, as scripts that take `stdio` or `http`. */
@@ -23,14 +39,50 @@ export const servers = {
   modern: 'test/conformance/modern-server.ts',
 }
 
-const WARM = [{}, { elicitation: {} }]
+const MODERN = '2026-07-28'
+const LEGACY = '2025-11-25'
+
+/** 2026-07-28 in front of a legacy server. */
+const lifted = { mode: 'server', revision: MODERN, server: 'legacy', warm: [{}, { elicitation: {} }] } as const
+/** 2025-11-25 in front of a modern server. */
+const lowered = { mode: 'server', revision: LEGACY, server: 'modern', warm: [{}] } as const
+const modern = { mode: 'server', revision: MODERN, server: 'modern', warm: [{}] } as const
+const legacy = { mode: 'server', revision: LEGACY, server: 'legacy', warm: [{}] } as const
 
 export const legs: readonly Leg[] = [
-  { name: 'stdio', mode: 'server', revision: '2026-07-28', server: 'legacy', transport: 'stdio', warm: WARM },
-  { name: 'http', mode: 'server', revision: '2026-07-28', server: 'legacy', transport: 'http', warm: WARM },
+  { name: 'stdio', ...lifted, transport: 'stdio', expected: 'stdio' },
+  { name: 'http', ...lifted, transport: 'http', expected: 'http' },
+
+  { name: 'legacy-modern-stdio', ...lowered, transport: 'stdio' },
+  { name: 'legacy-modern-http', ...lowered, transport: 'http' },
+
+  { name: 'modern', ...modern, transport: 'direct' },
+  { name: 'modern-stdio', ...modern, transport: 'stdio', like: 'modern' },
+  { name: 'modern-http', ...modern, transport: 'http', like: 'modern' },
+
+  { name: 'legacy', ...legacy, transport: 'direct' },
+  { name: 'legacy-stdio', ...legacy, transport: 'stdio', like: 'legacy' },
+  { name: 'legacy-http', ...legacy, transport: 'http', like: 'legacy' },
+
+  { name: 'client-modern', mode: 'client', revision: MODERN },
+  { name: 'client-legacy', mode: 'client', revision: LEGACY },
 ]
 
-/** What a leg is known not to pass. */
-export function expectedFailures({ name }: Leg): string {
-  return `test/conformance/expected-failures/${name}.yml`
+/** What a leg is about, as a heading: legs that are about the same stand side by side. */
+export function about(leg: Leg): string {
+  if (leg.mode === 'client') return `A legacy client on stdio, in front of a server of ${leg.revision}`
+  return `A client of ${leg.revision}, in front of a ${leg.server} server`
+}
+
+/** The suite's list of what a leg is known not to pass. */
+export function expectedFailures({ expected = 'none' }: Leg): string {
+  return `test/conformance/expected-failures/${expected}.yml`
+}
+
+/** The legs of these names, and those that they are compared with. */
+export function legsNamed(names: readonly string[]): Leg[] {
+  const wanted = new Set(names)
+  for (const leg of legs)
+    if (leg.mode === 'server' && leg.like !== undefined && wanted.has(leg.name)) wanted.add(leg.like)
+  return legs.filter(({ name }) => wanted.has(name))
 }

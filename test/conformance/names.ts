@@ -11,3 +11,10 @@ export function namesIn(yaml: string, section: string): string[] {
   }
   return names
 }
+
+/** The names of what is run without counting, in a mode of the suite. */
+export function unscoredIn(yaml: string, mode: string): string[] {
+  return [...yaml.matchAll(/^\s+- scenario: (\S+)\n\s+leg: (\S+)$/gm)].flatMap(([, name, leg]) =>
+    name !== undefined && leg === mode ? [name] : [],
+  )
+}

@@ -1,5 +1,6 @@
-/** Says in one table what came of all legs. */
+/** Says in tables what came of the legs: one for those that are about the same. */
 import { styleText } from 'node:util'
+import { about } from './legs.js'
 import type { Outcome } from './suite.js'
 import { judge, type Kind, type Verdict } from './verdict.js'
 
@@ -15,9 +16,38 @@ const COLORS = { pass: 'green', expected: 'yellow', fail: 'red', stale: 'red', n
 /** A text and, where it has one, its color. */
 type Cell = [text: string, color?: (typeof COLORS)[Kind]]
 
-/** The table, and below it every failure that nobody expected, in its own words. */
-export function report(outcomes: readonly Outcome[]): string {
-  const columns = outcomes.map((outcome) => ({ name: outcome.leg.name, verdicts: judge(outcome) }))
+/** What came of one leg, by scenario. */
+interface Column {
+  outcome: Outcome
+  verdicts: ReadonlyMap<string, Verdict>
+}
+
+export interface Report {
+  text: string
+  /** Whether something passes without the bridge, and not with it, which the suite cannot know. */
+  lost: boolean
+}
+
+/** The tables, and below them every failure that nobody expected, in its own words. */
+export function report(outcomes: readonly Outcome[]): Report {
+  const columns = outcomes.map((outcome) => ({ outcome, verdicts: judge(outcome, directOf(outcome, outcomes)) }))
+  const titles = new Set(outcomes.map(({ leg }) => about(leg)))
+  const tables = [...titles].map((title) => {
+    const alike = columns.filter(({ outcome: { leg } }) => about(leg) === title)
+    return `${title}\n\n${table(alike)}\n`
+  })
+  const problems = columns.flatMap(({ outcome: { leg }, verdicts }) =>
+    [...verdicts].flatMap(([name, verdict]) => complaints(`${leg.name}: ${name}`, verdict)),
+  )
+  const lost = columns.some(({ verdicts }) => [...verdicts.values()].some((verdict) => verdict.lost.length > 0))
+  return { text: [...tables, ...problems].join('\n'), lost }
+}
+
+function directOf({ leg }: Outcome, outcomes: readonly Outcome[]): Outcome | undefined {
+  return leg.mode === 'server' ? outcomes.find(({ leg: { name } }) => name === leg.like) : undefined
+}
+
+function table(columns: readonly Column[]): string {
   const names = new Set(columns.flatMap(({ verdicts }) => [...verdicts.keys()]))
   const isScored = (name: string) => columns.some(({ verdicts }) => verdicts.get(name)?.scored)
   const scored = [...names].filter(isScored)
@@ -27,14 +57,12 @@ export function report(outcomes: readonly Outcome[]): string {
     [`${of.length} ${title}`],
     ...columns.map(({ verdicts }): Cell => [sum(of.flatMap((name) => verdicts.get(name) ?? []))]),
   ]
-  const rows: Cell[][] = [[['scenario'], ...columns.map(({ name }): Cell => [name])], ...scored.map(row), [['']]]
+  const heading: Cell[] = [['scenario'], ...columns.map(({ outcome: { leg } }): Cell => [leg.name])]
+  const rows: Cell[][] = [heading, ...scored.map(row), [['']]]
   if (others.length > 0) rows.push([['not scored:']], ...others.map(row), [['']])
   rows.push(total('scored', scored))
   if (others.length > 0) rows.push(total('not scored', others))
-  const problems = columns.flatMap(({ name: leg, verdicts }) =>
-    [...verdicts].flatMap(([name, verdict]) => complaints(`${leg}: ${name}`, verdict)),
-  )
-  return [...align(rows), ...(problems.length > 0 ? ['', ...problems] : [])].join('\n')
+  return align(rows).join('\n')
 }
 
 function cell(verdict: Verdict | undefined): Cell {
@@ -57,7 +85,8 @@ function sum(verdicts: readonly Verdict[]): string {
     .join(', ')
 }
 
-function complaints(where: string, { kind, scored, skipped, unexpected }: Verdict): string[] {
+function complaints(where: string, { kind, scored, skipped, unexpected, lost }: Verdict): string[] {
+  if (lost.length > 0) return lost.map(({ id, name }) => `${where}: ${id} (${name}): passes without the bridge`)
   if (!scored) return []
   if (kind === 'none' && skipped === 0) return [`${where}: came to nothing`]
   if (kind === 'stale') return [`${where}: is expected to fail in a way that it no longer does`]

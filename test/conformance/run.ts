@@ -1,6 +1,6 @@
 /**
  * The official conformance suite, through the bridge: `npm run conformance`, or with `-- --leg stdio` for some of the
- * legs and `-- --scenario tools-list` for some of the scenarios; both can be repeated. The table goes to standard
+ * legs and `-- --scenario tools-list` for some of the scenarios; both can be repeated. The tables go to standard
  * output, everything else to results/conformance.
  */
 import { mkdirSync, rmSync } from 'node:fs'
@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startBridge } from './bridge.js'
 import { endAll } from './children.js'
-import { type Leg, legs } from './legs.js'
+import { type Leg, legs, legsNamed } from './legs.js'
 import { report } from './report.js'
-import { type Outcome, runSuite } from './suite.js'
+import { knows, type Outcome, runSuite } from './suite.js'
 
 const RESULTS = 'results/conformance'
 const OLDEST_NODE = 22
@@ -42,7 +42,7 @@ if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
   const unknown = values.leg.filter((name) => !legs.some((leg) => leg.name === name))
   if (unknown.length > 0)
     fail(`No such leg: ${unknown.join(', ')}; there are ${legs.map(({ name }) => name).join(', ')}`)
-  else await runLegs(legs.filter(({ name }) => values.leg.includes(name)))
+  else await runLegs(legsNamed(values.leg).filter((leg) => knows(leg, values.scenario)))
 }
 
 /** One after the other, because some checks wait for half a second and no longer. */
@@ -59,8 +59,10 @@ async function runLegs(selected: readonly Leg[]): Promise<void> {
     // Half a result looks like a whole one.
     if (interrupted) return
   }
-  if (outcomes.length === 0) return
-  process.stdout.write(`\n${report(outcomes)}\n`)
+  if (outcomes.length === 0) return fail('Nothing was run')
+  const { text, lost } = report(outcomes)
+  process.stdout.write(`\n${text}\n`)
+  if (lost) fail('There is something that passes without the bridge, and not with it')
   for (const { leg, exitCode, checks } of outcomes) {
     if (exitCode === 0 && checks.size > 0) continue
     fail(`${leg.name}: the suite exited with code ${exitCode}; its log is ${RESULTS}/${leg.name}/suite.log`)
@@ -71,8 +73,8 @@ async function runLeg(leg: Leg): Promise<Outcome> {
   const folder = join(RESULTS, leg.name)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  tell(`${leg.name}: starting the bridge in front of the ${leg.server} server`)
-  const url = await startBridge(leg, folder)
+  tell(`${leg.name}: starting`)
+  const url = leg.mode === 'server' ? await startBridge(leg, folder) : undefined
   const onScenario = (name: string, index: number, count: number) => {
     tell(`${leg.name}: ${String(index + 1).padStart(String(count).length)}/${count} ${name}`)
   }

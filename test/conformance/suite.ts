@@ -4,10 +4,11 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { start } from './children.js'
 import { expectedFailures, type Leg } from './legs.js'
-import { namesIn } from './names.js'
+import { namesIn, unscoredIn } from './names.js'
 
 export interface Check {
   id: string
+  name: string
   status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'SKIPPED' | 'INFO'
   errorMessage?: string
 }
@@ -37,32 +38,73 @@ export interface Options {
 
 const manifest = createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json')
 const SUITE = join(dirname(manifest), 'dist/index.js')
+const CLIENT = 'node --import tsx test/conformance/client.ts'
 const REQUIREMENTS = join(dirname(manifest), 'requirements')
 
-export async function runSuite(leg: Leg, url: string, { scenarios, folder, onScenario }: Options): Promise<Outcome> {
-  const baseline = expectedFailures(leg)
-  const common = [SUITE, leg.mode, '--url', url, '--expected-failures', baseline, '--output-dir', folder]
-  const log = join(folder, 'suite.log')
-  let exitCode = 0
-  if (scenarios.length === 0) {
-    exitCode = await run([...common, '--requirements', leg.revision], log, onScenario)
-  } else {
-    for (const [index, name] of scenarios.entries()) {
-      onScenario(name, index, scenarios.length)
-      // Required scenarios are run whether or not they say that they belong to the revision; so is one by itself.
-      const one = ['--scenario', name, '--spec-version', leg.revision, '--force']
-      exitCode = Math.max(exitCode, await run([...common, ...one], log, () => {}))
-    }
-  }
-  const scored = namesIn(readFileSync(join(REQUIREMENTS, `${leg.revision}.yaml`), 'utf8'), leg.mode)
+/** Runs the suite. `url` is where it finds the server, if it does not have that part itself. */
+export async function runSuite(leg: Leg, url: string | undefined, options: Options): Promise<Outcome> {
+  const { scenarios, folder } = options
+  const { scored, all } = requirementsOf(leg)
+  // It can be told to run all that a revision requires, but then of a client also what takes signing in.
+  const names = scenarios.length === 0 && leg.mode === 'client' ? all : all.filter((name) => scenarios.includes(name))
+  const common = [SUITE, leg.mode, ...subject(url), '--output-dir', folder]
+  const exitCode = await (names.length === 0 ? runRequired(leg, common, options) : runEach(names, leg, common, options))
   return {
     leg,
     exitCode,
     scored,
-    wanted: scenarios.length === 0 ? scored : scenarios,
-    expected: namesIn(readFileSync(baseline, 'utf8'), leg.mode),
+    wanted: scenarios.length === 0 ? scored : names,
+    expected: expectedOf(leg),
     checks: readChecks(folder, leg.mode),
   }
+}
+
+/** Whether the leg has any of these scenarios; it has all of none. */
+export function knows(leg: Leg, scenarios: readonly string[]): boolean {
+  return scenarios.length === 0 || requirementsOf(leg).all.some((name) => scenarios.includes(name))
+}
+
+function runRequired(leg: Leg, common: readonly string[], { folder, onScenario }: Options): Promise<number> {
+  const required = ['--requirements', leg.revision, '--expected-failures', expectedFailures(leg)]
+  return run([...common, ...required], join(folder, 'suite.log'), onScenario)
+}
+
+async function runEach(
+  names: readonly string[],
+  leg: Leg,
+  common: readonly string[],
+  { folder, onScenario }: Options,
+): Promise<number> {
+  const failing = expectedOf(leg).map((entry) => entry.split(':')[0])
+  let exitCode = 0
+  for (const [index, name] of names.entries()) {
+    onScenario(name, index, names.length)
+    // Required scenarios are run whether or not they say that they belong to the revision; so is one by itself.
+    const one = ['--scenario', name, '--spec-version', leg.revision, '--force']
+    // Where it is given failures to expect, the suite does not look at how its client has ended.
+    const known = leg.mode === 'server' || failing.includes(name)
+    const expecting = known ? ['--expected-failures', expectedFailures(leg)] : []
+    const ended = await run([...common, ...one, ...expecting], join(folder, 'suite.log'), () => {})
+    exitCode = Math.max(exitCode, ended)
+  }
+  return exitCode
+}
+
+function expectedOf(leg: Leg): string[] {
+  return namesIn(readFileSync(expectedFailures(leg), 'utf8'), leg.mode)
+}
+
+/** What is looked at: a server at an address, or the client that a command starts. */
+function subject(url: string | undefined): string[] {
+  return url === undefined ? ['--command', CLIENT] : ['--url', url]
+}
+
+/** What counts of what the revision requires, and all that is run. To sign in somewhere is not the bridge's part. */
+function requirementsOf({ mode, revision }: Leg): { scored: string[]; all: string[] } {
+  const yaml = readFileSync(join(REQUIREMENTS, `${revision}.yaml`), 'utf8')
+  const isOurs = (name: string) => !name.startsWith('auth/')
+  const scored = namesIn(yaml, mode).filter(isOurs)
+  return { scored, all: [...scored, ...unscoredIn(yaml, mode).filter(isOurs)] }
 }
 
 async function run(args: string[], log: string, onScenario: Options['onScenario']): Promise<number> {
@@ -78,11 +120,12 @@ async function run(args: string[], log: string, onScenario: Options['onScenario'
   return (await child.ended) ?? 1
 }
 
-/** Each scenario has a folder, named after the suite's mode, the scenario and the time. */
-function readChecks(folder: string, mode: string): Map<string, Check[]> {
+/** Each scenario has a folder, named after the scenario and the time, and before them the mode if it is `server`. */
+function readChecks(folder: string, mode: Leg['mode']): Map<string, Check[]> {
   const found = new Map<string, Check[]>()
+  const prefix = mode === 'server' ? 'server-' : ''
   for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
-    const name = new RegExp(`^${mode}-(.+)-\\d{4}-\\d\\d-\\d\\dT[\\d-]+Z/checks\\.json$`).exec(path)?.[1]
+    const name = new RegExp(`^${prefix}(.+)-\\d{4}-\\d\\d-\\d\\dT[\\d-]+Z/checks\\.json$`).exec(path)?.[1]
     if (name !== undefined) found.set(name, JSON.parse(readFileSync(join(folder, path), 'utf8')) as Check[])
   }
   return found

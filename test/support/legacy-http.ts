@@ -29,6 +29,8 @@ export interface Plan {
   discover?: { status: number; body?: unknown; headers?: Record<string, string> }
   /** Every answer is a stream of events, as the official SDK has it; otherwise only where something comes first. */
   streams?: boolean
+  /** Two pages of each list. */
+  pages?: 2
   override?: Override
 }
 
@@ -36,6 +38,8 @@ export class LegacyHttp {
   readonly received: Received[] = []
   readonly #plan: Plan
   readonly #waiting = new Map<unknown, (answer: Json) => void>()
+  /** Requests that wait to be cancelled, by session and id. */
+  readonly #lingering = new Map<string, () => void>()
   readonly #streams = new Set<ServerResponse>()
   readonly #server: Server
   #sessions = 0
@@ -107,8 +111,11 @@ export class LegacyHttp {
     response.on('close', () => this.#streams.delete(response))
   }
 
-  #post({ message, body }: Received, response: ServerResponse): void {
+  #post({ message, body, headers: asked }: Received, response: ServerResponse): void {
     if (message['method'] === 'server/discover') return this.#discovered(message, response)
+    const key = (id: unknown) => `${asked['mcp-session-id']} ${JSON.stringify(id)}`
+    if (message['method'] === 'notifications/cancelled')
+      this.#lingering.get(key((message['params'] as Json)['requestId']))?.()
     if (message['method'] === undefined || message['id'] === undefined) {
       this.#waiting.get(message['id'])?.(message)
       response.writeHead(202).end()
@@ -134,7 +141,8 @@ export class LegacyHttp {
     const way = {
       emit,
       crash: () => this.cut(),
-      expect: (asked: unknown, ready: (answer: Json) => void) => this.#waiting.set(asked, ready),
+      expect: (question: unknown, ready: (answer: Json) => void) => this.#waiting.set(question, ready),
+      cancelled: (id: unknown, ready: () => void) => this.#lingering.set(key(id), ready),
     }
     const answered = answer(message, body, way, this.#plan) as Json | string | undefined
     if (answered !== undefined) emit(result(id, answered) as string)

@@ -92,7 +92,7 @@ function read(text: string, contentType: string): Json[] {
   if (contentType.startsWith('text/event-stream')) {
     return text
       .split('\n')
-      .filter((line) => line.startsWith('data: '))
+      .filter((line) => line.startsWith('data: ') && line !== 'data: ')
       .map((line) => JSON.parse(line.slice('data: '.length)) as Json)
   }
   if (text === '') return []

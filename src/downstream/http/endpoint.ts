@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Upstream } from '../../protocol/call.js'
 import { type Compat, classify, type SessionState } from '../../protocol/classify.js'
-import { looksModern, traits } from '../../protocol/eras.js'
+import { type LegacyRevision, legacyRevision, looksModern, traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkHeaders, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
@@ -12,7 +12,7 @@ import { EMPTY, type Json } from '../../rpc/splice.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { readBatch } from '../batch.js'
 import { type Frame, within } from '../frames.js'
-import { idToAnswer, readMessage } from '../inbound.js'
+import { idIn, idToAnswer, readMessage } from '../inbound.js'
 import { ModernDownstream } from '../modern.js'
 import { type Logger, subject } from '../record.js'
 import { openSession } from '../session.js'
@@ -115,7 +115,8 @@ class Endpoint {
       message = bodyOf(request)
       await this.#take(message, headers, request, reply, pass)
     } catch (error) {
-      this.#refuse(reply, Fault.from(error), idToAnswer(message ?? readable(request)))
+      // What could be read, had its headers been in order: its sender wants to know which one it was.
+      this.#refuse(reply, Fault.from(error), message ? idToAnswer(message) : idIn(request.body))
     }
     return reply
   }
@@ -137,8 +138,10 @@ class Endpoint {
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
     const version = versionHeader(lookup)
     const modern = version !== undefined && looksModern(version)
-    if (id !== undefined && !session && !modern && pass && relay?.takesSession(id, request.principal))
+    if (id !== undefined && !session && !modern && pass && relay?.takesSession(id, request.principal)) {
+      if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
       return pass(passingOf(message))
+    }
     const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
     const verdict = classify(message, version, state, compat)
     if (verdict.era === 'modern') return this.#takeModern(message, 'bare' in verdict, headers, request, reply)
@@ -258,13 +261,9 @@ function bodyOf({ body }: Posted): Message {
   return readMessage(body ? [body] : [])
 }
 
-/** A message that could be read, had its headers been in order: its sender wants to know which one it was. */
-function readable(request: Posted): Message | undefined {
-  try {
-    return bodyOf(request)
-  } catch {
-    return undefined
-  }
+/** What a session of the server's own has negotiated, as far as its client says so: it is between the two of them. */
+function assumedRevision(version: string | undefined): LegacyRevision {
+  return legacyRevision(version) ?? '2025-03-26'
 }
 
 /** What is to be told of a message of a session that goes on as it is. */

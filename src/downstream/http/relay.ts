@@ -13,6 +13,7 @@ import { type HeaderLookup, single, versionHeader } from '../../protocol/headers
 import { methodTraits } from '../../protocol/methods.js'
 import type { Id } from '../../rpc/message.js'
 import { FieldFilter } from '../../rpc/sse.js'
+import { idIn } from '../inbound.js'
 import { CallRecord, type Logger } from '../record.js'
 import { type Refusing, refuse } from './replies.js'
 
@@ -218,7 +219,7 @@ export class Relay {
       refuse(
         reply,
         new Fault('upstreamAuthRequired', `The server wants other credentials (HTTP ${statusCode})`, { refused }),
-        this.#options.refusing,
+        { ...this.#options.refusing, id: this.#idOf(request) },
       )
       return
     }
@@ -265,6 +266,10 @@ export class Relay {
     this.#sessions.set(id, { principal: request.principal, ours: given === undefined })
   }
 
+  #idOf(request: FastifyRequest): Id | undefined {
+    return this.#passing.get(request)?.id ?? idIn(request.body)
+  }
+
   #failed(reply: FastifyReply, error: Error): void {
     const cause = error.cause instanceof Error ? error.cause : error
     if (reply.raw.destroyed) {
@@ -277,7 +282,7 @@ export class Relay {
       refused ? 'The server is not available: connection refused' : 'The connection to the server was lost',
       { cause, status: 502 },
     )
-    refuse(reply, fault, { ...this.#options.refusing, id: this.#passing.get(reply.request)?.id })
+    refuse(reply, fault, { ...this.#options.refusing, id: this.#idOf(reply.request) })
   }
 }
 

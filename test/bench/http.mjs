@@ -1,0 +1,50 @@
+/** What the minimal servers over HTTP have in common: requests are read whole, and answers sent in one piece or two. */
+import { createServer } from 'node:http'
+
+/** Longer answers are sent as the bytes they are kept in. */
+const LONG = 64 * 1024
+
+/**
+ * Listens until the process ends.
+ *
+ * @param {string | undefined} port
+ * @param {(request: import('node:http').IncomingMessage, text: string, response: import('node:http').ServerResponse) => void} take
+ */
+export function serve(port, take) {
+  const server = createServer((request, response) => {
+    let text = ''
+    request.setEncoding('utf8')
+    request.on('data', (/** @type {string} */ piece) => {
+      text += piece
+    })
+    request.on('end', () => take(request, text, response))
+  })
+  server.keepAliveTimeout = 60_000
+  server.listen(Number(port), '127.0.0.1')
+}
+
+/**
+ * @param {import('node:http').ServerResponse} response
+ * @param {import('./answers.mjs').Answer} said
+ * @param {Record<string, string | number>} more Headers beside those that every answer has.
+ */
+export function send(response, { front, rest, bytes }, more = {}) {
+  const length = front.length + bytes.length
+  response.writeHead(200, { 'content-type': 'application/json', ...more, 'content-length': length })
+  if (bytes.length < LONG) {
+    response.end(front + rest)
+  } else {
+    response.write(front)
+    response.end(bytes)
+  }
+}
+
+/**
+ * Opens a stream of events, which stays open. It begins with a comment: proxies keep the headers to themselves until
+ * something follows them.
+ *
+ * @param {import('node:http').ServerResponse} response
+ */
+export function open(response) {
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': open\n\n')
+}

@@ -1,0 +1,31 @@
+/** A server of the modern era, of the SDK: how the bridge is told to reach it. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import process from 'node:process'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import type { Test } from 'tap'
+import { end, type Named } from './legacy-servers.js'
+
+const SCRIPT = 'test/interop/modern-server.ts'
+
+export const MODERN_WAYS = ['stdio', 'Streamable HTTP'] as const
+
+/** Starts the server for the way that needs it running, and says how it is reached by both. */
+export async function startModern(t: Test): Promise<Record<(typeof MODERN_WAYS)[number], Named>> {
+  const child = spawn(process.execPath, ['--import', 'tsx', SCRIPT, 'http'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => end(child))
+  return {
+    stdio: { upstream: `stdio:node --import tsx ${SCRIPT} stdio` },
+    'Streamable HTTP': { upstream: await addressOf(child) },
+  }
+}
+
+async function addressOf(child: ChildProcess): Promise<string> {
+  const exit = once(child, 'exit').then(([code]) => {
+    throw new Error(`The modern server exited with code ${code} before it listened`)
+  })
+  const [line] = (await Promise.race([once(createInterface(child.stdout as Readable), 'line'), exit])) as [string]
+  exit.catch(() => {})
+  return line
+}

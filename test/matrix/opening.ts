@@ -1,0 +1,92 @@
+/** How a client and a server come to know each other, and how they part. */
+import type { Test } from 'tap'
+// @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
+import { CAPABILITIES as SERVER_CAPABILITIES } from '../fixtures/legacy.mjs'
+import { until } from '../support/eventually.js'
+import { type Cell, only, paramsOf, resultOf, SCRIPTED } from './cell.js'
+import { ASKED, INFO, type Json } from './client.js'
+import type { ClientPlan } from './clients.js'
+import { crosses, type Pair, toldCapabilities } from './told.js'
+
+/** A client that can do everything that there is, in the words of its era. */
+export function ableClient({ client }: Pair): ClientPlan {
+  return {
+    capabilities: {
+      elicitation: { form: {}, url: {} },
+      sampling: { tools: {} },
+      experimental: { 'com.example/x': { y: 1 } },
+      extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } },
+      ...(client.era === 'modern' ? { roots: {} } : { roots: { listChanged: true }, tasks: { list: {}, cancel: {} } }),
+    },
+  }
+}
+
+/** The server has capabilities, a name and instructions, and each client is told of them as its era has it. */
+export async function opening(t: Test, cell: Cell): Promise<void> {
+  const { pair, client, opened } = cell
+  if (client.era === 'modern') toldModern(t, cell)
+  else t.same(resultOf(t, cell, opened, 'InitializeResult'), toldLegacy(pair), 'what the client is told')
+  if (pair.server.era === 'modern') {
+    only(t, cell, 'server/discover')
+  } else {
+    const named = cell.reached('initialize').map(paramsOf).filter(isOurs)
+    const capabilities = toldCapabilities(pair, client.capabilities)
+    t.same(named, [{ protocolVersion: ASKED, capabilities, clientInfo: INFO }], 'what the server is told')
+  }
+  if (client.era === 'modern') return
+  const { message } = await client.request('ping').answer
+  t.same(message.result, {}, 'a ping is answered with nothing')
+  const pings = cell.reached('ping').length
+  t.equal(pings, crosses(pair) ? 0 : 1, 'and goes to a server that knows such a thing')
+}
+
+function toldLegacy({ server }: Pair): Json {
+  return {
+    protocolVersion: server.era === 'legacy' ? server.revision : ASKED,
+    capabilities: SERVER_CAPABILITIES as Json,
+    serverInfo: SCRIPTED,
+    instructions: 'Be brief.',
+  }
+}
+
+function toldModern(t: Test, cell: Cell): void {
+  const { pair, opened } = cell
+  const { capabilities, ...told } = resultOf(t, cell, opened, 'DiscoverResult') as {
+    capabilities: Record<string, Json>
+  }
+  const { ttlMs, cacheScope } = opened.message.result ?? {}
+  t.same({ ttlMs, cacheScope }, { ttlMs: 0, cacheScope: 'private' }, 'for how long it holds')
+  const fromModern = { supportedVersions: ['2026-07-28'], instructions: 'Be brief.' }
+  if (pair.server.era === 'modern') {
+    const extensions = { 'io.modelcontextprotocol/tasks': {} }
+    t.same({ ...told, capabilities }, { ...fromModern, capabilities: { ...SERVER_CAPABILITIES, extensions } })
+    return
+  }
+  t.same(told, { ...fromModern, serverInfo: SCRIPTED }, 'what the client is told')
+  // That something changes is told by subscriptions: what is promised of that belongs to their scenarios.
+  const withoutChanges = Object.entries(capabilities).map(([name, { listChanged, subscribe, ...others }]) => [
+    name,
+    others,
+  ])
+  t.same(Object.fromEntries(withoutChanges), { tools: {}, prompts: {}, resources: {}, logging: {}, completions: {} })
+}
+
+function isOurs({ clientInfo }: Json): boolean {
+  return (clientInfo as Json)['name'] === INFO.name
+}
+
+/** A client that goes leaves nothing behind at the server that only it had a use for. */
+export async function end(t: Test, cell: Cell): Promise<void> {
+  const { server } = cell
+  const isLegacy = cell.client.era === 'legacy'
+  // Some of what is there for a client is there only a moment after it.
+  if (isLegacy) await until(() => server.open() > 0, 'something is open')
+  const before = server.open()
+  const client = await cell.connect()
+  await client.request('tools/list').answer
+  if (isLegacy) await until(() => server.open() > before, 'something more is open')
+  await client.close()
+  await until(() => server.open() === before, 'it is over')
+  t.equal(server.open(), before)
+  t.same(client.complaints, [])
+}

@@ -1,0 +1,108 @@
+/** A scripted legacy server over HTTP+SSE, inside the test: one stream out for each session, and an address to post to. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+// @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
+import { answer, result } from '../fixtures/legacy.mjs'
+import type { Plan as HttpPlan, Received } from './legacy-http.js'
+
+type Json = Record<string, unknown>
+
+export type SsePlan = Pick<HttpPlan, 'revision' | 'capabilities' | 'pages'>
+
+/** Where the stream is, and where messages are posted. */
+export const PATHS = { stream: '/sse', messages: '/message' }
+
+interface Session {
+  stream: ServerResponse
+  /** Questions that wait for their answer, and requests that wait to be cancelled. */
+  waiting: Map<unknown, (answer: Json) => void>
+  lingering: Map<unknown, () => void>
+}
+
+export class LegacySse {
+  readonly received: Received[] = []
+  readonly #plan: SsePlan
+  readonly #sessions = new Map<string, Session>()
+  readonly #server: Server
+  #opened = 0
+
+  private constructor(plan: SsePlan) {
+    this.#plan = plan
+    this.#server = createServer((request, response) => this.#take(request, response))
+  }
+
+  static async start(t: Test, plan: SsePlan = {}): Promise<LegacySse> {
+    const legacy = new LegacySse(plan)
+    await new Promise<void>((resolve) => legacy.#server.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => {
+      legacy.#server.closeAllConnections()
+      legacy.#server.close()
+    })
+    return legacy
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${PATHS.stream}`
+  }
+
+  /** Streams that are open. */
+  get streams(): number {
+    return this.#sessions.size
+  }
+
+  /** Sends a message on every open stream. */
+  push(message: object): void {
+    for (const { stream } of this.#sessions.values()) say(stream, JSON.stringify(message))
+  }
+
+  #take(request: IncomingMessage, response: ServerResponse): void {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const body = Buffer.concat(chunks).toString()
+      const { method = '', headers, url = '' } = request
+      const received = { method, headers, path: url, body, message: (body === '' ? {} : JSON.parse(body)) as Json }
+      this.received.push(received)
+      const { pathname, searchParams } = new URL(url, 'http://localhost')
+      if (pathname === PATHS.stream && method === 'GET') this.#open(response)
+      else if (pathname === PATHS.messages && method === 'POST')
+        this.#post(received, this.#sessions.get(searchParams.get('session') ?? ''), response)
+      else response.writeHead(pathname === PATHS.stream ? 405 : 404).end()
+    })
+  }
+
+  #open(stream: ServerResponse): void {
+    const id = `stream-${++this.#opened}`
+    this.#sessions.set(id, { stream, waiting: new Map(), lingering: new Map() })
+    stream.on('close', () => this.#sessions.delete(id))
+    stream.writeHead(200, { 'content-type': 'text/event-stream' })
+    stream.write(`event: endpoint\ndata: ${PATHS.messages}?session=${id}\n\n`)
+  }
+
+  #post({ message, body }: Received, session: Session | undefined, response: ServerResponse): void {
+    if (!session) {
+      response.writeHead(404).end()
+      return
+    }
+    response.writeHead(202).end('Accepted')
+    const { stream, waiting, lingering } = session
+    const { id, method } = message
+    if (method === 'notifications/cancelled') lingering.get((message['params'] as Json)['requestId'])?.()
+    if (method === undefined) waiting.get(id)?.(message)
+    if (method === undefined || id === undefined) return
+    const way = {
+      emit: (sent: Json | string) => say(stream, typeof sent === 'string' ? sent : JSON.stringify(sent)),
+      crash: () => stream.destroy(),
+      expect: (question: unknown, ready: (answer: Json) => void) => waiting.set(question, ready),
+      cancelled: (asked: unknown, ready: () => void) => lingering.set(asked, ready),
+    }
+    const answered = answer(message, body, way, this.#plan) as Json | string | undefined
+    if (answered !== undefined) way.emit(result(id, answered) as string)
+  }
+}
+
+function say(stream: ServerResponse, text: string): void {
+  // Line breaks between tokens would end the event.
+  if (!stream.destroyed) stream.write(`event: message\ndata: ${text.replace(/[\r\n]/g, ' ')}\n\n`)
+}

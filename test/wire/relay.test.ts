@@ -1,0 +1,387 @@
+/** What passes between HTTP clients and HTTP servers of the same era: bytes, but for what may not cross a proxy. */
+import type { ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { startBridge } from '../support/bridge.js'
+import { openStream } from '../support/events.js'
+import { until } from '../support/eventually.js'
+import { BOTH, initialize } from '../support/legacy-client.js'
+import { call, envelope, headersFor, post, send } from '../support/modern.js'
+import { ModernHttp } from '../support/modern-http.js'
+import { type Arrival, PlainHttp, sendText } from '../support/plain-http.js'
+
+type Json = Record<string, unknown>
+
+const DISCOVERED = '{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}'
+const ODD = '{"n":12345678901234567890,"one":1.0,"b":1,"2":2,"e":"\\u00e9","dup":1,"dup":2,"__proto__":{"a":-0}}'
+
+/** A bridge in front of a modern server that says `answer` to everything but the probe. */
+async function betweenModern(t: Test, answer: (arrival: Arrival, response: ServerResponse) => void, settings = {}) {
+  const server = await PlainHttp.start(t, (arrival, response) => {
+    const { message } = arrival
+    if (message?.['method'] !== 'server/discover') return answer(arrival, response)
+    sendText(response, `{"jsonrpc":"2.0","id":${message['id']},"result":${DISCOVERED}}`)
+  })
+  const { url, bridge, log } = await startBridge(t, { url: server.url }, settings)
+  await bridge.server.warmUp()
+  return { server, url, bridge, log, last: () => server.received.at(-1) as Arrival }
+}
+
+/** A bridge in front of a legacy server that says `answer` to everything but the probe. */
+async function betweenLegacy(t: Test, answer: (arrival: Arrival, response: ServerResponse) => void, settings = {}) {
+  const server = await PlainHttp.start(t, (arrival, response) => {
+    const { message } = arrival
+    if (message?.['method'] !== 'server/discover') return answer(arrival, response)
+    sendText(response, `{"jsonrpc":"2.0","id":${message['id']},"error":{"code":-32601,"message":"no"}}`, {}, 404)
+  })
+  const { url, bridge, log } = await startBridge(t, { url: server.url }, settings)
+  await bridge.server.warmUp()
+  return { server, url, log, last: () => server.received.at(-1) as Arrival }
+}
+
+t.test('114 a modern request arrives to the byte, whatever it is made of', async (t) => {
+  const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'))
+  const meta = JSON.stringify(envelope())
+  const bodies = [
+    `{"jsonrpc":"2.0","id":1.0e0,\r\n\t"method" : "tools/call", "params":{"name":"x","arguments":${ODD},"_meta":${meta}}}`,
+    `  {"params":{"_meta":${meta},"name":"x","requestState":"a\\u0000\\/b","inputResponses":{"q":${ODD}}},"method":"tools/call","id":9007199254740993,"jsonrpc":"2.0"}\n`,
+    `{"jsonrpc":"2.0","id":"ü","method":"tools/call","params":{"name":"x","arguments":{"long":"${'é"'.replace('"', '\\"').repeat(50_000)}"},"_meta":${meta}}}`,
+  ]
+  for (const body of bodies) {
+    t.equal((await post(url, body, headersFor('tools/call', { name: 'x' }))).status, 200)
+    t.ok(last().bytes.equals(Buffer.from(body)), body.slice(0, 60))
+  }
+})
+
+t.test('114 headers that say what a request is about arrive as they are, and nothing of our connection does', async (t) => {
+  const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'), {
+    allowedOrigins: ['https://app.example'],
+  })
+  const passing = {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': '=?base64?eA==?=',
+    'mcp-param-region': ' =?base64?w6k=?=',
+    'mcp-param-unheard-of': 'x y',
+    'mcp-something': 'z',
+    traceparent: '00-1-2-03',
+    'x-vendor': 'v',
+  }
+  const staying = {
+    origin: 'https://app.example',
+    cookie: 'a=b',
+    'mcp-session-id': 'made-up',
+    'last-event-id': '5',
+    connection: 'close, x-secret',
+    'x-secret': 's',
+    'keep-alive': 'timeout=5',
+    te: 'trailers',
+    'proxy-authorization': 'Basic YTpi',
+    authorization: 'Bearer canary',
+    forwarded: 'for=1.2.3.4',
+    'x-forwarded-for': '1.2.3.4',
+    'sec-fetch-mode': 'cors',
+  }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: envelope() } })
+  t.equal((await post(url, body, { ...BOTH, ...passing, ...staying })).status, 200)
+  const { headers, path } = last()
+  t.equal(path, '/mcp')
+  for (const [name, value] of Object.entries(passing)) t.equal(headers[name], value.trim(), name)
+  for (const name of Object.keys(staying)) {
+    if (name !== 'connection') t.equal(headers[name], undefined, name)
+  }
+  t.notMatch(headers.connection, /secret/)
+  t.notMatch(headers.host, new RegExp(new URL(url).host))
+  t.match(headers['accept-encoding'], /^identity$/)
+})
+
+t.test('114 an answer arrives to the byte, with its status', async (t) => {
+  let status = 200
+  let text = ''
+  const { url } = await betweenModern(t, (_arrival, response) =>
+    sendText(response, text, { 'x-vendor': 'v', 'set-cookie': 'a=b', 'alt-svc': 'h3', 'mcp-session-id': 's' }, status),
+  )
+  const rows: [status: number, text: string][] = [
+    [200, `{"id":1,"result":{"structuredContent":${ODD},"resultType":"complete"} ,\n"jsonrpc":"2.0"}`],
+    [200, `{"jsonrpc":"2.0","id":1,"result":{"resultType":"vendor/own","x":1.0}}`],
+    [200, `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"\\u0041"}}`],
+    [200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32099,"message":"m","data":${ODD}}}`],
+    [400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"Header mismatch"}}`],
+    [404, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}`],
+    [500, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m"}}`],
+    [429, 'not so fast'],
+    [200, `{"jsonrpc":"2.0","id":1,"result":{"content":"${'x'.repeat(300_000)}"}}`],
+  ]
+  for (const row of rows) {
+    ;[status, text] = row
+    const sent = { name: 'x', arguments: {}, _meta: envelope() }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: sent })
+    const answer = await textOf(url, body, headersFor('tools/call', sent))
+    t.equal(answer.status, status, text.slice(0, 80))
+    t.ok(answer.text === text, text.slice(0, 80))
+    t.equal(answer.headers['x-vendor'], 'v')
+    for (const name of ['set-cookie', 'alt-svc', 'mcp-session-id']) t.notOk(name in answer.headers, name)
+  }
+})
+
+t.test('114 a stream arrives to the byte, but for fields that break modern clients, and as it comes', async (t) => {
+  const streams: ServerResponse[] = []
+  const { url, server } = await betweenModern(t, (_arrival, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+    streams.push(response)
+  })
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: envelope() } })
+  const stream = await openStream('POST', url, headersFor('tools/call', { name: 'x' }), body)
+  t.match(stream.headers, { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+  const pieces: [piece: string, arrives: string][] = [
+    [': hello\n\n', ': hello\n\n'],
+    ['id: 5\nretry: 10\nevent: message\ndata: {"a":1.0,\ndata: "b":"\u2028"}\n\n', 'event: message\ndata: {"a":1.0,\ndata: "b":"\u2028"}\n\n'],
+    ['da', 'da'],
+    ['ta: {"jsonrpc":"2.0","method":"notifications/x"}\r\n\r\n', 'ta: {"jsonrpc":"2.0","method":"notifications/x"}\r\n\r\n'],
+    ['i', ''],
+    ['d', ''],
+    [': 7\ndata: "id: 5"\n\n', 'data: "id: 5"\n\n'],
+    ['identity: x\nretry', 'identity: x\n'],
+    [':1\n\n', '\n'],
+  ]
+  let expected = ''
+  for (const [piece, arrives] of pieces) {
+    expected += arrives
+    streams[0]?.write(piece)
+    await until(() => stream.text.length >= expected.length, `${JSON.stringify(expected)} (${JSON.stringify(stream.text)})`)
+    t.equal(stream.text, expected)
+  }
+  t.notMatch(stream.text, /^(?:id|retry):/m)
+  stream.leave()
+  await until(() => server.abandoned.length === 1, 'the end of the stream at the server')
+  t.equal(server.of('notifications/cancelled').length, 0)
+})
+
+t.test('114 who leaves before the answer has begun is gone at the server as well', async (t) => {
+  const { url, server } = await betweenModern(t, () => {})
+  const leaving = new AbortController()
+  const gone = t.rejects(call(url, 'tools/call', { name: 'x' }, { signal: leaving.signal }))
+  await until(() => server.of('tools/call').length === 1)
+  leaving.abort()
+  await gone
+  await until(() => server.abandoned.length === 1)
+})
+
+t.test('114 what the server asks is answered by way of any bridge', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const [first, second] = [await startBridge(t, { url: modern.url }), await startBridge(t, { url: modern.url })]
+  await Promise.all([first.bridge.server.warmUp(), second.bridge.server.warmUp()])
+  const meta = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } }
+  const asked = await call(first.url, 'tools/call', { name: 'ask-name', arguments: {} }, { meta })
+  const { resultType, requestState } = asked.message.result as Json
+  t.equal(resultType, 'input_required')
+  const inputResponses = { name: { action: 'accept', content: { name: 'Ada' } } }
+  const params = { name: 'ask-name', arguments: {}, requestState, inputResponses }
+  const answered = await call(second.url, 'tools/call', params, { id: 2, meta })
+  t.match(answered.message.result, { resultType: 'complete', structuredContent: inputResponses })
+  const sent = modern.of('tools/call').map(({ message }) => (message?.['params'] as Json)['requestState'])
+  t.same(sent, [undefined, requestState])
+  t.same(modern.violations(), [])
+})
+
+t.test('55 what goes wrong on the way is told under the id of the request', async (t) => {
+  let sever = (response: ServerResponse) => {
+    response.destroy()
+  }
+  const { url } = await betweenModern(t, (_arrival, response) => sever(response))
+  for (const id of [0, '', '7', 7, 'ü']) {
+    const answer = await call(url, 'tools/call', { name: 'x' }, { id })
+    t.match(answer, { status: 502, message: { id, error: { code: -32603 } } }, JSON.stringify(id))
+    t.equal(answer.headers['mcp-bridge-error'], 'upstream_closed')
+  }
+  sever = (response) => {
+    response.writeHead(401).end()
+  }
+  t.match(await call(url, 'tools/call', { name: 'x' }, { id: 'a' }), { status: 502, message: { id: 'a', error: {} } })
+  const unreadable = await post(url, '{', headersFor('tools/list'))
+  t.equal(unreadable.status, 502)
+  t.notOk('id' in unreadable.message)
+
+  const busy = await betweenModern(t, () => {}, { limits: { calls: 1 } })
+  const leaving = new AbortController()
+  const waiting = t.rejects(call(busy.url, 'tools/call', { name: 'x' }, { signal: leaving.signal }))
+  await until(() => busy.server.of('tools/call').length === 1)
+  t.match(await call(busy.url, 'tools/list', {}, { id: 'b' }), { status: 503, message: { id: 'b', error: {} } })
+  leaving.abort()
+  await waiting
+})
+
+t.test('55 the same in a session of the server’s own', async (t) => {
+  let sever = (response: ServerResponse) => {
+    response.destroy()
+  }
+  const { url } = await betweenLegacy(t, (_arrival, response) => sever(response))
+  const ping = '{"jsonrpc":"2.0","id":"p","method":"ping"}'
+  const headers = { ...BOTH, 'mcp-session-id': SESSION }
+  t.match(await post(url, ping, headers), { status: 502, message: { id: 'p', error: { code: -32603 } } })
+  sever = (response) => {
+    response.writeHead(403).end()
+  }
+  t.match(await post(url, ping, headers), { status: 502, message: { id: 'p', error: { code: -32603 } } })
+})
+
+const SESSION = 'the server’s own ~ id'.replace('’', "'").replaceAll(' ', '_')
+
+t.test('117 a session is the server’s: its id, its bytes and its errors pass as they are', async (t) => {
+  const opened = `{"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"n","version":"1"},"x":1.0},\n"id":"hello","jsonrpc":"2.0"}`
+  const result = `{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":${ODD}} }`
+  const gone = '{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}'
+  let expired = false
+  const { server, url, last } = await betweenLegacy(t, ({ method, message }, response) => {
+    if (message?.['method'] === 'initialize') return sendText(response, opened, { 'mcp-session-id': SESSION })
+    if (expired) return sendText(response, gone, { 'x-vendor': 'v' }, 404)
+    if (method === 'DELETE') return response.writeHead(204).end()
+    if (message?.['id'] === undefined) return response.writeHead(202).end()
+    sendText(response, result, { 'x-vendor': 'v' })
+  })
+  const opening = initialize('2025-11-25').replace('"jsonrpc"', '\n "jsonrpc"')
+  const answer = await post(url, opening, BOTH)
+  t.equal(answer.text, opened)
+  t.equal(answer.headers['mcp-session-id'], SESSION)
+  t.ok(last().bytes.equals(Buffer.from(opening)))
+  t.notOk('mcp-session-id' in last().headers || 'mcp-protocol-version' in last().headers)
+
+  const headers = { ...BOTH, 'mcp-session-id': SESSION, 'mcp-protocol-version': '2025-06-18' }
+  t.equal((await post(url, '{"method":"notifications/initialized","jsonrpc":"2.0"}', headers)).status, 202)
+  t.equal(last().headers['mcp-session-id'], SESSION)
+  const body = `{"jsonrpc":"2.0",  "id":1,"method":"tools/call","params":{"name":"x","arguments":${ODD},"_meta":{"progressToken":1.0}}}`
+  const called = await post(url, body, headers)
+  t.equal(called.text, result)
+  t.equal(called.headers['x-vendor'], 'v')
+  t.ok(last().bytes.equals(Buffer.from(body)))
+  t.equal(last().headers['mcp-protocol-version'], '2025-06-18')
+  await post(url, body, { ...headers, 'mcp-protocol-version': undefined })
+  t.notOk('mcp-protocol-version' in last().headers, 'what was not there is not added')
+
+  expired = true
+  const refused = await post(url, body, headers)
+  t.same([refused.status, refused.text, refused.headers['x-vendor']], [404, gone, 'v'])
+  t.equal(server.of('initialize').length, 1, 'and nobody has initialized behind the client’s back')
+})
+
+t.test('117 streams pass to the byte: ids, times to wait, events without data, and all kinds of line ends', async (t) => {
+  const priming = 'id: 1_a/0\nretry: 500\ndata: \n\n'
+  const text = `${priming}: ping\r\n\r\nevent: message\rdata: {"jsonrpc":"2.0","method":"x","params":${ODD}}\r\rid:1_a/1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"result":{}}\n\n`
+  const { server, url, last } = await betweenLegacy(t, ({ method, message, headers }, response) => {
+    if (message?.['method'] === 'initialize')
+      return sendText(response, initializeResult('2025-11-25'), { 'mcp-session-id': SESSION })
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (method === 'POST') response.end(text)
+    else response.write(headers['last-event-id'] === undefined ? priming : 'data: {"resumed":1}\n\n')
+  })
+  await post(url, initialize('2025-11-25'), BOTH)
+  const headers = { ...BOTH, 'mcp-session-id': SESSION, 'mcp-protocol-version': '2025-11-25' }
+  const posted = await openStream('POST', url, headers, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+  await posted.ended()
+  t.equal(posted.text, text)
+  const listening = await openStream('GET', url, { ...headers, 'content-type': undefined })
+  await until(() => listening.text === priming)
+  t.equal(last().method, 'GET')
+  const resumed = await openStream('GET', url, { ...headers, 'content-type': undefined, 'last-event-id': '1_a/0' })
+  await until(() => resumed.text === 'data: {"resumed":1}\n\n')
+  t.equal(last().headers['last-event-id'], '1_a/0')
+  listening.leave()
+  resumed.leave()
+  await until(() => server.abandoned.length === 2, 'the end of both streams at the server')
+  t.equal(server.of('notifications/cancelled').length, 0, 'who leaves has not cancelled')
+})
+
+t.test('117 a call that is taken back is so by the client’s own message, under its own id', async (t) => {
+  const { server, url, last } = await betweenLegacy(t, ({ message }, response) => {
+    if (message?.['method'] === 'initialize')
+      return sendText(response, initializeResult('2025-06-18'), { 'mcp-session-id': SESSION })
+    if (message?.['id'] === undefined) return response.writeHead(202).end()
+  })
+  await post(url, initialize('2025-06-18'), BOTH)
+  const headers = { ...BOTH, 'mcp-session-id': SESSION }
+  const leaving = new AbortController()
+  const body = '{"jsonrpc":"2.0","id":"my id","method":"tools/call","params":{"name":"x"}}'
+  const gone = t.rejects(send('POST', url, body, headers, leaving.signal))
+  await until(() => server.of('tools/call').length === 1)
+  const cancelled = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"my id"}}'
+  t.equal((await post(url, cancelled, headers)).status, 202)
+  t.equal(last().bytes.toString(), cancelled)
+  leaving.abort()
+  await gone
+  await until(() => server.abandoned.length === 1)
+})
+
+t.test('117 a server without sessions has clients that have one all the same, of which it hears nothing', async (t) => {
+  const { server, url, last } = await betweenLegacy(t, ({ message }, response) => {
+    if (message?.['method'] === 'initialize') return sendText(response, initializeResult('2025-06-18'))
+    sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}')
+  })
+  const { headers } = await post(url, initialize('2025-06-18'), BOTH)
+  const id = String(headers['mcp-session-id'])
+  t.match(id, /^[\x21-\x7e]{16,}$/)
+  t.equal((await post(url, '{"jsonrpc":"2.0","id":1,"method":"ping"}', { ...BOTH, 'mcp-session-id': id })).status, 200)
+  t.notOk('mcp-session-id' in last().headers)
+  const before = server.received.length
+  t.equal((await send('DELETE', url, undefined, { 'mcp-session-id': id })).status, 200)
+  t.equal(server.received.length, before)
+})
+
+t.test('a session that a restarted bridge does not know goes on where anybody may call, and not where somebody is asked', async (t) => {
+  const answer = (_arrival: Arrival, response: ServerResponse) => sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}')
+  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+  const open = await betweenLegacy(t, answer)
+  t.equal((await post(open.url, ping, { ...BOTH, 'mcp-session-id': 'from before' })).status, 200)
+  t.equal(open.last().headers['mcp-session-id'], 'from before')
+  const token = 'alice-0123456789abcdef'
+  const closed = await betweenLegacy(t, answer, { auth: { tokens: { alice: token } } })
+  const before = closed.server.received.length
+  const headers = { ...BOTH, 'mcp-session-id': 'from before', authorization: `Bearer ${token}` }
+  t.match(await post(closed.url, ping, headers), { status: 404, message: { error: { code: -32600 } } })
+  t.equal(closed.server.received.length, before)
+})
+
+t.test('16 an array in a session of the server’s own is refused where its revision has none', async (t) => {
+  for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
+    const { server, url } = await betweenLegacy(t, ({ message }, response) => {
+      if (message?.['method'] === 'initialize')
+        return sendText(response, initializeResult(revision), { 'mcp-session-id': SESSION })
+      sendText(response, '[]')
+    })
+    await post(url, initialize(revision), BOTH)
+    const before = server.received.length
+    const version = revision === '2025-03-26' ? {} : { 'mcp-protocol-version': revision }
+    const headers = { ...BOTH, ...version, 'mcp-session-id': SESSION }
+    const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    const refused = ['[]', `[${ping},${initialize(revision)}]`, ...(revision === '2025-03-26' ? [] : [`[${ping}]`])]
+    for (const batch of refused) {
+      const answer = await post(url, batch, headers)
+      t.match({ status: answer.status, code: answer.message.error?.code }, { status: 400, code: -32600 }, revision)
+      t.notMatch(answer.text, /"id"/)
+    }
+    t.equal(server.received.length, before, revision)
+  }
+})
+
+t.test('107 an array in a session of the server’s own passes as it is where its revision has them', async (t) => {
+  const { url, last } = await betweenLegacy(t, ({ message }, response) => {
+    if (message?.['method'] === 'initialize')
+      return sendText(response, initializeResult('2025-03-26'), { 'mcp-session-id': SESSION })
+    sendText(response, '[ {"jsonrpc":"2.0","id":1,"result":{}}]')
+  })
+  await post(url, initialize('2025-03-26'), BOTH)
+  const batch = '[ {"jsonrpc":"2.0","id":1,"method":"ping"} ]'
+  const answer = await textOf(url, batch, { ...BOTH, 'mcp-session-id': SESSION })
+  t.equal(answer.text, '[ {"jsonrpc":"2.0","id":1,"result":{}}]')
+  t.equal(last().bytes.toString(), batch)
+})
+
+function initializeResult(revision: string): string {
+  const result = { protocolVersion: revision, capabilities: { tools: {} }, serverInfo: { name: 'n', version: '1' } }
+  return JSON.stringify({ jsonrpc: '2.0', id: 'hello', result })
+}
+
+/** Posts, and gives what came to the letter, whatever it is. */
+async function textOf(url: string, body: string, headers: Record<string, string>) {
+  const stream = await openStream('POST', url, headers, body)
+  await stream.ended()
+  return stream
+}
