@@ -18,6 +18,7 @@ import { refuse } from './downstream/http/replies.js'
 import type { HttpSession } from './downstream/http/session.js'
 import { Sessions } from './downstream/http/sessions.js'
 import { type SseSession, sse } from './downstream/http/sse.js'
+import type { SessionSettings } from './downstream/session.js'
 import { type PipeOptions, servePipe } from './downstream/stdio.js'
 import { type AuthMode, auth } from './plugins/auth.js'
 import { origin } from './plugins/origin.js'
@@ -71,7 +72,7 @@ export class Bridge {
   readonly #stopping = new AbortController()
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
-  readonly #serverInfo: string
+  readonly #sessionSettings: SessionSettings
   #app: FastifyInstance | undefined
   /** HTTP requests that have not been answered whole. */
   #open = 0
@@ -86,7 +87,8 @@ export class Bridge {
     const { call, callTotal, clientIdle, keepAlive } = settings.timeouts
     const keeping = { max: clientSessions, idle: clientIdle, keepAlive }
     this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
-    this.#serverInfo = JSON.stringify({ name: 'mcp-bridge', version })
+    const { strictRevisions: strict, emulateTasks } = settings.compat
+    this.#sessionSettings = { strict, emulateTasks, serverInfo: JSON.stringify({ name: 'mcp-bridge', version }) }
     this.#enter = gate(
       [
         { max: calls, open: 0, where: 'with the bridge' },
@@ -122,8 +124,7 @@ export class Bridge {
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,
-      strict: this.#settings.compat.strictRevisions,
-      serverInfo: this.#serverInfo,
+      settings: this.#sessionSettings,
     })
   }
 
@@ -199,8 +200,7 @@ export class Bridge {
     const common = {
       upstream: this.#upstream,
       log: this.#log,
-      strict: compat.strictRevisions,
-      serverInfo: this.#serverInfo,
+      settings: this.#sessionSettings,
     }
     await app.register(endpoint, {
       ...common,

@@ -106,6 +106,10 @@ export const fileSchema = z.strictObject({
       bareDiscover: z.boolean().default(true).describe('Answer server/discover without envelope and version header.'),
       ignoreVersionSkew: z.boolean().default(true).describe('Take a legacy version header that was not negotiated.'),
       draftErrorCodes: z.boolean().default(false).describe('Give the error codes of the drafts of 2026-07-28.'),
+      emulateTasks: z
+        .boolean()
+        .default(false)
+        .describe('Let clients of 2025-11-25 have calls of tools of modern servers as tasks.'),
       strictRevisions: z
         .boolean()
         .default(false)

@@ -5,19 +5,17 @@ import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { error as errorMessage, type Message, type Request, result } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import type { Json } from '../rpc/splice.js'
 import { readBatch, together } from './batch.js'
 import type { Frame } from './frames.js'
 import type { Logger } from './record.js'
-import { type ClientSession, openSession } from './session.js'
+import { type ClientSession, openSession, type SessionSettings } from './session.js'
 
 export interface ConversationOptions {
   upstream: Upstream
   sender: Pick<Sender, 'principal' | 'credential'>
   transport: 'sse' | 'stdio'
   log: Logger
-  strict: boolean
-  serverInfo: Json
+  settings: SessionSettings
   /** Says one message. What it gives back resolves when there is room for more. */
   write(text: Wire): Promise<void> | undefined
   /** The server has ended the session. */

@@ -45,14 +45,14 @@ export class DirectSession implements ClientSession {
     })
     const controller = this.#running.begin(id)
     try {
-      let before: Wire | undefined
-      for await (const text of this.#line.ask(request, controller.signal)) {
-        if (before !== undefined) yield { text: before }
-        before = text
+      let answer: Wire | undefined
+      for await (const { text, last } of this.#line.ask(request, controller.signal)) {
+        if (last) answer = text
+        else yield { text }
       }
-      if (before === undefined) throw new Fault('internal', 'The call ended without an answer')
+      if (answer === undefined) throw new Fault('internal', 'The call ended without an answer')
       record.answered('ok')
-      yield { text: before, last: { status: 200 } }
+      yield { text: answer, last: { status: 200 } }
     } catch (error) {
       const cancelled = controller.signal.aborted
       const fault = Fault.from(error)

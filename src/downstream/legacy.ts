@@ -2,9 +2,9 @@
  * The downstream half of the legacy era: keeps the session that the client believes in, and makes of each of its requests
  * a call that says everything.
  */
-import type { Answers, Call, Caller, Notice, Reply } from '../protocol/call.js'
-import { type Downlevel, downlevelNotification } from '../protocol/downlevel.js'
-import { type LegacyRevision, NEWEST_MODERN } from '../protocol/eras.js'
+import type { Call, Caller, Notice, Reply } from '../protocol/call.js'
+import type { Downlevel } from '../protocol/downlevel.js'
+import { type LegacyRevision, NEWEST_MODERN, traits } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import {
   type Decoded,
@@ -15,8 +15,8 @@ import {
   legacyError,
   type Opening,
 } from '../protocol/legacy-client.js'
+import { RELATED_TASK } from '../protocol/meta.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
-import { knowsTasks, withTasks } from '../protocol/tasks.js'
 import {
   error as errorMessage,
   type Notification,
@@ -25,16 +25,15 @@ import {
   type Response,
   result,
 } from '../rpc/message.js'
-import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { Changes } from './changes.js'
+import { EmulatedTasks, relatedTo } from './emulated-tasks.js'
 import { type Frame, onlyIncreasing } from './frames.js'
-import { Questions, Unanswered } from './questions.js'
+import { Questions } from './questions.js'
 import { CallRecord, subject } from './record.js'
-import { Rounds } from './rounds.js'
 import { Running } from './running.js'
 import type { ClientSession, Opened, OpenOptions } from './session.js'
-import { drive, wantsTasks } from './task-driver.js'
+import { type CallStep, type Outcome, runCall } from './translated-call.js'
 
 /** Notifications of a server that belong to a call. */
 const OF_A_CALL: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
@@ -48,6 +47,7 @@ export class TranslatedSession implements ClientSession {
   readonly #to: Downlevel
   readonly #running = new Running()
   readonly #questions: Questions
+  readonly #tasks = new EmulatedTasks()
   readonly #changes: Changes
   #ready = false
   #listened = false
@@ -63,7 +63,13 @@ export class TranslatedSession implements ClientSession {
       told.add(feature)
       options.log.info({ feature, revision }, 'not known to the client, and left out')
     }
-    this.#to = { revision, strict: options.strict, memory: { wrapped: new Set() }, lost }
+    this.#to = {
+      revision,
+      strict: options.settings.strict,
+      memory: { wrapped: new Set() },
+      lost,
+      tasks: emulatesTasks(revision, options),
+    }
     this.#questions = new Questions({ capabilities, to: this.#to })
     this.#changes = new Changes({
       offered,
@@ -88,7 +94,8 @@ export class TranslatedSession implements ClientSession {
     }
     if (discovered?.kind !== 'result') throw new Fault('upstreamProtocol', 'The server does not say what it offers')
     record.ended(discovered)
-    const answer = initializeResult(discovered, opening.revision, options.serverInfo)
+    const tasks = emulatesTasks(opening.revision, options)
+    const answer = initializeResult(discovered, opening.revision, { serverInfo: options.settings.serverInfo, tasks })
     const offered = objectIn(parseObject(answer), 'capabilities') ?? EMPTY
     return { text: result(request.id, answer), session: new TranslatedSession(opening, offered, options) }
   }
@@ -117,14 +124,14 @@ export class TranslatedSession implements ClientSession {
         yield { text: result(id, answer), last: { status: 200 } }
         return
       }
-      yield* this.#ask(request, decoded, controller, record)
+      if (method === 'tasks/result' && this.#to.tasks) yield* this.#taskResult(request, decoded, controller, record)
+      else if (method === 'tools/call' && this.#to.tasks && objectIn(decoded.params, 'task')) {
+        const answer = this.#startTask(decoded, record)
+        record.answered('ok')
+        yield { text: result(id, answer), last: { status: 200 } }
+      } else yield* this.#ask(request, decoded, controller, record)
     } catch (error) {
       const { aborted, reason } = controller.signal
-      if (error instanceof Unanswered && !aborted) {
-        record.answered('error', error.code)
-        yield { text: this.#unanswered(request, error), last: { status: 200 } }
-        return
-      }
       const fault = Fault.from(reason instanceof Fault ? reason : error)
       const cancelled = aborted && reason !== fault
       if (cancelled) record.cancelled()
@@ -166,6 +173,7 @@ export class TranslatedSession implements ClientSession {
 
   close(): void {
     this.#running.abortAll()
+    this.#tasks.close()
     this.#changes.stop()
   }
 
@@ -186,6 +194,18 @@ export class TranslatedSession implements ClientSession {
       this.#check('resources/subscribe')
       await this.#changes.subscribe(uriIn(params))
       return '{}'
+    },
+    'tasks/get': (params) => {
+      this.#check('tasks/get')
+      return this.#tasks.get(value(params, 'taskId'))
+    },
+    'tasks/list': () => {
+      this.#check('tasks/list')
+      return this.#tasks.list()
+    },
+    'tasks/cancel': (params) => {
+      this.#check('tasks/cancel')
+      return this.#tasks.cancel(value(params, 'taskId'))
     },
     'resources/unsubscribe': async (params) => {
       this.#check('resources/unsubscribe')
@@ -209,92 +229,63 @@ export class TranslatedSession implements ClientSession {
       progress: progressToken !== undefined,
     })
     const increasing = onlyIncreasing()
-    const rounds = new Rounds()
-    let { capabilities } = this.#caller
-    let final: Final | undefined
-    for (let answers: Answers | undefined; !final; ) {
-      // The level may have been set anew while the client was asked.
-      const leg: Call = { ...call, answers, caller: { ...this.#caller, capabilities } }
-      let reply: Final | undefined
-      for await (const one of this.#options.upstream.handle(leg)) {
-        if (one.kind !== 'notification') {
-          reply = one
-          break
-        }
-        if (OF_A_CALL.has(one.method) && increasing(one))
-          yield { text: encodeReply(one, id, call, progressToken, this.#to) }
-      }
-      if (!reply) throw new Fault('internal', 'The call ended without an answer')
-      if (wantsTasks(reply) && !knowsTasks(capabilities)) {
-        capabilities = withTasks(capabilities)
-      } else if (reply.kind === 'result' && reply.type === 'task' && knowsTasks(capabilities)) {
-        const asked = progressToken !== undefined
-        final = yield* this.#drive(leg, reply.result, asked ? { token: progressToken, increasing } : undefined)
-      } else if (reply.kind === 'input') {
-        if (!methodTraits(method).asks)
-          throw new Fault('upstreamProtocol', `The server asks something in the middle of ${method}, which it may not`)
-        await rounds.next(reply.result, controller.signal)
-        answers = yield* this.#put(reply.result, controller.signal)
-      } else {
-        final = reply
-      }
+    const steps = this.#run(call)
+    let next = await steps.next()
+    for (; !next.done; next = await steps.next()) {
+      const step = next.value
+      if (step.kind === 'question') yield { text: step.text }
+      else if (OF_A_CALL.has(step.reply.method) && increasing(step.reply))
+        yield { text: encodeReply(step.reply, id, call, progressToken, this.#to) }
     }
-    const text = encodeReply(final as Exclude<Final, { kind: 'input' }>, id, call, progressToken, this.#to)
-    record.ended(final)
+    const text = encodeReply(next.value, id, call, progressToken, this.#to)
+    record.ended(next.value)
     // Everything behind this is over already: the reader need not come back from it.
     yield { text, last: { status: 200 } }
   }
 
-  /** Waits for a task as if it were the call. */
-  async *#drive(call: Call, created: Payload, progress: TokenOf | undefined): AsyncGenerator<Frame, Final> {
-    const steps = drive(this.#options.upstream.handle, call, created)
-    let said = 0
-    for (let next = await steps.next(); !next.done; ) {
-      const step = next.value
-      if (step.kind === 'ends') {
-        await steps.return()
-        return step.reply as Final
-      }
-      if (step.kind === 'asks') {
-        next = await steps.next(yield* this.#put(step.input, call.signal))
-        continue
-      }
-      const params = edit(EMPTY, { progress: String(++said), message: step.message })
-      const method = 'notifications/progress'
-      if (progress?.increasing({ kind: 'notification', method, params }))
-        yield {
-          text: notification(
-            method,
-            write(downlevelNotification(method, edit(params, { progressToken: progress.token }), this.#to)),
-          ),
-        }
-      next = await steps.next()
-    }
-    throw new Fault('internal', 'The task ended without an answer')
+  #run(call: Call, about?: Json): AsyncGenerator<CallStep, Outcome> {
+    const { handle } = this.#options.upstream
+    return runCall(call, { handle, questions: this.#questions, caller: () => ({ ...this.#caller }), about })
   }
 
-  /** Asks the client. */
-  async *#put(input: Payload, signal: AbortSignal): AsyncGenerator<Frame, Answers> {
-    const asking = this.#questions.ask(input, signal)
-    for (;;) {
-      const next = await asking.next()
-      if (next.done) return next.value
-      yield { text: next.value }
-    }
+  /** Makes a task of a call. */
+  #startTask({ params, meta }: Decoded, record: CallRecord): Json {
+    this.#check('tools/call')
+    const task = objectIn(params, 'task') ?? EMPTY
+    const bare = withoutTask('tools/call', params)
+    return this.#tasks.start(value(task, 'ttl'), (about, controller) => {
+      const parts = { caller: { ...this.#caller }, controller, record, options: this.#options, progress: true }
+      return this.#run(callOf('tools/call', bare, meta, parts), about)
+    })
   }
 
-  /** How a call ends whose question nobody has answered: a tool has failed, anything else has not been done. */
-  #unanswered({ id, method }: Request, { code, message }: Unanswered): Wire {
-    if (method !== 'tools/call') {
-      const reserved = code <= -32000 && code >= -32099
-      return errorMessage(id, { code: reserved ? -32603 : code, message })
-    }
-    return result(id, `{"content":[{"type":"text","text":${JSON.stringify(message)}}],"isError":true}`)
+  /** Waits for the result of a task, with what is asked until then. */
+  async *#taskResult(
+    { id }: Request,
+    { params }: Decoded,
+    controller: AbortController,
+    record: CallRecord,
+  ): AsyncGenerator<Frame, void> {
+    const taskId = value(params, 'taskId')
+    const waiting = this.#tasks.result(taskId, controller.signal)
+    let next = await waiting.next()
+    for (; !next.done; next = await waiting.next()) yield { text: next.value }
+    const call = callOf('tools/call', params, EMPTY, {
+      caller: this.#caller,
+      controller,
+      record,
+      options: this.#options,
+    })
+    const outcome = next.value
+    const related = outcome.kind === 'result' ? { ...outcome, result: relate(outcome.result, String(taskId)) } : outcome
+    record.ended(outcome)
+    yield { text: encodeReply(related, id, call, undefined, this.#to), last: { status: 200 } }
   }
 
   /** Throws a Fault for methods that the client's revision does not have or that the server does not offer. */
   #check(method: string): void {
     const { eras, capability } = methodTraits(method)
+    if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
     if (eras === 'modern' || method.startsWith('tasks/'))
       throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${method}`)
     if (capability !== undefined && !objectIn(this.#offered, capability))
@@ -326,12 +317,15 @@ export class TranslatedSession implements ClientSession {
   }
 }
 
-type Final = Exclude<Reply, { kind: 'notification' }>
+/** Whether the client can have its calls as tasks: its revision has to know them, and the configuration to want it. */
+function emulatesTasks(revision: LegacyRevision, { settings }: OpenOptions): boolean {
+  return settings.emulateTasks && traits[revision].tasks
+}
 
-/** How a client is told of progress. */
-interface TokenOf {
-  token: Json
-  increasing: ReturnType<typeof onlyIncreasing>
+function relate(outcome: Payload, taskId: string): Payload {
+  const related = parseObject(relatedTo(taskId))
+  const meta = objectIn(outcome, '_meta') ?? EMPTY
+  return edit(outcome, { _meta: write(edit(meta, { [RELATED_TASK]: raw(related, RELATED_TASK) })) })
 }
 
 interface CallParts {

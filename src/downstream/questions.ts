@@ -50,7 +50,7 @@ export class Questions {
    * Gives the questions to be sent, each when it is its turn, and returns what the call is to be sent again with. Throws a
    * Fault where the server asks what the client has not agreed to, and an Unanswered where it can be told of no answer.
    */
-  async *ask(input: Payload, signal: AbortSignal): AsyncGenerator<Wire, Answers> {
+  async *ask(input: Payload, signal: AbortSignal, about?: Json): AsyncGenerator<Wire, Answers> {
     const requests = readInputRequests(input)
     for (const { method, params } of requests) {
       const lacking = uncovered(method, params, parseObject(this.#options.capabilities))
@@ -69,11 +69,11 @@ export class Questions {
       const forPeople = requests.filter(({ method }) => method === 'elicitation/create')
       const others = requests.filter((one) => !forPeople.includes(one))
       const waiting: Asked[] = []
-      for (const one of others) waiting.push(yield* this.#put(one, round.signal, asked))
+      for (const one of others) waiting.push(yield* this.#put(one, { signal: round.signal, all: asked, about }))
       for (const one of forPeople) {
         const done = await this.#myTurn(round.signal)
         try {
-          const question = yield* this.#put(one, round.signal, asked)
+          const question = yield* this.#put(one, { signal: round.signal, all: asked, about })
           answers[one.key] = write(elicited(await question.outcome, question))
         } finally {
           done()
@@ -110,13 +110,13 @@ export class Questions {
   }
 
   /** Sends one question. A form that takes several answers to one field is told in boxes, and taken back from them. */
-  async *#put(asked: InputRequest, signal: AbortSignal, all: Asked[]): AsyncGenerator<Wire, Asked> {
+  async *#put(asked: InputRequest, { signal, all, about }: Putting): AsyncGenerator<Wire, Asked> {
     const { capabilities, to } = this.#options
     const { method } = asked
     const { params, uplift } = downlevelQuestion(method, asked.params, parseObject(capabilities), to)
     const id = String(++this.#lastId) as Id
     const told = withoutEnvelope(this.#isAddress(method, params) ? edit(params, { elicitationId: `"${id}"` }) : params)
-    const text = write(told)
+    const text = write(about === undefined ? told : edit(told, { _meta: about }))
     const outcome = new Promise<Outcome>((resolve) => {
       this.#open.set(idKey(id), resolve)
       const late = () => resolve({ kind: 'error', code: -32603, message: 'The client did not answer in time' })
@@ -153,6 +153,13 @@ export class Questions {
     signal.throwIfAborted()
     return done
   }
+}
+
+interface Putting {
+  signal: AbortSignal
+  all: Asked[]
+  /** What the question says in its `_meta` that it is about. */
+  about: Json | undefined
 }
 
 interface Asked {

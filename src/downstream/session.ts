@@ -38,8 +38,15 @@ export interface OpenOptions {
   outlet: Outlet
   transport: 'http' | 'sse' | 'stdio'
   log: Logger
-  /** Prune to the letter of the client's revision. */
+  settings: SessionSettings
+}
+
+/** How legacy clients of modern servers are served. */
+export interface SessionSettings {
+  /** Tell them nothing that the schema of their revision does not have. */
   strict: boolean
+  /** Let clients of 2025-11-25 have their calls as tasks. */
+  emulateTasks: boolean
   /** The bridge's own Implementation, for servers that do not name themselves. */
   serverInfo: Json
 }

@@ -6,12 +6,12 @@ import { Fault } from '../protocol/fault.js'
 import { encodeLine, LineDecoder, TOO_LONG } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { cut, sourceOf, type Wire } from '../rpc/source.js'
-import type { Json } from '../rpc/splice.js'
 import { Conversation } from './conversation.js'
 import { idToAnswer, readMessage } from './inbound.js'
 import { ModernDownstream } from './modern.js'
 import type { Logger } from './record.js'
 import { Running } from './running.js'
+import type { SessionSettings } from './session.js'
 
 export interface PipeOptions {
   input: Readable
@@ -21,10 +21,7 @@ export interface PipeOptions {
   log: Logger
   /** Bytes of one line. */
   lineLimit: number
-  /** Tell a legacy client nothing that its revision does not have. */
-  strict: boolean
-  /** The bridge's own Implementation. */
-  serverInfo: Json
+  settings: SessionSettings
 }
 
 /** Everybody on a pipe is the user who started the process. */
@@ -32,7 +29,7 @@ const PRINCIPAL = 'local'
 
 /** Serves what comes in until the input ends; then gives up what is still open. Resolves when that is done. */
 export async function servePipe(options: PipeOptions): Promise<void> {
-  const { input, output, upstream, compat, log, lineLimit, strict, serverInfo } = options
+  const { input, output, upstream, compat, log, lineLimit, settings } = options
   const modern = new ModernDownstream(upstream, compat)
   const running = new Running()
   /** Ids of the session's requests that are open: they share one space with those of the modern era. */
@@ -61,8 +58,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     sender: { principal: PRINCIPAL },
     transport: 'stdio',
     log,
-    strict,
-    serverInfo,
+    settings,
     write,
     ended: () => log.warn({}, 'the server has ended the session: the client has to start the bridge again'),
   })

@@ -7,7 +7,10 @@ export function endings(stopping: AbortSignal): Policy {
   return (next) =>
     async function* endedCall(call) {
       if (!methodTraits(call.method).endless) return yield* next(call)
-      const replies = next(call)[Symbol.asyncIterator]()
+      // Not the caller's own signal: whoever has had the last reply has not gone away.
+      const over = new AbortController()
+      const signal = AbortSignal.any([call.signal, over.signal])
+      const replies = next({ ...call, signal })[Symbol.asyncIterator]()
       let stop = () => {}
       const stopped = new Promise<undefined>((resolve) => {
         stop = () => resolve(undefined)
@@ -28,7 +31,7 @@ export function endings(stopping: AbortSignal): Policy {
         }
       } finally {
         stopping.removeEventListener('abort', stop)
-        call.abort()
+        over.abort()
         replies.return?.()?.catch(() => {})
       }
     }

@@ -110,13 +110,20 @@ export interface Line {
   /** What was negotiated; undefined where the server has refused, and nothing else can be sent. */
   readonly revision: LegacyRevision | undefined
   /** Sends a request. Gives what belongs to it, and its answer last. Throws a Fault where none can come. */
-  ask(request: Request, signal: AbortSignal): AsyncIterable<Wire>
+  ask(request: Request, signal: AbortSignal): AsyncIterable<LineMessage>
   notify(method: string, params: Json | undefined): void
   /** Sends the client's answer to a question of the server. */
   respond(response: Response): void
   /** Whom to tell of the server's own messages, and of the end of the session. What came before is told at once. */
   attach(listener: LineListener): void
   close(): void
+}
+
+/** One message about a request of the client. */
+export interface LineMessage {
+  text: Wire
+  /** The answer: nothing follows it. */
+  last: boolean
 }
 
 export interface LineListener {

@@ -25,6 +25,8 @@ export interface LegacyTraits {
   versionHeader: boolean
   /** Events carry ids, and a stream can be taken up again where it broke. */
   resumable: boolean
+  /** Calls can be tasks. */
+  tasks: boolean
   /** A stream begins with an event that has an id and no data, so that even its first gap can be bridged (SEP-1699). */
   priming: boolean
   /** `completion/complete` takes the arguments that are already known. */
@@ -64,6 +66,7 @@ export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
     batches: false,
     versionHeader: true,
     resumable: true,
+    tasks: true,
     priming: true,
     completionContext: true,
     completionsCapability: true,
@@ -85,6 +88,7 @@ export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
     batches: false,
     versionHeader: true,
     resumable: true,
+    tasks: false,
     priming: false,
     completionContext: true,
     completionsCapability: true,
@@ -106,6 +110,7 @@ export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
     batches: true,
     versionHeader: false,
     resumable: true,
+    tasks: false,
     priming: false,
     completionContext: false,
     completionsCapability: true,
@@ -127,6 +132,7 @@ export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
     batches: false,
     versionHeader: false,
     resumable: false,
+    tasks: false,
     priming: false,
     completionContext: false,
     completionsCapability: false,

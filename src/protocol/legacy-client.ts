@@ -6,6 +6,7 @@ import {
   edit,
   isEmpty,
   type Json,
+  mapElements,
   objectIn,
   type Payload,
   parseObject,
@@ -58,16 +59,21 @@ export function decodeInitialize({ params }: Request): Opening {
   }
 }
 
-/** The answer to `initialize`, from a DiscoverResult. `fallback` names the server where it does not name itself. */
+/**
+ * The answer to `initialize`, from a DiscoverResult. `serverInfo` is for a server that does not name itself, and `tasks`
+ * says whether calls of tools can be tasks.
+ */
 export function initializeResult(
   { result: discovered, server }: Reply & { kind: 'result' },
   revision: LegacyRevision,
-  fallback: Json,
+  { serverInfo, tasks }: { serverInfo: Json; tasks: boolean },
 ): Json {
   const offered = objectIn(discovered, 'capabilities') ?? EMPTY
   const capabilities: Record<string, Json | undefined> = {}
   for (const name of CAPABILITIES) if (objectIn(offered, name)) capabilities[name] = raw(offered, name)
   const extensions = objectIn(offered, 'extensions')
+  if (tasks && capabilities['tools'] !== undefined)
+    capabilities['tasks'] = '{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}'
   const carried = extensions && edit(extensions, { [TASKS_EXTENSION]: undefined })
   if (carried && !isEmpty(carried)) capabilities['extensions'] = write(carried)
   const meta = objectIn(discovered, '_meta')
@@ -75,7 +81,7 @@ export function initializeResult(
     edit(EMPTY, {
       protocolVersion: JSON.stringify(revision),
       capabilities: write(edit(EMPTY, capabilities)),
-      serverInfo: isImplementation(server) ? server : fallback,
+      serverInfo: isImplementation(server) ? server : serverInfo,
       instructions: typeof value(discovered, 'instructions') === 'string' ? raw(discovered, 'instructions') : undefined,
       _meta: meta && write(meta),
     }),
@@ -124,11 +130,18 @@ export function encodeReply(
       if (reply.type !== undefined)
         throw new Fault('upstreamProtocol', `The server answered with a result of type "${reply.type.slice(0, 64)}"`)
       const stripped = withoutEnvelope(edit(reply.result, OF_A_MODERN_RESULT))
-      return result(id, wire(downlevelResult(call.method, call.params, stripped, to)))
+      const told = downlevelResult(call.method, call.params, stripped, to)
+      return result(id, wire(to.tasks && call.method === 'tools/list' ? withTaskSupport(told) : told))
     }
     case 'error':
       return errorMessage(id, legacyError(call, reply.error, to.revision))
   }
+}
+
+/** Every tool may be called as a task where the bridge makes the tasks. */
+function withTaskSupport(list: Payload): Payload {
+  const tools = mapElements(list, 'tools', (tool) => edit(tool, { execution: '{"taskSupport":"optional"}' }))
+  return tools === undefined ? list : edit(list, { tools })
 }
 
 /** An error of the modern era as a legacy client may see it: codes that its revision does not have do not pass. */

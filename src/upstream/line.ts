@@ -1,5 +1,5 @@
 /** A client's own session with a legacy server: messages pass as they are, ids and progress tokens apart. */
-import type { Line, LineListener } from '../protocol/call.js'
+import type { Line, LineListener, LineMessage } from '../protocol/call.js'
 import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import {
@@ -62,7 +62,7 @@ export class DirectLine implements Line {
     return new DirectLine(peer, options, opening.id, answer)
   }
 
-  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<Wire, void> {
+  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
     const exchange = this.#peer.begin()
     const token = tokenOf(request.params)
     const hangUp = () => exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
@@ -75,16 +75,15 @@ export class DirectLine implements Line {
         const arrival = await this.#next(exchange.next())
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          yield responseMessage(request.id, arrival)
+          yield { text: responseMessage(request.id, arrival), last: true }
           return
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
-        yield notification(
-          arrival.method,
+        const params =
           progress && typeof arrival.params !== 'string'
             ? write(edit(arrival.params, { progressToken: token }))
-            : textOf(arrival.params),
-        )
+            : textOf(arrival.params)
+        yield { text: notification(arrival.method, params), last: false }
       }
     } catch (error) {
       throw sessionGone(error) ? this.#forgotten(error) : callFault(error)

@@ -35,7 +35,8 @@ export async function lists(t: Test, cell: Cell): Promise<void> {
   }
 }
 
-async function walk(t: Test, cell: Cell, method: string, definition: string | undefined): Promise<Json[]> {
+/** All pages of a list, one after the other. */
+export async function walk(t: Test, cell: Cell, method: string, definition?: string): Promise<Json[]> {
   const pages: Json[] = []
   for (let cursor: unknown; pages.length === 0 || cursor !== undefined; ) {
     const answer = await cell.client.request(method, cursor === undefined ? {} : { cursor }).answer
@@ -64,7 +65,7 @@ export async function call(t: Test, cell: Cell): Promise<void> {
   t.same(paramsOf(only(t, cell, 'tools/call')), echo, 'the call at the server')
 
   const from = cell.reached('tools/call').length
-  await walk(t, cell, 'tools/list', undefined)
+  await walk(t, cell, 'tools/list')
   const mirrored = { name: 'mirrored', arguments: { region: 'Zürich', count: 42 } }
   const mirrors = { region: headerText('Zürich'), count: '42' }
   const second = await client.request('tools/call', mirrored, { mirrored: mirrors }).answer

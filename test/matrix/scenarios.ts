@@ -9,6 +9,7 @@ import { cancel, log, progress } from './during.js'
 import { bytes, unknown } from './exact.js'
 import { ableClient, end, opening } from './opening.js'
 import { asking, unanswered } from './questions.js'
+import { task } from './tasks.js'
 
 export const SCENARIOS: readonly Scenario[] = [
   { name: 'opening', plan: ableClient, run: opening },
@@ -33,5 +34,6 @@ export const SCENARIOS: readonly Scenario[] = [
   unanswered,
   { name: 'subscribe', run: subscription },
   { name: 'changes', run: listChange },
+  task,
   { name: 'end', run: end },
 ]

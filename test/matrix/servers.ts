@@ -1,7 +1,7 @@
 /** The table of servers, and what each has to say of what has reached it. */
 import type { Test } from 'tap'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
-import { LISTS as LEGACY_LISTS } from '../fixtures/legacy.mjs'
+import { CAPABILITIES, LISTS as LEGACY_LISTS, WITH_TASKS } from '../fixtures/legacy.mjs'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { LISTS as MODERN_LISTS } from '../fixtures/modern.mjs'
 import { LegacyHttp, type Received } from '../support/legacy-http.js'
@@ -49,6 +49,8 @@ export interface ServerKind {
   transport: TransportKind
   /** What it answers `initialize` with. Absent, it speaks what it is asked for. */
   revision: string
+  /** What it says that it has. */
+  capabilities: Json
   /** All that it lists, by method. */
   lists: Record<string, List>
   start(t: Test): Promise<TestServer> | TestServer
@@ -57,15 +59,24 @@ export interface ServerKind {
 const NEWEST_LEGACY = '2025-11-25'
 /** HTTP+SSE is of older servers. This is the oldest revision that can ask everything but for addresses. */
 const OLDER_LEGACY = '2025-06-18'
-const modern = { era: 'modern', revision: '2026-07-28', lists: MODERN_LISTS as Record<string, List> } as const
-const legacy = { era: 'legacy', revision: NEWEST_LEGACY, lists: LEGACY_LISTS as Record<string, List> } as const
+
+const extensions = { 'io.modelcontextprotocol/tasks': {} }
+const modern = {
+  era: 'modern',
+  revision: '2026-07-28',
+  capabilities: { ...(CAPABILITIES as Json), extensions },
+  lists: MODERN_LISTS as Record<string, List>,
+} as const
+const legacy = { era: 'legacy', lists: LEGACY_LISTS as Record<string, List> } as const
+const newest = { ...legacy, revision: NEWEST_LEGACY, capabilities: WITH_TASKS as Json } as const
+const older = { ...legacy, revision: OLDER_LEGACY, capabilities: CAPABILITIES as Json } as const
 
 export const SERVERS: readonly ServerKind[] = [
   { ...modern, transport: 'HTTP', start: modernHttpServer },
   { ...modern, transport: 'stdio', start: modernStdioServer },
-  { ...legacy, transport: 'HTTP', start: legacyHttpServer },
-  { ...legacy, transport: 'HTTP+SSE', revision: OLDER_LEGACY, start: legacySseServer },
-  { ...legacy, transport: 'stdio', start: legacyStdioServer },
+  { ...newest, transport: 'HTTP', start: legacyHttpServer },
+  { ...older, transport: 'HTTP+SSE', start: legacySseServer },
+  { ...newest, transport: 'stdio', start: legacyStdioServer },
 ]
 
 async function modernHttpServer(t: Test): Promise<TestServer> {
@@ -98,7 +109,7 @@ function modernStdioServer(t: Test): TestServer {
 }
 
 async function legacyHttpServer(t: Test): Promise<TestServer> {
-  const server = await LegacyHttp.start(t, { pages: 2, revision: NEWEST_LEGACY })
+  const server = await LegacyHttp.start(t, { pages: 2, revision: NEWEST_LEGACY, capabilities: WITH_TASKS as Json })
   const given = () => server.of('initialize').map((_, index) => `session-${index + 1}`)
   const reached = () => {
     const begun = [...given()]
@@ -138,7 +149,7 @@ async function legacySseServer(t: Test): Promise<TestServer> {
 }
 
 function legacyStdioServer(t: Test): TestServer {
-  const server = legacyStdio(t, { pages: 2, revision: NEWEST_LEGACY })
+  const server = legacyStdio(t, { pages: 2, revision: NEWEST_LEGACY, capabilities: WITH_TASKS as Json })
   const reached = () => linesOf(server).filter(({ message }) => !isInquiry(message))
   return {
     entry: server.server,

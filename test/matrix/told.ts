@@ -6,7 +6,7 @@ import type { TransportKind } from './clients.js'
 /** A client and a server, as far as it takes to say what comes of them. */
 export interface Pair {
   client: { era: Era; transport: TransportKind }
-  server: { era: Era; transport: TransportKind; revision: string }
+  server: { era: Era; transport: TransportKind; revision: string; capabilities: Json }
 }
 
 export const crosses = ({ client, server }: Pair) => client.era !== server.era
@@ -21,6 +21,7 @@ type Change = (tool: Json) => Json | undefined
 /** What a legacy server says that no modern client may see, or that each of them needs. */
 const TO_MODERN: Record<string, Change> = {
   crash: ({ execution, ...tool }) => tool,
+  task: ({ execution, ...tool }) => tool,
   untyped: (tool) => ({ ...tool, inputSchema: { properties: {}, type: 'object' } }),
 }
 
@@ -61,4 +62,12 @@ export function toldCapabilities(pair: Pair, capabilities: Json): Json {
   if (!crosses(pair)) return capabilities
   const { tasks, ...others } = capabilities
   return { ...others, ...('roots' in others && { roots: {} }) }
+}
+
+/** Capabilities of a server as the client is told of them: tasks are an extension in one era, and a matter of peers in the other. */
+export function toldOffer(pair: Pair): Json {
+  const { capabilities } = pair.server
+  if (!crosses(pair)) return capabilities
+  const { tasks, extensions, ...others } = capabilities
+  return { ...others, ...(tasks !== undefined && { extensions: { 'io.modelcontextprotocol/tasks': {} } }) }
 }

@@ -14,6 +14,8 @@ export interface Pipe extends Omit<Started, 'url'> {
   call(method: string, params?: Json, options?: { id?: unknown; meta?: Json }): Promise<Json>
   /** Everything that came out, in order, parsed; a line that is no JSON makes this throw. */
   messages(): Json[]
+  /** The same, to the letter. */
+  lines(): string[]
   /** Ends the input, and resolves when the bridge has let go of the pipe. */
   end(): Promise<void>
 }
@@ -27,11 +29,8 @@ export function openPipe(t: Test, server: object, settings: object = {}): Pipe {
     written += chunk
   })
   const served = bridge.pipe({ input, output })
-  const messages = () =>
-    written
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line) as Json)
+  const lines = () => written.split('\n').filter(Boolean)
+  const messages = () => lines().map((line) => JSON.parse(line) as Json)
   const line = (text: string | Uint8Array) => {
     input.write(text)
     input.write('\n')
@@ -51,5 +50,5 @@ export function openPipe(t: Test, server: object, settings: object = {}): Pipe {
     return served
   }
   t.teardown(() => input.end())
-  return { bridge, log, line, call, messages, end }
+  return { bridge, log, line, call, messages, lines, end }
 }

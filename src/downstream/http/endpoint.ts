@@ -8,14 +8,14 @@ import { Fault } from '../../protocol/fault.js'
 import { checkHeaders, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
 import type { Piece, Wire } from '../../rpc/source.js'
-import { EMPTY, type Json } from '../../rpc/splice.js'
+import { EMPTY } from '../../rpc/splice.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { readBatch } from '../batch.js'
 import { type Frame, within } from '../frames.js'
 import { idIn, idToAnswer, readMessage } from '../inbound.js'
 import { ModernDownstream } from '../modern.js'
 import { type Logger, subject } from '../record.js'
-import { openSession } from '../session.js'
+import { openSession, type SessionSettings } from '../session.js'
 import { type RequestHeaders, readHeaders } from './headers.js'
 import { checkMedia, checkTakesEvents } from './media.js'
 import type { Passing, Relay } from './relay.js'
@@ -37,10 +37,7 @@ export interface EndpointOptions {
   keepAlive: number
   /** Milliseconds of silence after which an answer becomes a stream, so that nobody takes the connection for dead. */
   commitAfter: number
-  /** Tell legacy clients nothing that their revision does not have. */
-  strict: boolean
-  /** The bridge's own Implementation. */
-  serverInfo: Json
+  settings: SessionSettings
 }
 
 type Posted = FastifyRequest<{ Body: Buffer }>
@@ -183,7 +180,7 @@ class Endpoint {
   }
 
   async #open(message: Request, request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<void> {
-    const { upstream, sessions, log, strict, serverInfo, commitAfter, refusing } = this.#options
+    const { upstream, sessions, log, settings, commitAfter, refusing } = this.#options
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
     const leg = await upstream.legacyLeg({ caller, principal, credential }).catch((error: unknown) => Fault.from(error))
@@ -202,8 +199,7 @@ class Endpoint {
       outlet,
       transport: 'http',
       log,
-      strict,
-      serverInfo,
+      settings,
     } as const
     const { text, session, fault } = await openSession(message, options, leg)
     if (session) {

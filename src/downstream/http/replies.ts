@@ -68,6 +68,15 @@ export function statusOf(reply: FastifyReply, fault: Fault, passthrough: Refusin
   return status
 }
 
+/**
+ * Explains a fault that is told in-band. Whoever can bring other credentials has to be told by status as well; to
+ * everybody else a status would say less.
+ */
+export function explainInBand(reply: FastifyReply, fault: Fault, passthrough: Refusing['passthrough']): void {
+  explain(reply, fault)
+  if (fault.refused && passthrough) reply.code(statusOf(reply, fault, passthrough))
+}
+
 /** A challenge with our document in place of the server's, whose resource is another address than the client's. */
 function ourChallenge(challenge: string, metadata: string): string {
   const ours = `resource_metadata="${metadata}"`

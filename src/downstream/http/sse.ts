@@ -6,12 +6,12 @@ import { traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { error as errorMessage, type Id, type Message } from '../../rpc/message.js'
 import type { Piece, Wire } from '../../rpc/source.js'
-import type { Json } from '../../rpc/splice.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { readBatch } from '../batch.js'
 import { Conversation } from '../conversation.js'
 import { idToAnswer, readMessage } from '../inbound.js'
 import type { Logger } from '../record.js'
+import type { SessionSettings } from '../session.js'
 import { readHeaders } from './headers.js'
 import { checkBody, checkTakesEvents } from './media.js'
 import { refuse, sendEvents } from './replies.js'
@@ -23,8 +23,7 @@ export interface SseOptions {
   upstream: Upstream
   sessions: Sessions<SseSession>
   log: Logger
-  strict: boolean
-  serverInfo: Json
+  settings: SessionSettings
 }
 
 /** Bytes that may wait for a client that does not read. */
@@ -80,14 +79,13 @@ export class SseSession implements Kept {
   constructor(_id: string, { principal, credential }: FastifyRequest, options: SseOptions) {
     this.principal = principal
     this.#options = options
-    const { upstream, log, strict, serverInfo } = options
+    const { upstream, log, settings } = options
     this.#conversation = new Conversation({
       upstream,
       sender: { principal, credential },
       transport: 'sse',
       log,
-      strict,
-      serverInfo,
+      settings,
       write: (text) => this.#write(text),
       ended: () => this.onClose(),
     })

@@ -12,6 +12,8 @@ export interface Downlevel {
   /** Nothing may be said that the revision's schema does not have, even where all known clients ignore it. */
   strict: boolean
   memory: ToolMemory
+  /** Calls of tools can be tasks. */
+  tasks?: boolean
   /** Called for each loss, with the name of what was lost: one of a few words, never anything that a server wrote. */
   lost(feature: string): void
 }

@@ -1,0 +1,156 @@
+/** Credentials of clients: they go to the one server where that is what the configuration says, and nowhere else. */
+import type { ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { startBridge } from '../support/bridge.js'
+import { LegacyClient } from '../support/legacy-client.js'
+import { LegacyHttp } from '../support/legacy-http.js'
+import { call, send } from '../support/modern.js'
+import { ModernHttp } from '../support/modern-http.js'
+import { type Arrival, PlainHttp, sendText } from '../support/plain-http.js'
+
+const CANARY = 'Bearer canary-of-a-client-0123456789'
+const authorization = CANARY
+const passthrough = { auth: { passthrough: true } }
+const METADATA = '/.well-known/oauth-protected-resource'
+
+/** Each era of server, and the credentials that came with what it has heard. */
+const SERVERS: Record<string, (t: Test) => Promise<{ url: string; credentials(): [what: string, said: unknown][] }>> = {
+  modern: async (t) => {
+    const modern = await ModernHttp.start(t)
+    return {
+      url: modern.url,
+      credentials: () =>
+        modern.received.map(({ method, message, headers }) => [
+          `${method} ${message?.['method']}`,
+          headers.authorization,
+        ]),
+    }
+  },
+  legacy: async (t) => {
+    const legacy = await LegacyHttp.start(t)
+    return {
+      url: legacy.url,
+      credentials: () =>
+        legacy.received.map(({ method, message, headers }) => [`${method} ${message['method']}`, headers.authorization]),
+    }
+  },
+}
+
+/** What clients of both eras do, with their credentials. */
+async function use(url: string): Promise<void> {
+  for (let n = 0; n < 2; n++)
+    await call(url, 'tools/call', { name: 'echo', arguments: {} }, { headers: { authorization } })
+  const legacy = await LegacyClient.open(url, { headers: { authorization } })
+  const listening = await legacy.listen()
+  await legacy.call('echo')
+  await legacy.notify('notifications/vendor')
+  await legacy.request('resources/subscribe', { uri: 'test://static' })
+  listening.leave()
+  await legacy.end()
+}
+
+for (const [era, start] of Object.entries(SERVERS)) {
+  t.test(`119 a ${era} server sees nothing of what clients show, unless it is passed through`, async (t) => {
+    const closed = await start(t)
+    await use((await startBridge(t, { url: closed.url })).url)
+    t.ok(closed.credentials().length > 5)
+    t.same(
+      closed.credentials().filter(([, said]) => said !== undefined),
+      [],
+    )
+    const own = await start(t)
+    await use((await startBridge(t, { url: own.url, headers: { Authorization: 'Bearer own' } })).url)
+    t.same([...new Set(own.credentials().map(([, said]) => said))], ['Bearer own'], 'what the configuration says is sent')
+  })
+
+  t.test(`119 a ${era} server sees what clients show to the letter, where it is passed through`, async (t) => {
+    const server = await start(t)
+    const { url, log } = await startBridge(t, { url: server.url }, passthrough)
+    await use(url)
+    const without = server.credentials().filter(([, said]) => said !== CANARY)
+    t.same([...new Set(without.map(([what]) => what))], ['POST server/discover'], 'all but the probe, which is nobody’s')
+    t.notMatch(JSON.stringify(log), /canary/)
+    await call(url, 'tools/list')
+    t.equal(server.credentials().at(-1)?.[1], undefined, 'who shows none sends none')
+  })
+}
+
+/** A server that sends everybody to another. */
+async function redirecting(t: Test, status: number, first: (arrival: Arrival, response: ServerResponse) => boolean) {
+  const trap = await PlainHttp.start(t, (_arrival, response) => sendText(response, '{}'))
+  const server = await PlainHttp.start(t, (arrival, response) => {
+    if (!first(arrival, response)) response.writeHead(status, { location: trap.url }).end()
+  })
+  return { trap, server }
+}
+
+const DISCOVERED = { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: {} }
+
+t.test('119 nobody is followed to another origin, and no credential is sent there', async (t) => {
+  for (const status of [301, 302, 307, 308]) {
+    const always = await redirecting(t, status, () => false)
+    const { url } = await startBridge(t, { url: always.server.url }, passthrough)
+    const answer = await call(url, 'tools/list', {}, { headers: { authorization } })
+    t.ok(answer.status >= 500, `${status}: ${answer.status}`)
+
+    const later = await redirecting(t, status, ({ message }, response) => {
+      if (message?.['method'] !== 'server/discover') return false
+      sendText(response, JSON.stringify({ jsonrpc: '2.0', id: message['id'], result: DISCOVERED }))
+      return true
+    })
+    const other = await startBridge(t, { url: later.server.url }, passthrough)
+    await other.bridge.server.warmUp()
+    await call(other.url, 'tools/list', {}, { headers: { authorization } })
+    await LegacyClient.open(other.url, { headers: { authorization } })
+    t.equal(always.trap.received.length + later.trap.received.length, 0, `${status}`)
+  }
+})
+
+t.test('119 a refusal of the client’s credentials is the client’s, with the address of the bridge’s own metadata', async (t) => {
+  const challenge = 'Bearer realm="x", resource_metadata="https://elsewhere.example/meta", error="invalid_token"'
+  let refusing = false
+  for (const [era, start] of [
+    ['modern', (override: Override) => ModernHttp.start(t, { override })],
+    ['legacy', (override: Override) => LegacyHttp.start(t, { override })],
+  ] as const) {
+    refusing = false
+    const server = await start((_arrived, response) => {
+      if (refusing) response.writeHead(401, { 'www-authenticate': challenge }).end()
+      return refusing
+    })
+    const { url, bridge } = await startBridge(t, { url: server.url }, passthrough)
+    await bridge.server.warmUp()
+    const client = await LegacyClient.open(url, { headers: { authorization } })
+    refusing = true
+    const ours = `resource_metadata="${new URL(METADATA, url).href}/mcp"`
+    const headers = { authorization }
+    const answers = [
+      ['modern', await call(url, 'tools/list', {}, { id: 'm', headers })],
+      ['initialize', (await LegacyClient.open(url, { headers })).opened],
+    ] as const
+    for (const [who, answer] of answers) {
+      const name = `${who} client, ${era} server`
+      t.equal(answer.status, 401, name)
+      t.equal(answer.headers['www-authenticate'], challenge.replace(/resource_metadata="[^"]*"/, ours), name)
+      t.equal(answer.message.error?.code, -32603, name)
+      t.notOk('result' in answer.message, name)
+    }
+    const called = await client.call('echo')
+    t.equal(called.status, 401, `a call of a legacy client, ${era} server`)
+    t.match(called.headers['www-authenticate'], ours, era)
+  }
+})
+
+t.test('119 the metadata are the server’s, about the address that the client knows', async (t) => {
+  const server = await PlainHttp.start(t, ({ path, message }, response) => {
+    if (path === `${METADATA}/mcp`)
+      return sendText(response, '{"resource":"http://server.example/mcp","authorization_servers":["https://as.example"],"x":1.0}')
+    sendText(response, JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result: DISCOVERED }))
+  })
+  const { url } = await startBridge(t, { url: server.url }, passthrough)
+  const answer = await send('GET', `${new URL(METADATA, url).href}/mcp`, undefined, {})
+  t.equal(answer.status, 200)
+  t.equal(answer.text, `{"resource":"${url}","authorization_servers":["https://as.example"],"x":1.0}`)
+})
+
+type Override = (arrived: unknown, response: ServerResponse) => boolean
