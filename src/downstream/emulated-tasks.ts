@@ -155,7 +155,7 @@ export class EmulatedTasks {
 }
 
 /** What messages of a task say that they belong to. */
-export function relatedTo(id: string): Json {
+function relatedTo(id: string): Json {
   return `{${JSON.stringify(RELATED_TASK)}:{"taskId":${JSON.stringify(id)}}}`
 }
 

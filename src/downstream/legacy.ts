@@ -15,7 +15,6 @@ import {
   legacyError,
   type Opening,
 } from '../protocol/legacy-client.js'
-import { RELATED_TASK } from '../protocol/meta.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
 import {
   error as errorMessage,
@@ -27,7 +26,7 @@ import {
 } from '../rpc/message.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { Changes } from './changes.js'
-import { EmulatedTasks, relatedTo } from './emulated-tasks.js'
+import { EmulatedTasks } from './emulated-tasks.js'
 import { type Frame, onlyIncreasing } from './frames.js'
 import { Questions } from './questions.js'
 import { CallRecord, subject } from './record.js'
@@ -276,10 +275,9 @@ export class TranslatedSession implements ClientSession {
       record,
       options: this.#options,
     })
-    const outcome = next.value
-    const related = outcome.kind === 'result' ? { ...outcome, result: relate(outcome.result, String(taskId)) } : outcome
-    record.ended(outcome)
-    yield { text: encodeReply(related, id, call, undefined, this.#to), last: { status: 200 } }
+    const text = encodeReply(next.value, id, call, undefined, this.#to, String(taskId))
+    record.ended(next.value)
+    yield { text, last: { status: 200 } }
   }
 
   /** Throws a Fault for methods that the client's revision does not have or that the server does not offer. */
@@ -320,12 +318,6 @@ export class TranslatedSession implements ClientSession {
 /** Whether the client can have its calls as tasks: its revision has to know them, and the configuration to want it. */
 function emulatesTasks(revision: LegacyRevision, { settings }: OpenOptions): boolean {
   return settings.emulateTasks && traits[revision].tasks
-}
-
-function relate(outcome: Payload, taskId: string): Payload {
-  const related = parseObject(relatedTo(taskId))
-  const meta = objectIn(outcome, '_meta') ?? EMPTY
-  return edit(outcome, { _meta: write(edit(meta, { [RELATED_TASK]: raw(related, RELATED_TASK) })) })
 }
 
 interface CallParts {

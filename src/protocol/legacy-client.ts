@@ -20,7 +20,7 @@ import { carriedCapabilities } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
 import { Fault } from './fault.js'
-import { PROGRESS_TOKEN, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
+import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
 
 /** What a client says of itself in `initialize`. */
@@ -110,13 +110,14 @@ export function decodeRequest({ params }: Request): Decoded {
   }
 }
 
-/** The message that says a reply to the client that asked under `id`. Throws a Fault where no client could read it. */
+/** The message that says a reply to the client that asked under `id`, for a `task` if it is the result of one. Throws a Fault where no client could read it. */
 export function encodeReply(
   reply: Exclude<Reply, { kind: 'input' }>,
   id: Id,
   call: Call,
   progressToken: Json | undefined,
   to: Downlevel,
+  task?: string,
 ): Wire {
   switch (reply.kind) {
     case 'notification': {
@@ -131,11 +132,18 @@ export function encodeReply(
         throw new Fault('upstreamProtocol', `The server answered with a result of type "${reply.type.slice(0, 64)}"`)
       const stripped = withoutEnvelope(edit(reply.result, OF_A_MODERN_RESULT))
       const told = downlevelResult(call.method, call.params, stripped, to)
+      if (task !== undefined) return result(id, wire(ofTask(told, task)))
       return result(id, wire(to.tasks && call.method === 'tools/list' ? withTaskSupport(told) : told))
     }
     case 'error':
       return errorMessage(id, legacyError(call, reply.error, to.revision))
   }
+}
+
+/** A result that says which task it is of. */
+function ofTask(told: Payload, taskId: string): Payload {
+  const meta = objectIn(told, '_meta') ?? EMPTY
+  return edit(told, { _meta: write(edit(meta, { [RELATED_TASK]: `{"taskId":${JSON.stringify(taskId)}}` })) })
 }
 
 /** Every tool may be called as a task where the bridge makes the tasks. */

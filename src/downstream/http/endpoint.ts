@@ -19,7 +19,7 @@ import { openSession, type SessionSettings } from '../session.js'
 import { type RequestHeaders, readHeaders } from './headers.js'
 import { checkMedia, checkTakesEvents } from './media.js'
 import type { Passing, Relay } from './relay.js'
-import { explain, type Refusing, refuse, sendEvents, sendJson, statusOf } from './replies.js'
+import { explain, explainInBand, type Refusing, refuse, sendEvents, sendJson, statusOf } from './replies.js'
 import { HttpSession } from './session.js'
 import type { Sessions } from './sessions.js'
 import { Streams } from './streams.js'
@@ -181,6 +181,7 @@ class Endpoint {
 
   async #open(message: Request, request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<void> {
     const { upstream, sessions, log, settings, commitAfter, refusing } = this.#options
+    const { passthrough } = refusing
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
     const leg = await upstream.legacyLeg({ caller, principal, credential }).catch((error: unknown) => Fault.from(error))
@@ -205,14 +206,10 @@ class Endpoint {
     if (session) {
       const { resumable, priming } = traits[session.revision]
       streams.options = { resumable, priming }
-      opened = sessions.add(() => new HttpSession(principal, session, streams, commitAfter)).id
+      opened = sessions.add(() => new HttpSession(principal, session, streams, { commitAfter, passthrough })).id
       reply.header('mcp-session-id', opened)
     }
-    if (fault) {
-      explain(reply, fault)
-      // Whoever can bring other credentials has to be told by status; to everybody else a status would say less.
-      if (fault.refused && refusing.passthrough) reply.code(statusOf(reply, fault, refusing.passthrough))
-    }
+    if (fault) explainInBand(reply, fault, passthrough)
     sendJson(reply, text)
   }
 

@@ -6,21 +6,26 @@ import type { Wire } from '../../rpc/source.js'
 import { type Batch, together } from '../batch.js'
 import { type Frame, within } from '../frames.js'
 import type { ClientSession } from '../session.js'
-import { explain, sendEvents, sendJson } from './replies.js'
+import { explainInBand, type Refusing, sendEvents, sendJson } from './replies.js'
 import type { Kept } from './sessions.js'
 import type { EventStream, Streams } from './streams.js'
+
+export interface HttpSessionOptions extends Pick<Refusing, 'passthrough'> {
+  /** Milliseconds of silence after which an answer becomes a stream. */
+  commitAfter: number
+}
 
 export class HttpSession implements Kept {
   readonly principal: string
   readonly client: ClientSession
   readonly #streams: Streams
-  readonly #commitAfter: number
+  readonly #options: HttpSessionOptions
 
-  constructor(principal: string, client: ClientSession, streams: Streams, commitAfter: number) {
+  constructor(principal: string, client: ClientSession, streams: Streams, options: HttpSessionOptions) {
     this.principal = principal
     this.client = client
     this.#streams = streams
-    this.#commitAfter = commitAfter
+    this.#options = options
   }
 
   get busy(): boolean {
@@ -45,14 +50,14 @@ export class HttpSession implements Kept {
     const frames = this.client.answer(request)
     const stream = this.#streams.answer()
     const first = frames.next()
-    const frame = await Promise.race([within(this.#commitAfter, first), stream.demanded])
+    const frame = await Promise.race([within(this.#options.commitAfter, first), stream.demanded])
     const only = frame?.value
     if (only?.last || reply.raw.destroyed) {
       this.#streams.done(stream)
       // A client that left before it knew of a stream has nothing to come back with; its call goes on all the same.
       if (!only?.last) await drain(first, frames)
       else if (only.last.cancelled) reply.code(202).send()
-      else answerNow(reply, only)
+      else this.#answerNow(reply, only)
       await frames.return()
       return
     }
@@ -75,7 +80,7 @@ export class HttpSession implements Kept {
     ).then(() => {
       complete = true
     })
-    await Promise.race([within(this.#commitAfter, said), stream.demanded])
+    await Promise.race([within(this.#options.commitAfter, said), stream.demanded])
     if (complete && !stream.asked) {
       this.#streams.done(stream)
       if (answers.length === 0) reply.code(202).send()
@@ -102,6 +107,12 @@ export class HttpSession implements Kept {
     this.client.listened()
   }
 
+  #answerNow(reply: FastifyReply, { text, last }: Frame): void {
+    reply.code(last?.status ?? 200)
+    if (last?.fault) explainInBand(reply, last.fault, this.#options.passthrough)
+    sendJson(reply, text)
+  }
+
   async #pump(first: Promise<IteratorResult<Frame, void>>, frames: AsyncGenerator<Frame, void>, stream: EventStream) {
     const { resumable } = this.#streams.options
     for (let next = await first; !next.done; next = await frames.next()) {
@@ -112,11 +123,6 @@ export class HttpSession implements Kept {
     }
     this.#streams.done(stream)
   }
-}
-
-function answerNow(reply: FastifyReply, { text, last }: Frame): void {
-  if (last?.fault) explain(reply, last.fault)
-  sendJson(reply.code(last?.status ?? 200), text)
 }
 
 async function drain(first: Promise<IteratorResult<Frame, void>>, frames: AsyncGenerator<Frame, void>): Promise<void> {
