@@ -9,6 +9,7 @@ import {
   parseListen,
   type ServerSettings,
   type Settings,
+  ssePaths,
   transportOf,
 } from './config.js'
 import { beside, METADATA } from './downstream/http/beside.js'
@@ -195,7 +196,7 @@ export class Bridge {
     })
     if (relayed && paths.size > 0) {
       const resource = (request: FastifyRequest) => new URL(listen.path, address(request)).href
-      await app.register(beside, { relayed, paths, resource })
+      await app.register(beside, { relayed, paths, resource, passthrough: this.#settings.auth?.passthrough ?? false })
     }
     const common = {
       upstream: this.#upstream,
@@ -221,10 +222,9 @@ export class Bridge {
       keepAlive: timeouts.keepAlive,
       commitAfter: timeouts.commitAfter,
     })
-    const folder = listen.path.replace(/[^/]*$/, '')
     await app.register(sse, {
       ...common,
-      paths: { stream: `${folder}sse`, messages: `${folder}message` },
+      paths: ssePaths(listen),
       sessions: this.#sessions.sse,
     })
     return app
@@ -274,13 +274,14 @@ function faultOf(error: FastifyError | Fault, log: Pino): Fault {
 function serverOptions(
   name: string,
   settings: ServerSettings,
-  { limits, timeouts }: Settings,
+  { limits, timeouts, auth }: Settings,
   { log, version, env }: Surroundings,
 ): ServerOptions {
   const common = {
     name,
     era: settings.era,
     isolation: settings.session,
+    passthrough: auth?.passthrough ?? false,
     tasks: settings.tasks,
     roots: settings.roots,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),

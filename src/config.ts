@@ -155,7 +155,7 @@ export const fileSchema = z.strictObject({
       parked: z.number().int().positive().default(2_000).describe('Calls that wait for their clients to answer.'),
       parkedPerPrincipal: z.number().int().positive().default(32).describe('The same, of one principal.'),
       sessions: z.number().int().positive().default(200).describe('Sessions with one HTTP server.'),
-      processes: z.number().int().positive().default(8).describe('Processes of one stdio server.'),
+      processes: z.number().int().positive().default(16).describe('Processes of one stdio server.'),
     })
     .prefault({}),
   timeouts: z
@@ -168,7 +168,7 @@ export const fileSchema = z.strictObject({
       answer: z
         .number()
         .int()
-        .min(60_000)
+        .min(1_000)
         .max(3_600_000)
         .default(600_000)
         .describe('That a modern client has to answer what a server asks in the middle of a call.'),
@@ -225,7 +225,12 @@ export function parseSettings(input: unknown, env: Environment): Settings {
     throw new ConfigError(parsed.error.issues.flatMap((issue) => flatten(issue, [])))
   }
   const listen = parseListen(parsed.data.listen)
-  const issues = [...notYet(parsed.data), ...unclear(parsed.data), ...exposed(parsed.data, listen)]
+  const issues = [
+    ...notYet(parsed.data),
+    ...unclear(parsed.data),
+    ...exposed(parsed.data, listen),
+    ...colliding(parsed.data, listen),
+  ]
   if (issues.length > 0) throw new ConfigError(issues)
   return parsed.data
 }
@@ -332,6 +337,31 @@ function exposed({ allowUnauthenticated, auth }: Settings, listen: Listen): Issu
   if (listen.kind === 'stdio' || allowUnauthenticated || auth?.tokens || isLoopback(listen.host)) return []
   const message = `${listen.host} can be reached from other machines, and anybody there could call: name who may in "auth.tokens", or say --allow-unauthenticated if that is meant`
   return [{ path: 'listen', message }]
+}
+
+/** Paths that the bridge serves besides the endpoint, for clients of HTTP+SSE. */
+export function ssePaths({ path }: { path: string }): { stream: string; messages: string } {
+  const folder = path.replace(/[^/]*$/, '')
+  return { stream: `${folder}sse`, messages: `${folder}message` }
+}
+
+/** One address cannot be two things. */
+function colliding({ mcpServers }: Settings, listen: Listen): Issue[] {
+  if (listen.kind === 'stdio') return []
+  const { stream, messages } = ssePaths(listen)
+  const issues: Issue[] = []
+  if (listen.path === stream || listen.path === messages)
+    issues.push({
+      path: 'listen',
+      message: `${listen.path} is where clients of HTTP+SSE are served: choose another path`,
+    })
+  const taken = [listen.path, stream, messages]
+  for (const [name, server] of Object.entries(mcpServers)) {
+    const twice = isStdio(server) ? [] : server.paths.filter((path) => taken.includes(path))
+    for (const path of twice)
+      issues.push({ path: `mcpServers.${name}.paths`, message: `${path} is a path of the bridge itself` })
+  }
+  return issues
 }
 
 export function isLoopback(host: string): boolean {

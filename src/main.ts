@@ -76,8 +76,9 @@ async function serve(settings: Settings): Promise<void> {
       return await stop()
     }
     announce(log, settings, bridge, await bridge.listen(listen))
-    const { revision, era, why } = await ready
-    log.info({ era, revision, why }, 'server ready')
+    const verdict = await ready
+    if (verdict) log.info({ era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
+    else log.info({}, 'what the server speaks is found out when somebody calls who has credentials for it')
   } catch (error) {
     process.exitCode = complain(error)
     await stop()

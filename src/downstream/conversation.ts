@@ -70,6 +70,7 @@ export class Conversation {
         if (opened) write(text)?.catch(() => {})
         else early.push(text)
       },
+      isIdle: () => false,
       ended,
     }
     const { text, session } = await openSession(request, { ...this.#options, outlet })

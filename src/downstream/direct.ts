@@ -22,6 +22,7 @@ export class DirectSession implements ClientSession {
     this.#options = options
     const { outlet } = options
     line.attach({
+      isIdle: () => this.open === 0 && outlet.isIdle(),
       message: (text) => outlet.deliver(text),
       // Calls that wait have heard of it by then, and what they are told of it still has a session to go out by.
       ended: () => setImmediate(() => outlet.ended()),

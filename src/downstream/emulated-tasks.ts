@@ -2,7 +2,6 @@
  * Tasks of 2025-11-25 for a client that wants its calls to be tasks (basic/utilities/tasks), in front of servers of which
  * nobody need know whether they have any: the bridge makes the call, and the session keeps what comes of it.
  */
-import { randomUUID } from 'node:crypto'
 import { Fault } from '../protocol/fault.js'
 import { RELATED_TASK } from '../protocol/meta.js'
 import type { TaskStatus } from '../protocol/tasks.js'
@@ -44,7 +43,7 @@ export class EmulatedTasks {
     if (this.#tasks.size >= MAX_TASKS) throw new Fault('overloaded', `A session may have ${MAX_TASKS} tasks`)
     const now = new Date().toISOString()
     const task: Task = {
-      id: randomUUID(),
+      id: crypto.randomUUID(),
       status: 'working',
       statusMessage: undefined,
       createdAt: now,

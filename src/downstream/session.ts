@@ -28,6 +28,8 @@ export interface ClientSession {
 export interface Outlet {
   /** Of messages with the same key that nobody has been told yet, the last is enough. */
   deliver(text: Wire, key?: string): void
+  /** Nobody is connected who would notice that the session is gone. */
+  isIdle(): boolean
   /** The server has ended the session. */
   ended(): void
 }

@@ -129,6 +129,8 @@ export interface LineMessage {
 export interface LineListener {
   /** A notification or a request of the server that belongs to no request of the client, as far as one can tell. */
   message(text: Wire): void
+  /** Nobody is connected who would notice that the session is gone. */
+  isIdle(): boolean
   ended(): void
 }
 

@@ -5,7 +5,7 @@ import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import type { Json } from '../rpc/splice.js'
 import type { Transport } from './channel.js'
-import { openingFault } from './failure.js'
+import { credentialOf, openingFault } from './failure.js'
 import { Peer } from './peer.js'
 import { type Finding, probe } from './probe.js'
 
@@ -90,8 +90,17 @@ export class Detection {
     this.#verdict = undefined
   }
 
-  /** A child that was taken for legacy has answered the probe after all. */
-  turnedModern(verdict: Verdict, peer: Peer): void {
+  /** Asks a server once more that was silent when it was asked: it may have been a modern one that was slow to start. */
+  async isModernAfterAll(verdict: Verdict, peer: Peer): Promise<boolean> {
+    const { transport, timeout, clientInfo } = this.#options
+    if (!verdict.weak || transport.kind !== 'stdio') return false
+    const finding = await probe({ transport, clientInfo, timeout, peer })
+    if (finding.era !== 'modern') return false
+    this.#turnedModern(verdict, peer)
+    return true
+  }
+
+  #turnedModern(verdict: Verdict, peer: Peer): void {
     verdict.era = 'modern'
     verdict.revision = NEWEST_MODERN
     verdict.why = 'it answered server/discover when it was asked again'
@@ -122,6 +131,8 @@ export class Detection {
   failed(error: unknown): Fault {
     const { transport, name } = this.#options
     const fault = openingFault(error, name)
+    // What one caller may not know, another may.
+    if (fault.refused) return fault
     const { first, most } = BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http']
     const wait = Math.min(first * 2 ** this.#failures++, most)
     this.#down = { until: Date.now() + wait, fault }
@@ -142,7 +153,9 @@ export class Detection {
   async #detect(sender: Sender | undefined): Promise<Verdict> {
     const { transport, era, timeout, clientInfo, log } = this.#options
     const asks = era === 'auto' && transport.kind !== 'sse'
-    const finding = asks ? await probe({ transport, clientInfo, timeout }) : configured(era)
+    const finding = asks
+      ? await probe({ transport, clientInfo, timeout, headers: credentialOf(sender) })
+      : configured(era)
     const { why, peer } = finding
     if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed && !this.hasSpare) this.#spare = peer
     else await peer?.channel.close()

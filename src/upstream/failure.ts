@@ -1,4 +1,5 @@
 /** What a failure of a channel means to the caller whose call it was. */
+import type { Sender } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
@@ -15,6 +16,11 @@ export class Contradiction extends Error {
 
 /** Errors that only servers of the modern era give, with HTTP 400 (MCP 2026-07-28, basic/index, error codes). */
 const MODERN_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
+
+/** The caller's own `Authorization` as a header, where it is to be sent on. */
+export function credentialOf(sender: Pick<Sender, 'credential'> | undefined): Readonly<Record<string, string>> {
+  return sender?.credential === undefined ? {} : { authorization: sender.credential }
+}
 
 /** A failure before anything of the call was sent: the server could not be reached, or would not open a session. */
 export function openingFault(error: unknown, name: string): Fault {

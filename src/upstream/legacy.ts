@@ -106,8 +106,7 @@ async function* ask(lease: Lease, call: Call, options: LegacyOptions): AsyncGene
   const wait = toPrepare(session, call)
   if (wait) await wait()
 
-  const known = call.method === 'tools/call' ? session.tools.known(toolOf(call))?.taskSupport : undefined
-  if (isTask(known, call, options)) {
+  if (isTask(await taskSupportOf(session, call, options), call, options)) {
     yield* asTask(lease, call, options)
     return
   }
@@ -116,18 +115,15 @@ async function* ask(lease: Lease, call: Call, options: LegacyOptions): AsyncGene
     decode: (leg, response, exchange) => answer(session, leg, exchange, response, parked),
   })
   running.send(call.method, encodeParams(call, handshake.revision, call.progress ? running.id : undefined))
-  for await (const reply of parked.run(running, call)) {
-    const refused = reply.kind === 'error' && reply.error.code === -32601 && call.method === 'tools/call'
-    // A tool that has to be a task refuses to be called otherwise.
-    if (refused && known === undefined && offersTasks(handshake.capabilities)) {
-      const found = await session.tools.find(toolOf(call))
-      if (isTask(found?.taskSupport, call, options)) {
-        yield* asTask(lease, call, options)
-        return
-      }
-    }
-    yield reply
-  }
+  yield* parked.run(running, call)
+}
+
+/** What a tool says of being a task. Where the server has such a thing, it is asked once, before any tool is called. */
+async function taskSupportOf(session: LegacySession, call: Call, { taskMode }: LegacyOptions): Promise<unknown> {
+  if (call.method !== 'tools/call' || taskMode === 'off' || !offersTasks(session.handshake.capabilities))
+    return undefined
+  const known = session.tools.known(toolOf(call)) ?? (await session.tools.find(toolOf(call)))
+  return known?.taskSupport
 }
 
 /** Whether a call is to be a task at the server: because it has to, or because the client wants what may be one to be one. */

@@ -41,6 +41,7 @@ export class DirectLine implements Line {
   /** Until the server knows that the session is open, if it is being told. */
   #beginning: Promise<void> | undefined
   #over = false
+  lastUsed = Date.now()
 
   private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
     this.#peer = peer
@@ -62,7 +63,18 @@ export class DirectLine implements Line {
     return new DirectLine(peer, options, opening.id, answer)
   }
 
+  /** Nothing is open, and nobody is connected who would notice that the session is gone. */
+  get idle(): boolean {
+    return this.#peer.open.next().done === true && this.#listener?.isIdle() === true
+  }
+
+  /** Ends the session, as if the server had. */
+  end(): void {
+    this.#end(undefined)
+  }
+
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
+    this.lastUsed = Date.now()
     const exchange = this.#peer.begin()
     const token = tokenOf(request.params)
     const hangUp = () => exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)

@@ -11,7 +11,7 @@ import type { Params } from '../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import type { ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
-import { answerOf, Contradiction, callFault, pause, type Said, worthRepeating } from './failure.js'
+import { answerOf, Contradiction, callFault, credentialOf, pause, type Said, worthRepeating } from './failure.js'
 import type { Peer } from './peer.js'
 import { ToolCache } from './tools.js'
 
@@ -238,10 +238,6 @@ export class ModernServer {
     const cache = this.#tools.get(`${call.principal} ${call.caller.capabilities}`)
     return cache?.known(String(value(call.params, 'name')))?.repeatable ?? false
   }
-}
-
-function credentialOf({ credential }: Pick<Call, 'credential'>): Headers {
-  return credential === undefined ? {} : { authorization: credential }
 }
 
 async function listTools(peer: Peer, call: Call, cursor: Json | undefined): Promise<Payload> {

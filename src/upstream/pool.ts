@@ -212,7 +212,12 @@ export class SessionPool {
   }
 
   #makeRoom(): void {
-    if (this.#entries.size + (this.#options.others?.() ?? 0) < this.#options.max) return
+    if (this.#entries.size + (this.#options.others?.() ?? 0) < this.#options.max || this.evictIdle()) return
+    throw new Fault('overloaded', `All ${this.#options.max} sessions with the server are in use`, { retryAfter: 1 })
+  }
+
+  /** Ends the session that has been idle longest. Gives whether there is one. */
+  evictIdle(): boolean {
     let victim: string | undefined
     let longest = Number.POSITIVE_INFINITY
     for (const [key, { session, users }] of this.#entries) {
@@ -220,9 +225,9 @@ export class SessionPool {
       victim = key
       longest = session.lastUsed
     }
-    if (victim === undefined)
-      throw new Fault('overloaded', `All ${this.#options.max} sessions with the server are in use`, { retryAfter: 1 })
+    if (victim === undefined) return false
     this.#evict(victim)
+    return true
   }
 
   #sweep(): void {

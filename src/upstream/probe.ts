@@ -19,6 +19,8 @@ export interface Probing {
   timeout: number
   /** A channel that is open already. */
   peer?: Peer
+  /** Credentials of whoever wants to know. */
+  headers?: Readonly<Record<string, string>>
 }
 
 /** What was found, and how, in words that go on after "because". */
@@ -66,9 +68,10 @@ async function probeOnce({
   clientInfo,
   timeout,
   peer: open,
+  headers = {},
 }: Probing): Promise<Finding | 'headers refused'> {
   const peer = open ?? new Peer(await transport.open())
-  peer.headers = { 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
+  peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
   try {
     return readAnswer(await peer.call('server/discover', discoverParams(clientInfo), timeout), peer)
   } catch (error) {

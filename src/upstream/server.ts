@@ -1,19 +1,19 @@
 /** One server behind the bridge: its calls are answered in the way that takes what it speaks. */
-import type { Call, Handler, LegacyLeg, Line, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
+import type { Call, Handler, LegacyLeg, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
 import { canBeAsked, carriedCapabilities } from '../protocol/capabilities.js'
 import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
-import type { Request } from '../rpc/message.js'
 import { edit, type Json, parseObject, write } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
 import { Detection, type Verdict } from './detection.js'
-import { Contradiction } from './failure.js'
+import { Contradiction, credentialOf } from './failure.js'
 import { HttpTransport } from './http.js'
 import { legacyHandler, type TaskMode } from './legacy.js'
-import { DirectLine, negotiated } from './line.js'
+import { negotiated } from './line.js'
+import { Lines } from './lines.js'
 import { ModernServer } from './modern.js'
 import { ParkedCalls, type ParkedOptions } from './parked.js'
 import { Peer } from './peer.js'
@@ -33,6 +33,8 @@ export interface ServerOptions {
   era: 'auto' | Era
   isolation: Isolation
   tasks: TaskMode
+  /** Callers bring credentials of their own, which are sent on. */
+  passthrough: boolean
   /** What the server may know of folders: what its clients say, nothing, or these. */
   roots: 'ask' | 'off' | readonly string[]
   /** The bridge's own Implementation, where no client gives one. */
@@ -66,8 +68,7 @@ export class Server implements Upstream {
   readonly #declared = new Map<Json, Json>()
   /** The answer to a server that asks for roots, where no client is asked. */
   readonly #roots: Json | undefined
-  /** Channels of the sessions that clients have themselves. */
-  readonly #lines = new Set<Peer>()
+  readonly #lines: Lines
   /** Signals of calls that have been answered in the other way once already. */
   readonly #moved = new WeakSet<AbortSignal>()
 
@@ -80,6 +81,14 @@ export class Server implements Upstream {
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
     this.#detection = new Detection({ name, transport, era, clientInfo, timeout: timeouts.probe, settle, log })
     this.#pool = new SessionPool({ max: maxSessions, idle: timeouts.idle, others: () => this.#lines.size })
+    this.#lines = new Lines({
+      detection: this.#detection,
+      max: maxSessions,
+      pool: this.#pool,
+      timeout: timeouts.initialize,
+      onEnd: (error) => this.#ended(error, true),
+      log,
+    })
     const elsewhere =
       (era: Era): Handler =>
       (call) =>
@@ -118,8 +127,13 @@ export class Server implements Upstream {
   }
 
   /** Reaches for the server before anybody calls. Rejects with a Fault where it cannot be had. */
-  async warmUp(): Promise<Verdict> {
-    const verdict = await this.#detection.known()
+  async warmUp(): Promise<Verdict | undefined> {
+    const verdict = await this.#detection.known().catch((error: unknown) => {
+      // Where callers bring credentials of their own, nothing can be found out without one.
+      if (this.#options.passthrough && error instanceof Fault && error.refused) return undefined
+      throw error
+    })
+    if (!verdict) return undefined
     // A child that did not stand being asked has to show that it takes `initialize`, and HTTP+SSE that it is there.
     const proven = verdict.era === 'modern' || this.#detection.hasSpare || verdict.transport.kind === 'http'
     if (!proven) (await this.#acquire(NOBODY)).release()
@@ -134,14 +148,14 @@ export class Server implements Upstream {
   }
 
   async legacyLeg(sender: Sender): Promise<LegacyLeg> {
-    const verdict = await this.#detection.known()
+    const verdict = await this.#detection.known(sender)
     const { transport } = verdict
     if (verdict.era === 'modern') {
       if (this.#options.era === 'modern') return 'translate'
       if (transport.kind === 'http') verdict.alsoLegacy ??= await this.#keepsSessions(verdict, sender)
       if (verdict.alsoLegacy === false) return 'translate'
     }
-    return { transport: transport.kind, connect: (opening, from) => this.#connectLine(verdict, opening, from) }
+    return { transport: transport.kind, connect: (opening, from) => this.#lines.connect(verdict, opening, from) }
   }
 
   /** What it takes to pass messages on as they are; undefined where the server is not reached over Streamable HTTP. */
@@ -161,8 +175,8 @@ export class Server implements Upstream {
   async close(hurry = false): Promise<void> {
     this.#parked.close()
     this.#tasks.close()
-    const lines = [...this.#lines].map(({ channel }) => channel.close(hurry))
-    await Promise.all([this.#detection.close(hurry), this.#pool.close(hurry), this.#modern.close(hurry), ...lines])
+    const all = [this.#detection, this.#pool, this.#modern, this.#lines]
+    await Promise.all(all.map((one) => one.close(hurry)))
   }
 
   #half({ era }: Verdict): Handler {
@@ -177,6 +191,11 @@ export class Server implements Upstream {
   async *#answerElsewhere(call: Call, from: Era) {
     if (this.#moved.has(call.signal))
       throw new Fault('upstreamIncompatible', 'The server does not stay with what it says that it speaks')
+    if (this.#options.era !== 'auto')
+      throw new Fault(
+        'upstreamIncompatible',
+        `The server does not speak as a ${from} one, which it is configured to be`,
+      )
     this.#moved.add(call.signal)
     // Somebody else may have found out already.
     if (this.#detection.current?.era === from) this.#detection.forget()
@@ -224,58 +243,6 @@ export class Server implements Upstream {
     } finally {
       await peer.channel.close()
     }
-  }
-
-  /** Hands a client's `initialize` to the server, on a channel of its own. */
-  async #connectLine(verdict: Verdict, opening: Request, sender: Sender): Promise<Line | undefined> {
-    const { maxSessions } = this.#options
-    if (this.#lines.size >= maxSessions)
-      throw new Fault('overloaded', `All ${maxSessions} sessions with the server are in use`, { retryAfter: 1 })
-    const peer = await this.#detection.channel(verdict.transport).catch((error: unknown) => {
-      throw this.#detection.failed(error)
-    })
-    this.#lines.add(peer)
-    try {
-      const line = await this.#openLine(peer, opening, sender)
-      if (line.revision !== undefined) {
-        verdict.revision ??= line.revision
-        return line
-      }
-      this.#lines.delete(peer)
-      if (verdict.era === 'modern' || (await this.#isModern(verdict, peer))) {
-        verdict.alsoLegacy = false
-        this.#detection.giveBack(peer)
-        return undefined
-      }
-      line.close()
-      return line
-    } catch (error) {
-      this.#lines.delete(peer)
-      await peer.channel.close()
-      if (verdict.era === 'legacy') throw this.#detection.failed(error)
-      verdict.alsoLegacy = false
-      return undefined
-    }
-  }
-
-  #openLine(peer: Peer, opening: Request, sender: Sender): Promise<DirectLine> {
-    const { timeouts, log } = this.#options
-    peer.headers = credentialOf(sender)
-    const onEnd = (error: ChannelError | undefined) => {
-      this.#lines.delete(peer)
-      if (error) this.#ended(error, true)
-    }
-    return DirectLine.open(peer, opening, { timeout: timeouts.initialize, log, onEnd })
-  }
-
-  /** Asks a server once more that was silent when it was asked: it may have been a modern one that was slow to start. */
-  async #isModern(verdict: Verdict, peer: Peer): Promise<boolean> {
-    const { transport, timeouts, clientInfo } = this.#options
-    if (!verdict.weak || transport.kind !== 'stdio') return false
-    const finding = await probe({ transport, clientInfo, timeout: timeouts.probe, peer })
-    if (finding.era !== 'modern') return false
-    this.#detection.turnedModern(verdict, peer)
-    return true
   }
 
   // Sessions of the bridge with a legacy server.
@@ -378,7 +345,7 @@ export class Server implements Upstream {
       verdict.revision = session.handshake.revision
       return session
     } catch (error) {
-      if (peer.end === undefined && (await this.#isModern(verdict, peer).catch(() => false)))
+      if (peer.end === undefined && (await this.#detection.isModernAfterAll(verdict, peer).catch(() => false)))
         throw new Contradiction('The server has no sessions')
       await peer.channel.close()
       // A child that was asked something else before `initialize` may be in no state to answer it.
@@ -415,8 +382,4 @@ function elsewhere(error: unknown): boolean {
   if (!(error instanceof ChannelError) || !error.refusal) return false
   const { status } = error.refusal
   return status >= 400 && status < 500 && !ABOUT_SOMETHING_ELSE.has(status)
-}
-
-function credentialOf({ credential }: Sender): Readonly<Record<string, string>> {
-  return credential === undefined ? {} : { authorization: credential }
 }

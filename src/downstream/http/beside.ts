@@ -11,6 +11,8 @@ export interface BesideOptions {
   relayed: Relayed
   /** Paths here, by the paths at the server. One that ends with `/*` stands for all below it. */
   paths: ReadonlyMap<string, string>
+  /** The client's own credentials are for the server. Otherwise they are for the bridge, and go no further. */
+  passthrough: boolean
   /** The address of the endpoint as clients know it: the resource that the metadata are about. */
   resource(request: FastifyRequest): string
 }
@@ -26,7 +28,10 @@ interface Response {
   stream: NodeJS.ReadableStream
 }
 
-export async function beside(app: FastifyInstance, { relayed, paths, resource }: BesideOptions): Promise<void> {
+export async function beside(
+  app: FastifyInstance,
+  { relayed, paths, resource, passthrough }: BesideOptions,
+): Promise<void> {
   for (const [here, there] of paths) {
     const below = here.endsWith('/*')
     const options = {
@@ -38,7 +43,7 @@ export async function beside(app: FastifyInstance, { relayed, paths, resource }:
       disableRequestLogging: true,
       replyOptions: {
         rewriteRequestHeaders: (_request: FastifyRequest, headers: Record<string, unknown>) =>
-          without(headers, NOT_SENT),
+          without(headers, passthrough ? NOT_SENT : [...NOT_SENT, 'authorization']),
         rewriteHeaders: (headers: Record<string, unknown>) => without(headers, NOT_SENT_BACK),
         onResponse: (request: FastifyRequest, reply: FastifyReply, response: Response) => {
           if (here.startsWith(METADATA) && response.statusCode === 200) sendMetadata(reply, response, resource(request))

@@ -192,6 +192,7 @@ class Endpoint {
     let opened: string | undefined
     const outlet = {
       deliver: (text: Wire, key?: string) => streams.deliver(text, key),
+      isIdle: () => !streams.connected,
       ended: () => opened !== undefined && sessions.end(opened),
     }
     const options = {

@@ -88,8 +88,8 @@ export class Sessions<S extends Kept> {
     const before = Date.now() - this.#options.idle
     for (const [id, entry] of this.#sessions) {
       if (entry.session.busy) entry.lastUsed = Date.now()
-      else if (entry.lastUsed < before) this.end(id)
-      entry.session.keepAlive()
+      if (entry.lastUsed < before) this.end(id)
+      else entry.session.keepAlive()
     }
   }
 }

@@ -40,7 +40,8 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
     checkTakesEvents(request)
     const { id, session } = sessions.add((id) => new SseSession(id, request, options))
     session.onClose = () => sessions.end(id)
-    sendEvents(reply, session.open(`${paths.messages}?sessionId=${id}`))
+    // Relative to the stream, so that it holds behind a proxy that knows the bridge by another path.
+    sendEvents(reply, session.open(`${paths.messages.replace(/^.*\//, '')}?sessionId=${id}`))
     return reply
   })
   app.route({
@@ -74,7 +75,8 @@ export class SseSession implements Kept {
   readonly #options: SseOptions
   readonly #conversation: Conversation
   #connection: Readable | undefined
-  #wanted: () => void = () => {}
+  /** Those who wait until there is room for more. */
+  #waiting: (() => void)[] = []
 
   constructor(_id: string, { principal, credential }: FastifyRequest, options: SseOptions) {
     this.principal = principal
@@ -102,10 +104,10 @@ export class SseSession implements Kept {
   /** The stream, which begins with where to post. */
   open(endpoint: string): Readable {
     const connection = new Readable({
-      read: () => this.#wanted(),
+      read: () => this.#goOn(),
       destroy: (error, done) => {
         this.#connection = undefined
-        this.#wanted()
+        this.#goOn()
         // Without the stream there is nobody whom an answer could reach.
         this.onClose()
         done(error)
@@ -162,9 +164,14 @@ export class SseSession implements Kept {
     const event = encodeEvent(text)
     for (const part of typeof event === 'string' ? [event] : (event as readonly Piece[])) connection.push(part)
     if (connection.readableLength < WAIT_AT) return undefined
-    if (connection.readableLength > CUT_AT) connection.destroy()
-    return new Promise((resolve) => {
-      this.#wanted = resolve
-    })
+    if (connection.readableLength > CUT_AT) {
+      connection.destroy()
+      return undefined
+    }
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  #goOn(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }

@@ -39,7 +39,8 @@ export class EventStream {
   readonly #owner: Streams
   #number = 0
   #connection: Readable | undefined
-  #wanted: (() => void) | undefined
+  /** Those who wait until there is room for more. */
+  #waiting: (() => void)[] = []
   /** What was said before anybody connected; undefined once somebody has. */
   #early: Wire[] | undefined = []
   #demand: () => void = () => {}
@@ -59,6 +60,11 @@ export class EventStream {
     return this.#connection !== undefined
   }
 
+  /** Nobody has connected yet, and somebody will. */
+  get awaited(): boolean {
+    return this.#early !== undefined
+  }
+
   /** Something has been said that waits for a connection. */
   get asked(): boolean {
     return (this.#early?.length ?? 0) > 0
@@ -72,13 +78,10 @@ export class EventStream {
   connect(after?: readonly Kept[]): Readable {
     this.#connection?.push(null)
     const connection = new Readable({
-      read: () => {
-        this.#wanted?.()
-        this.#wanted = undefined
-      },
+      read: () => this.#goOn(),
       destroy: (error, done) => {
         if (this.#connection === connection) this.#connection = undefined
-        this.#wanted?.()
+        this.#goOn()
         this.#owner.disconnected(this)
         done(error)
       },
@@ -109,10 +112,11 @@ export class EventStream {
     }
     if (last) this.end()
     if (!connection || connection.readableLength < WAIT_AT) return undefined
-    if (connection.readableLength > CUT_AT) connection.destroy()
-    return new Promise((resolve) => {
-      this.#wanted = resolve
-    })
+    if (connection.readableLength > CUT_AT) {
+      connection.destroy()
+      return undefined
+    }
+    return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
   end(): void {
@@ -121,7 +125,11 @@ export class EventStream {
   }
 
   keepAlive(): void {
-    if (this.#connection && this.#connection.readableLength === 0) this.#connection.push(KEEP_ALIVE)
+    if (!this.ended && this.#connection?.readableLength === 0) this.#connection.push(KEEP_ALIVE)
+  }
+
+  #goOn(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }
 
@@ -157,10 +165,11 @@ export class Streams {
 
   /** A connection for the server's own messages; undefined where there are too many. */
   listen(): Readable | undefined {
-    const connected = this.#standalone.filter((stream) => stream.connected)
-    if (connected.length >= MAX_STANDALONE) return undefined
+    const left = this.#standalone.filter((stream) => !stream.connected)
+    if (this.#standalone.length - left.length >= MAX_STANDALONE) return undefined
     const stream = new EventStream(this, `g${++this.#lastId}`)
-    this.#standalone = [...this.#standalone, stream].slice(-2 * MAX_STANDALONE)
+    const forgotten = left.slice(0, -MAX_STANDALONE)
+    this.#standalone = [...this.#standalone.filter((one) => !forgotten.includes(one)), stream]
     return this.#flushed(stream, stream.connect())
   }
 
@@ -177,8 +186,7 @@ export class Streams {
     if (!stream || after > stream.last || (stream.ended && after === stream.last)) return undefined
     const rest = this.#kept.filter((kept) => kept.stream === stream && kept.number > after)
     if (rest.length < stream.last - after) return undefined
-    const connection = stream.connect(rest)
-    return this.#standalone.includes(stream) ? this.#flushed(stream, connection) : connection
+    return this.#flushed(stream, stream.connect(rest))
   }
 
   /**
@@ -188,7 +196,8 @@ export class Streams {
   deliver(text: Wire, key?: string): void {
     const answering = [...this.#answering]
     const isOpen = ({ connected }: EventStream) => connected
-    const stream = this.#standalone.findLast(isOpen) ?? answering.findLast(isOpen) ?? answering.at(-1)
+    const stream =
+      this.#standalone.findLast(isOpen) ?? answering.findLast(isOpen) ?? answering.findLast(({ awaited }) => awaited)
     if (stream) {
       stream.push(text)?.catch(() => {})
       return
@@ -232,7 +241,9 @@ export class Streams {
   }
 
   #flushed(stream: EventStream, connection: Readable): Readable {
-    for (const { text } of this.#queued.splice(0)) stream.push(text)?.catch(() => {})
+    // On one that is over there is nothing more to be said.
+    const waiting = stream.ended ? [] : this.#queued.splice(0)
+    for (const { text } of waiting) stream.push(text)?.catch(() => {})
     return connection
   }
 
