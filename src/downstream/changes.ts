@@ -4,6 +4,7 @@
  */
 import type { Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
+import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, UPDATED } from '../protocol/subscriptions.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
 import { within } from './frames.js'
 
@@ -22,25 +23,19 @@ interface Listening {
   controller: AbortController
   /** The filter that the server has agreed to; rejects with a Fault where it has refused. */
   agreed: Promise<Payload>
+  /** When that was. */
+  since: number
 }
-
-/** Lists that can change, by what a subscription calls them. */
-const LISTS = [
-  { capability: 'tools', filter: 'toolsListChanged', method: 'notifications/tools/list_changed' },
-  { capability: 'prompts', filter: 'promptsListChanged', method: 'notifications/prompts/list_changed' },
-  { capability: 'resources', filter: 'resourcesListChanged', method: 'notifications/resources/list_changed' },
-] as const
-const UPDATED = 'notifications/resources/updated'
-const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 
 /** Milliseconds. */
 const AGREE_WITHIN = 10_000
 const REOPEN = { first: 1_000, most: 30_000 }
+const SERVED_WELL = 30_000
 const MAX_URIS = 1_000
 
 export class Changes {
   readonly #options: ChangesOptions
-  readonly #lists: readonly (typeof LISTS)[number][]
+  readonly #lists: readonly ChangingList[]
   readonly #subscribes: boolean
   #uris: ReadonlySet<string> = new Set()
   #current: Listening | undefined
@@ -54,7 +49,7 @@ export class Changes {
 
   constructor(options: ChangesOptions) {
     this.#options = options
-    this.#lists = LISTS.filter(({ capability }) => {
+    this.#lists = CHANGING_LISTS.filter(({ capability }) => {
       const offered = objectIn(options.offered, capability)
       return offered !== undefined && value(offered, 'listChanged') === true
     })
@@ -84,7 +79,10 @@ export class Changes {
     return this.#inOrder(async () => {
       if (!this.#uris.has(uri)) return
       // That it could not be made smaller is not the client's worry: what it does not want is not told.
-      await this.#change(new Set([...this.#uris].filter((other) => other !== uri))).catch(() => {})
+      const rest = new Set([...this.#uris].filter((other) => other !== uri))
+      await this.#change(rest).catch(() => {
+        this.#uris = rest
+      })
     })
   }
 
@@ -128,7 +126,7 @@ export class Changes {
       refuse = reject
     })
     agreed.catch(() => {})
-    const listening: Listening = { uris, controller, agreed }
+    const listening: Listening = { uris, controller, agreed, since: 0 }
     const onAgreed = (filter: Payload) => {
       if (wanted !== undefined && !honours(filter, wanted)) {
         controller.abort()
@@ -149,7 +147,7 @@ export class Changes {
     const before = this.#current
     this.#current = listening
     this.#uris = listening.uris
-    this.#failures = 0
+    listening.since = Date.now()
     before?.controller.abort()
   }
 
@@ -173,7 +171,10 @@ export class Changes {
       }
     } finally {
       this.#open.delete(listening.controller)
-      if (this.#current === listening && !this.#stopped) this.#lost(agreed, gap)
+      if (this.#current === listening && !this.#stopped) {
+        if (Date.now() - listening.since >= SERVED_WELL) this.#failures = 0
+        this.#lost(agreed, gap)
+      }
     }
   }
 

@@ -5,6 +5,7 @@
 import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { TASKS_EXTENSION, withoutEnvelope } from '../protocol/meta.js'
+import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, UPDATED } from '../protocol/subscriptions.js'
 import { knowsTasks } from '../protocol/tasks.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import type { Lease } from './pool.js'
@@ -12,15 +13,6 @@ import type { LegacySession } from './session.js'
 import type { LegacyTasks } from './tasks.js'
 
 type Acquire = (call: Call) => Promise<Lease>
-
-/** Lists that can change: what a filter calls them, and the capability that offers them. */
-const LISTS = [
-  { filter: 'toolsListChanged', capability: 'tools', method: 'notifications/tools/list_changed' },
-  { filter: 'promptsListChanged', capability: 'prompts', method: 'notifications/prompts/list_changed' },
-  { filter: 'resourcesListChanged', capability: 'resources', method: 'notifications/resources/list_changed' },
-] as const
-const UPDATED = 'notifications/resources/updated'
-const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 
 const MAX_URIS = 256
 /** Changes that may wait to be read. */
@@ -33,7 +25,7 @@ const AGREE_WITHIN = 2_000
 
 /** What somebody listens to. */
 interface Honoured {
-  lists: readonly (typeof LISTS)[number][]
+  lists: readonly ChangingList[]
   uris: readonly string[]
   /** Tasks, by the ids that the client knows. */
   tasks: readonly string[]
@@ -210,7 +202,7 @@ function readFilter({ params, caller }: Call): Honoured {
   if (uris.length + tasks.length > MAX_URIS)
     throw new Fault('overloaded', `A subscription may name ${MAX_URIS} resources`, { status: 200 })
   return {
-    lists: LISTS.filter((list) => value(filter, list.filter) === true),
+    lists: CHANGING_LISTS.filter((list) => value(filter, list.filter) === true),
     uris: [...new Set(uris)],
     tasks: [...new Set(tasks)],
   }

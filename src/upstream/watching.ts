@@ -1,4 +1,5 @@
 /** What a legacy server says that has changed, for all who want to hear of it: one subscription for each resource. */
+import { CHANGING_LISTS, UPDATED } from '../protocol/subscriptions.js'
 import type { Params } from '../rpc/message.js'
 import { EMPTY, type Payload, value } from '../rpc/splice.js'
 
@@ -24,7 +25,7 @@ interface Subscription {
 const GRACE = 2_000
 /** Milliseconds in which several changes of one list are one. */
 const TOGETHER = 100
-const LIST_CHANGED = /^notifications\/(?:tools|prompts|resources)\/list_changed$/
+const LIST_CHANGED: ReadonlySet<string> = new Set(CHANGING_LISTS.map(({ method }) => method))
 
 export class Watching {
   readonly #options: WatchingOptions
@@ -73,9 +74,9 @@ export class Watching {
 
   notified(method: string, params: Params): void {
     const payload = typeof params === 'string' ? EMPTY : params
-    if (method === 'notifications/resources/updated') {
+    if (method === UPDATED) {
       if (typeof value(payload, 'uri') === 'string') this.#tell(method, payload)
-    } else if (LIST_CHANGED.test(method) && !this.#together.has(method)) {
+    } else if (LIST_CHANGED.has(method) && !this.#together.has(method)) {
       const tell = () => {
         this.#together.delete(method)
         this.#tell(method, payload)

@@ -1,0 +1,15 @@
+/** What can be heard of changes, in the words of both eras (MCP 2026-07-28, basic/patterns/subscriptions). */
+
+/** Lists that can change: the capability that offers them, what a subscription calls them, and how a change is told. */
+export const CHANGING_LISTS = [
+  { capability: 'tools', filter: 'toolsListChanged', method: 'notifications/tools/list_changed' },
+  { capability: 'prompts', filter: 'promptsListChanged', method: 'notifications/prompts/list_changed' },
+  { capability: 'resources', filter: 'resourcesListChanged', method: 'notifications/resources/list_changed' },
+] as const
+
+export type ChangingList = (typeof CHANGING_LISTS)[number]
+
+/** Tells of a resource. */
+export const UPDATED = 'notifications/resources/updated'
+/** The first thing that is said of a subscription: as much of it as the server agrees to. */
+export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
