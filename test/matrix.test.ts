@@ -10,6 +10,7 @@ import { SCENARIOS } from './matrix/scenarios.js'
 import { SERVERS, type ServerKind, type TestServer } from './matrix/servers.js'
 import { type Outcome, type Row, tableOf } from './matrix/table.js'
 import { type Started, startBridge } from './support/bridge.js'
+import { until } from './support/eventually.js'
 
 interface Between {
   pair: Cell['pair']
@@ -29,6 +30,9 @@ for (const client of CLIENTS) {
       const outcomes: Outcome[] = []
       for (const scenario of SCENARIOS) outcomes.push(await outcomeOf(t, scenario, between))
       rows.push({ client: nameOf(client), server: nameOf(kind), outcomes })
+      await between.bridge.bridge.close()
+      await until(() => server.open() === 0, 'nothing is left at the server')
+      t.same(server.complaints(), [], 'what reached the server was of its era to the end')
     })
   }
 }

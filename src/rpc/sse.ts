@@ -12,6 +12,7 @@ export interface SseEvent {
 }
 
 const LINE_FEED = 0x0a
+const CARRIAGE_RETURN = 0x0d
 
 export class SseError extends Error {
   override name = 'SseError'
@@ -42,6 +43,8 @@ export class FieldFilter {
   #held: Uint8Array = new Uint8Array(0)
   #atStart = true
   #dropping = false
+  /** What came last is a carriage return: a line feed after it is of the same line end, and goes where that went. */
+  #carriage: 'passed' | 'dropped' | undefined
 
   constructor(fields: readonly string[]) {
     const encoder = new TextEncoder()
@@ -54,8 +57,11 @@ export class FieldFilter {
     const bytes = this.#held.length === 0 ? chunk : concat(this.#held, chunk)
     this.#held = new Uint8Array(0)
     const passed: Uint8Array[] = []
-    let start = 0
-    let from = 0
+    let start = this.#carriage !== undefined && bytes[0] === LINE_FEED ? 1 : 0
+    let from = this.#carriage === 'dropped' ? start : 0
+    if (bytes.length > 0) this.#carriage = undefined
+    let feed = bytes.indexOf(LINE_FEED, start)
+    let carriage = bytes.indexOf(CARRIAGE_RETURN, start)
     while (start < bytes.length) {
       if (this.#atStart) {
         const line = bytes.subarray(start, start + this.#longest)
@@ -67,9 +73,15 @@ export class FieldFilter {
           break
         }
       }
-      const end = bytes.indexOf(LINE_FEED, start)
+      if (feed >= 0 && feed < start) feed = bytes.indexOf(LINE_FEED, start)
+      if (carriage >= 0 && carriage < start) carriage = bytes.indexOf(CARRIAGE_RETURN, start)
+      const end = feed < 0 ? carriage : carriage < 0 ? feed : Math.min(feed, carriage)
       this.#atStart = end >= 0
       start = end < 0 ? bytes.length : end + 1
+      if (end >= 0 && end === carriage) {
+        if (bytes[start] === LINE_FEED) start++
+        else if (start === bytes.length) this.#carriage = this.#dropping ? 'dropped' : 'passed'
+      }
       if (!this.#dropping) continue
       from = start
       this.#dropping = end < 0

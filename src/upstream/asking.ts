@@ -52,7 +52,7 @@ export class Asking {
     if (task !== undefined) this.#tasks.set(task, exchange)
     for (const [question, timer] of this.#held) {
       clearTimeout(timer)
-      exchange.push({ kind: 'question', question })
+      this.#give(question, exchange)
     }
     this.#held.clear()
   }
@@ -81,11 +81,27 @@ export class Asking {
       return respond(id, { code: -32602, message: 'No person can be sent to this address' })
     if (exchange && !this.#options.candidates().includes(exchange))
       return respond(id, { code: -32600, message: 'Nothing can be asked in the middle of this request' })
-    const question: Question = { request, withdrawn: false }
+    const addressee = this.#waitingFor(params) ?? exchange
+    const question: Question = { request, addressed: addressee !== undefined, withdrawn: false }
     this.#open.set(idKey(id), question)
-    const owner = this.#waitingFor(params) ?? exchange ?? this.#mostLikely()
-    if (owner) owner.push({ kind: 'question', question })
-    else this.#hold(question)
+    this.#give(question, addressee)
+  }
+
+  /** The call that a question was given to has been answered, so that it must be another's. */
+  moveOn(question: Question): void {
+    if (this.#open.get(idKey(question.request.id)) === question) this.#give(question, undefined)
+  }
+
+  /** Refuses a question that the client of a call, as it is now, has not agreed to be asked. Returns whether it has. */
+  refuses(question: Question, exchange: Exchange, capabilities: Payload): boolean {
+    const { request } = question
+    const params = typeof request.params === 'string' ? EMPTY : request.params
+    const needed = capabilityFor(request.method, params)
+    const lacking = uncovered(request.method, params, capabilities)
+    if (!needed || lacking === undefined) return false
+    if (!this.#open.delete(idKey(request.id))) return true
+    this.#refuse(request, needed, lacking, exchange)
+    return true
   }
 
   /** Sends the answer to a question, unless the server has withdrawn it. */
@@ -116,13 +132,25 @@ export class Asking {
     return related && this.#tasks.get(String(value(related, 'taskId')))
   }
 
+  #give(question: Question, addressee: Exchange | undefined): void {
+    question.carrier = addressee ?? this.#mostLikely()
+    if (question.carrier) question.carrier.push({ kind: 'question', question })
+    else this.#hold(question)
+  }
+
   /**
-   * The call that a question without an address belongs to: the oldest one of those whose client waits, or of the others. A
-   * session has one principal, and the answer goes where the question came from, whichever call carries it.
+   * The call that a question without an address belongs to: the oldest one of those whose client waits and that carry none
+   * yet, of those whose client waits, or of the others. A session has one principal, and the answer goes where the question
+   * came from, whichever call carries it. What is asked for a task says so, as a rule.
    */
   #mostLikely(): Exchange | undefined {
     const candidates = this.#options.candidates()
-    return candidates.find(({ read }) => read) ?? candidates[0]
+    const forTasks = new Set(this.#tasks.values())
+    const others = candidates.filter((one) => !forTasks.has(one))
+    const waiting = others.filter(({ read }) => read)
+    if (waiting.length <= 1) return waiting[0] ?? others[0] ?? candidates[0]
+    const carrying = new Set([...this.#open.values()].map(({ carrier }) => carrier))
+    return waiting.find((one) => !carrying.has(one)) ?? waiting[0]
   }
 
   /** A question that came between two calls, or before the first: one may begin that it can belong to. */

@@ -11,6 +11,10 @@ export type Arrival =
 /** What the server asks in the middle of a call. */
 export interface Question {
   request: Request
+  /** It came on the stream of its call, or names the task that it is about: no other call can be meant. */
+  addressed: boolean
+  /** The call that carries it to its client; none as long as it waits for one. */
+  carrier?: Exchange | undefined
   /** The server does not want to know any more. */
   withdrawn: boolean
 }
@@ -48,6 +52,11 @@ export class Exchange {
     this.id = id
   }
 
+  /** Something has come in that nobody has read. */
+  get unread(): boolean {
+    return this.#arrivals.length > 0
+  }
+
   send(method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void {
     this.#sent = true
     this.#line.send(this, method, params, headers)
@@ -78,6 +87,14 @@ export class Exchange {
     } finally {
       clearTimeout(timer)
     }
+  }
+
+  /** Takes out the questions that nobody has read. */
+  takeQuestions(): Question[] {
+    const questions = this.#arrivals.flatMap((arrival) => (arrival.kind === 'question' ? [arrival.question] : []))
+    const others = this.#arrivals.filter(({ kind }) => kind !== 'question')
+    this.#arrivals.splice(0, this.#arrivals.length, ...others)
+    return questions
   }
 
   push(arrival: Arrival): void {

@@ -6,7 +6,7 @@ import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { wellFormed } from '../protocol/input.js'
 import { canonical } from '../rpc/canonical.js'
-import { EMPTY, edit, keys, objectIn, type Payload, parseObject, write } from '../rpc/splice.js'
+import { EMPTY, edit, keys, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import { callFault } from './failure.js'
 import type { RunningCall } from './running-call.js'
 import { digest, newKey, randomId, Sealer, type SealKey } from './seal.js'
@@ -240,7 +240,7 @@ export class ParkedCalls {
       throw new Fault('invalidParams', 'inputResponses does not answer all that was asked')
     this.#consume(parked)
     this.#forget(parked)
-    const agreed = given.every((answer) => answer !== undefined && write(answer).includes('"accept"'))
+    const agreed = given.every((answer) => answer !== undefined && value(answer, 'action') === 'accept')
     if (!agreed) {
       if (call.method !== 'tools/call')
         throw new Fault('upstreamRefused', 'The server wants a person to go to an address first', { status: 200 })

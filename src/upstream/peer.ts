@@ -24,6 +24,8 @@ export interface PeerEvents {
   asked(request: Request, exchange: Exchange | undefined): void
   /** A notification that belongs to no exchange, as far as the wire can tell. */
   notified(method: string, params: Params): void
+  /** Whether a notification belongs to no exchange though it has come on the stream of one. */
+  ofSession?(method: string): boolean
   /** The channel has come to its end. */
   ended(error: ChannelError): void
   /** Nothing that belongs to no exchange will come in any more. */
@@ -171,10 +173,9 @@ export class Peer implements Receiver, Line {
         return
       }
       case 'notification': {
-        const owner =
-          message.method === 'notifications/progress'
-            ? progressOwner(message.params)
-            : (stream ?? listener(message.params))
+        const { method, params } = message
+        const by = stream === undefined || this.events.ofSession?.(method) ? undefined : stream
+        const owner = method === 'notifications/progress' ? progressOwner(params) : (by ?? listener(params))
         if (owner === undefined) return this.events.notified(message.method, message.params)
         const exchange = this.#exchanges.get(owner)
         if (exchange && !exchange.answered) exchange.push(message)

@@ -18,6 +18,7 @@ export type Step = Reply | { kind: 'asks' }
 
 /** Milliseconds for which further questions are awaited that can be put in the same round. */
 const GATHER = { quiet: 25, most: 250 }
+const NO_ROOM = { code: -32603, message: 'Too many questions wait for answers' }
 
 export interface RunningOptions {
   decode(call: Call, response: Response, exchange: Exchange): Reply
@@ -34,6 +35,8 @@ export class RunningCall {
   readonly #decode: RunningOptions['decode']
   readonly #onGivenUp: RunningOptions['onGivenUp']
   readonly #questions = new Map<string, Question>()
+  /** Sends the request, which waits until the server has been answered what it asked before. */
+  #send: (() => void) | undefined
   #asked = 0
   #over = false
 
@@ -63,8 +66,9 @@ export class RunningCall {
     return this.#questions
   }
 
+  /** What is to be sent with the first leg: once that is read, and nothing that the server has asked before is open. */
   send(method: string, params: Json | undefined): void {
-    this.#exchange.send(method, params)
+    this.#send = () => this.#exchange.send(method, params)
   }
 
   /** One leg: what belongs to the call, until it is answered or the server asks. `mayAsk` says whether there is room for that. */
@@ -74,19 +78,25 @@ export class RunningCall {
     exchange.read = true
     let gathering: number | undefined = this.#questions.size > 0 ? Date.now() : undefined
     for (;;) {
+      if (this.#send && this.#questions.size === 0 && !exchange.unread) {
+        this.#send()
+        this.#send = undefined
+      }
       const arrival = await this.#next(gathering)
       if (arrival === undefined) {
+        // Others may have taken the room that there was when the first of them came.
+        if (!mayAsk()) this.#refuseAll()
+        if (!this.#asks(call)) {
+          gathering = undefined
+          continue
+        }
         exchange.read = false
         yield { kind: 'asks' }
         return
       }
       if (arrival.kind === 'question') {
         if (mayAsk()) gathering = this.#keep(arrival.question) ?? gathering
-        else
-          this.session.asking.respond(arrival.question, {
-            code: -32603,
-            message: 'Too many questions wait for answers',
-          })
+        else this.session.asking.respond(arrival.question, NO_ROOM)
       } else if (arrival.kind === 'response') {
         const last = this.#decode(call, arrival, exchange)
         if (call.caller.logLevel !== undefined && this.session.trailing > 0) yield* this.#trailing(call)
@@ -144,10 +154,16 @@ export class RunningCall {
   end(reason?: string): void {
     if (this.#over) return
     this.#over = true
-    for (const question of this.#questions.values()) this.session.asking.respond(question, answerOfNobody(question))
+    const { asking } = this.session
+    const { answered } = this.#exchange
+    const left = [...this.#questions.values(), ...this.#exchange.takeQuestions()]
+    // What could have been asked for any call, and is open still when this one is answered, was asked for another.
+    const anothers = answered ? left.filter(({ addressed }) => !addressed) : []
     this.#questions.clear()
-    if (!this.#exchange.answered) this.#onGivenUp?.()
+    for (const question of left) if (!anothers.includes(question)) asking.respond(question, answerOfNobody(question))
+    if (!answered) this.#onGivenUp?.()
     this.session.finish(this.#exchange, reason)
+    for (const question of anothers) asking.moveOn(question)
     this.#lease.release()
   }
 
@@ -163,6 +179,19 @@ export class RunningCall {
     const first = this.#questions.size === 0
     this.#questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
     return first ? Date.now() : undefined
+  }
+
+  #refuseAll(): void {
+    for (const question of this.#questions.values()) this.session.asking.respond(question, NO_ROOM)
+    this.#questions.clear()
+  }
+
+  /** Whether the client is to be asked anything: what it has not declared with this leg, it is not. */
+  #asks(call: Call): boolean {
+    const declared = parseObject(call.caller.capabilities)
+    for (const [key, question] of this.#open())
+      if (this.session.asking.refuses(question, this.#exchange, declared)) this.#questions.delete(key)
+    return this.#questions.size > 0
   }
 
   /** Questions that the server still wants answers to. */

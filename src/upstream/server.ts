@@ -69,6 +69,8 @@ export class Server implements Upstream {
   /** The answer to a server that asks for roots, where no client is asked. */
   readonly #roots: Json | undefined
   readonly #lines: Lines
+  /** The question whether a modern server keeps sessions as well, while it is asked. */
+  #asking: Promise<boolean> | undefined
   /** Signals of calls that have been answered in the other way once already. */
   readonly #moved = new WeakSet<AbortSignal>()
 
@@ -152,7 +154,7 @@ export class Server implements Upstream {
     const { transport } = verdict
     if (verdict.era === 'modern') {
       if (this.#options.era === 'modern') return 'translate'
-      if (transport.kind === 'http') verdict.alsoLegacy ??= await this.#keepsSessions(verdict, sender)
+      if (transport.kind === 'http') verdict.alsoLegacy ??= await this.#askedForSessions(verdict, sender)
       if (verdict.alsoLegacy === false) return 'translate'
     }
     return { transport: transport.kind, connect: (opening, from) => this.#lines.connect(verdict, opening, from) }
@@ -225,6 +227,14 @@ export class Server implements Upstream {
     throw new Contradiction('The server speaks 2026-07-28 no longer')
   }
 
+  /** Asked once, however many want to know. */
+  #askedForSessions(verdict: Verdict, sender: Sender): Promise<boolean> {
+    this.#asking ??= this.#keepsSessions(verdict, sender).finally(() => {
+      this.#asking = undefined
+    })
+    return this.#asking
+  }
+
   /**
    * Whether a modern server over HTTP keeps sessions too. One that answers `initialize` without a session does not, and
    * where nothing speaks for sessions it is not sent: to a server of 2026-07-28 alone it is a malformed request.
@@ -255,10 +265,13 @@ export class Server implements Upstream {
     )
   }
 
-  /** A call that may be asked something gets a session to itself, where questions would come without an address. */
+  /**
+   * A call that may be asked something gets a session to itself, where questions would come without an address. A process is
+   * costly, so that calls of one principal share it; of those that nobody knows, each may be of another.
+   */
   #acquireFor(call: Call): Promise<Lease> {
     const { asks } = methodTraits(call.method)
-    const shares = this.#options.transport.kind === 'stdio' || !asks
+    const shares = !asks || (this.#options.transport.kind === 'stdio' && call.principal !== 'anon')
     return this.#acquire(call, !shares && canBeAsked(call.caller.capabilities))
   }
 
@@ -289,12 +302,13 @@ export class Server implements Upstream {
   }
 
   /** Who may share a session: the same principal with the same capabilities, and over HTTP the same client as well. */
-  #key({ principal }: Sender, { clientInfo, capabilities }: Identity): string {
+  #key({ principal, caller }: Sender, { clientInfo, capabilities }: Identity): string {
     switch (this.#options.isolation) {
       case 'per-request':
         return `${principal} ${Math.random()}`
       case 'shared':
-        return capabilities
+        // What a server asks in the middle of somebody's call is nobody else's business.
+        return canBeAsked(caller.capabilities) ? `${principal} ${capabilities}` : capabilities
       case 'per-principal':
         // A process is costly: clients that differ in nothing but their name share it.
         return this.#options.transport.kind === 'stdio'

@@ -85,7 +85,8 @@ export class LegacySession {
     this.asking = new Asking({
       capabilities: identity.capabilities,
       roots,
-      candidates: () => [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks ? [one] : [])),
+      candidates: () =>
+        [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks && !one.answered ? [one] : [])),
       respond: (id, answer) => peer.respond(id, answer),
       settled: () => peer.settled(),
     })
@@ -117,6 +118,8 @@ export class LegacySession {
         session.#receives = false
         session.watching.lose()
       },
+      // A server may say on the stream of a call that it does not want to know any more, or that something has changed.
+      ofSession: (method) => method !== 'notifications/message',
       stray: (what) => log.debug({ what }, 'message from the server dropped'),
     }
     const { credential } = identity

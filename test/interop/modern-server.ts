@@ -123,10 +123,14 @@ function offerWaiting(server: McpServer): void {
 }
 
 function offerChanges(server: McpServer, changes: Changes): void {
-  server.registerTool('touch', { description: 'Changes the note' }, async () => {
-    await changes.resource(NOTE)
-    return says('changed')
-  })
+  server.registerTool(
+    'touch',
+    { description: 'Changes the note of a day', inputSchema: z.object({ day: z.string() }) },
+    async ({ day }) => {
+      await changes.resource(`note://day/${day}`)
+      return says('changed')
+    },
+  )
   server.registerTool('change', { description: 'Says that the list of tools has changed' }, async () => {
     await changes.tools()
     return says('changed')

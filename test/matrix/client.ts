@@ -1,6 +1,6 @@
 /** The clients of the matrix: scripted, of one era or the other, and the same to a scenario in all that they can do. */
 import { CAPABILITIES, VERSION as CLAIM, CLIENT_INFO, LOG_LEVEL } from '../support/modern.js'
-import { type Ended, type Json, keyOf, type Outgoing, type Sending, type Wire, write } from './wire.js'
+import { type Ended, type Json, keyOf, type Sending, type Wire, write } from './wire.js'
 
 export type { Json } from './wire.js'
 
@@ -41,7 +41,7 @@ export interface RequestOptions {
 
 export interface Pending {
   id: unknown
-  /** Rejects where none has come when the stream for it ends, or in time. Never settles once it is cancelled. */
+  /** Rejects where none has come in time or when the stream for it ended, and when the request is taken back. */
   answer: Promise<Answer>
   ended: Promise<Ended>
   /** Takes the request back, in the way of the era and the transport. */
@@ -76,7 +76,8 @@ export class Client {
   /** What the server has asked, however it was put. */
   readonly asked: Question[] = []
   readonly #options: ClientOptions
-  readonly #waiting = new Map<string, { from: number; settle: (answer: Answer) => void }>()
+  /** Requests that have not been answered, by the keys of their ids. */
+  readonly #waiting = new Map<string, Waiting>()
   #lastId = 0
   #closed: Promise<void> | undefined
   #level: string | undefined
@@ -103,35 +104,23 @@ export class Client {
     return opened
   }
 
-  request(method: string, params: Json = {}, { id = ++this.#lastId, meta = {}, mirrored = {} }: RequestOptions = {}) {
+  request(method: string, params: Json = {}, options: RequestOptions = {}): Pending {
+    const { id = ++this.#lastId, meta = {}, mirrored = {} } = options
     const key = keyOf(id)
     const headers = Object.fromEntries(Object.entries(mirrored).map(([name, value]) => [`mcp-param-${name}`, value]))
-    const from = this.arrived.length
-    const body = { jsonrpc: '2.0', id, method, ...this.#params(params, meta) }
-    const { answer, settle, fail } = waitFor(method)
-    this.#waiting.set(key, { from, settle })
-    const sending = this.#send({ text: write(body), method, params, id: key, headers })
-    sending.ended.then(
-      ({ status }) => {
-        if (status === undefined && !this.#options.hangsUp) return
-        if (this.#waiting.has(key) && status !== 202) fail(`${method} ended with ${status} and without an answer`)
-      },
-      () => {},
-    )
+    const waiting = waitFor(method, this.arrived.length)
+    this.#waiting.set(key, waiting)
+    const text = write({ jsonrpc: '2.0', id, method, ...this.#params(params, meta) })
+    const sending = this.#options.wire.send({ text, method, params, id: key, headers })
+    const answer = waiting.answer.then((found) => this.#withStatus(found, sending))
+    answer.catch(() => {})
+    this.#failAtTheEnd(sending, key).catch(() => {})
     const cancel = async (reason: string) => {
-      this.#waiting.delete(key)
-      fail(`${method} was cancelled`)
+      this.#giveUp(key, 'it was taken back')
       if (this.#options.hangsUp) sending.hangUp()
       else await this.notify('notifications/cancelled', { requestId: id, reason })
     }
-    const pending: Pending = {
-      id,
-      answer: answer.then((found) => this.#withStatus(found, sending)),
-      ended: sending.ended,
-      cancel,
-    }
-    pending.answer.catch(() => {})
-    return pending
+    return { id, answer, ended: sending.ended, cancel }
   }
 
   /** Asks, answers what is asked back, and gives the answer in the end. */
@@ -150,11 +139,11 @@ export class Client {
     }
   }
 
-  /** Resolves when the message has been taken. */
+  /** Resolves when the message has been taken. Cancellations come without an envelope, as the specification shows them. */
   async notify(method: string, params?: Json, meta: Json = {}): Promise<void> {
-    const about =
-      method === 'notifications/cancelled' || !params ? { ...(params && { params }) } : this.#params(params, meta)
-    await this.#send({ text: write({ jsonrpc: '2.0', method, ...about }), method, params }).ended
+    const isBare = !params || method === 'notifications/cancelled'
+    const about = isBare ? params && { params } : this.#params(params, meta)
+    await this.#options.wire.send({ text: write({ jsonrpc: '2.0', method, ...about }), method, params }).ended
   }
 
   /** Has the server log from this level on. */
@@ -165,6 +154,7 @@ export class Client {
   }
 
   close(): Promise<void> {
+    for (const key of this.#waiting.keys()) this.#giveUp(key, 'the client has gone')
     this.#closed ??= this.#options.wire.close()
     return this.#closed
   }
@@ -186,8 +176,16 @@ export class Client {
     return { [CLAIM]: '2026-07-28', [CLIENT_INFO]: INFO, [CAPABILITIES]: capabilities, ...level }
   }
 
-  #send(outgoing: Outgoing): Sending {
-    return this.#options.wire.send(outgoing)
+  /** Where a message has a stream of its own, its answer has come when that ends, or never does. */
+  async #failAtTheEnd({ ended }: Sending, key: string): Promise<void> {
+    const { status } = await ended
+    const hasStream = status === undefined ? this.#options.hangsUp : status !== 202
+    if (hasStream) this.#giveUp(key, `it ended with ${status} and without an answer`)
+  }
+
+  #giveUp(key: string, why: string): void {
+    this.#waiting.get(key)?.fail(why)
+    this.#waiting.delete(key)
   }
 
   #take(text: string, on: string | undefined): void {
@@ -220,7 +218,7 @@ export class Client {
       return
     }
     const result = this.#answerTo({ method: String(method), params: params as Json })
-    if (result) this.#send({ text: write({ jsonrpc: '2.0', id, result }) }).ended.catch(() => {})
+    if (result) this.#options.wire.send({ text: write({ jsonrpc: '2.0', id, result }) }).ended.catch(() => {})
   }
 
   #answerTo({ method, params = {} }: Question): Json | undefined {
@@ -238,21 +236,24 @@ export class Client {
 }
 
 /** An answer that may never come. */
-function waitFor(method: string) {
-  let settle: (answer: Answer) => void = () => {}
-  let fail: (why: string) => void = () => {}
+interface Waiting {
+  /** How much had come before the request was sent. */
+  from: number
+  answer: Promise<Answer>
+  settle(answer: Answer): void
+  fail(why: string): void
+}
+
+function waitFor(method: string, from: number): Waiting {
+  let settle: Waiting['settle'] = () => {}
+  let fail: Waiting['fail'] = () => {}
   const answer = new Promise<Answer>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`No answer to ${method} in ${PATIENCE} ms`)), PATIENCE)
-    settle = (found) => {
-      clearTimeout(timer)
-      resolve(found)
-    }
-    fail = (why) => {
-      clearTimeout(timer)
-      reject(new Error(why))
-    }
+    settle = resolve
+    fail = (why) => reject(new Error(`No answer to ${method}: ${why}`))
   })
-  return { answer, settle, fail }
+  const timer = setTimeout(() => fail(`none came in ${PATIENCE} ms`), PATIENCE)
+  answer.catch(() => {}).finally(() => clearTimeout(timer))
+  return { from, answer, settle, fail }
 }
 
 function read(text: string): Message | undefined {

@@ -102,8 +102,11 @@ function modernStdioServer(t: Test): TestServer {
     complaints: () => modernComplaints(server.violations()),
     cancelled: () => server.cancelled(),
     open: () => {
-      const listening = server.messages().filter(({ method }) => method === 'subscriptions/listen')
-      return listening.filter(({ id }) => !server.cancelled().includes(id)).length
+      const gone = goneFrom(server)
+      const listening = linesOf(server).filter(({ message }) => message['method'] === 'subscriptions/listen')
+      const isOpen = ({ message, session = '' }: Reached) =>
+        !server.cancelled().includes(message['id']) && !gone.includes(session)
+      return listening.filter(isOpen).length
     },
   }
 }
@@ -156,10 +159,7 @@ function legacyStdioServer(t: Test): TestServer {
     reached,
     complaints: () => legacyComplaints(NEWEST_LEGACY, reached(), []),
     cancelled: () => cancelledIn(reached()),
-    open: () => {
-      const ended = server.seen().filter(({ line }) => line === 'input ended')
-      return server.pids().filter((pid) => !ended.some((one) => one.pid === pid)).length
-    },
+    open: () => server.pids().filter((pid) => !goneFrom(server).includes(pid)).length,
   }
 }
 
@@ -168,6 +168,14 @@ function linesOf(transcript: Transcript): Reached[] {
     .seen()
     .filter(({ line }) => line.startsWith('{'))
     .map(({ pid, line }) => ({ text: line, message: JSON.parse(line) as Json, session: pid }))
+}
+
+/** Processes whose input has ended. */
+function goneFrom(transcript: Transcript): string[] {
+  return transcript
+    .seen()
+    .filter(({ line }) => line === 'input ended')
+    .map(({ pid }) => pid)
 }
 
 /**

@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { answer, result } from '../fixtures/legacy.mjs'
+// @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
+import { welcome } from '../fixtures/legacy-asking.mjs'
 
 type Json = Record<string, unknown>
 
@@ -31,16 +33,33 @@ export interface Plan {
   streams?: boolean
   /** Two pages of each list. */
   pages?: 2
+  /** It has the tools that ask: see test/fixtures/legacy-asking.mjs. */
+  asks?: boolean
+  /** What it asks as soon as a session is open and can be asked. */
+  greet?: readonly Question[]
+  /** Steps that it goes before it answers `tools/list`. */
+  slowList?: object
+  /** A file that gets a line for each call that names a `key`. */
+  executions?: string
   override?: Override
+}
+
+export interface Question {
+  method: string
+  params?: object
+  id?: unknown
 }
 
 export class LegacyHttp {
   readonly received: Received[] = []
   readonly #plan: Plan
-  readonly #waiting = new Map<unknown, (answer: Json) => void>()
-  /** Requests that wait to be cancelled, by session and id. */
+  /** Questions that wait for their answer, and requests that wait to be cancelled, by session and id. */
+  readonly #waiting = new Map<string, (answer: Json) => void>()
   readonly #lingering = new Map<string, () => void>()
-  readonly #streams = new Set<ServerResponse>()
+  readonly #streams = new Map<ServerResponse, unknown>()
+  /** Streams of calls that were left, by the event that they can be taken up after. */
+  readonly #left = new Map<string, CallStream>()
+  readonly #welcomed = new Set<unknown>()
   readonly #server: Server
   #sessions = 0
 
@@ -74,7 +93,7 @@ export class LegacyHttp {
 
   /** Sends a message on every open GET stream. */
   push(message: object): void {
-    for (const stream of this.#streams) stream.write(`data: ${JSON.stringify(message)}\n\n`)
+    for (const stream of this.#streams.keys()) stream.write(`data: ${JSON.stringify(message)}\n\n`)
   }
 
   get streams(): number {
@@ -95,56 +114,65 @@ export class LegacyHttp {
       const received = { method, headers, path: url, body, message: (body === '' ? {} : JSON.parse(body)) as Json }
       this.received.push(received)
       if (this.#plan.override?.(received, response)) return
-      if (method === 'GET') this.#openStream(response)
+      if (method === 'GET') this.#openStream(headers, response)
       else if (method === 'DELETE') response.writeHead(200).end()
       else this.#post(received, response)
     })
   }
 
-  #openStream(response: ServerResponse): void {
+  #openStream(headers: IncomingMessage['headers'], response: ServerResponse): void {
+    const left = this.#left.get(String(headers['last-event-id']))
+    if (left) return left.takeUp(response)
     if (this.#plan.get !== undefined) {
       response.writeHead(this.#plan.get).end()
       return
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
-    this.#streams.add(response)
+    const session = headers['mcp-session-id']
+    this.#streams.set(response, session)
     response.on('close', () => this.#streams.delete(response))
+    if (this.#welcomed.has(session)) return
+    this.#welcomed.add(session)
+    ;(welcome as (way: object, plan: Plan) => void)(this.#wayOf(session), this.#plan)
+  }
+
+  /** What is the same for all that happens in a session. */
+  #wayOf(session: unknown) {
+    const key = (id: unknown) => `${session} ${JSON.stringify(id)}`
+    return {
+      session,
+      emit: (sent: Json | string) => {
+        const text = typeof sent === 'string' ? sent : JSON.stringify(sent)
+        for (const [stream, of] of this.#streams) if (of === session) stream.write(`data: ${text}\n\n`)
+      },
+      crash: () => this.cut(),
+      expect: (question: unknown, ready: (answer: Json) => void) => this.#waiting.set(key(question), ready),
+      cancelled: (id: unknown, ready: () => void) => this.#lingering.set(key(id), ready),
+    }
   }
 
   #post({ message, body, headers: asked }: Received, response: ServerResponse): void {
     if (message['method'] === 'server/discover') return this.#discovered(message, response)
-    const key = (id: unknown) => `${asked['mcp-session-id']} ${JSON.stringify(id)}`
+    const session = asked['mcp-session-id']
+    const key = (id: unknown) => `${session} ${JSON.stringify(id)}`
     if (message['method'] === 'notifications/cancelled')
       this.#lingering.get(key((message['params'] as Json)['requestId']))?.()
     if (message['method'] === undefined || message['id'] === undefined) {
-      this.#waiting.get(message['id'])?.(message)
+      if (message['method'] === undefined) this.#waiting.get(key(message['id']))?.(message)
       response.writeHead(202).end()
       return
     }
     const given = this.#plan.sessions !== false && message['method'] === 'initialize'
     const headers = given ? { 'mcp-session-id': `session-${++this.#sessions}` } : {}
     const id = message['id']
-    let streaming = false
+    const own = this.#wayOf(session)
+    const stream = new CallStream(response, headers, this.#plan.streams === true)
     const emit = (sent: Json | string, standalone?: boolean) => {
-      if (standalone) return this.push(typeof sent === 'string' ? (JSON.parse(sent) as Json) : sent)
-      const text = typeof sent === 'string' ? sent : JSON.stringify(sent)
-      const last = (JSON.parse(text) as Json)['method'] === undefined
-      if (last && !streaming && !this.#plan.streams) {
-        response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(text)
-        return
-      }
-      if (!streaming) response.writeHead(200, { 'content-type': 'text/event-stream', ...headers })
-      streaming = true
-      response.write(`event: message\ndata: ${text}\n\n`)
-      if (last) response.end()
+      if (standalone) own.emit(sent)
+      else stream.emit(typeof sent === 'string' ? sent : JSON.stringify(sent))
     }
-    const way = {
-      emit,
-      crash: () => this.cut(),
-      expect: (question: unknown, ready: (answer: Json) => void) => this.#waiting.set(question, ready),
-      cancelled: (id: unknown, ready: () => void) => this.#lingering.set(key(id), ready),
-    }
-    const answered = answer(message, body, way, this.#plan) as Json | string | undefined
+    const leave = (milliseconds: number) => this.#left.set(stream.leave(milliseconds), stream)
+    const answered = answer(message, body, { ...own, emit, leave }, this.#plan) as Json | string | undefined
     if (answered !== undefined) emit(result(id, answered) as string)
   }
 
@@ -156,5 +184,57 @@ export class LegacyHttp {
     const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
     const type = typeof body === 'string' ? 'text/html' : 'application/json'
     response.writeHead(status, { ...(body !== undefined && { 'content-type': type }), ...headers }).end(text)
+  }
+}
+
+/** What is said in answer to one request: JSON, or events where something comes first. */
+class CallStream {
+  /** Where events go; undefined while the client has to come back for them. */
+  #out: ServerResponse | undefined
+  readonly #headers: Record<string, string>
+  readonly #always: boolean
+  #open = false
+  readonly #unsaid: string[] = []
+
+  constructor(response: ServerResponse, headers: Record<string, string>, always: boolean) {
+    this.#out = response
+    this.#headers = headers
+    this.#always = always
+  }
+
+  emit(text: string): void {
+    const last = (JSON.parse(text) as Json)['method'] === undefined
+    if (!this.#out) {
+      this.#unsaid.push(text)
+    } else if (last && !this.#open && !this.#always) {
+      this.#out.writeHead(200, { 'content-type': 'application/json', ...this.#headers }).end(text)
+    } else {
+      this.#events(this.#out).write(`event: message\ndata: ${text}\n\n`)
+      if (last) this.#out.end()
+    }
+  }
+
+  /** Closes the stream, to be taken up after so many milliseconds. Gives the id of its last event. */
+  leave(milliseconds: number): string {
+    const id = `event-${Math.random()}`
+    if (this.#out) this.#events(this.#out).end(`id: ${id}\nretry: ${milliseconds}\ndata: \n\n`)
+    this.#out = undefined
+    return id
+  }
+
+  takeUp(response: ServerResponse): void {
+    this.#out = response
+    this.#open = false
+    this.#events(response)
+    for (const text of this.#unsaid.splice(0)) this.emit(text)
+  }
+
+  #events(response: ServerResponse): ServerResponse {
+    if (!this.#open) {
+      response.writeHead(200, { 'content-type': 'text/event-stream', ...this.#headers })
+      response.flushHeaders()
+    }
+    this.#open = true
+    return response
   }
 }

@@ -4,11 +4,16 @@ import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { answer, result } from '../fixtures/legacy.mjs'
+// @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
+import { welcome } from '../fixtures/legacy-asking.mjs'
 import type { Plan as HttpPlan, Received } from './legacy-http.js'
 
 type Json = Record<string, unknown>
 
-export type SsePlan = Pick<HttpPlan, 'revision' | 'capabilities' | 'pages'>
+export type SsePlan = Pick<
+  HttpPlan,
+  'revision' | 'capabilities' | 'pages' | 'asks' | 'greet' | 'slowList' | 'executions'
+>
 
 /** Where the stream is, and where messages are posted. */
 export const PATHS = { stream: '/sse', messages: '/message' }
@@ -85,18 +90,20 @@ export class LegacySse {
       response.writeHead(404).end()
       return
     }
-    response.writeHead(202).end('Accepted')
     const { stream, waiting, lingering } = session
     const { id, method } = message
-    if (method === 'notifications/cancelled') lingering.get((message['params'] as Json)['requestId'])?.()
-    if (method === undefined) waiting.get(id)?.(message)
-    if (method === undefined || id === undefined) return
     const way = {
       emit: (sent: Json | string) => say(stream, typeof sent === 'string' ? sent : JSON.stringify(sent)),
       crash: () => stream.destroy(),
       expect: (question: unknown, ready: (answer: Json) => void) => waiting.set(question, ready),
       cancelled: (asked: unknown, ready: () => void) => lingering.set(asked, ready),
     }
+    // What a server asks right away may be there before it is said that the message has come.
+    if (method === 'notifications/initialized') (welcome as (way: object, plan: SsePlan) => void)(way, this.#plan)
+    response.writeHead(202).end('Accepted')
+    if (method === 'notifications/cancelled') lingering.get((message['params'] as Json)['requestId'])?.()
+    if (method === undefined) waiting.get(id)?.(message)
+    if (method === undefined || id === undefined) return
     const answered = answer(message, body, way, this.#plan) as Json | string | undefined
     if (answered !== undefined) way.emit(result(id, answered) as string)
   }

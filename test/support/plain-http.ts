@@ -61,7 +61,12 @@ export class PlainHttp {
 }
 
 /** Answers with a JSON text, whole. */
-export function sendText(response: ServerResponse, text: string, headers: Record<string, string> = {}, status = 200): void {
+export function sendText(
+  response: ServerResponse,
+  text: string,
+  headers: Record<string, string> = {},
+  status = 200,
+): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text)
 }
 

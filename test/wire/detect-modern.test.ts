@@ -25,7 +25,9 @@ t.test('26 unsupported, with the modern revision listed, is said by modern serve
   let refusals = 1
   const modern = await ModernHttp.start(t, {
     override: (arrived, response) =>
-      arrived.message?.['method'] === 'server/discover' && refusals-- > 0 && refuse(arrived, response, 400, -32022, MODERN),
+      arrived.message?.['method'] === 'server/discover' &&
+      refusals-- > 0 &&
+      refuse(arrived, response, 400, -32022, MODERN),
   })
   const { url, bridge } = await startBridge(t, { url: modern.url })
   t.match(await call(url, 'tools/list'), { status: 200, message: { result: { resultType: 'complete' } } })
@@ -58,23 +60,26 @@ t.test('26 a modern server hears no initialize from a modern client, over HTTP a
   t.same([...http.violations(), ...stdio.violations()], [])
 })
 
-t.test('27 a header mismatch is no reason to initialize: it is said who is to blame, and nothing remembered', async (t) => {
-  let stripping = true
-  const modern = await ModernHttp.start(t, {
-    override: (arrived, response) => stripping && refuse(arrived, response, 400, -32020),
-  })
-  const { url } = await startBridge(t, { url: modern.url })
-  const refused = await call(url, 'tools/list')
-  t.match(refused, { status: 502, headers: { 'mcp-bridge-error': 'upstream_incompatible' } })
-  t.match(refused.message.error, { code: -32603, message: /headers/ })
-  const legacy = await LegacyClient.open(url)
-  t.match(legacy.opened, { status: 200, message: { error: { code: -32603 } } })
-  t.equal(initialized(modern), 0)
-  t.same([...new Set(modern.methods)], ['server/discover'])
-  stripping = false
-  await eventually(async () => (await call(url, 'tools/list')).status === 200)
-  t.equal(initialized(modern), 0)
-})
+t.test(
+  '27 a header mismatch is no reason to initialize: it is said who is to blame, and nothing remembered',
+  async (t) => {
+    let stripping = true
+    const modern = await ModernHttp.start(t, {
+      override: (arrived, response) => stripping && refuse(arrived, response, 400, -32020),
+    })
+    const { url } = await startBridge(t, { url: modern.url })
+    const refused = await call(url, 'tools/list')
+    t.match(refused, { status: 502, headers: { 'mcp-bridge-error': 'upstream_incompatible' } })
+    t.match(refused.message.error, { code: -32603, message: /headers/ })
+    const legacy = await LegacyClient.open(url)
+    t.match(legacy.opened, { status: 200, message: { error: { code: -32603 } } })
+    t.equal(initialized(modern), 0)
+    t.same([...new Set(modern.methods)], ['server/discover'])
+    stripping = false
+    await eventually(async () => (await call(url, 'tools/list')).status === 200)
+    t.equal(initialized(modern), 0)
+  },
+)
 
 t.test('27 a header mismatch that goes away by itself is not noticed', async (t) => {
   let mismatches = 1
@@ -87,26 +92,29 @@ t.test('27 a header mismatch that goes away by itself is not noticed', async (t)
   t.equal(initialized(modern), 0)
 })
 
-t.test('a legacy client gets a session of a server of both eras where that keeps sessions, and else of the bridge', async (t) => {
-  const sessionful = await ModernHttp.start(t, { dual: 'session' })
-  const first = await LegacyClient.open((await startBridge(t, { url: sessionful.url })).url)
-  t.match(first.session, /^session-\d+$/)
-  t.match((await first.call('echo', { x: 1 })).message, { result: { content: [{ text: '{"x":1}' }] } })
-  t.equal(sessionful.of('tools/call')[0]?.era, 'legacy')
+t.test(
+  'a legacy client gets a session of a server of both eras where that keeps sessions, and else of the bridge',
+  async (t) => {
+    const sessionful = await ModernHttp.start(t, { dual: 'session' })
+    const first = await LegacyClient.open((await startBridge(t, { url: sessionful.url })).url)
+    t.match(first.session, /^session-\d+$/)
+    t.match((await first.call('echo', { x: 1 })).message, { result: { content: [{ text: '{"x":1}' }] } })
+    t.equal(sessionful.of('tools/call')[0]?.era, 'legacy')
 
-  const sessionless = await ModernHttp.start(t, { dual: 'sessionless' })
-  const second = await LegacyClient.open((await startBridge(t, { url: sessionless.url })).url)
-  t.notMatch(second.session, /^session-/)
-  t.match((await second.call('echo', { x: 1 })).message, { result: { content: [{ text: '{"x":1}' }] } })
-  t.equal(sessionless.of('tools/call')[0]?.era, 'modern')
+    const sessionless = await ModernHttp.start(t, { dual: 'sessionless' })
+    const second = await LegacyClient.open((await startBridge(t, { url: sessionless.url })).url)
+    t.notMatch(second.session, /^session-/)
+    t.match((await second.call('echo', { x: 1 })).message, { result: { content: [{ text: '{"x":1}' }] } })
+    t.equal(sessionless.of('tools/call')[0]?.era, 'modern')
 
-  const piped = modernStdio(t, { dual: 'session' })
-  const third = await LegacyClient.open((await startBridge(t, piped.server)).url)
-  t.match((await third.call('echo', { x: 1 })).message, { result: { content: [{ text: '{"x":1}' }] } })
-  const sent = piped.messages().find(({ method }) => method === 'tools/call')
-  t.notOk('_meta' in (sent?.['params'] as object), 'as it is')
-  t.same([...besideTheQuestion(sessionful.violations()), ...besideTheQuestion(sessionless.violations())], [])
-})
+    const piped = modernStdio(t, { dual: 'session' })
+    const third = await LegacyClient.open((await startBridge(t, piped.server)).url)
+    t.match((await third.call('echo', { x: 1 })).message, { result: { content: [{ text: '{"x":1}' }] } })
+    const sent = piped.messages().find(({ method }) => method === 'tools/call')
+    t.notOk('_meta' in (sent?.['params'] as object), 'as it is')
+    t.same([...besideTheQuestion(sessionful.violations()), ...besideTheQuestion(sessionless.violations())], [])
+  },
+)
 
 t.test('a modern client of a server of both eras is served in its own', async (t) => {
   for (const dual of ['session', 'sessionless'] as const) {
@@ -147,10 +155,7 @@ const REFUSALS: [name: string, refusal: NonNullable<HttpPlan['override']>][] = [
     'a modern error to every request',
     (arrived, response) => refuse(arrived, response, 400, -32022, { ...MODERN, requested: '2025-11-25' }),
   ],
-  [
-    'a header mismatch with every request',
-    (arrived, response) => refuse(arrived, response, 400, -32020),
-  ],
+  ['a header mismatch with every request', (arrived, response) => refuse(arrived, response, 400, -32020)],
 ]
 
 t.test('33 a legacy server that has turned modern is asked again, and its clients notice nothing', async (t) => {
@@ -235,6 +240,24 @@ t.test('22 the probe is in full dress, and says that it is the bridge that asks'
   const meta = (modern.received[0]?.message?.['params'] as { _meta: object })._meta
   t.match(meta, { [VERSION]: '2026-07-28', [CAPABILITIES]: {}, [CLIENT_INFO]: { name: 'mcp-bridge' } })
   t.same(modern.violations(), [])
+})
+
+t.test('32 fifty legacy clients at once cause one probe, and one question whether there are sessions', async (t) => {
+  for (const plan of [{}, { dual: 'session' }] as const) {
+    const modern = await ModernHttp.start(t, plan)
+    const { url } = await startBridge(t, { url: modern.url })
+    const clients = await Promise.all(Array.from({ length: 50 }, () => LegacyClient.open(url)))
+    for (const { opened } of clients) t.equal(opened.status, 200)
+    t.equal(new Set(clients.map(({ session }) => session)).size, 50)
+    const probes = modern.of('server/discover').filter(({ message }) => JSON.stringify(message).includes('mcp-bridge'))
+    t.equal(probes.length, 1)
+    const asked = modern.received.filter(
+      ({ method, headers }) => method === 'GET' && headers['mcp-session-id'] === undefined,
+    )
+    t.ok(asked.length <= 1, `asked ${asked.length} times`)
+    const openings = modern.of('initialize').filter(({ body }) => body.includes('mcp-bridge'))
+    t.ok(openings.length <= 1, `opened ${openings.length} times`)
+  }
 })
 
 t.test('a server that is said to be modern is not asked at all', async (t) => {

@@ -1,8 +1,8 @@
 /** What a client may say to the endpoint, and how it is told what it may not. Numbers are those of docs/invariants.md. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
-import { legacyStdio } from '../support/legacy-stdio.js'
 import { LegacyHttp } from '../support/legacy-http.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
 import {
   type Answer,
   CAPABILITIES,

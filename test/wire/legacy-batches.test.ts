@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
-import { besideTheQuestion, BOTH, initialize, LegacyClient } from '../support/legacy-client.js'
+import { BOTH, besideTheQuestion, initialize, LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { type Answer, envelope, post } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
@@ -103,7 +103,11 @@ t.test('107 a stream of a batch that broke can be taken up again', async (t) => 
 
 t.test('107 what needs no answer is accepted, and nothing said', async (t) => {
   const { client } = await start(t)
-  const batch = [notification('notifications/x'), { jsonrpc: '2.0', id: 5, result: {} }, notification('notifications/y')]
+  const batch = [
+    notification('notifications/x'),
+    { jsonrpc: '2.0', id: 5, result: {} },
+    notification('notifications/y'),
+  ]
   const { status, text } = await client.post(batch)
   t.same({ status, text }, { status: 202, text: '' })
 })
@@ -120,7 +124,10 @@ t.test('107 each element that is no message has an answer of its own', async (t)
     request('d', 'nope/x'),
   ])
   t.equal(status, 200)
-  const answers = (JSON.parse(text) as { id?: string; error?: { code: number } }[]).map(({ id, error }) => [id, error?.code])
+  const answers = (JSON.parse(text) as { id?: string; error?: { code: number } }[]).map(({ id, error }) => [
+    id,
+    error?.code,
+  ])
   t.same(
     new Set(answers.map((each) => JSON.stringify(each))),
     new Set(['["a",null]', '["b",-32600]', '[null,-32600]', '["a",-32600]', '["d",-32601]']),

@@ -171,7 +171,9 @@ t.test('106 a subscription that ends is opened again; one that broke leaves nobo
   await until(() => modern.of('subscriptions/listen').length === before + 2, 'another subscription')
   await listening.has(4)
   t.same(
-    new Set(listening.messages.map(({ method, params }) => `${method} ${(params as { uri?: string } | undefined)?.uri}`)),
+    new Set(
+      listening.messages.map(({ method, params }) => `${method} ${(params as { uri?: string } | undefined)?.uri}`),
+    ),
     new Set([
       'notifications/tools/list_changed undefined',
       'notifications/prompts/list_changed undefined',

@@ -48,27 +48,31 @@ const RESULTS: [method: string, params: Json, definition: string][] = [
   ],
 ]
 
-t.test('96 nothing of a modern result is left at its top, and it is what the schema of the revision says', async (t) => {
-  const { open, modern } = await start(t, { ttlMs: 5_000, cacheScope: 'public', answers: 'json' })
-  const stdio = modernStdio(t, { ttlMs: 5_000 })
-  const other = await startBridge(t, stdio.server)
-  for (const revision of REVISIONS) {
-    for (const client of [await open(revision), await LegacyClient.open(other.url, { revision })]) {
-      for (const [method, params, definition] of RESULTS) {
-        const { text, message } = await client.request(method, params)
-        const name = `${revision} ${method}`
-        t.same(problems(revision, definition, message.result), [], name)
-        for (const key of OF_MODERN_RESULTS) t.notOk(key in (message.result ?? {}), `${name}: ${key}`)
-        t.notMatch(text, /io\.modelcontextprotocol\/(?:serverInfo|subscriptionId)/, name)
-        t.notOk('_meta' in (message.result ?? {}), `${name}: nothing is left of _meta`)
+t.test(
+  '96 nothing of a modern result is left at its top, and it is what the schema of the revision says',
+  async (t) => {
+    const { open, modern } = await start(t, { ttlMs: 5_000, cacheScope: 'public', answers: 'json' })
+    const stdio = modernStdio(t, { ttlMs: 5_000 })
+    const other = await startBridge(t, stdio.server)
+    for (const revision of REVISIONS) {
+      for (const client of [await open(revision), await LegacyClient.open(other.url, { revision })]) {
+        for (const [method, params, definition] of RESULTS) {
+          const { text, message } = await client.request(method, params)
+          const name = `${revision} ${method}`
+          t.same(problems(revision, definition, message.result), [], name)
+          for (const key of OF_MODERN_RESULTS) t.notOk(key in (message.result ?? {}), `${name}: ${key}`)
+          t.notMatch(text, /io\.modelcontextprotocol\/(?:serverInfo|subscriptionId)/, name)
+          t.notOk('_meta' in (message.result ?? {}), `${name}: nothing is left of _meta`)
+        }
       }
     }
-  }
-  t.same(besideTheQuestion(modern.violations()), [])
-})
+    t.same(besideTheQuestion(modern.violations()), [])
+  },
+)
 
 t.test('96 members of the same names further inside are not touched, and vendor keys stay', async (t) => {
-  const inside = '{"resultType":"x","ttlMs":1.0,"cacheScope":"y","_meta":{"io.modelcontextprotocol/serverInfo":{"a":1}}}'
+  const inside =
+    '{"resultType":"x","ttlMs":1.0,"cacheScope":"y","_meta":{"io.modelcontextprotocol/serverInfo":{"a":1}}}'
   const content = `[{"type":"text","text":"t","_meta":{"resultType":1,"v/k":2}}]`
   const result = `{"resultType":"complete","content":${content},"structuredContent":${inside},"ttlMs":9,"cacheScope":"public","vendor":{"ttlMs":1},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"a","version":"1"},"v/k":[1],"io.modelcontextprotocol/subscriptionId":7}}`
   const { open } = await start(t, answering('tools/call', result))
@@ -91,7 +95,11 @@ t.test('96 nor is anything left on notifications', async (t) => {
   const meta = { 'io.modelcontextprotocol/subscriptionId': 3, 'io.modelcontextprotocol/serverInfo': {}, 'v/k': 1 }
   const override: HttpPlan['override'] = ({ message }, response) => {
     if (message?.['method'] !== 'tools/call') return false
-    const params = { progressToken: (message['params'] as { _meta: Json })._meta['progressToken'], progress: 1, _meta: meta }
+    const params = {
+      progressToken: (message['params'] as { _meta: Json })._meta['progressToken'],
+      progress: 1,
+      _meta: meta,
+    }
     const progress = { jsonrpc: '2.0', method: 'notifications/progress', params }
     const result = { jsonrpc: '2.0', id: message['id'], result: { resultType: 'complete', content: [] } }
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -134,36 +142,43 @@ t.test('109 the same in prompts, and on a pipe', async (t) => {
   t.notMatch(text, /"type":"(?:audio|resource_link)"/)
 })
 
-t.test('110 a list for a result, and the schema that promises it, are wrapped for whoever knows only objects', async (t) => {
-  const { open } = await start(t)
-  for (const revision of REVISIONS) {
-    const client = await open(revision)
-    const list = await listed(client)
-    const schema = list.find(({ name }) => name === 'array')?.['outputSchema'] as Json | undefined
-    const result = (await client.call('array')).message.result ?? {}
-    if (revision < '2025-06-18') {
-      t.equal(schema, undefined, revision)
-      t.notOk('structuredContent' in result, revision)
-    } else {
-      t.match(schema, { type: 'object', required: ['result'] }, revision)
-      t.same((schema?.['properties'] as Json)['result'], { type: 'array', items: { type: 'integer' } })
-      t.same(result['structuredContent'], { result: [1] }, revision)
+t.test(
+  '110 a list for a result, and the schema that promises it, are wrapped for whoever knows only objects',
+  async (t) => {
+    const { open } = await start(t)
+    for (const revision of REVISIONS) {
+      const client = await open(revision)
+      const list = await listed(client)
+      const schema = list.find(({ name }) => name === 'array')?.['outputSchema'] as Json | undefined
+      const result = (await client.call('array')).message.result ?? {}
+      if (revision < '2025-06-18') {
+        t.equal(schema, undefined, revision)
+        t.notOk('structuredContent' in result, revision)
+      } else {
+        t.match(schema, { type: 'object', required: ['result'] }, revision)
+        t.same((schema?.['properties'] as Json)['result'], { type: 'array', items: { type: 'integer' } })
+        t.same(result['structuredContent'], { result: [1] }, revision)
+      }
+      t.same(result['content'], [{ type: 'text', text: '[1]' }])
     }
-    t.same(result['content'], [{ type: 'text', text: '[1]' }])
-  }
-})
+  },
+)
 
 t.test('111 what would make a whole list unreadable is taken out of it, and every tool remains', async (t) => {
   const { open } = await start(t)
   for (const revision of REVISIONS) {
     const tools = await listed(await open(revision))
     const names = tools.map(({ name }) => name)
-    for (const name of ['uncompilable', 'untitled', 'anything', 'array']) t.ok(names.includes(name), `${revision} ${name}`)
+    for (const name of ['uncompilable', 'untitled', 'anything', 'array'])
+      t.ok(names.includes(name), `${revision} ${name}`)
     const find = (wanted: string) => tools.find(({ name }) => name === wanted) ?? {}
     t.notOk('title' in find('untitled'), revision)
     t.notOk('outputSchema' in find('uncompilable'), revision)
     t.notMatch(JSON.stringify(find('anything')), /"(?:anything|nothing)":(?:true|false)/, revision)
-    t.notOk(tools.some((tool) => 'execution' in tool), revision)
+    t.notOk(
+      tools.some((tool) => 'execution' in tool),
+      revision,
+    )
   }
 })
 
@@ -186,7 +201,8 @@ for (const [name, transport] of Object.entries(TRANSPORTS)) {
       cursor = page.nextCursor
     } while (cursor !== undefined)
     const names = tools.map((tool) => tool.name)
-    for (const name of ['echo', 'array', 'uncompilable', 'untitled', 'anything', 'contents']) t.ok(names.includes(name), name)
+    for (const name of ['echo', 'array', 'uncompilable', 'untitled', 'anything', 'contents'])
+      t.ok(names.includes(name), name)
     t.notOk(names.includes('badly-mirrored'))
     t.match(await client.callTool({ name: 'array', arguments: {} }), { structuredContent: { result: [1] } })
     t.match(await client.callTool({ name: 'contents', arguments: {} }), { content: [{ type: 'audio' }, {}] })

@@ -1,4 +1,5 @@
 /** HTTP+SSE towards legacy clients: one stream out, messages posted in. Numbers are those of docs/invariants.md. */
+import { get, type IncomingMessage } from 'node:http'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
@@ -26,7 +27,8 @@ t.test('112 the stream says first where to post, on its own origin and under an 
   const [client, other] = [await SseClient.connect(url), await SseClient.connect(url)]
   t.match(client.stream, { status: 200, headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
   t.same(client.stream.events[0]?.event, 'endpoint')
-  t.match(client.stream.events[0]?.data, /^\/message\?sessionId=[A-Za-z0-9_-]{22,}$/)
+  t.match(client.stream.events[0]?.data, /^\/?message\?sessionId=[A-Za-z0-9_-]{22,}$/)
+  t.equal(new URL(client.messagesUrl).origin, new URL(url).origin)
   t.not(client.messagesUrl, other.messagesUrl)
   t.equal(client.stream.headers['mcp-session-id'], undefined)
 })
@@ -229,6 +231,36 @@ t.test('112 the session of a child is the stream’s own, and ends with it', asy
   const client = await SseClient.open(url, '2024-11-05')
   client.stream.leave()
   await until(() => legacy.seen().some(({ line }) => line === 'input ended'), 'the end of the child')
+})
+
+t.test('whoever does not read for a while misses nothing, whatever has waited for it meanwhile', async (t) => {
+  const { url, modern } = await start(t)
+  const response = await new Promise<IncomingMessage>((resolve) =>
+    get(new URL('sse', url), { headers: { accept: 'text/event-stream' }, agent: false }, resolve),
+  )
+  t.teardown(() => response.destroy())
+  let text = ''
+  response.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+  })
+  await until(() => text.includes('\n\n'))
+  const messages = new URL(/data: (.*)/.exec(text)?.[1] ?? '', new URL('sse', url)).href
+  const headers = { 'content-type': 'application/json' }
+  const said = (id: string) => text.includes(`"id":"${id}","result"`)
+  await send('POST', messages, initialize('2024-11-05'), headers)
+  await until(() => said('hello'))
+
+  response.pause()
+  const tool = (id: string, name: string, args: object, meta?: object) => {
+    const params = { name, arguments: args, ...(meta && { _meta: meta }) }
+    return send('POST', messages, JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }), headers)
+  }
+  for (const id of ['large 1', 'large 2']) await tool(id, 'echo', { text: 'x'.repeat(3_000_000) })
+  for (const id of ['a', 'b', 'c']) await tool(id, 'progress', {}, { progressToken: id })
+  await until(() => modern.of('tools/call').length === 5)
+  response.resume()
+  for (const id of ['large 1', 'large 2', 'a', 'b', 'c']) await until(() => said(id), `an answer to ${id}`)
+  t.equal(text.split('notifications/progress').length - 1, 15)
 })
 
 t.test('signs of life come where nothing else does', async (t) => {

@@ -11,7 +11,8 @@ import { type Arrival, PlainHttp, sendText } from '../support/plain-http.js'
 
 type Json = Record<string, unknown>
 
-const DISCOVERED = '{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}'
+const DISCOVERED =
+  '{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}'
 const ODD = '{"n":12345678901234567890,"one":1.0,"b":1,"2":2,"e":"\\u00e9","dup":1,"dup":2,"__proto__":{"a":-0}}'
 
 /** A bridge in front of a modern server that says `answer` to everything but the probe. */
@@ -52,47 +53,55 @@ t.test('114 a modern request arrives to the byte, whatever it is made of', async
   }
 })
 
-t.test('114 headers that say what a request is about arrive as they are, and nothing of our connection does', async (t) => {
-  const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'), {
-    allowedOrigins: ['https://app.example'],
-  })
-  const passing = {
-    'mcp-protocol-version': '2026-07-28',
-    'mcp-method': 'tools/call',
-    'mcp-name': '=?base64?eA==?=',
-    'mcp-param-region': ' =?base64?w6k=?=',
-    'mcp-param-unheard-of': 'x y',
-    'mcp-something': 'z',
-    traceparent: '00-1-2-03',
-    'x-vendor': 'v',
-  }
-  const staying = {
-    origin: 'https://app.example',
-    cookie: 'a=b',
-    'mcp-session-id': 'made-up',
-    'last-event-id': '5',
-    connection: 'close, x-secret',
-    'x-secret': 's',
-    'keep-alive': 'timeout=5',
-    te: 'trailers',
-    'proxy-authorization': 'Basic YTpi',
-    authorization: 'Bearer canary',
-    forwarded: 'for=1.2.3.4',
-    'x-forwarded-for': '1.2.3.4',
-    'sec-fetch-mode': 'cors',
-  }
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: envelope() } })
-  t.equal((await post(url, body, { ...BOTH, ...passing, ...staying })).status, 200)
-  const { headers, path } = last()
-  t.equal(path, '/mcp')
-  for (const [name, value] of Object.entries(passing)) t.equal(headers[name], value.trim(), name)
-  for (const name of Object.keys(staying)) {
-    if (name !== 'connection') t.equal(headers[name], undefined, name)
-  }
-  t.notMatch(headers.connection, /secret/)
-  t.notMatch(headers.host, new RegExp(new URL(url).host))
-  t.match(headers['accept-encoding'], /^identity$/)
-})
+t.test(
+  '114 headers that say what a request is about arrive as they are, and nothing of our connection does',
+  async (t) => {
+    const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'), {
+      allowedOrigins: ['https://app.example'],
+    })
+    const passing = {
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': '=?base64?eA==?=',
+      'mcp-param-region': ' =?base64?w6k=?=',
+      'mcp-param-unheard-of': 'x y',
+      'mcp-something': 'z',
+      traceparent: '00-1-2-03',
+      'x-vendor': 'v',
+    }
+    const staying = {
+      origin: 'https://app.example',
+      cookie: 'a=b',
+      'mcp-session-id': 'made-up',
+      'last-event-id': '5',
+      connection: 'close, x-secret',
+      'x-secret': 's',
+      'keep-alive': 'timeout=5',
+      te: 'trailers',
+      'proxy-authorization': 'Basic YTpi',
+      authorization: 'Bearer canary',
+      forwarded: 'for=1.2.3.4',
+      'x-forwarded-for': '1.2.3.4',
+      'sec-fetch-mode': 'cors',
+    }
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'x', _meta: envelope() },
+    })
+    t.equal((await post(url, body, { ...BOTH, ...passing, ...staying })).status, 200)
+    const { headers, path } = last()
+    t.equal(path, '/mcp')
+    for (const [name, value] of Object.entries(passing)) t.equal(headers[name], value.trim(), name)
+    for (const name of Object.keys(staying)) {
+      if (name !== 'connection') t.equal(headers[name], undefined, name)
+    }
+    t.notMatch(headers.connection, /secret/)
+    t.notMatch(headers.host, new RegExp(new URL(url).host))
+    t.match(headers['accept-encoding'], /^identity$/)
+  },
+)
 
 t.test('114 an answer arrives to the byte, with its status', async (t) => {
   let status = 200
@@ -131,12 +140,22 @@ t.test('114 a stream arrives to the byte, but for fields that break modern clien
   })
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: envelope() } })
   const stream = await openStream('POST', url, headersFor('tools/call', { name: 'x' }), body)
-  t.match(stream.headers, { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+  t.match(stream.headers, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  })
   const pieces: [piece: string, arrives: string][] = [
     [': hello\n\n', ': hello\n\n'],
-    ['id: 5\nretry: 10\nevent: message\ndata: {"a":1.0,\ndata: "b":"\u2028"}\n\n', 'event: message\ndata: {"a":1.0,\ndata: "b":"\u2028"}\n\n'],
+    [
+      'id: 5\nretry: 10\nevent: message\ndata: {"a":1.0,\ndata: "b":"\u2028"}\n\n',
+      'event: message\ndata: {"a":1.0,\ndata: "b":"\u2028"}\n\n',
+    ],
     ['da', 'da'],
-    ['ta: {"jsonrpc":"2.0","method":"notifications/x"}\r\n\r\n', 'ta: {"jsonrpc":"2.0","method":"notifications/x"}\r\n\r\n'],
+    [
+      'ta: {"jsonrpc":"2.0","method":"notifications/x"}\r\n\r\n',
+      'ta: {"jsonrpc":"2.0","method":"notifications/x"}\r\n\r\n',
+    ],
     ['i', ''],
     ['d', ''],
     [': 7\ndata: "id: 5"\n\n', 'data: "id: 5"\n\n'],
@@ -147,7 +166,10 @@ t.test('114 a stream arrives to the byte, but for fields that break modern clien
   for (const [piece, arrives] of pieces) {
     expected += arrives
     streams[0]?.write(piece)
-    await until(() => stream.text.length >= expected.length, `${JSON.stringify(expected)} (${JSON.stringify(stream.text)})`)
+    await until(
+      () => stream.text.length >= expected.length,
+      `${JSON.stringify(expected)} (${JSON.stringify(stream.text)})`,
+    )
     t.equal(stream.text, expected)
   }
   t.notMatch(stream.text, /^(?:id|retry):/m)
@@ -263,32 +285,35 @@ t.test('117 a session is the server’s: its id, its bytes and its errors pass a
   t.equal(server.of('initialize').length, 1, 'and nobody has initialized behind the client’s back')
 })
 
-t.test('117 streams pass to the byte: ids, times to wait, events without data, and all kinds of line ends', async (t) => {
-  const priming = 'id: 1_a/0\nretry: 500\ndata: \n\n'
-  const text = `${priming}: ping\r\n\r\nevent: message\rdata: {"jsonrpc":"2.0","method":"x","params":${ODD}}\r\rid:1_a/1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"result":{}}\n\n`
-  const { server, url, last } = await betweenLegacy(t, ({ method, message, headers }, response) => {
-    if (message?.['method'] === 'initialize')
-      return sendText(response, initializeResult('2025-11-25'), { 'mcp-session-id': SESSION })
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    if (method === 'POST') response.end(text)
-    else response.write(headers['last-event-id'] === undefined ? priming : 'data: {"resumed":1}\n\n')
-  })
-  await post(url, initialize('2025-11-25'), BOTH)
-  const headers = { ...BOTH, 'mcp-session-id': SESSION, 'mcp-protocol-version': '2025-11-25' }
-  const posted = await openStream('POST', url, headers, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
-  await posted.ended()
-  t.equal(posted.text, text)
-  const listening = await openStream('GET', url, { ...headers, 'content-type': undefined })
-  await until(() => listening.text === priming)
-  t.equal(last().method, 'GET')
-  const resumed = await openStream('GET', url, { ...headers, 'content-type': undefined, 'last-event-id': '1_a/0' })
-  await until(() => resumed.text === 'data: {"resumed":1}\n\n')
-  t.equal(last().headers['last-event-id'], '1_a/0')
-  listening.leave()
-  resumed.leave()
-  await until(() => server.abandoned.length === 2, 'the end of both streams at the server')
-  t.equal(server.of('notifications/cancelled').length, 0, 'who leaves has not cancelled')
-})
+t.test(
+  '117 streams pass to the byte: ids, times to wait, events without data, and all kinds of line ends',
+  async (t) => {
+    const priming = 'id: 1_a/0\nretry: 500\ndata: \n\n'
+    const text = `${priming}: ping\r\n\r\nevent: message\rdata: {"jsonrpc":"2.0","method":"x","params":${ODD}}\r\rid:1_a/1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"result":{}}\n\n`
+    const { server, url, last } = await betweenLegacy(t, ({ method, message, headers }, response) => {
+      if (message?.['method'] === 'initialize')
+        return sendText(response, initializeResult('2025-11-25'), { 'mcp-session-id': SESSION })
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      if (method === 'POST') response.end(text)
+      else response.write(headers['last-event-id'] === undefined ? priming : 'data: {"resumed":1}\n\n')
+    })
+    await post(url, initialize('2025-11-25'), BOTH)
+    const headers = { ...BOTH, 'mcp-session-id': SESSION, 'mcp-protocol-version': '2025-11-25' }
+    const posted = await openStream('POST', url, headers, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    await posted.ended()
+    t.equal(posted.text, text)
+    const listening = await openStream('GET', url, { ...headers, 'content-type': undefined })
+    await until(() => listening.text === priming)
+    t.equal(last().method, 'GET')
+    const resumed = await openStream('GET', url, { ...headers, 'content-type': undefined, 'last-event-id': '1_a/0' })
+    await until(() => resumed.text === 'data: {"resumed":1}\n\n')
+    t.equal(last().headers['last-event-id'], '1_a/0')
+    listening.leave()
+    resumed.leave()
+    await until(() => server.abandoned.length === 2, 'the end of both streams at the server')
+    t.equal(server.of('notifications/cancelled').length, 0, 'who leaves has not cancelled')
+  },
+)
 
 t.test('117 a call that is taken back is so by the client’s own message, under its own id', async (t) => {
   const { server, url, last } = await betweenLegacy(t, ({ message }, response) => {
@@ -325,19 +350,23 @@ t.test('117 a server without sessions has clients that have one all the same, of
   t.equal(server.received.length, before)
 })
 
-t.test('a session that a restarted bridge does not know goes on where anybody may call, and not where somebody is asked', async (t) => {
-  const answer = (_arrival: Arrival, response: ServerResponse) => sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}')
-  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-  const open = await betweenLegacy(t, answer)
-  t.equal((await post(open.url, ping, { ...BOTH, 'mcp-session-id': 'from before' })).status, 200)
-  t.equal(open.last().headers['mcp-session-id'], 'from before')
-  const token = 'alice-0123456789abcdef'
-  const closed = await betweenLegacy(t, answer, { auth: { tokens: { alice: token } } })
-  const before = closed.server.received.length
-  const headers = { ...BOTH, 'mcp-session-id': 'from before', authorization: `Bearer ${token}` }
-  t.match(await post(closed.url, ping, headers), { status: 404, message: { error: { code: -32600 } } })
-  t.equal(closed.server.received.length, before)
-})
+t.test(
+  'a session that a restarted bridge does not know goes on where anybody may call, and not where somebody is asked',
+  async (t) => {
+    const answer = (_arrival: Arrival, response: ServerResponse) =>
+      sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}')
+    const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    const open = await betweenLegacy(t, answer)
+    t.equal((await post(open.url, ping, { ...BOTH, 'mcp-session-id': 'from before' })).status, 200)
+    t.equal(open.last().headers['mcp-session-id'], 'from before')
+    const token = 'alice-0123456789abcdef'
+    const closed = await betweenLegacy(t, answer, { auth: { tokens: { alice: token } } })
+    const before = closed.server.received.length
+    const headers = { ...BOTH, 'mcp-session-id': 'from before', authorization: `Bearer ${token}` }
+    t.match(await post(closed.url, ping, headers), { status: 404, message: { error: { code: -32600 } } })
+    t.equal(closed.server.received.length, before)
+  },
+)
 
 t.test('16 an array in a session of the server’s own is refused where its revision has none', async (t) => {
   for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {

@@ -41,7 +41,9 @@ t.test('115 two clients with one id and one token at a server on a pipe get each
     t.match(answer.message, { id: 1, result: { resultType: 'complete' } })
   }
   const said = await Promise.all(
-    Array.from({ length: 10 }, (_, n) => call(url, 'tools/call', { name: 'wait', arguments: { ms: 50, say: `say ${n}` } })),
+    Array.from({ length: 10 }, (_, n) =>
+      call(url, 'tools/call', { name: 'wait', arguments: { ms: 50, say: `say ${n}` } }),
+    ),
   )
   for (const [n, { text }] of said.entries()) t.match(text, `"say ${n}"`)
   t.same(modern.violations(), [])
@@ -67,7 +69,10 @@ t.test('115 two subscriptions of one id at a server on a pipe are told apart, an
   for (const [at, stream] of streams.entries()) {
     const [id, uri] = rows[at] as [unknown, string]
     t.match(stream.messages, [
-      { method: 'notifications/subscriptions/acknowledged', params: { notifications: { resourceSubscriptions: [uri] } } },
+      {
+        method: 'notifications/subscriptions/acknowledged',
+        params: { notifications: { resourceSubscriptions: [uri] } },
+      },
       { method: 'notifications/resources/updated', params: { uri } },
     ])
     for (const { params } of stream.messages) t.equal(((params as Json)['_meta'] as Json)[SUBSCRIPTION], id)
@@ -100,7 +105,8 @@ t.test('115 what headers say is checked by the bridge, because the server sees n
     t.match(refused, { status: 400, message: { id: 'x', error: { code: -32020 } } }, name)
   }
   t.equal(modern.messages().length, before)
-  const status = async (method: string, params: Json, headers = {}) => (await call(url, method, params, { headers })).status
+  const status = async (method: string, params: Json, headers = {}) =>
+    (await call(url, method, params, { headers })).status
   t.equal(await status('nope/x', {}), 404)
   t.equal(await status('tools/call', { name: 'nobody' }), 200)
   t.equal(await status('tools/call', { name: 'task' }), 400, 'a missing capability')
@@ -111,7 +117,11 @@ t.test('115 what arguments are mirrored into headers is checked as well', async 
   const { url } = await startBridge(t, modern.server)
   const mirrored = (args: Json, headers: Record<string, string>) =>
     call(url, 'tools/call', { name: 'mirrored', arguments: args }, { headers })
-  t.equal((await mirrored({ region: 'é', count: 42 }, { 'mcp-param-region': '=?base64?w6k=?=', 'mcp-param-count': '42.0' })).status, 200)
+  t.equal(
+    (await mirrored({ region: 'é', count: 42 }, { 'mcp-param-region': '=?base64?w6k=?=', 'mcp-param-count': '42.0' }))
+      .status,
+    200,
+  )
   const wrong: [name: string, args: Json, headers: Record<string, string>][] = [
     ['another value', { region: 'a' }, { 'mcp-param-region': 'b' }],
     ['no header', { region: 'a' }, {}],
@@ -147,20 +157,23 @@ t.test('115 a server on a pipe that dies is told of in-band, and started again',
   t.equal(modern.pids().length, 2)
 })
 
-t.test('115 log messages on a pipe go to the one call that wants them, and to nobody where it could be several', async (t) => {
-  const modern = modernStdio(t)
-  const { url } = await startBridge(t, modern.server)
-  const levels = ({ messages }: Answer) =>
-    messages.flatMap(({ method, params }) => (method === 'notifications/message' ? [(params as Json)['level']] : []))
-  const log = (meta: Json, args: Json = {}) => call(url, 'tools/call', { name: 'log', arguments: args }, { meta })
-  t.same(levels(await log({ [LOG_LEVEL]: 'warning' })), ['warning', 'error'])
-  t.same(levels(await log({})), [])
-  const both = await Promise.all([
-    log({ [LOG_LEVEL]: 'debug' }, { ms: 200 }),
-    call(url, 'tools/call', { name: 'wait', arguments: { ms: 200 } }, { meta: { [LOG_LEVEL]: 'debug' } }),
-  ])
-  t.same(levels(both[1]), [], 'what could be another’s')
-})
+t.test(
+  '115 log messages on a pipe go to the one call that wants them, and to nobody where it could be several',
+  async (t) => {
+    const modern = modernStdio(t)
+    const { url } = await startBridge(t, modern.server)
+    const levels = ({ messages }: Answer) =>
+      messages.flatMap(({ method, params }) => (method === 'notifications/message' ? [(params as Json)['level']] : []))
+    const log = (meta: Json, args: Json = {}) => call(url, 'tools/call', { name: 'log', arguments: args }, { meta })
+    t.same(levels(await log({ [LOG_LEVEL]: 'warning' })), ['warning', 'error'])
+    t.same(levels(await log({})), [])
+    const both = await Promise.all([
+      log({ [LOG_LEVEL]: 'debug' }, { ms: 200 }),
+      call(url, 'tools/call', { name: 'wait', arguments: { ms: 200 } }, { meta: { [LOG_LEVEL]: 'debug' } }),
+    ])
+    t.same(levels(both[1]), [], 'what could be another’s')
+  },
+)
 
 t.test('116 a cancellation on the pipe closes the request at an HTTP server, and is not posted', async (t) => {
   const modern = await ModernHttp.start(t)
@@ -182,26 +195,31 @@ t.test('116 a cancellation on the pipe closes the request at an HTTP server, and
   t.same(modern.violations(), [])
 })
 
-t.test('116 on a pipe it is the bridge that mirrors arguments, and drops tools that say wrongly what to mirror', async (t) => {
-  const modern = await ModernHttp.start(t)
-  const pipe = openPipe(t, { url: modern.url })
-  const pages = [
-    await pipe.call('tools/list', {}, { id: 1 }),
-    await pipe.call('tools/list', { cursor: 'page 2' }, { id: 2 }),
-  ]
-  const names = pages.flatMap(({ result }) => (result as { tools: { name: string }[] }).tools.map(({ name }) => name))
-  t.notOk(names.includes('badly-mirrored'))
-  t.ok(names.includes('echo') && names.includes('mirrored'))
-  t.match(await pipe.call('tools/call', { name: 'mirrored', arguments: { region: 'é' } }, { id: 3 }), { result: {} })
-  t.equal(modern.of('tools/call')[0]?.headers['mcp-param-region'], '=?base64?w6k=?=')
-  t.match(await pipe.call('tools/call', { name: 'badly-mirrored', arguments: {} }, { id: 4 }), { error: { code: -32602 } })
-  t.equal(modern.of('tools/call').length, 1)
+t.test(
+  '116 on a pipe it is the bridge that mirrors arguments, and drops tools that say wrongly what to mirror',
+  async (t) => {
+    const modern = await ModernHttp.start(t)
+    const pipe = openPipe(t, { url: modern.url })
+    const pages = [
+      await pipe.call('tools/list', {}, { id: 1 }),
+      await pipe.call('tools/list', { cursor: 'page 2' }, { id: 2 }),
+    ]
+    const names = pages.flatMap(({ result }) => (result as { tools: { name: string }[] }).tools.map(({ name }) => name))
+    t.notOk(names.includes('badly-mirrored'))
+    t.ok(names.includes('echo') && names.includes('mirrored'))
+    t.match(await pipe.call('tools/call', { name: 'mirrored', arguments: { region: 'é' } }, { id: 3 }), { result: {} })
+    t.equal(modern.of('tools/call')[0]?.headers['mcp-param-region'], '=?base64?w6k=?=')
+    t.match(await pipe.call('tools/call', { name: 'badly-mirrored', arguments: {} }, { id: 4 }), {
+      error: { code: -32602 },
+    })
+    t.equal(modern.of('tools/call').length, 1)
 
-  const cold = openPipe(t, { url: modern.url })
-  modern.forgetLists()
-  t.match(await cold.call('tools/call', { name: 'mirrored', arguments: { count: 1 } }, { id: 1 }), { result: {} })
-  t.same(modern.violations(), [])
-})
+    const cold = openPipe(t, { url: modern.url })
+    modern.forgetLists()
+    t.match(await cold.call('tools/call', { name: 'mirrored', arguments: { count: 1 } }, { id: 1 }), { result: {} })
+    t.same(modern.violations(), [])
+  },
+)
 
 t.test('116 whoever has headers of its own gets every tool: it is for that client to drop any', async (t) => {
   const modern = await ModernHttp.start(t)
@@ -245,38 +263,51 @@ const OLD: Record<string, (t: Test) => Promise<{ server: object; heard(): Json[]
 }
 
 for (const [transport, start] of Object.entries(OLD)) {
-  t.test(`118 an old server over ${transport} and a new client agree on the old revision, and nothing is changed`, async (t) => {
-    const { server, heard } = await start(t)
-    const { url } = await startBridge(t, server)
-    const capabilities = { elicitation: { form: {}, url: {} }, tasks: { list: {} }, roots: { listChanged: true } }
-    const client = await LegacyClient.open(url, { revision: '2025-11-25', capabilities })
-    t.match(client.opened.message, {
-      id: 'hello',
-      result: { protocolVersion: '2024-11-05', serverInfo: { name: 'scripted' }, instructions: 'Be brief.' },
-    })
-    const opening = heard().find(({ method }) => method === 'initialize')
-    t.same(opening?.['params'], (JSON.parse(initialize('2025-11-25', { capabilities })) as Json)['params'])
-    t.equal(heard().filter(({ method }) => method === 'initialize').length, 1)
+  t.test(
+    `118 an old server over ${transport} and a new client agree on the old revision, and nothing is changed`,
+    async (t) => {
+      const { server, heard } = await start(t)
+      const { url } = await startBridge(t, server)
+      const capabilities = { elicitation: { form: {}, url: {} }, tasks: { list: {} }, roots: { listChanged: true } }
+      const client = await LegacyClient.open(url, { revision: '2025-11-25', capabilities })
+      t.match(client.opened.message, {
+        id: 'hello',
+        result: { protocolVersion: '2024-11-05', serverInfo: { name: 'scripted' }, instructions: 'Be brief.' },
+      })
+      const opening = heard().find(({ method }) => method === 'initialize')
+      t.same(opening?.['params'], (JSON.parse(initialize('2025-11-25', { capabilities })) as Json)['params'])
+      t.equal(heard().filter(({ method }) => method === 'initialize').length, 1)
 
-    const args = { n: 1, _meta: { deep: true } }
-    const meta = { 'v/k': 1, 'io.modelcontextprotocol/related-task': { taskId: 'x' } }
-    const params = { name: 'echo', arguments: args, task: { ttl: 5 } }
-    const answer = await client.request('tools/call', params, { id: 'mine', meta })
-    t.equal(
-      answer.text,
-      `{"jsonrpc":"2.0","id":"mine","result":{"content":[{"type":"text","text":${JSON.stringify(JSON.stringify(args))}}],"structuredContent":${JSON.stringify(args)}}}`,
-      'nothing is taken out of a result that the revision does not know',
-    )
-    t.same(heard().find(({ method }) => method === 'tools/call')?.['params'], { ...params, _meta: meta })
-    const { tools } = (await client.request('tools/list')).message.result as { tools: Json[] }
-    t.ok(tools.some((tool) => 'execution' in tool || 'annotations' in tool), 'nor out of a list')
-    t.match((await client.request('resources/read', { uri: 'test://missing' })).message.error, { code: -32002 })
-    t.match((await client.request('nope/x')).message.error, { code: -32601 })
-    const version = { 'mcp-protocol-version': '2025-11-25' }
-    t.equal((await client.request('ping', {}, { headers: version })).status, 200, 'a client may name what it asked for')
-    const progress = await client.call('progress', {}, { meta: { progressToken: 'p' } })
-    t.same(progressOf(progress).map(({ progressToken }) => progressToken), ['p', 'p', 'p', 'p', 'p'])
-  })
+      const args = { n: 1, _meta: { deep: true } }
+      const meta = { 'v/k': 1, 'io.modelcontextprotocol/related-task': { taskId: 'x' } }
+      const params = { name: 'echo', arguments: args, task: { ttl: 5 } }
+      const answer = await client.request('tools/call', params, { id: 'mine', meta })
+      t.equal(
+        answer.text,
+        `{"jsonrpc":"2.0","id":"mine","result":{"content":[{"type":"text","text":${JSON.stringify(JSON.stringify(args))}}],"structuredContent":${JSON.stringify(args)}}}`,
+        'nothing is taken out of a result that the revision does not know',
+      )
+      t.same(heard().find(({ method }) => method === 'tools/call')?.['params'], { ...params, _meta: meta })
+      const { tools } = (await client.request('tools/list')).message.result as { tools: Json[] }
+      t.ok(
+        tools.some((tool) => 'execution' in tool || 'annotations' in tool),
+        'nor out of a list',
+      )
+      t.match((await client.request('resources/read', { uri: 'test://missing' })).message.error, { code: -32002 })
+      t.match((await client.request('nope/x')).message.error, { code: -32601 })
+      const version = { 'mcp-protocol-version': '2025-11-25' }
+      t.equal(
+        (await client.request('ping', {}, { headers: version })).status,
+        200,
+        'a client may name what it asked for',
+      )
+      const progress = await client.call('progress', {}, { meta: { progressToken: 'p' } })
+      t.same(
+        progressOf(progress).map(({ progressToken }) => progressToken),
+        ['p', 'p', 'p', 'p', 'p'],
+      )
+    },
+  )
 }
 
 t.test('118 a session with a child has its questions and its messages, each on one stream', async (t) => {
@@ -331,7 +362,11 @@ t.test('a modern server hears nothing wrong from either kind of client at once',
     Array.from({ length: 10 }, (_, n) => [
       legacy.call('echo', { n }),
       call(url, 'tools/call', { name: 'echo', arguments: { n } }),
-      post(url, JSON.stringify({ jsonrpc: '2.0', id: n, method: 'prompts/list', params: { _meta: envelope() } }), headersFor('prompts/list')),
+      post(
+        url,
+        JSON.stringify({ jsonrpc: '2.0', id: n, method: 'prompts/list', params: { _meta: envelope() } }),
+        headersFor('prompts/list'),
+      ),
     ]).flat(),
   )
   t.same(besideTheQuestion(modern.violations()), [])

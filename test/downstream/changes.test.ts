@@ -1,0 +1,355 @@
+/** What changes at a server, for one session, with a server that a test plays: subscriptions made before others are broken. */
+import t, { type Test } from 'tap'
+import { Changes } from '../../src/downstream/changes.js'
+import type { Reply } from '../../src/protocol/call.js'
+import type { Fault } from '../../src/protocol/fault.js'
+import { EMPTY, type Payload, parseObject, write } from '../../src/rpc/splice.js'
+import { until } from '../support/eventually.js'
+import { faultOf } from '../support/faults.js'
+
+const ALL = '{"tools":{"listChanged":true},"resources":{"subscribe":true}}'
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
+const UPDATED = 'notifications/resources/updated'
+
+/** One subscription, as the server has it. */
+class Subscription {
+  readonly filter: { toolsListChanged?: boolean; resourceSubscriptions?: string[] }
+  readonly #controller: AbortController
+  #replies: Reply[] = []
+  #failure: Error | undefined
+  #over = false
+  #wake = () => {}
+
+  constructor(params: Payload, controller: AbortController) {
+    this.filter = (JSON.parse(write(params)) as { notifications: Subscription['filter'] }).notifications
+    this.#controller = controller
+    controller.signal.addEventListener('abort', () => this.#wake())
+  }
+
+  get isOpen(): boolean {
+    return !this.#over && !this.#controller.signal.aborted
+  }
+
+  /** The uris that it tells of. */
+  get uris(): string[] {
+    return this.filter.resourceSubscriptions ?? []
+  }
+
+  agree(filter: object = this.filter): void {
+    this.tell(ACKNOWLEDGED, { notifications: filter })
+  }
+
+  tell(method: string, params: object = {}): void {
+    this.#say({ kind: 'notification', method, params: parseObject(JSON.stringify(params)) })
+  }
+
+  end(): void {
+    this.#over = true
+    this.#say({ kind: 'result', result: EMPTY })
+  }
+
+  refuse(): void {
+    this.#over = true
+    this.#say({ kind: 'error', error: { code: -32601, message: 'no' } })
+  }
+
+  break(): void {
+    this.#over = true
+    this.#failure = new Error('the connection is gone')
+    this.#wake()
+  }
+
+  async *replies(): AsyncGenerator<Reply> {
+    for (;;) {
+      for (const reply of this.#replies.splice(0)) yield reply
+      if (this.#controller.signal.aborted) throw this.#controller.signal.reason
+      if (this.#failure) throw this.#failure
+      if (this.#over) return
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+  }
+
+  #say(reply: Reply): void {
+    this.#replies.push(reply)
+    this.#wake()
+  }
+}
+
+function start(t: Test, offered = ALL) {
+  const subscriptions: Subscription[] = []
+  const told: string[] = []
+  const changes = new Changes({
+    offered: parseObject(offered),
+    listen: (params, controller) => {
+      const subscription = new Subscription(params, controller)
+      subscriptions.push(subscription)
+      return subscription.replies()
+    },
+    deliver: (method, params) => told.push(`${method} ${write(params)}`),
+    log: { debug: () => {} },
+  })
+  t.teardown(() => changes.stop())
+  const next = async (count: number) => {
+    await until(() => subscriptions.length === count, `subscription ${count}`)
+    return subscriptions[count - 1] as Subscription
+  }
+  return { changes, subscriptions, told, next }
+}
+
+/** What becomes of an attempt: the fault, where it is one. */
+function outcome(attempt: Promise<void>): Promise<string> {
+  return attempt.then(
+    () => 'ok',
+    (error: Fault) => error.fault,
+  )
+}
+
+/** Subscribes to a resource, with a server that agrees. */
+async function subscribed(
+  { changes, next, subscriptions }: ReturnType<typeof start>,
+  uri: string,
+): Promise<Subscription> {
+  const subscribing = changes.subscribe(uri)
+  const subscription = await next(subscriptions.length + 1)
+  subscription.agree()
+  await subscribing
+  return subscription
+}
+
+t.test('lists are listened to from the start, once', async (t) => {
+  const { changes, subscriptions, told, next } = start(t)
+  changes.start()
+  changes.start()
+  const subscription = await next(1)
+  t.same(subscription.filter, { toolsListChanged: true })
+  subscription.tell('notifications/tools/list_changed')
+  subscription.agree()
+  subscription.tell('notifications/tools/list_changed')
+  subscription.tell('notifications/prompts/list_changed')
+  subscription.tell('notifications/message', { level: 'error' })
+  await until(() => told.length === 1)
+  t.same(told, ['notifications/tools/list_changed {}'], 'what was agreed to, from then on')
+  t.equal(subscriptions.length, 1)
+})
+
+t.test('where nothing changes there is nothing to listen to', async (t) => {
+  const { changes, subscriptions } = start(t, '{"tools":{},"resources":{}}')
+  changes.start()
+  t.equal(faultOf(() => changes.subscribe('test://a'))?.fault, 'methodNotFound')
+  await changes.unsubscribe('test://a')
+  t.equal(subscriptions.length, 0)
+})
+
+t.test('the first is broken when the second is agreed to, and until then it alone is heard', async (t) => {
+  const bridge = start(t)
+  const { changes, told, next } = bridge
+  changes.start()
+  const first = await next(1)
+  first.agree()
+  const subscribing = changes.subscribe('test://a')
+  const second = await next(2)
+  t.same(second.filter, { toolsListChanged: true, resourceSubscriptions: ['test://a'] })
+  first.tell('notifications/tools/list_changed')
+  await until(() => told.length === 1)
+  t.ok(first.isOpen)
+  second.agree()
+  await subscribing
+  t.notOk(first.isOpen)
+  second.tell('notifications/tools/list_changed')
+  await until(() => told.length === 2)
+})
+
+t.test('who wants several resources at once gets them one after the other', async (t) => {
+  const { changes, next } = start(t)
+  const all = Promise.all(['test://a', 'test://b', 'test://a'].map((uri) => changes.subscribe(uri)))
+  const first = await next(1)
+  t.same(first.filter, { resourceSubscriptions: ['test://a'] }, 'nobody is there yet to be told of lists')
+  first.agree()
+  const second = await next(2)
+  t.same(second.filter, { resourceSubscriptions: ['test://a', 'test://b'] })
+  second.agree()
+  await all
+})
+
+t.test('what is told of is what is subscribed to, or below it', async (t) => {
+  const bridge = start(t)
+  const subscription = await subscribed(bridge, 'test://a')
+  for (const uri of ['test://a', 'test://a/b', 'test://b']) subscription.tell(UPDATED, { uri })
+  subscription.tell(UPDATED, { uri: 'test://a' })
+  await until(() => bridge.told.length === 3)
+  t.same(
+    bridge.told,
+    ['test://a', 'test://a/b', 'test://a'].map((uri) => `${UPDATED} {"uri":"${uri}"}`),
+  )
+})
+
+t.test('a resource that is not agreed to is refused, and nothing else is different', async (t) => {
+  const bridge = start(t)
+  const { changes, next } = bridge
+  const first = await subscribed(bridge, 'test://a')
+  const refused = outcome(changes.subscribe('test://b'))
+  const second = await next(2)
+  second.agree({ resourceSubscriptions: ['test://a'] })
+  t.equal(await refused, 'invalidParams')
+  t.notOk(second.isOpen)
+  t.ok(first.isOpen)
+
+  const unknown = outcome(changes.subscribe('test://c'))
+  ;(await next(3)).refuse()
+  t.equal(await unknown, 'methodNotFound')
+  const broken = t.rejects(changes.subscribe('test://c'), { message: /gone/ })
+  ;(await next(4)).break()
+  await broken
+  t.ok(first.isOpen)
+  t.same((await subscribed(bridge, 'test://d')).uris, ['test://a', 'test://d'])
+})
+
+t.test('what is unsubscribed from is not told any more, whatever the server says to that', async (t) => {
+  const bridge = start(t)
+  const { changes, told, next } = bridge
+  await subscribed(bridge, 'test://a')
+  const second = await subscribed(bridge, 'test://b')
+  const leaving = changes.unsubscribe('test://a')
+  ;(await next(3)).refuse()
+  await leaving
+  t.ok(second.isOpen, 'the subscription that there is goes on')
+  for (const uri of ['test://a', 'test://b']) second.tell(UPDATED, { uri })
+  await until(() => told.length > 0)
+  t.same(told, [`${UPDATED} {"uri":"test://b"}`])
+  t.same((await subscribed(bridge, 'test://c')).uris, ['test://b', 'test://c'])
+})
+
+t.test('nothing is listened to when nothing is wanted any more', async (t) => {
+  const bridge = start(t)
+  const subscription = await subscribed(bridge, 'test://a')
+  await bridge.changes.unsubscribe('test://b')
+  t.ok(subscription.isOpen)
+  await bridge.changes.unsubscribe('test://a')
+  t.notOk(subscription.isOpen)
+  t.equal(bridge.subscriptions.length, 1)
+})
+
+t.test('a session may subscribe to so many resources, and no more', async (t) => {
+  const bridge = start(t)
+  const many = Array.from({ length: 1_000 }, (_, n) => `test://${n}`)
+  const all = Promise.all(many.map((uri) => bridge.changes.subscribe(uri)))
+  for (let count = 1; count <= many.length; count++) {
+    while (bridge.subscriptions.length < count) await new Promise((resolve) => setImmediate(resolve))
+    bridge.subscriptions[count - 1]?.agree()
+  }
+  await all
+  t.equal(await outcome(bridge.changes.subscribe('test://more')), 'invalidParams')
+})
+
+t.test('nothing is left open when the session ends, not even what was just being opened', async (t) => {
+  const bridge = start(t)
+  const { changes, next } = bridge
+  changes.start()
+  const first = await next(1)
+  first.agree()
+  const subscribing = changes.subscribe('test://a').catch(() => {})
+  const second = await next(2)
+  changes.stop()
+  t.notOk(first.isOpen)
+  t.notOk(second.isOpen)
+  second.agree()
+  await subscribing
+  await changes.subscribe('test://b').catch(() => {})
+  changes.start()
+  t.equal(bridge.subscriptions.length, 2)
+})
+
+/** Has long times to wait be over at once. Gives the times, in milliseconds. */
+function hurrying(t: Test): number[] {
+  const waits: number[] = []
+  const { setTimeout: original } = globalThis
+  const hurried = (run: () => void, wait: number) => {
+    // A subscription is waited for as long as that: it is not what is hurried here.
+    if (wait < 1_000 || wait === 10_000) return original(run, wait)
+    waits.push(wait)
+    return original(run, 0)
+  }
+  t.intercept(globalThis, 'setTimeout', { value: hurried })
+  return waits
+}
+
+t.test('a subscription that ends is made again, and where it broke everything may have changed', async (t) => {
+  hurrying(t)
+  const bridge = start(t)
+  const { changes, told, next } = bridge
+  changes.start()
+  ;(await next(1)).agree()
+  const second = await subscribed(bridge, 'test://a')
+  second.end()
+  const third = await next(3)
+  t.same(third.filter, second.filter)
+  third.agree()
+  await until(() => third.isOpen)
+  t.same(told, [])
+  third.break()
+  const fourth = await next(4)
+  t.same(told, [], 'what has changed can be asked when somebody listens again')
+  fourth.agree()
+  await until(() => told.length === 2)
+  t.same(told, ['notifications/tools/list_changed {}', `${UPDATED} {"uri":"test://a"}`])
+})
+
+t.test('the longer a server ends what it is asked, the longer it is left alone', async (t) => {
+  const waits = hurrying(t)
+  const { changes, next } = start(t)
+  changes.start()
+  for (let count = 1; count <= 8; count++) {
+    const subscription = await next(count)
+    subscription.agree()
+    subscription.end()
+  }
+  await next(9)
+  t.same(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000])
+})
+
+t.test('one that has served for a while is made again soon', async (t) => {
+  const waits = hurrying(t)
+  let now = Date.now()
+  t.intercept(Date, 'now', { value: () => now })
+  const { changes, next } = start(t)
+  changes.start()
+  const serve = async (count: number, milliseconds: number) => {
+    const subscription = await next(count)
+    subscription.agree()
+    await new Promise((resolve) => setImmediate(resolve))
+    now += milliseconds
+    subscription.end()
+  }
+  await serve(1, 0)
+  await serve(2, 0)
+  await serve(3, 60_000)
+  await serve(4, 0)
+  await next(5)
+  t.same(waits, [1_000, 2_000, 1_000, 2_000])
+})
+
+t.test('a server that has nothing to tell, or refuses, is not asked again', async (t) => {
+  const waits = hurrying(t)
+  const empty = start(t)
+  empty.changes.start()
+  const first = await empty.next(1)
+  first.agree({})
+  first.end()
+  const refusing = start(t)
+  refusing.changes.start()
+  ;(await refusing.next(1)).refuse()
+  const gone = start(t)
+  gone.changes.start()
+  const before = await gone.next(1)
+  before.agree()
+  before.end()
+  ;(await gone.next(2)).refuse()
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  t.same(
+    [empty, refusing, gone].map(({ subscriptions }) => subscriptions.length),
+    [1, 1, 2],
+  )
+  t.same(waits, [1_000])
+})

@@ -1,0 +1,135 @@
+/** Sessions by their ids, with nothing behind them: whose they are, how long they last, how many there may be. */
+import t, { type Test } from 'tap'
+import { type Kept, Sessions, type SessionsOptions } from '../../../src/downstream/http/sessions.js'
+import { Fault } from '../../../src/protocol/fault.js'
+import { until } from '../../support/eventually.js'
+import { faultOf } from '../../support/faults.js'
+
+class Pretended implements Kept {
+  readonly principal: string
+  busy = false
+  alive = 0
+  closed = 0
+  drained = 0
+
+  constructor(principal: string) {
+    this.principal = principal
+  }
+
+  keepAlive(): void {
+    this.alive++
+  }
+
+  drain(): void {
+    this.drained++
+  }
+
+  close(): void {
+    this.closed++
+  }
+}
+
+function sessionsOf(t: Test, options: Partial<SessionsOptions> = {}): Sessions<Pretended> {
+  const sessions = new Sessions<Pretended>({ max: 10, idle: 60_000, keepAlive: 60_000, ...options })
+  t.teardown(() => sessions.close())
+  return sessions
+}
+
+const add = (sessions: Sessions<Pretended>, principal = 'alice') => sessions.add(() => new Pretended(principal))
+
+t.test('a session is found by its id, by its owner and nobody else', async (t) => {
+  const sessions = sessionsOf(t)
+  const alice = add(sessions, 'alice')
+  const bob = add(sessions, 'bob')
+  t.equal(sessions.find(alice.id, 'alice'), alice.session)
+  t.equal(sessions.find(bob.id, 'bob'), bob.session)
+  t.equal(sessions.find(alice.id, 'bob'), undefined)
+  for (const id of ['', 'x', '__proto__', 'constructor', alice.id.slice(0, -1), `${alice.id} `])
+    t.equal(sessions.find(id, 'alice'), undefined, id)
+  t.equal(sessions.size, 2)
+})
+
+t.test('ids are visible ASCII, long enough to be nobody’s guess, and no two alike', async (t) => {
+  const sessions = sessionsOf(t, { max: 2_000 })
+  const ids = Array.from({ length: 1_000 }, () => add(sessions).id)
+  t.equal(new Set(ids).size, ids.length)
+  for (const id of ids) t.match(id, /^[A-Za-z0-9_-]{32}$/)
+})
+
+t.test('a session that is ended is closed, once, and gone', async (t) => {
+  const sessions = sessionsOf(t)
+  const { id, session } = add(sessions)
+  sessions.end(id)
+  sessions.end(id)
+  sessions.end('unknown')
+  t.equal(session.closed, 1)
+  t.equal(sessions.find(id, 'alice'), undefined)
+})
+
+t.test('the one that was used longest ago makes room, unless somebody is there', async (t) => {
+  const sessions = sessionsOf(t, { max: 3 })
+  const [first, second, third] = [add(sessions), add(sessions), add(sessions)]
+  sessions.find(first.id, 'alice')
+  sessions.find(second.id, 'bob')
+  second.session.busy = true
+  add(sessions)
+  t.equal(third.session.closed, 1, 'the second is older, but busy, and who asks for another’s has not used it')
+  t.equal(sessions.size, 3)
+  add(sessions)
+  t.equal(first.session.closed, 1)
+  t.equal(second.session.closed, 0)
+})
+
+t.test('where all are busy there is no room, and nothing is made', async (t) => {
+  const sessions = sessionsOf(t, { max: 2 })
+  for (const { session } of [add(sessions), add(sessions)]) session.busy = true
+  let made = 0
+  const attempt = () =>
+    sessions.add(() => {
+      made++
+      return new Pretended('alice')
+    })
+  t.match(faultOf(attempt), { fault: 'overloaded', retryAfter: 1 })
+  t.throws(() => sessions.makeRoom(), Fault)
+  t.equal(made, 0)
+  t.equal(sessions.size, 2)
+})
+
+t.test('what is idle ends after a while, what is busy does not, and begins to be idle when it is over', async (t) => {
+  const sessions = sessionsOf(t, { idle: 300, keepAlive: 20 })
+  const [idle, busy] = [add(sessions), add(sessions)]
+  busy.session.busy = true
+  await until(() => idle.session.closed === 1)
+  t.equal(busy.session.closed, 0)
+  busy.session.busy = false
+  t.equal(sessions.find(busy.id, 'alice'), busy.session)
+  const asked = idle.session.alive
+  await until(() => busy.session.closed === 1)
+  t.equal(idle.session.alive, asked, 'who has ended gives no signs of life')
+  t.equal(sessions.size, 0)
+})
+
+t.test('all that are there give signs of life', async (t) => {
+  const sessions = sessionsOf(t, { keepAlive: 10 })
+  const all = [add(sessions).session, add(sessions).session]
+  await until(() => all.every(({ alive }) => alive >= 3))
+})
+
+t.test('all can be drained, and all closed, even where one closes others', async (t) => {
+  const sessions = sessionsOf(t)
+  const all = [add(sessions), add(sessions), add(sessions)]
+  const [first, second] = all as [(typeof all)[0], (typeof all)[0]]
+  first.session.drain = () => sessions.end(second.id)
+  sessions.drain()
+  t.same(
+    all.map(({ session }) => session.drained),
+    [0, 1, 1],
+  )
+  t.equal(sessions.size, 2)
+  sessions.close()
+  t.same(
+    all.map(({ session }) => session.closed),
+    [1, 1, 1],
+  )
+  t.equal(sessions.size, 0)
+})

@@ -1,0 +1,421 @@
+/** Streams of one session, without any HTTP around them: what is kept, what is told where, and what waits for whom. */
+import type { Readable } from 'node:stream'
+import t from 'tap'
+import { type EventStream, type StreamOptions, Streams } from '../../../src/downstream/http/streams.js'
+import { type Event, eventsIn } from '../../support/events.js'
+import { until } from '../../support/eventually.js'
+
+const R11: StreamOptions = { resumable: true, priming: true }
+const R06: StreamOptions = { resumable: true, priming: false }
+const R24: StreamOptions = { resumable: false, priming: false }
+
+function streamsOf(options: StreamOptions): Streams {
+  const streams = new Streams()
+  streams.options = options
+  return streams
+}
+
+interface Reading {
+  text(): string
+  /** What was said, in order. */
+  said(): string[]
+  events(): Event[]
+  over(): boolean
+  failed(): boolean
+}
+
+/** Reads a connection as fast as it comes. */
+function read(connection: Readable): Reading {
+  let text = ''
+  let isOver = false
+  let hasFailed = false
+  connection.on('data', (chunk: Buffer) => {
+    text += chunk.toString()
+  })
+  connection.on('close', () => {
+    isOver = true
+  })
+  connection.on('error', () => {
+    hasFailed = true
+  })
+  return {
+    text: () => text,
+    said: () => eventsIn(text).flatMap(({ data }) => (data ? [data] : [])),
+    events: () => eventsIn(text),
+    over: () => isOver,
+    failed: () => hasFailed,
+  }
+}
+
+/** Says something, and waits for nothing. */
+function say(stream: EventStream, text: string, last = false): void {
+  stream.push(text, last)?.catch(() => {})
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+t.test(
+  'a stream begins with an event that can be gone on from, where the revision has that, else with a comment',
+  async (t) => {
+    for (const [options, first] of [
+      [R11, { id: 'p1-0', retry: '1000', data: '' }],
+      [R06, { comment: 'keep-alive' }],
+      [R24, { comment: 'keep-alive' }],
+    ] as const) {
+      const reading = read(streamsOf(options).answer().connect())
+      await settled()
+      t.same(reading.events(), [first])
+    }
+  },
+)
+
+t.test('what was said before anybody connected comes first, once', async (t) => {
+  const streams = streamsOf(R11)
+  const stream = streams.answer()
+  t.notOk(stream.asked)
+  say(stream, '1')
+  t.ok(stream.asked)
+  await stream.demanded
+  const reading = read(stream.connect())
+  say(stream, '2')
+  say(stream, '3', true)
+  await until(reading.over)
+  t.same(reading.said(), ['1', '2', '3'])
+  t.same(
+    reading.events().map(({ id }) => id),
+    ['p1-0', 'p1-1', 'p1-2', 'p1-3'],
+  )
+  t.equal(stream.push('4'), undefined, 'nothing follows the last one')
+})
+
+t.test('streams have ids of their own, and events theirs on them', async (t) => {
+  const streams = streamsOf(R06)
+  const opened = [streams.answer(), streams.answer()]
+  const readings = [...opened.map((stream) => read(stream.connect())), read(streams.listen() as Readable)]
+  for (const stream of opened) for (const text of ['a', 'b']) say(stream, text)
+  streams.deliver('c')
+  streams.deliver('d')
+  await settled()
+  const ids = readings.flatMap((reading) => reading.events().flatMap(({ id }) => id ?? []))
+  t.same(ids, ['p1-1', 'p1-2', 'p2-1', 'p2-2', 'g3-1', 'g3-2'])
+})
+
+t.test('a stream is taken up after any of its events, with nothing of any other', async (t) => {
+  const streams = streamsOf(R06)
+  const [first, other] = [streams.answer(), streams.answer()]
+  first.connect().destroy()
+  other.connect().destroy()
+  for (let n = 1; n <= 4; n++) {
+    say(first, `first ${n}`)
+    say(other, `other ${n}`)
+  }
+  for (let after = 0; after <= 4; after++) {
+    const reading = read(streams.resume(`p1-${after}`) as Readable)
+    await settled()
+    t.same(
+      reading.said(),
+      [1, 2, 3, 4].slice(after).map((n) => `first ${n}`),
+    )
+  }
+  const last = read(streams.resume('p1-4') as Readable)
+  say(first, 'first 5', true)
+  await until(last.over)
+  t.same(last.said(), ['first 5'], 'and goes on')
+})
+
+t.test('there is nothing to be had after the last event of a stream, or after one that there never was', async (t) => {
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  read(stream.connect())
+  say(stream, '1')
+  say(stream, '2', true)
+  streams.done(stream)
+  for (const id of [
+    'p1-2',
+    'p1-3',
+    'p2-0',
+    'g1-0',
+    'p1',
+    '',
+    'x1-1',
+    'p01-1x',
+    'p1-1-1',
+    'p9999999999-1',
+    '__proto__-1',
+  ])
+    t.equal(streams.resume(id), undefined, id)
+  t.ok(streams.resume('p1-1'), 'what has not been seen yet can be had after the end')
+})
+
+t.test('a connection that is taken over by another ends', async (t) => {
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  const first = read(stream.connect())
+  say(stream, '1')
+  const second = read(streams.resume('p1-0') as Readable)
+  await until(first.over)
+  say(stream, '2')
+  await settled()
+  t.same(first.said(), ['1'])
+  t.same(second.said(), ['1', '2'])
+  t.notOk(second.over())
+  t.ok(stream.connected)
+})
+
+t.test('as many events are kept as there is room for', async (t) => {
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  stream.connect().destroy()
+  for (let n = 1; n <= 1_001; n++) say(stream, `${n}`)
+  t.equal(streams.resume('p1-0'), undefined, 'the first one is gone, so not all that follows can be had')
+  const reading = read(streams.resume('p1-1') as Readable)
+  await settled()
+  t.equal(reading.said().length, 1_000)
+})
+
+t.test('as many bytes are kept as there is room for', async (t) => {
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  stream.connect().destroy()
+  const megabyte = 'x'.repeat(1024 * 1024)
+  for (let n = 1; n <= 5; n++) say(stream, megabyte)
+  t.equal(streams.resume('p1-1'), undefined)
+  t.ok(streams.resume('p1-2'))
+  say(stream, megabyte.repeat(5))
+  t.equal(streams.resume('p1-5'), undefined, 'what is larger than all the room is not kept')
+  t.ok(streams.resume('p1-6'), 'but the stream goes on')
+})
+
+t.test('events are kept for five minutes', async (t) => {
+  let now = 1_000_000
+  t.intercept(Date, 'now', { value: () => now })
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  stream.connect().destroy()
+  say(stream, '1')
+  now += 200_000
+  say(stream, '2')
+  now += 99_000
+  t.ok(streams.resume('p1-0'))
+  now += 2_000
+  t.equal(streams.resume('p1-0'), undefined)
+  t.ok(streams.resume('p1-1'))
+})
+
+t.test('nothing is kept where there are no ids', async (t) => {
+  const streams = streamsOf(R24)
+  const stream = streams.answer()
+  stream.connect().destroy()
+  say(stream, '1')
+  say(stream, '2', true)
+  t.equal(streams.resume('p1-0'), undefined)
+})
+
+t.test(
+  'what belongs to no request is told on exactly one stream: the newest for that, or else of a request',
+  async (t) => {
+    const streams = streamsOf(R06)
+    const answering = [streams.answer(), streams.answer()].map((stream) => read(stream.connect()))
+    const [older, newer] = [streams.listen() as Readable, streams.listen() as Readable]
+    const listening = [read(older), read(newer)]
+    streams.deliver('1')
+    newer.destroy()
+    await settled()
+    streams.deliver('2')
+    older.destroy()
+    await settled()
+    streams.deliver('3')
+    await settled()
+    t.same(
+      [...answering, ...listening].map((reading) => reading.said()),
+      [[], ['3'], ['2'], ['1']],
+    )
+  },
+)
+
+t.test('a request that has no stream yet gets one, where nothing else is open', async (t) => {
+  const streams = streamsOf(R11)
+  const stream = streams.answer()
+  streams.deliver('asked')
+  await stream.demanded
+  const reading = read(stream.connect())
+  await settled()
+  t.same(reading.said(), ['asked'])
+})
+
+t.test('what nobody can be told waits for the next stream, and of what is the same only the last', async (t) => {
+  const streams = streamsOf(R06)
+  streams.deliver('a1', 'a')
+  streams.deliver('b1', 'b')
+  streams.deliver('none 1')
+  streams.deliver('a2', 'a')
+  streams.deliver('none 2')
+  const reading = read(streams.listen() as Readable)
+  await settled()
+  t.same(reading.said(), ['b1', 'none 1', 'a2', 'none 2'])
+  const other = read(streams.listen() as Readable)
+  await settled()
+  t.same(other.said(), [], 'once')
+})
+
+t.test('no more waits than there is room for', async (t) => {
+  const streams = streamsOf(R06)
+  for (let n = 1; n <= 300; n++) streams.deliver(`${n}`)
+  for (let n = 1; n <= 300; n++) streams.deliver(`same ${n}`, 'same')
+  const reading = read(streams.listen() as Readable)
+  await settled()
+  t.equal(reading.said().length, 256)
+})
+
+t.test('a request whose client has gone away is no place to tell anything: it waits for whoever comes', async (t) => {
+  for (const options of [R24, R06]) {
+    const streams = streamsOf(options)
+    const connection = streams.answer().connect()
+    connection.destroy()
+    await settled()
+    streams.deliver('told')
+    const reading = read(streams.listen() as Readable)
+    await settled()
+    t.same(reading.said(), ['told'], JSON.stringify(options))
+  }
+})
+
+t.test('a stream of a request that is taken up again brings what has waited', async (t) => {
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  stream.connect().destroy()
+  say(stream, '1')
+  streams.deliver('waits')
+  const reading = read(streams.resume('p1-0') as Readable)
+  await settled()
+  t.same(reading.said(), ['1', 'waits'])
+})
+
+t.test('a stream that is over brings nothing but what was said on it', async (t) => {
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  stream.connect().destroy()
+  say(stream, '1', true)
+  streams.done(stream)
+  streams.deliver('waits for another')
+  const reading = read(streams.resume('p1-0') as Readable)
+  await until(reading.over)
+  t.same(reading.said(), ['1'])
+  const listening = read(streams.listen() as Readable)
+  await settled()
+  t.same(listening.said(), ['waits for another'])
+})
+
+t.test('four streams for the server’s own messages may be open, however many have been', async (t) => {
+  const streams = streamsOf(R06)
+  const kept = read(streams.listen() as Readable)
+  for (let n = 0; n < 50; n++) {
+    streams.listen()?.destroy()
+    await settled()
+  }
+  streams.deliver('still there')
+  await settled()
+  t.same(kept.said(), ['still there'])
+  for (let n = 0; n < 3; n++) t.ok(streams.listen())
+  t.equal(streams.listen(), undefined)
+  streams.close()
+  await until(kept.over)
+})
+
+t.test('a stream that has been left for others can be taken up again, for a while', async (t) => {
+  const streams = streamsOf(R06)
+  const first = streams.listen() as Readable
+  read(first)
+  streams.deliver('1')
+  await settled()
+  first.destroy()
+  await settled()
+  streams.listen()?.destroy()
+  await settled()
+  streams.deliver('2', 'k')
+  const again = read(streams.resume('g1-1') as Readable)
+  await settled()
+  t.same(again.said(), ['2'])
+})
+
+t.test('who says more than is read has to wait, and all who wait go on', async (t) => {
+  const streams = streamsOf(R24)
+  const stream = streams.answer()
+  const connection = stream.connect()
+  t.equal(stream.push('small'), undefined)
+  const waiting = Array.from({ length: 3 }, () => stream.push('x'.repeat(1024 * 1024)))
+  for (const one of waiting) t.ok(one instanceof Promise)
+  let gone = 0
+  for (const one of waiting) one?.then(() => gone++).catch(() => {})
+  await settled()
+  t.equal(gone, 0)
+  read(connection)
+  await until(() => gone === 3, 'that all go on')
+})
+
+t.test('who waits goes on when the connection goes away', async (t) => {
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  const connection = stream.connect()
+  const waiting = [1, 2].map(() => stream.push('x'.repeat(1024 * 1024)))
+  connection.destroy()
+  await Promise.all(waiting)
+  t.equal(stream.push('x'.repeat(1024 * 1024)), undefined, 'and nobody waits for a client that is gone')
+})
+
+t.test('a connection that is not read is cut, and nobody waits for it', async (t) => {
+  for (const options of [R24, R06]) {
+    const streams = streamsOf(options)
+    const stream = streams.answer()
+    const connection = stream.connect()
+    const waiting: (Promise<void> | undefined)[] = []
+    for (let n = 0; n < 18; n++) waiting.push(stream.push('x'.repeat(1024 * 1024)))
+    t.ok(connection.destroyed)
+    await Promise.all(waiting)
+    t.notOk(stream.connected)
+  }
+})
+
+t.test('signs of life come on silent streams, and not on those that are over', async (t) => {
+  const streams = streamsOf(R06)
+  const open = read(streams.listen() as Readable)
+  const answering = streams.answer()
+  const slow = answering.connect()
+  await settled()
+  streams.keepAlive()
+  await settled()
+  t.equal(open.events().filter(({ comment }) => comment === 'keep-alive').length, 2)
+
+  // It has been read to its end by nobody yet, as where a client is slow.
+  slow.read()
+  answering.end()
+  answering.keepAlive()
+  streams.keepAlive()
+  const reading = read(slow)
+  await until(reading.over)
+  t.notOk(reading.failed())
+})
+
+t.test('what is closed is over, and nothing of it can be had', async (t) => {
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  const readings = [read(stream.connect()), read(streams.listen() as Readable)]
+  say(stream, '1')
+  t.ok(streams.connected)
+  streams.close()
+  for (const reading of readings) await until(reading.over)
+  t.notOk(streams.connected)
+  t.equal(streams.resume('p1-0'), undefined)
+  t.equal(stream.push('2'), undefined)
+})
+
+t.test('streams that wait for the server alone can be ended, and answers go on', async (t) => {
+  const streams = streamsOf(R06)
+  const stream = streams.answer()
+  const [answer, listening] = [read(stream.connect()), read(streams.listen() as Readable)]
+  streams.endStandalone()
+  await until(listening.over)
+  say(stream, '1', true)
+  await until(answer.over)
+  t.same(answer.said(), ['1'])
+})

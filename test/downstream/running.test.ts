@@ -1,0 +1,69 @@
+/** Requests that are being answered, and how a client takes one back. */
+import t from 'tap'
+import { Running } from '../../src/downstream/running.js'
+import type { Id, Params } from '../../src/rpc/message.js'
+import { parseObject } from '../../src/rpc/splice.js'
+
+const id = (text: string) => text as Id
+const cancelled = (requestId: string, reason = '"Enough"'): Params =>
+  parseObject(`{"requestId":${requestId},"reason":${reason}}`)
+
+t.test('a request is known by its id from its beginning to its end', async (t) => {
+  const running = new Running()
+  const controller = running.begin(id('1'))
+  t.ok(running.has(id('1')))
+  t.notOk(running.has(id('"1"')), 'a number is no text')
+  t.equal(running.size, 1)
+  running.end(id('1'), controller)
+  running.end(id('1'), controller)
+  t.notOk(running.has(id('1')))
+  t.equal(running.size, 0)
+})
+
+t.test('a cancellation takes back the request that it names, and says why', async (t) => {
+  const running = new Running()
+  const [one, two] = [running.begin(id('1')), running.begin(id('"1"'))]
+  running.cancel(cancelled('1'))
+  t.ok(one.signal.aborted)
+  t.equal(one.signal.reason, 'Enough')
+  t.notOk(two.signal.aborted)
+  running.cancel(cancelled('"1"', '7'))
+  t.type(two.signal.reason, 'string', 'a reason that is no text is none')
+})
+
+t.test('an id is the same however its text is escaped', async (t) => {
+  const running = new Running()
+  const controller = running.begin(id('"a\\u00e9"'))
+  t.ok(running.has(id('"aé"')))
+  running.cancel(cancelled('"\\u0061é"'))
+  t.ok(controller.signal.aborted)
+})
+
+t.test('where two requests have one id, neither is meant, until one of them is over', async (t) => {
+  const running = new Running()
+  const [one, two] = [running.begin(id('1')), running.begin(id('1'))]
+  running.cancel(cancelled('1'))
+  t.notOk(one.signal.aborted || two.signal.aborted)
+  t.equal(running.size, 2)
+  running.end(id('1'), one)
+  running.cancel(cancelled('1'))
+  t.notOk(one.signal.aborted)
+  t.ok(two.signal.aborted)
+})
+
+t.test('what names no request takes nothing back', async (t) => {
+  const running = new Running()
+  const controller = running.begin(id('1'))
+  for (const params of ['absent', 'not an object'] as const) running.cancel(params)
+  for (const requestId of ['null', '2', '1.0', '1e0', '{}', '[1]', 'true']) running.cancel(cancelled(requestId))
+  running.cancel(parseObject('{}'))
+  running.cancel(parseObject('{"requestID":1}'))
+  t.notOk(controller.signal.aborted)
+})
+
+t.test('all can be given up at once, those of one id as well', async (t) => {
+  const running = new Running()
+  const all = ['1', '1', '"x"'].map((text) => running.begin(id(text)))
+  running.abortAll()
+  for (const { signal } of all) t.ok(signal.aborted)
+})

@@ -1,0 +1,122 @@
+/** Fields taken out of a stream of events that passes by: the same whatever the stream is cut into. */
+import fc from 'fast-check'
+import t from 'tap'
+import { FieldFilter, SseDecoder } from '../../src/rpc/sse.js'
+
+const FIELDS = ['id', 'retry']
+const encoder = new TextEncoder()
+
+/** What passes of a stream that comes in these pieces. */
+function passing(pieces: readonly Uint8Array[], fields = FIELDS): string {
+  const filter = new FieldFilter(fields)
+  return Buffer.concat(pieces.flatMap((piece) => filter.push(piece))).toString()
+}
+
+const whole = (text: string) => passing([encoder.encode(text)])
+
+function cutAt(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
+  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b)
+  return places.slice(1).map((end, at) => bytes.subarray(places[at], end))
+}
+
+const cases: [name: string, stream: string, passes: string][] = [
+  ['an event with neither', 'event: message\ndata: {}\n\n', 'event: message\ndata: {}\n\n'],
+  ['an id', 'id: 5\ndata: 1\n\n', 'data: 1\n\n'],
+  ['a time to wait', 'retry: 500\n\n', '\n'],
+  ['both, in any order', 'data: 1\nretry:5\nid:x\n\n', 'data: 1\n\n'],
+  ['an id that is empty', 'id:\nid: \n\n', '\n'],
+  [
+    'names that only begin like them',
+    'identity: 1\nretry-after: 1\nids: 1\n\n',
+    'identity: 1\nretry-after: 1\nids: 1\n\n',
+  ],
+  ['names in other case', 'ID: 1\nRetry: 1\n\n', 'ID: 1\nRetry: 1\n\n'],
+  ['a name that space comes before', ' id: 1\n\n', ' id: 1\n\n'],
+  ['the name inside of data', 'data: id: 1\ndata: \ndata:retry: 1\n\n', 'data: id: 1\ndata: \ndata:retry: 1\n\n'],
+  ['a comment', ': id: 1\n\n', ': id: 1\n\n'],
+  ['carriage returns before line feeds', 'id: 5\r\ndata: 1\r\n\r\n', 'data: 1\r\n\r\n'],
+  ['carriage returns alone', 'id: 5\rdata: 1\r\rretry: 1\r\r', 'data: 1\r\r\r'],
+  ['a mixture', 'a\rid: 5\r\nid: 6\n\rid: 7\rdata: 1\n\n', 'a\r\rdata: 1\n\n'],
+  ['a line that is not a field, and no more', 'data: é\u2028id: 1\n\n', 'data: é\u2028id: 1\n\n'],
+]
+
+t.test('lines of the fields are taken out, and nothing else', async (t) => {
+  for (const [name, stream, passes] of cases) {
+    t.equal(whole(stream), passes, name)
+    const bytes = encoder.encode(stream)
+    for (let cut = 0; cut <= bytes.length; cut++)
+      t.equal(passing(cutAt(bytes, [cut])), passes, `${name}, cut at ${cut}`)
+    t.equal(passing(Array.from(bytes, (_, at) => bytes.subarray(at, at + 1))), passes, `${name}, byte by byte`)
+  }
+})
+
+const line = fc.oneof(
+  fc.constantFrom(
+    'id: 5',
+    'id:',
+    'retry: 10',
+    'retry:x',
+    'i',
+    'id',
+    'retr',
+    'retry',
+    'idea: 1',
+    'data: 1',
+    ': c',
+    '',
+    'data: id: 1',
+  ),
+  fc.string({ maxLength: 6 }).map((text) => text.replace(/[\r\n]/g, '')),
+  fc.constantFrom('data: é', 'data: 日本', '\u2028id: 1'),
+)
+const streamWith = (...ends: string[]) =>
+  fc
+    .array(fc.tuple(line, fc.constantFrom(...ends)), { maxLength: 12 })
+    .map((lines) => lines.map((parts) => parts.join('')).join(''))
+const mixed = streamWith('\n', '\r\n', '\r')
+/** As servers write them: a carriage return alone is nobody's line end who uses line feeds alone as well. */
+const stream = fc.oneof(streamWith('\n', '\r\n'), streamWith('\r'))
+
+/** The same said in another way: of the lines of a whole text, those that do not begin with a field. */
+function expected(text: string): string {
+  const lines = text.match(/[^\r\n]*(?:\r\n|\r|\n)/g) ?? []
+  return lines.filter((one) => !/^(?:id|retry):/.test(one)).join('')
+}
+
+t.test('every cut of every stream lets the same pass', async () => {
+  fc.assert(
+    fc.property(mixed, fc.array(fc.nat(), { maxLength: 8 }), (text, cuts) => {
+      const bytes = encoder.encode(text)
+      return passing(cutAt(bytes, cuts)) === expected(text)
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+t.test('who reads what passes reads the same messages, and none of the fields', async () => {
+  fc.assert(
+    fc.property(stream, fc.array(fc.nat(), { maxLength: 4 }), (text, cuts) => {
+      const decoder = new SseDecoder()
+      const events = decoder.push(passing(cutAt(encoder.encode(text), cuts)))
+      const all = new SseDecoder().push(text).filter(({ data }) => data !== '')
+      const said = (list: typeof events) =>
+        JSON.stringify(list.filter(({ data }) => data !== '').map(({ event, data }) => [event, data]))
+      return decoder.retry === undefined && said(events) === said(all)
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+t.test('what is no such field is not held back', async (t) => {
+  const filter = new FieldFilter(FIELDS)
+  const push = (text: string) => Buffer.concat(filter.push(encoder.encode(text))).toString()
+  t.equal(push('data: half of a'), 'data: half of a')
+  t.equal(push(' line'), ' line')
+  t.equal(push('\nre'), '\n', 'it could become one')
+  t.equal(push('t'), '')
+  t.equal(push('ro: 1'), 'retro: 1')
+  t.equal(push('\n\n'), '\n\n')
+  t.equal(push('id: a long id that comes'), '')
+  t.equal(push(' in pieces'), '')
+  t.equal(push('\ndata: 1'), 'data: 1')
+})

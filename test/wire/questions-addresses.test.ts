@@ -1,0 +1,126 @@
+/**
+ * Servers that want a person to have been somewhere before they do anything (MCP 2025-11-25, URL elicitation required), and
+ * modern clients that send one there. Numbers are those of docs/invariants.md.
+ */
+import t, { type Test } from 'tap'
+import { all, of, type Round, type Step, startAsker, talk, WAYS } from '../support/asking.js'
+import { startBridge } from '../support/bridge.js'
+import { CAPABILITIES } from '../support/modern.js'
+
+async function start(t: Test, way: (typeof WAYS)[number]) {
+  const asker = await startAsker(t, way)
+  const { url } = await startBridge(t, asker.server)
+  const client = talk(url, asker)
+  /** Has a person go somewhere, which the server tells of. */
+  const visit = (...ids: string[]) => client.call('tools/call', { name: 'visit', arguments: { ids } })
+  const calls = () => of(asker, 'tools/call').filter(({ params }) => (params as { name: string }).name === 'steps')
+  return { ...client, asker, url, visit, calls }
+}
+
+let minted = 0
+const address = () => {
+  const elicitationId = `address-${++minted}`
+  return { mode: 'url', elicitationId, url: `https://example.com/${elicitationId}`, message: 'Please sign in' }
+}
+const YES = { action: 'accept' }
+const codeOf = ({ status, message }: Round) => ({ status, code: message.error?.code })
+
+for (const way of WAYS) {
+  t.test(`77 an address that a server ${way} wants visited is a question, and the call is made again`, async (t) => {
+    const { steps, again, visit, calls, asker } = await start(t, way)
+    const page = address()
+    const first = await steps([{ visit: [page] }])
+    t.match(first.message.result, { resultType: 'input_required' })
+    t.same(Object.values(first.requests), [
+      { method: 'elicitation/create', params: { mode: 'url', message: page.message, url: page.url } },
+    ])
+    t.equal(calls().length, 1)
+    const waiting = again(first, all(first, YES))
+    await visit(page.elicitationId)
+    t.match((await waiting).message.result, { resultType: 'complete' })
+    t.equal(calls().length, 2, 'the call was made again, when the person had been there')
+    t.notMatch(JSON.stringify(calls()[1]), /inputResponses|requestState/)
+    t.same(of(asker), [], 'there was nothing to answer')
+  })
+
+  t.test(`77 several addresses ${way} are asked for at once, and others in another round`, async (t) => {
+    const { steps, again, visit } = await start(t, way)
+    const pages = [address(), address(), address()]
+    const first = await steps([{ visit: pages.slice(0, 2) }, { visit: pages.slice(2) }])
+    t.equal(first.keys.length, 2)
+    await visit(...pages.slice(0, 2).map(({ elicitationId }) => elicitationId))
+    const second = await again(first, all(first, YES))
+    t.match(Object.values(second.requests), [{ params: { url: pages[2]?.url } }])
+    t.not(second.state, first.state)
+    await visit(String(pages[2]?.elicitationId))
+    t.match((await again(second, all(second, YES))).message.result, { resultType: 'complete' })
+  })
+
+  t.test(`77 who does not want to go is not sent, and the call ${way} ends with that`, async (t) => {
+    const { steps, call, again, calls } = await start(t, way)
+    const refusals = [{ action: 'decline' }, { action: 'cancel' }, { action: 'decline', content: { said: 'accept' } }]
+    for (const refusal of refusals) {
+      const first = await steps([{ visit: [address(), address()] }])
+      const [one = '', other = ''] = first.keys
+      const before = calls().length
+      const last = await again(first, { [one]: YES, [other]: refusal })
+      t.match(last.message.result, { resultType: 'complete', isError: true, content: [{ type: 'text' }] })
+      t.equal(calls().length, before, 'and it is not made again')
+      t.same(codeOf(await again(first, all(first, YES))), { status: 200, code: -32602 }, 'the state is used up')
+    }
+    const json = JSON.stringify({ steps: [{ visit: [address()] }] })
+    const prompt = await call('prompts/get', { name: 'greet', arguments: { json } })
+    t.same(codeOf(await again(prompt, all(prompt, { action: 'decline' }))), { status: 200, code: -32603 })
+  })
+
+  t.test(`77 what does not say whether a person goes does not use up the state ${way}`, async (t) => {
+    const { steps, again, visit } = await start(t, way)
+    const pages = [address(), address()]
+    const first = await steps([{ visit: pages }])
+    const [one = '', other = ''] = first.keys
+    for (const answers of [undefined, {}, { [one]: YES }, { [one]: YES, [other]: 42 }, { [one]: {}, [other]: YES }])
+      t.same(codeOf(await again(first, answers)), { status: 200, code: -32602 }, JSON.stringify(answers))
+    await visit(...pages.map(({ elicitationId }) => elicitationId))
+    t.match((await again(first, all(first, YES))).message.result, { resultType: 'complete' })
+  })
+
+  t.test(`77 a client that cannot show addresses is told what it lacks ${way}`, async (t) => {
+    const { steps } = await start(t, way)
+    for (const declared of [{}, { elicitation: {} }, { elicitation: { form: {} } }, { sampling: {}, roots: {} }]) {
+      const options = { meta: { [CAPABILITIES]: declared } }
+      const refused = await steps([{ visit: [address()] }], {}, options)
+      t.same(codeOf(refused), { status: 400, code: -32021 }, JSON.stringify(declared))
+      t.same(refused.message.error?.data?.['requiredCapabilities'], { elicitation: { url: {} } })
+    }
+  })
+
+  t.test(`77 addresses that nobody can be sent to are kept to the bridge ${way}`, async (t) => {
+    const { steps, call } = await start(t, way)
+    const error = (data: unknown): Step => ({ fail: { code: -32042, message: 'Go there', data: data as object } })
+    const page = address()
+    const rows: unknown[] = [
+      undefined,
+      {},
+      { elicitations: [] },
+      { elicitations: page },
+      { elicitations: [page, { ...page, url: 'http://example.com/canary' }] },
+      { elicitations: [{ ...page, url: 'javascript:canary' }] },
+      { elicitations: [{ ...page, url: '/canary' }] },
+      { elicitations: [{ ...page, url: 7 }] },
+      { elicitations: [null] },
+    ]
+    for (const data of rows) {
+      const answer = await steps([error(data)])
+      t.same(codeOf(answer), { status: 200, code: -32603 }, JSON.stringify(data))
+      t.equal(answer.message.error?.message, 'Go there')
+      t.notMatch(answer.text, /canary|example\.com|javascript/)
+    }
+    const local = { ...page, url: 'http://localhost:8080/x' }
+    t.match((await steps([error({ elicitations: [local] })])).message.result, { resultType: 'input_required' })
+    const listed = await call('completion/complete', {
+      ref: { type: 'ref/prompt', name: 'x' },
+      argument: { name: 'x' },
+    })
+    t.equal(listed.status, 200)
+  })
+}
