@@ -5,7 +5,7 @@ import { checkParamHeaders } from '../protocol/headers.js'
 import { isShowable, uncovered } from '../protocol/input.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/legacy-server.js'
 import { methodTraits } from '../protocol/methods.js'
-import { knowsTasks, offersTasks } from '../protocol/tasks.js'
+import { knowsTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, edit, type Json, objectIn, parseObject, payloadAt, raw, value, write } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
@@ -62,7 +62,7 @@ export function legacyHandler(options: LegacyOptions): Handler {
       }
       let again: number | undefined
       try {
-        yield* ask(lease, call, options)
+        yield* await ask(lease, call, options)
         return
       } catch (error) {
         const turned = error instanceof Contradiction
@@ -85,7 +85,8 @@ export function legacyHandler(options: LegacyOptions): Handler {
   }
 }
 
-async function* ask(lease: Lease, call: Call, options: LegacyOptions): AsyncGenerator<Reply> {
+/** Hands the call to the server, and gives what comes back. No generator, because each one costs on every reply. */
+async function ask(lease: Lease, call: Call, options: LegacyOptions): Promise<AsyncIterable<Reply>> {
   const { parked, taskMode } = options
   const { session } = lease
   const { handshake } = session
@@ -94,51 +95,52 @@ async function* ask(lease: Lease, call: Call, options: LegacyOptions): AsyncGene
   if (call.method === 'server/discover') {
     await session.settled()
     const receives = session.receives !== false && !lease.alone
-    yield {
-      kind: 'result',
-      result: discoverResult(handshake, { receives, tasks: taskMode !== 'off' }),
-      server: handshake.serverInfo,
-    }
-    return
+    const result = discoverResult(handshake, { receives, tasks: taskMode !== 'off' })
+    return only({ kind: 'result', result, server: handshake.serverInfo })
   }
   const { eras } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
   const wait = toPrepare(session, call)
   if (wait) await wait()
 
-  if (isTask(await taskSupportOf(session, call, options), call, options)) {
-    yield* asTask(lease, call, options)
-    return
+  if (call.method === 'tools/call' && session.makesTasks && taskMode !== 'off') {
+    if (isTask(await taskSupportOf(session, call), call, options)) return asTask(lease, call, options)
   }
   // From here on the call has a hold on the session of its own: it may outlive this leg.
   const running = new RunningCall(lease.share(), call, {
     decode: (leg, response, exchange) => answer(session, leg, exchange, response, parked),
   })
   running.send(call.method, encodeParams(call, handshake.revision, call.progress ? running.id : undefined))
-  yield* parked.run(running, call)
+  return parked.run(running, call)
 }
 
-/** What a tool says of being a task. Where the server has such a thing, it is asked once, before any tool is called. */
-async function taskSupportOf(session: LegacySession, call: Call, { taskMode }: LegacyOptions): Promise<unknown> {
-  if (call.method !== 'tools/call' || taskMode === 'off' || !offersTasks(session.handshake.capabilities))
-    return undefined
-  const known = session.tools.known(toolOf(call)) ?? (await session.tools.find(toolOf(call)))
-  return known?.taskSupport
+async function* only(reply: Reply): AsyncGenerator<Reply, void> {
+  yield reply
+}
+
+/** What a tool says of being a task. The server is asked once, before any tool is called. */
+async function taskSupportOf({ tools }: LegacySession, call: Call): Promise<unknown> {
+  return (tools.known(toolOf(call)) ?? (await tools.find(toolOf(call))))?.taskSupport
 }
 
 /** Whether a call is to be a task at the server: because it has to, or because the client wants what may be one to be one. */
 function isTask(support: unknown, call: Call, { taskMode }: LegacyOptions): boolean {
-  if (taskMode === 'off') return false
   return (
     support === 'required' || (support === 'optional' && taskMode === 'async' && knowsTasks(call.caller.capabilities))
   )
 }
 
-async function* asTask(lease: Lease, call: Call, { tasks, parked }: LegacyOptions): AsyncGenerator<Reply> {
+async function asTask(lease: Lease, call: Call, { tasks, parked }: LegacyOptions): Promise<AsyncIterable<Reply>> {
+  if (knowsTasks(call.caller.capabilities)) {
+    // The server may ask something before it makes a task of the call.
+    const running = new RunningCall(lease.share(), call, {
+      decode: (leg, response) => tasks.answered(leg, lease, response),
+    })
+    running.send('tools/call', tasks.augmented(call, lease.session))
+    return parked.run(running, call)
+  }
   const created = await tasks.create(call, lease)
-  if ('kind' in created) yield created
-  else if (knowsTasks(call.caller.capabilities)) yield tasks.announce(call, lease, created)
-  else yield* parked.run(tasks.drive(call, lease, created), call)
+  return 'kind' in created ? only(created) : parked.run(tasks.drive(call, lease, created), call)
 }
 
 /** What has to be so before the server hears of the call; undefined where there is nothing to wait for, as usual. */

@@ -43,6 +43,7 @@ export async function* listen(acquire: Acquire, call: Call, tasks: LegacyTasks):
       const listening = new Listening(session, call, tasks)
       try {
         const honoured = await listening.start(told ?? wanted)
+        if (told && !isAsMuch(honoured, told)) break
         if (told) yield* missed(told)
         else {
           yield acknowledgement(honoured)
@@ -188,6 +189,11 @@ async function acquireAgain(acquire: Acquire, call: Call): Promise<Lease | undef
 
 function isNothing({ lists, uris, tasks }: Honoured): boolean {
   return lists.length === 0 && uris.length === 0 && tasks.length === 0
+}
+
+/** Whether a server that was lost still tells of what it told of. Tasks have gone with it. */
+function isAsMuch(honoured: Honoured, { lists, uris }: Honoured): boolean {
+  return honoured.lists.length === lists.length && honoured.uris.length === uris.length && !isNothing(honoured)
 }
 
 function readFilter({ params, caller }: Call): Honoured {

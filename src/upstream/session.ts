@@ -4,6 +4,7 @@ import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
 import { lift } from '../protocol/lift.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
+import { offersTasks } from '../protocol/tasks.js'
 import type { Params, Request, Response } from '../rpc/message.js'
 import { cut } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
@@ -54,6 +55,8 @@ const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
 export class LegacySession {
   readonly handshake: Handshake
   readonly tools: ToolCache
+  /** Calls of tools can be tasks. */
+  readonly makesTasks: boolean
   /** Takes results into the middle. Of the list of tools, which is long and stays the same, it is done once. */
   readonly lift = rememberingList(lift)
   /** Calls that are with the server, oldest first. */
@@ -91,6 +94,7 @@ export class LegacySession {
       settled: () => peer.settled(),
     })
     this.handshake = handshake
+    this.makesTasks = offersTasks(handshake.capabilities)
     this.#log = log
     this.tools = new ToolCache((cursor) => this.#listTools(cursor))
     this.#receives = peer.channel.listen ? undefined : true
@@ -103,8 +107,14 @@ export class LegacySession {
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
     const { identity, log, timeout, onEnd } = options
     let session: LegacySession | undefined
+    // A server may ask as soon as it has answered, before it is heard that it has taken `notifications/initialized`.
+    let early: Request[] | undefined
     peer.events = {
-      asked: (request, exchange) => (session ? session.asking.asked(request, exchange) : refuse(peer, request)),
+      asked: (request, exchange) => {
+        if (session) session.asking.asked(request, exchange)
+        else if (early && request.method !== 'ping') early.push(request)
+        else refuse(peer, request)
+      },
       notified: (method, params) => {
         if (session) session.#notified(method, params)
       },
@@ -126,10 +136,12 @@ export class LegacySession {
     const own = credential === undefined ? {} : { authorization: credential }
     peer.headers = own
     const handshake = await shakeHands(peer, identity, timeout)
+    early = []
     // Harmless where the revision does not know the header, and servers of every revision see the same.
     peer.headers = { ...own, 'mcp-protocol-version': handshake.revision }
     await peer.notify('notifications/initialized', undefined)
     session = new LegacySession(peer, handshake, options)
+    for (const request of early) session.asking.asked(request, undefined)
     return session
   }
 

@@ -24,6 +24,7 @@ import { pause } from './failure.js'
 import type { Lease } from './pool.js'
 import { RunningCall } from './running-call.js'
 import { newKey, randomId, Sealer, type SealKey } from './seal.js'
+import type { LegacySession } from './session.js'
 
 export interface TasksOptions {
   /** The server that the tasks are with. */
@@ -44,6 +45,8 @@ export interface Created {
   id: string
   task: Payload
 }
+
+type Refused = Reply & { kind: 'error' }
 
 interface Task {
   id: string
@@ -74,21 +77,25 @@ export class LegacyTasks {
     return this.#tasks.size
   }
 
+  /** Params of a call of a tool that is to be a task. */
+  augmented(call: Call, { handshake }: LegacySession): Json {
+    const params = parseObject(encodeParams(call, handshake.revision, undefined) ?? '{}')
+    return write(edit(params, { task: `{"ttl":${this.#options.ttl}}` }))
+  }
+
   /** Calls a tool as a task. Gives the server's error instead where it refuses. Rejects with a ChannelError. */
-  async create(call: Call, { session }: Lease): Promise<Created | (Reply & { kind: 'error' })> {
-    const params = parseObject(encodeParams(call, session.handshake.revision, undefined) ?? '{}')
-    const augmented = write(edit(params, { task: `{"ttl":${this.#options.ttl}}` }))
-    const response = await session.request('tools/call', augmented)
-    if (response.outcome.kind === 'error') return decodeReply(call, response, undefined) as Reply & { kind: 'error' }
-    const task = objectIn(resultOf(response), 'task')
-    const id = task && value(task, 'taskId')
-    if (!task || typeof id !== 'string')
-      throw new Fault('upstreamProtocol', 'The server did not make a task of the call')
-    return { id, task }
+  async create(call: Call, { session }: Lease): Promise<Created | Refused> {
+    return createdIn(call, await session.request('tools/call', this.augmented(call, session)))
+  }
+
+  /** What a client that knows tasks is told of the answer to such a call. */
+  answered(call: Call, lease: Lease, response: Response): Reply {
+    const created = createdIn(call, response)
+    return 'kind' in created ? created : this.#announce(call, lease, created)
   }
 
   /** Tells a client that knows tasks of a new one. */
-  announce(call: Call, lease: Lease, { id, task }: Created): Reply {
+  #announce(call: Call, lease: Lease, { id, task }: Created): Reply {
     if (this.#tasks.size >= this.#options.max)
       throw new Fault('overloaded', 'Too many tasks are known', { retryAfter: 1 })
     const known: Task = {
@@ -272,6 +279,14 @@ export class LegacyTasks {
     task.answered()
     task.lease.release()
   }
+}
+
+function createdIn(call: Call, response: Response): Created | Refused {
+  if (response.outcome.kind === 'error') return decodeReply(call, response, undefined) as Refused
+  const task = objectIn(resultOf(response), 'task')
+  const id = task && value(task, 'taskId')
+  if (!task || typeof id !== 'string') throw new Fault('upstreamProtocol', 'The server did not make a task of the call')
+  return { id, task }
 }
 
 function idOf(taskId: string): Json {

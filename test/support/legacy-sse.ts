@@ -98,9 +98,11 @@ export class LegacySse {
       expect: (question: unknown, ready: (answer: Json) => void) => waiting.set(question, ready),
       cancelled: (asked: unknown, ready: () => void) => lingering.set(asked, ready),
     }
+    const greets = method === 'notifications/initialized' && this.#plan.greet !== undefined
+    if (greets) (welcome as (way: object, plan: SsePlan) => void)(way, this.#plan)
     // What a server asks right away may be there before it is said that the message has come.
-    if (method === 'notifications/initialized') (welcome as (way: object, plan: SsePlan) => void)(way, this.#plan)
-    response.writeHead(202).end('Accepted')
+    if (greets) setTimeout(() => response.writeHead(202).end('Accepted'), 50)
+    else response.writeHead(202).end('Accepted')
     if (method === 'notifications/cancelled') lingering.get((message['params'] as Json)['requestId'])?.()
     if (method === undefined) waiting.get(id)?.(message)
     if (method === undefined || id === undefined) return
