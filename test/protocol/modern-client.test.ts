@@ -95,7 +95,6 @@ t.test('what was taken off a result of the specification is put on again, and th
   for (const [definition, method] of Object.entries(byDefinition)) {
     for (const { name, text } of examples(definition)) {
       const bare = edit(parseObject(text), { resultType: undefined, ttlMs: undefined, cacheScope: undefined })
-      const meta = objectIn(bare, '_meta')
       const result = withoutEnvelope(bare)
       const reply: Reply = { kind: 'result', result, server, cache: { ttlMs: 5, scope: 'public' } }
       const { result: encoded } = JSON.parse(textOf(encodeReply(reply, '1' as Id, { ...decodedCall, method })))
