@@ -36,6 +36,7 @@ Options
       --era <era>               auto, legacy or modern: what the server speaks           [auto]
       --session <who>           per-principal, shared or per-request: who shares a session
                                 of the bridge with a legacy server              [per-principal]
+      --tasks <which>           auto, async or off: which calls of a legacy server are tasks  [auto]
   -H, --header 'Name: value'    sent to an HTTP server; repeatable; \${ENV} is replaced
   -e, --env NAME=value          given to a program; repeatable; \${ENV} is replaced
       --cwd <folder>            where a program is started
@@ -65,6 +66,7 @@ const OPTIONS = {
   config: { type: 'string', short: 'c' },
   era: { type: 'string' },
   session: { type: 'string' },
+  tasks: { type: 'string' },
   header: { type: 'string', short: 'H', multiple: true },
   env: { type: 'string', short: 'e', multiple: true },
   cwd: { type: 'string' },
@@ -171,7 +173,7 @@ function withFlags(server: Record<string, unknown>, flags: Flags): Record<string
     throw new UsageError('--env and --cwd are for servers that are programs')
   return {
     ...server,
-    ...defined({ era: flags.era, session: flags.session, cwd: flags.cwd }),
+    ...defined({ era: flags.era, session: flags.session, tasks: flags.tasks, cwd: flags.cwd }),
     ...(has(headers) && { headers: { ...object(server['headers']), ...headers } }),
     ...(has(variables) && { env: { ...object(server['env']), ...variables } }),
   }

@@ -21,7 +21,9 @@ export async function startBridge(leg: ServerLeg, folder: string): Promise<strin
   const log = join(folder, 'bridge.log')
   const url = `http://${HOST}:${await freePort()}/mcp`
   const logging = ['--log-format', 'json', '--log-level', 'warn']
-  const bridge = start(['dist/main.js', '--listen', url, ...logging, '--upstream', upstream], log)
+  // Tools of a legacy server that may be tasks are, for clients that know them: the suite has no other way to look at them.
+  const tasks = ['--tasks', 'async']
+  const bridge = start(['dist/main.js', '--listen', url, ...logging, ...tasks, '--upstream', upstream], log)
   const ready = async () => {
     await listening(url)
     await Promise.all(leg.warm.map((capabilities) => discover(url, capabilities)))
