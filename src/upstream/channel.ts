@@ -46,6 +46,8 @@ export interface Receiver {
   waiting(exchange: number): boolean
   /** The stream for the server's own messages was open, and cannot be had any more. */
   deaf(): void
+  /** That stream had broken and is open again: what was said in between is not known. */
+  missed(): void
   /** Something has come in that is no text: rubbish. */
   rubbish(what: string): void
   /** The channel has come to its end: nothing will come in on it any more, and nothing go out. Called once. */

@@ -166,6 +166,8 @@ class HttpChannel implements Channel {
     const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
       if (kind !== 'events') return
       failures = 0
+      // A stream with ids goes on where it stopped.
+      if (heard && reading.lastId === undefined) this.#receiver?.missed()
       heard = true
       opened(true)
     })

@@ -44,7 +44,7 @@ export async function* listen(acquire: Acquire, call: Call, tasks: LegacyTasks):
       try {
         const honoured = await listening.start(told ?? wanted)
         if (told && !isAsMuch(honoured, told)) break
-        if (told) yield* missed(told)
+        if (told) listening.missed()
         else {
           yield acknowledgement(honoured)
           if (isNothing(honoured)) break
@@ -115,6 +115,12 @@ class Listening {
   changed(method: string, params: Payload): void {
     const wanted = method === UPDATED ? this.#hears(String(value(params, 'uri'))) : this.#lists.has(method)
     if (wanted) this.#keep({ method, params })
+  }
+
+  /** What has changed while nobody could hear it is not known: anything may have. */
+  missed(): void {
+    for (const method of this.#lists) this.#keep({ method, params: EMPTY })
+    for (const uri of this.#uris) this.#keep({ method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) })
   }
 
   lost(): void {
@@ -227,11 +233,4 @@ function acknowledgement({ lists, uris, tasks }: Honoured): Reply {
   if (tasks.length > 0) filter['taskIds'] = JSON.stringify(tasks)
   const notifications = write(edit(EMPTY, filter))
   return { kind: 'notification', method: ACKNOWLEDGED, params: parseObject(`{"notifications":${notifications}}`) }
-}
-
-/** What has changed while nobody could hear it is not known: anything may have. */
-function* missed({ lists, uris }: Honoured): Generator<Reply> {
-  for (const { method } of lists) yield { kind: 'notification', method, params: EMPTY }
-  for (const uri of uris)
-    yield { kind: 'notification', method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) }
 }

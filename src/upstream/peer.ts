@@ -30,6 +30,8 @@ export interface PeerEvents {
   ended(error: ChannelError): void
   /** Nothing that belongs to no exchange will come in any more. */
   deaf?(): void
+  /** Of what belongs to no exchange, something may not have come in. */
+  missed?(): void
   /** Something came in that is no message, or that nobody waits for. */
   stray(what: string): void
 }
@@ -148,6 +150,10 @@ export class Peer implements Receiver, Line {
 
   deaf(): void {
     this.events.deaf?.()
+  }
+
+  missed(): void {
+    this.events.missed?.()
   }
 
   rubbish(what: string): void {

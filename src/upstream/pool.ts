@@ -32,6 +32,8 @@ export interface Lease {
   readonly alone: boolean
   /** Another hold on the same session, which lasts until it is given back as well. */
   share(): Lease
+  /** A hold that lets others have the session as well, even where this one had it alone. */
+  keep(): Lease
   /** Gives the session back. Calling it again does nothing. */
   release(): void
   /** The server has forgotten the session, or it is broken: nobody else gets it. Who has it may still finish. */
@@ -51,6 +53,8 @@ export class SessionPool {
   readonly #waiters = new Map<string, (() => void)[]>()
   /** Taken out, and on their way to their end. */
   readonly #ending = new Set<LegacySession>()
+  /** What was subscribed to in sessions that were lost, by key, for those that take their place. */
+  readonly #subscribed = new Map<string, readonly string[]>()
   readonly #sweeper: NodeJS.Timeout
   #closed = false
 
@@ -137,7 +141,7 @@ export class SessionPool {
     let held = true
     const discard = () => {
       entry.discarded = true
-      if (this.#entries.get(key) === entry) this.#entries.delete(key)
+      if (this.#entries.get(key) === entry) this.#lose(key, session)
     }
     const release = () => {
       if (!held) return
@@ -151,11 +155,16 @@ export class SessionPool {
       shared.holds++
       return this.#lease(key, entry, session, shared, onRelease)
     }
+    const keep = () => {
+      entry.users++
+      return this.#lease(key, entry, session, { holds: 1 }, () => {})
+    }
     return {
       session,
       release,
       discard,
       share,
+      keep,
       get alone() {
         return entry.discarded
       },
@@ -185,15 +194,29 @@ export class SessionPool {
     const entry = this.#entries.get(key)
     if (!entry?.session || entry.session.alive) return entry
     entry.discarded = true
-    this.#entries.delete(key)
+    this.#lose(key, entry.session)
     if (entry.users === 0) this.#end(entry.session).catch(() => {})
     return undefined
+  }
+
+  #lose(key: string, { watching: { wanted } }: LegacySession): void {
+    this.#entries.delete(key)
+    if (wanted.length > 0) this.#subscribed.set(key, wanted)
+  }
+
+  /** Opens a session, and has all be as it was in the one before before anybody gets it. */
+  async #opening(key: string, open: () => Promise<LegacySession>): Promise<LegacySession> {
+    const session = await open()
+    const wanted = this.#subscribed.get(key)
+    this.#subscribed.delete(key)
+    if (wanted) await session.watching.keep(wanted)
+    return session
   }
 
   #add(key: string, open: () => Promise<LegacySession>): Entry {
     this.#makeRoom()
     const entry: Entry = {
-      opening: open(),
+      opening: this.#opening(key, open),
       session: undefined,
       waiting: 0,
       users: 0,

@@ -128,6 +128,7 @@ export class LegacySession {
         session.#receives = false
         session.watching.lose()
       },
+      missed: () => session?.watching.missed(),
       // A server may say on the stream of a call that it does not want to know any more, or that something has changed.
       ofSession: (method) => method !== 'notifications/message',
       stray: (what) => log.debug({ what }, 'message from the server dropped'),
@@ -202,8 +203,10 @@ export class LegacySession {
   }
 
   /** Asks the server something of the bridge's own. Rejects with a ChannelError. */
-  request(method: string, params: Json | undefined): Promise<Response> {
-    return this.#peer.call(method, params, REQUEST_TIMEOUT)
+  async request(method: string, params: Json | undefined): Promise<Response> {
+    const response = await this.#peer.call(method, params, REQUEST_TIMEOUT)
+    this.#served = true
+    return response
   }
 
   /** Whether messages of the server's own accord have a way in; undefined as long as that is not known. */

@@ -20,7 +20,7 @@ import {
   value,
   write,
 } from '../rpc/splice.js'
-import { pause } from './failure.js'
+import { callFault, pause, sessionGone } from './failure.js'
 import type { Lease } from './pool.js'
 import { RunningCall } from './running-call.js'
 import { newKey, randomId, Sealer, type SealKey } from './seal.js'
@@ -96,13 +96,16 @@ export class LegacyTasks {
 
   /** Tells a client that knows tasks of a new one. */
   #announce(call: Call, lease: Lease, { id, task }: Created): Reply {
-    if (this.#tasks.size >= this.#options.max)
+    if (this.#tasks.size >= this.#options.max) {
+      lease.session.request('tasks/cancel', idOf(id)).catch(() => {})
       throw new Fault('overloaded', 'Too many tasks are known', { retryAfter: 1 })
+    }
     const known: Task = {
       id: randomId(),
       principal: call.principal,
       upstreamId: id,
-      lease: lease.share(),
+      // What is asked for a task says so: others may have the session for themselves in the meantime.
+      lease: lease.keep(),
       call,
       waiting: undefined,
       result: undefined,
@@ -129,11 +132,21 @@ export class LegacyTasks {
     return running
   }
 
-  /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`. */
+  /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`. Rejects with a Fault. */
   async answer(call: Call): Promise<Reply> {
     const taskId = value(call.params, 'taskId')
     const task = typeof taskId === 'string' ? this.#find(taskId, call) : undefined
     if (!task || typeof taskId !== 'string') throw new Fault('invalidParams', 'There is no such task')
+    try {
+      return await this.#answer(task, taskId, call)
+    } catch (error) {
+      if (!sessionGone(error)) throw callFault(error)
+      this.#forget(task)
+      throw new Fault('invalidParams', 'There is no such task')
+    }
+  }
+
+  async #answer(task: Task, taskId: string, call: Call): Promise<Reply> {
     const { session } = task.lease
     call.log.note({
       serverEra: 'legacy',
@@ -143,7 +156,7 @@ export class LegacyTasks {
     const server = session.handshake.serverInfo
     switch (call.method) {
       case 'tasks/update':
-        this.#update(task, objectIn(call.params, 'inputResponses'))
+        this.#update(task, call.answers?.responses)
         return { kind: 'result', result: EMPTY, server }
       case 'tasks/cancel':
         // That it has ended already is as good.
@@ -259,8 +272,9 @@ export class LegacyTasks {
     }
   }
 
-  #update(task: Task, responses: Payload | undefined): void {
-    if (!responses) throw new Fault('invalidParams', 'params.inputResponses has to be an object')
+  #update(task: Task, given: Json | undefined): void {
+    if (!given?.startsWith('{')) throw new Fault('invalidParams', 'params.inputResponses has to be an object')
+    const responses = parseObject(given)
     const { waiting } = task
     if (!waiting) return
     for (const key of keys(responses)) {

@@ -6,6 +6,8 @@ import { EMPTY, type Payload, value } from '../rpc/splice.js'
 /** Somebody who wants to hear of changes. */
 export interface Watcher {
   changed(method: string, params: Payload): void
+  /** For a while nothing could be heard: anything may have changed. */
+  missed(): void
   /** Nothing will be heard any more: the session is gone, or deaf. */
   lost(): void
 }
@@ -23,6 +25,8 @@ interface Subscription {
 
 /** Milliseconds for which a subscription stays that nobody wants any more: clients that change theirs make anew before. */
 const GRACE = 2_000
+/** Milliseconds that a server has to agree again to what it has agreed to in another session. */
+const AGREE_AGAIN_WITHIN = 1_000
 /** Milliseconds in which several changes of one list are one. */
 const TOGETHER = 100
 const LIST_CHANGED: ReadonlySet<string> = new Set(CHANGING_LISTS.map(({ method }) => method))
@@ -32,6 +36,8 @@ export class Watching {
   readonly #watchers = new Set<Watcher>()
   readonly #subscriptions = new Map<string, Subscription>()
   readonly #together = new Map<string, NodeJS.Timeout>()
+  /** What was subscribed to when the session was lost. */
+  #lost: readonly string[] | undefined
 
   constructor(options: WatchingOptions) {
     this.#options = options
@@ -43,6 +49,25 @@ export class Watching {
 
   remove(watcher: Watcher): void {
     this.#watchers.delete(watcher)
+  }
+
+  /** Resources that somebody wants to hear of, or wanted until the session was lost. */
+  get wanted(): readonly string[] {
+    return this.#lost ?? [...this.#subscriptions].filter(([, { watchers }]) => watchers > 0).map(([uri]) => uri)
+  }
+
+  /** Subscribes to what was subscribed to in a session before this one, for those who will want that again at once. */
+  async keep(uris: readonly string[]): Promise<void> {
+    if (uris.length === 0) return
+    const agreed = uris.map(async (uri) => {
+      if (await this.subscribe(uri)) this.unsubscribe(uri)
+    })
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, AGREE_AGAIN_WITHIN)
+    })
+    await Promise.race([Promise.all(agreed), late])
+    clearTimeout(timer)
   }
 
   /** Resolves to whether the server tells of changes to this resource. */
@@ -85,8 +110,13 @@ export class Watching {
     }
   }
 
+  missed(): void {
+    for (const watcher of this.#watchers) watcher.missed()
+  }
+
   /** Tells everybody that there is nothing more to hear. */
   lose(): void {
+    this.#lost ??= this.wanted
     for (const timer of this.#together.values()) clearTimeout(timer)
     for (const { ending } of this.#subscriptions.values()) clearTimeout(ending)
     for (const watcher of [...this.#watchers]) watcher.lost()

@@ -39,6 +39,8 @@ export interface Plan {
   greet?: readonly Question[]
   /** Steps that it goes before it answers `tools/list`. */
   slowList?: object
+  /** It breaks down when it is asked for a task. */
+  crashOnTask?: boolean
   /** A file that gets a line for each call that names a `key`. */
   executions?: string
   override?: Override

@@ -12,7 +12,7 @@ type Json = Record<string, unknown>
 
 export type SsePlan = Pick<
   HttpPlan,
-  'revision' | 'capabilities' | 'pages' | 'asks' | 'greet' | 'slowList' | 'executions'
+  'revision' | 'capabilities' | 'pages' | 'asks' | 'greet' | 'slowList' | 'crashOnTask' | 'executions'
 >
 
 /** Where the stream is, and where messages are posted. */

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 
-export type SchemaRevision = '2024-11-05' | '2025-03-26' | '2025-06-18' | '2025-11-25' | '2026-07-28'
+export type SchemaRevision = '2024-11-05' | '2025-03-26' | '2025-06-18' | '2025-11-25' | '2026-07-28' | 'ext-tasks'
 
 const folder = new URL('../fixtures/schema/', import.meta.url)
 const compiled = new Map<SchemaRevision, Ajv>()

@@ -251,6 +251,8 @@ for (const way of WAYS) {
 
 t.test('a server that has ended while its client thought is not called again', async (t) => {
   const { steps, again, call, asker, url } = await start(t, 'over stdio')
+  // A child that has served at all is started again at once.
+  await call('tools/list', {})
   const first = await steps([{ ask: [NAME] }])
   await talk(url).call('tools/call', { name: 'crash', arguments: {} })
   const gone = await again(first, all(first, ADA))
