@@ -51,6 +51,7 @@ export class Questions {
    * Fault where the server asks what the client has not agreed to, and an Unanswered where it can be told of no answer.
    */
   async *ask(input: Payload, signal: AbortSignal, about?: Json): AsyncGenerator<Wire, Answers> {
+    signal.throwIfAborted()
     const requests = readInputRequests(input)
     for (const { method, params } of requests) {
       const lacking = uncovered(method, params, parseObject(this.#options.capabilities))
@@ -72,6 +73,10 @@ export class Questions {
       for (const one of others) waiting.push(yield* this.#put(one, { signal: round.signal, all: asked, about }))
       for (const one of forPeople) {
         const done = await this.#myTurn(round.signal)
+        if (!done) {
+          answers[one.key] = write(CANCELLED)
+          continue
+        }
         try {
           const question = yield* this.#put(one, { signal: round.signal, all: asked, about })
           answers[one.key] = write(elicited(await question.outcome, question))
@@ -141,17 +146,24 @@ export class Questions {
     return method === 'elicitation/create' && value(params, 'mode') === 'url' && traits[revision].elicitationModes
   }
 
-  /** Waits until no other dialogue is open. Gives what to call when this one is closed. */
-  async #myTurn(signal: AbortSignal): Promise<() => void> {
+  /** Waits until no other dialogue is open. Gives what to call when this one is closed; undefined where it is too late for it. */
+  async #myTurn(signal: AbortSignal): Promise<(() => void) | undefined> {
     let done = () => {}
     const mine = new Promise<void>((resolve) => {
       done = resolve
     })
     const before = this.#turn
     this.#turn = before.then(() => mine)
-    await before
-    signal.throwIfAborted()
-    return done
+    let giveUp = () => {}
+    const tooLate = new Promise<void>((resolve) => {
+      giveUp = resolve
+      signal.addEventListener('abort', giveUp, { once: true })
+    })
+    if (!signal.aborted) await Promise.race([before, tooLate])
+    signal.removeEventListener('abort', giveUp)
+    if (!signal.aborted) return done
+    done()
+    return undefined
   }
 }
 
@@ -172,7 +184,7 @@ interface Asked {
 /** What a person said. Saying nothing, or nothing that makes sense, is to dismiss the question. */
 function elicited(outcome: Outcome, { request: { method, params }, uplift }: Asked): Payload {
   if (outcome.kind === 'error') return CANCELLED
-  const answer = wellFormed(method, uplift(outcome.result)) ?? CANCELLED
+  const answer = wellFormed(method, withoutEnvelope(uplift(outcome.result))) ?? CANCELLED
   // To an address there is nothing to fill in.
   return value(params, 'mode') === 'url' ? edit(answer, { content: undefined }) : answer
 }
@@ -180,7 +192,7 @@ function elicited(outcome: Outcome, { request: { method, params }, uplift }: Ask
 /** What a model or a program said. A modern server cannot be told that it said nothing. */
 function answered(outcome: Outcome, { request: { method }, uplift }: Asked): Payload {
   if (outcome.kind === 'error') throw new Unanswered(outcome.code, outcome.message)
-  const result = wellFormed(method, uplift(outcome.result))
+  const result = wellFormed(method, withoutEnvelope(uplift(outcome.result)))
   if (!result) throw new Unanswered(-32603, `The client answered ${method} with something that is no answer`)
   return result
 }

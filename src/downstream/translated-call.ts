@@ -67,11 +67,23 @@ async function* oneLeg(leg: Call, { handle }: CallContext): AsyncGenerator<CallS
 /** Waits for a task as if it were the call. What it says of itself is progress. */
 async function* waitedFor(call: Call, created: Payload, context: CallContext): AsyncGenerator<CallStep, Outcome> {
   const steps = drive(context.handle, call, created)
+  try {
+    return yield* followed(steps, call, context)
+  } finally {
+    // Whoever does not come to the end gives the task up.
+    await steps.return()
+  }
+}
+
+async function* followed(
+  steps: ReturnType<typeof drive>,
+  call: Call,
+  context: CallContext,
+): AsyncGenerator<CallStep, Outcome> {
   let said = 0
   for (let next = await steps.next(); !next.done; ) {
     const step = next.value
     if (step.kind === 'ends') {
-      await steps.return()
       if (step.reply.kind === 'result' || step.reply.kind === 'error') return step.reply
       throw new Fault('upstreamProtocol', 'The server asks something where it has to say how a task stands')
     }

@@ -40,8 +40,8 @@ type Headers = Readonly<Record<string, string>>
 
 /** Messages in a row that are none, after which a server is given up. */
 const MAX_RUBBISH = 100
-/** Requests of the server that may be open at once. */
-const MAX_ASKED = 32
+/** Requests of the server that may be open at once. How many of them may wait for clients is bounded elsewhere, and lower. */
+const MAX_ASKED = 4_096
 
 export class Peer implements Receiver, Line {
   readonly channel: Channel
