@@ -26,6 +26,14 @@ export interface ParkedOptions {
 
 type Final = Exclude<Reply, { kind: 'notification' }>
 
+/** How a round was answered, for a client that has not got it. */
+interface Answered {
+  round: number
+  responses: string
+  reply: Final
+  at: number
+}
+
 interface Parked {
   id: string
   principal: string
@@ -39,8 +47,7 @@ interface Parked {
   since: number
   timer: NodeJS.Timeout | undefined
   patience: NodeJS.Timeout | undefined
-  /** How the last round was answered, for a client that has not got it. */
-  last: { round: number; responses: string; reply: Final; at: number } | undefined
+  last: Answered | undefined
 }
 
 /** What a state says. */
@@ -68,8 +75,8 @@ export class ParkedCalls {
   readonly #options: ParkedOptions
   readonly #sealer: Sealer
   readonly #parked = new Map<string, Parked>()
-  /** Answered to the end, and kept for those who have not got it. */
-  readonly #finished = new Map<string, Parked>()
+  /** Answers to calls that are over, by their ids, oldest first. */
+  readonly #finished = new Map<string, Answered>()
   readonly #perPrincipal = new Map<string, number>()
 
   constructor(options: ParkedOptions) {
@@ -102,15 +109,17 @@ export class ParkedCalls {
     const { answers } = call
     if (answers?.state === undefined) return undefined
     const state = this.#open(answers.state, call)
-    const parked = this.#parked.get(state.x) ?? this.#finished.get(state.x)
-    if (!parked) {
+    const parked = this.#parked.get(state.x)
+    const finished = this.#finished.get(state.x)
+    if (!parked && !finished) {
       if (call.method !== 'tools/call') return undefined
       throw invalid('The call that this state belongs to is gone')
     }
     if (answers.responses !== undefined && !answers.responses.startsWith('{'))
       throw new Fault('invalidParams', 'inputResponses has to be an object')
     const said = digest(canonical(answers.responses ?? '{}'))
-    if (state.r !== parked.round) return only(this.#replay(parked, state, said))
+    // No state leads to a call that is over but the one that has been used last.
+    if (!parked || state.r !== parked.round) return only(replayed(finished ?? parked?.last, state, said))
     if (parked.busy) throw invalid('This state is being used already')
     const responses = parseObject(answers.responses ?? '{}')
     if (parked.waiting.kind === 'addresses') return this.#visit(parked, parked.waiting, call, responses)
@@ -212,17 +221,11 @@ export class ParkedCalls {
     if (state.exp <= Date.now()) throw invalid('requestState has expired')
     const fits =
       state.up === this.#options.server &&
-      state.p === this.#sealer.hash(call.principal) &&
+      this.#sealer.standsFor(state.p, call.principal) &&
       state.m === call.method &&
       state.d === digestOf(call)
     if (!fits) throw invalid('requestState belongs to another call')
     return state
-  }
-
-  /** The answer that a client has been given already, once more. */
-  #replay({ last }: Parked, { r }: State, said: string): Final {
-    if (last && last.round === r && last.responses === said && Date.now() - last.at < REPLAY) return last.reply
-    throw invalid('requestState has been used already')
   }
 
   /** Every person has said whether they go; when they have been there, the call is made again. */
@@ -287,10 +290,10 @@ export class ParkedCalls {
 
   #finish(parked: Parked, said: string | undefined, reply: Final): void {
     this.#forget(parked)
-    parked.last = { round: parked.round, responses: said ?? '', reply, at: Date.now() }
-    // No state leads to this round any more but the one that has just been used.
-    parked.round = -1
-    this.#finished.set(parked.id, parked)
+    if (said === undefined) return
+    const [oldest] = this.#finished.keys()
+    if (oldest !== undefined && this.#finished.size >= this.#options.max) this.#finished.delete(oldest)
+    this.#finished.set(parked.id, { round: parked.round, responses: said, reply, at: Date.now() })
     setTimeout(() => this.#finished.delete(parked.id), REPLAY).unref()
   }
 
@@ -329,6 +332,12 @@ function wellFormedAnswers(running: RunningCall, responses: Payload): [string, P
   if (malformed > 0 && given.length === 0)
     throw new Fault('invalidParams', 'None of inputResponses is an answer to what was asked')
   return given
+}
+
+/** The answer that a client has been given already, once more. */
+function replayed(last: Answered | undefined, { r }: State, said: string): Final {
+  if (last && last.round === r && last.responses === said && Date.now() - last.at < REPLAY) return last.reply
+  throw invalid('requestState has been used already')
 }
 
 /** What the parameters of a call come to, however they are written. */

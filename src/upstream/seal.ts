@@ -57,11 +57,19 @@ export class Sealer {
     }
   }
 
-  /** Stands for a text that is not to be told, as long as the key is the same. */
+  /** Stands for a text that is not to be told. */
   hash(text: string): string {
-    const [key] = this.#keys as [SealKey]
-    return createHmac('sha256', key.secret).update(text).digest('base64url').slice(0, 22)
+    return hashWith(this.#keys[0] as SealKey, text)
   }
+
+  /** Whether a hash stands for this text, by any of the keys. */
+  standsFor(hash: unknown, text: string): boolean {
+    return this.#keys.some((key) => hashWith(key, text) === hash)
+  }
+}
+
+function hashWith({ secret }: SealKey, text: string): string {
+  return createHmac('sha256', secret).update(text).digest('base64url').slice(0, 22)
 }
 
 /** A key of our own, for as long as the process lives. */

@@ -195,7 +195,7 @@ export class LegacyTasks {
 
   #find(taskId: string, { principal }: Call): Task | undefined {
     const fields = this.#sealer.open(taskId)
-    const ours = fields?.['up'] === this.#options.server && fields['p'] === this.#sealer.hash(principal)
+    const ours = fields?.['up'] === this.#options.server && this.#sealer.standsFor(fields['p'], principal)
     const task = ours ? this.#tasks.get(String(fields['x'])) : undefined
     return task?.principal === principal && task.lease.session.alive ? task : undefined
   }

@@ -90,7 +90,7 @@ export class Watching {
 
   unsubscribe(uri: string): void {
     const subscription = this.#subscriptions.get(uri)
-    if (!subscription || --subscription.watchers > 0) return
+    if (!subscription || --subscription.watchers > 0 || this.#lost) return
     subscription.ending = setTimeout(() => {
       this.#subscriptions.delete(uri)
       this.#options.send('resources/unsubscribe', uri).catch(() => {})

@@ -310,6 +310,19 @@ t.test('a server over HTTP that has lost its stream for good is not listened to 
   t.match(stream.messages.at(-1), { id: 'l', result: { resultType: 'complete' } })
 })
 
+t.test('a stream over HTTP that broke is opened again, and what may have been said in between told', async (t) => {
+  const legacy = await LegacyHttp.start(t, { asks: true })
+  const { url } = await startBridge(t, { url: legacy.url })
+  const stream = await listen(url, { toolsListChanged: true, resourceSubscriptions: [URI] })
+  await stream.has(1)
+  legacy.cut()
+  t.same((await hears(stream, 2)).sort(byMethod), [updated(URI), changed('tools')].sort(byMethod))
+  t.equal(legacy.of('initialize').length, 1, 'in the same session')
+  await until(() => legacy.streams === 1, 'the stream')
+  legacy.push({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: URI } })
+  t.same((await hears(stream, 3)).at(-1), updated(URI))
+})
+
 t.test('80 81 82 on a pipe subscriptions are kept apart by their ids, and ended by them', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const pipe = openPipe(t, asker.server)

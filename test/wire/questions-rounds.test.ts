@@ -190,7 +190,9 @@ for (const way of WAYS) {
     const one = await steps([{ ask: [NAME], withdraw: 'enough' }, { wait: 'go on' }])
     await signal('enough')
     const waiting = again(one, {})
-    setTimeout(() => signal('go on').catch(() => {}), 200)
+    // More than enough for it to be asked again, were there anything to ask.
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    await signal('go on')
     t.same((await waiting).said, [{ withdrawn: true }], 'nothing is left to be asked: the server is waited for')
 
     const two = await steps([{ ask: [NAME], withdraw: 'enough' }, { ask: [COLOUR] }])

@@ -1,0 +1,112 @@
+/** Calls that wait for their clients, as far as no wire shows it: one key for several servers, and what is kept of them. */
+import t from 'tap'
+import type { Call, Reply } from '../../src/protocol/call.js'
+import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
+import { ParkedCalls, type ParkedOptions } from '../../src/upstream/parked.js'
+import { newKey } from '../../src/upstream/seal.js'
+import type { LegacySession } from '../../src/upstream/session.js'
+import { stopClock } from '../support/clock.js'
+
+const OPTIONS = { ttl: 600_000, max: 4, maxPerPrincipal: 2 }
+const REQUESTS = '{"address-1":{"method":"elicitation/create","params":{"mode":"url","url":"https://example.com/"}}}'
+const YES = '{"address-1":{"action":"accept"}}'
+const NO = '{"address-1":{"action":"decline"}}'
+
+/** As much of a session as matters here: every address has been visited. */
+const SESSION = { handshake: { serverInfo: undefined }, visited: async () => {} } as unknown as LegacySession
+
+function callOf(more: Partial<Call> = {}): Call {
+  return {
+    method: 'tools/call',
+    params: parseObject('{"name":"x","arguments":{"b":1,"a":[2.0]}}'),
+    meta: EMPTY,
+    progress: false,
+    caller: { revision: '2026-07-28', capabilities: '{}' },
+    principal: 'alice',
+    signal: new AbortController().signal,
+    abort: () => {},
+    log: { note() {}, debug() {}, warn() {} },
+    ...more,
+  }
+}
+
+const parkedBy = (options: Partial<ParkedOptions> = {}) => new ParkedCalls({ server: 'one', ...OPTIONS, ...options })
+const stateOf = (reply: Reply) => JSON.stringify(value((reply as Reply & { kind: 'input' }).result, 'requestState'))
+const park = (parked: ParkedCalls, call = callOf()) => stateOf(parked.afterVisit(SESSION, call, ['id'], REQUESTS))
+const retry = (state: string, responses = YES, more: Partial<Call> = {}) =>
+  callOf({ ...more, answers: { responses, state } })
+
+t.test('69 a state leads to no other server, though both have the same key', async (t) => {
+  const keys = [newKey()]
+  const [one, other] = [parkedBy({ keys }), parkedBy({ keys, server: 'two' })]
+  const state = park(one)
+  await t.rejects(other.resume(retry(state)), { message: /another call/ })
+  t.equal(await one.resume(retry(state)), undefined, 'the call is to be made again')
+})
+
+t.test('69 a state that was sealed by an older key holds still; one of another key does not', async (t) => {
+  const [older, newer] = [newKey(), newKey()]
+  const state = park(parkedBy({ keys: [older] }))
+  const now = parkedBy({ keys: [newer, older] })
+  await t.rejects(now.resume(retry(state)), { message: /gone/ }, 'it can be read, and nothing is left of its call')
+  await t.rejects(parkedBy({ keys: [newer] }).resume(retry(state)), { message: /not one that was given out/ })
+  const reading = callOf({ method: 'prompts/get' })
+  const reads = park(parkedBy({ keys: [older] }), reading)
+  t.equal(
+    await now.resume({ ...reading, answers: { responses: YES, state: reads } }),
+    undefined,
+    'what only reads is done anew',
+  )
+})
+
+t.test('69 what a call is about may be written in another way, and may not be anything else', async (t) => {
+  const parked = parkedBy()
+  const same = ['{"arguments":{"a":[2.0],"b":1},"name":"x"}', '{ "name" : "\\u0078", "arguments":{"b":1,"a":[ 2.0 ]}}']
+  for (const params of same) {
+    t.equal(await parked.resume(retry(park(parked), YES, { params: parseObject(params) })), undefined, params)
+  }
+  const others = [
+    '{"name":"x","arguments":{"b":1,"a":[2]}}',
+    '{"name":"x","arguments":{"b":1,"a":[2.0],"c":null}}',
+    '{"name":"y","arguments":{"b":1,"a":[2.0]}}',
+    '{"name":"x","arguments":{"b":"1","a":[2.0]}}',
+    '{"name":"x"}',
+    '{}',
+  ]
+  const state = park(parked)
+  for (const params of others)
+    await t.rejects(
+      parked.resume(retry(state, YES, { params: parseObject(params) })),
+      { message: /another call/ },
+      params,
+    )
+  await t.rejects(parked.resume(retry(state, YES, { principal: 'bob' })), { message: /another call/ })
+  await t.rejects(parked.resume(retry(state, YES, { method: 'prompts/get' })), { message: /another call/ })
+  t.equal(await parked.resume(retry(state)), undefined)
+})
+
+t.test('74 a call waits for as long as it may, and no longer', async (t) => {
+  const clock = stopClock(t)
+  const parked = parkedBy({ ttl: 10_000 })
+  const [one, other] = [park(parked), park(parked)]
+  await clock.pass(9_999)
+  t.equal(await parked.resume(retry(one)), undefined)
+  t.equal(parked.size, 1)
+  await clock.pass(1)
+  t.equal(parked.size, 0)
+  await t.rejects(parked.resume(retry(other)), { message: /expired/ })
+})
+
+t.test('there is room for so many in all, and of one principal', async (t) => {
+  const parked = parkedBy()
+  const states = [park(parked), park(parked)]
+  t.throws(() => park(parked), { message: /Too many/ })
+  for (const principal of ['bob', 'carol']) park(parked, callOf({ principal }))
+  t.throws(() => park(parked, callOf({ principal: 'dave' })), { message: /Too many/ })
+  t.equal(parked.size, 4)
+  await parked.resume(retry(String(states[0]), NO))
+  t.equal(parked.size, 3)
+  t.ok(park(parked, callOf({ principal: 'dave' })))
+  parked.close()
+  t.equal(parked.size, 0)
+})

@@ -1,0 +1,56 @@
+/** Servers over HTTP that close the stream of a call before they have answered (SEP-1699). Numbers as in docs/invariants.md. */
+import t, { type Test } from 'tap'
+import { ADA, all, NAME, talk } from '../support/asking.js'
+import { startBridge } from '../support/bridge.js'
+import { LegacyHttp, type Override } from '../support/legacy-http.js'
+
+async function start(t: Test) {
+  /** When streams were taken up again, and after which event. */
+  const resumed: { at: number; after: unknown; session: unknown }[] = []
+  const override: Override = ({ method, headers }) => {
+    if (method === 'GET' && headers['last-event-id'] !== undefined)
+      resumed.push({ at: Date.now(), after: headers['last-event-id'], session: headers['mcp-session-id'] })
+    return false
+  }
+  const legacy = await LegacyHttp.start(t, { asks: true, override })
+  const { url } = await startBridge(t, { url: legacy.url })
+  return { legacy, resumed, ...talk(url) }
+}
+
+const progress = (value: number) => ({ tell: { method: 'notifications/progress', params: { progress: value } } })
+const token = { meta: { progressToken: 't' } }
+
+t.test('87 a stream that a server leaves is taken up when it says, and the client sees one reply', async (t) => {
+  const { steps, resumed, legacy } = await start(t)
+  const started = Date.now()
+  const answer = await steps([progress(1), { leave: 500 }, progress(2), { wait: 50 }, progress(3)], {}, token)
+  t.match(answer.message.result, { resultType: 'complete', content: [{ text: '[]' }] })
+  t.same(
+    answer.messages.slice(0, -1).map(({ params }) => params),
+    [1, 2, 3].map((value) => ({ progressToken: 't', progress: value })),
+  )
+  t.equal(answer.messages.length, 4)
+  t.equal(resumed.length, 1)
+  t.ok(Number(resumed[0]?.at) - started >= 500, 'not before the time that the server asked for')
+  t.match(resumed[0], { after: /^event-/, session: 'session-1' })
+  t.equal(legacy.of('tools/call').length, 1)
+})
+
+t.test('87 a stream may be left as often as the server likes, without a word before it', async (t) => {
+  const { steps, resumed, legacy } = await start(t)
+  const answer = await steps([{ leave: 100 }, { wait: 300 }, { leave: 100 }, { wait: 300 }])
+  t.match(answer.message.result, { resultType: 'complete' })
+  t.equal(answer.messages.length, 1)
+  t.equal(new Set(resumed.map(({ after }) => after)).size, 2)
+  t.equal(legacy.of('tools/call').length, 1)
+})
+
+t.test('87 what is asked on a stream that was taken up again belongs to its call', async (t) => {
+  const { steps, again, legacy } = await start(t)
+  const first = await steps([{ leave: 100 }, { ask: [NAME] }, { wait: 100 }])
+  t.match(first.message.result, { resultType: 'input_required' })
+  t.same((await again(first, all(first, ADA))).said, [ADA])
+  const parked = await steps([{ ask: [NAME] }, { leave: 100 }, { wait: 100 }])
+  t.same((await again(parked, all(parked, ADA))).said, [ADA], 'also while nobody reads')
+  t.equal(legacy.of('tools/call').length, 2)
+})
