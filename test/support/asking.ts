@@ -16,7 +16,8 @@ export interface Question {
 /** What a server does in the middle of a call: see test/fixtures/legacy-asking.mjs. */
 export interface Step {
   ask?: readonly Question[]
-  gap?: number
+  /** Milliseconds, or a signal, between one question and the next. */
+  gap?: number | string
   /** After so many milliseconds, or when the signal of that name is given. */
   withdraw?: number | string
   tell?: { method: string; params: object }
@@ -124,6 +125,8 @@ export interface Round extends Answer {
 export interface Talk {
   /** Calls the tool that goes these steps. */
   steps(steps: readonly Step[], args?: Json, options?: CallOptions): Promise<Round>
+  /** The same, until so many questions have come in one round: on a busy machine they may not. */
+  together(count: number, steps: readonly Step[], args?: Json, options?: CallOptions): Promise<Round>
   /** Gives the server a signal, and resolves when it has done what it does then. */
   signal(name: string): Promise<void>
   /** Calls anything. */
@@ -151,11 +154,18 @@ export function talk(url: string, { by, capabilities = ABLE }: { by?: Asker['by'
     calls.set(round, { method, params: own })
     return round
   }
+  const steps: Talk['steps'] = (list, args = {}, options = {}) =>
+    send('tools/call', { name: 'steps', arguments: { steps: list, ...(by && { by }), ...args } }, options)
   return {
+    steps,
+    async together(count, list, args, options) {
+      for (let attempt = 1; ; attempt++) {
+        const round = await steps(list, args, options)
+        if (round.keys.length === count || attempt === 5) return round
+      }
+    },
     call: send,
     paramsOf: (round) => callOf(round).params,
-    steps: (steps, args = {}, options) =>
-      send('tools/call', { name: 'steps', arguments: { steps, ...(by && { by }), ...args } }, options),
     async signal(name) {
       await send('tools/call', { name: 'signal', arguments: { name } })
     },

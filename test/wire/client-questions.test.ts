@@ -201,7 +201,9 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       const { answer } = await converse(client, 'b', ask({ name: NAME }), REPLIES)
       t.same(told(answer), { name: ADA }, 'and the next one is asked again')
       t.equal(server.calls().length, 3, 'nothing more was sent for it')
-      t.notOk(client.heard('a').some(({ id, method }) => id === 'a' && method === undefined && front !== 'HTTP'))
+      const answers = client.heard('a').filter(({ id, method }) => id === 'a' && method === undefined)
+      // A stream that can be taken up again has to end in something.
+      t.match(answers, front === 'HTTP' ? [{ error: { code: -32603 } }] : [])
     })
 
     t.test(`100 ${pair} that takes back a call that waits for its turn holds up nobody`, async (t) => {

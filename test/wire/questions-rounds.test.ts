@@ -83,8 +83,8 @@ for (const way of WAYS) {
   })
 
   t.test(`65 67 two questions ${way} are one round, and what is not answered is asked again`, async (t) => {
-    const { steps, again, answers } = await start(t, way)
-    const both = await steps([{ ask: [NAME, MODEL], gap: 5 }])
+    const { steps, together, again, answers } = await start(t, way)
+    const both = await together(2, [{ ask: [NAME, MODEL] }])
     t.equal(both.keys.length, 2)
     t.same(
       Object.values(both.requests).map(({ method }) => method),
@@ -93,7 +93,7 @@ for (const way of WAYS) {
     const [one = '', other = ''] = both.keys
     t.same((await again(both, { [other]: PARIS, [one]: ADA })).said, [ADA, PARIS])
 
-    const first = await steps([{ ask: [NAME, MODEL] }])
+    const first = await together(2, [{ ask: [NAME, MODEL] }])
     const [name = '', model = ''] = first.keys
     const second = await again(first, { [name]: ADA })
     t.same(asked(second), { [model]: first.requests[model] }, 'exactly the missing one, under the same key')
@@ -121,7 +121,7 @@ for (const way of WAYS) {
   })
 
   t.test(`68 what is no answer is not given to the server that asks ${way}`, async (t) => {
-    const { steps, again, answers } = await start(t, way)
+    const { steps, together, again, answers } = await start(t, way)
     const first = await steps([{ ask: [NAME] }])
     const [key = ''] = first.keys
     const refused: unknown[] = [null, 7, 'x', [], { [key]: 42 }, { [key]: null }, { [key]: [] }, { [key]: {} }]
@@ -134,7 +134,7 @@ for (const way of WAYS) {
     const last = await again(first, { [key]: ADA, other: ADA, 'address-1': 42, __proto__: ADA })
     t.same(last.said, [ADA], 'the round was not used up, and answers to nothing are passed over')
 
-    const both = await steps([{ ask: [MODEL, ROOTS] }])
+    const both = await together(2, [{ ask: [MODEL, ROOTS] }])
     const [model = '', roots = ''] = both.keys
     const half = await again(both, { [model]: { role: 'assistant' }, [roots]: FOLDERS })
     t.same(half.keys, [model], 'a malformed answer beside a good one is as none')
