@@ -30,6 +30,7 @@ import { timeout } from './policy/timeout.js'
 import type { Upstream } from './protocol/call.js'
 import { Fault, type FaultName } from './protocol/fault.js'
 import { HttpTransport } from './upstream/http.js'
+import { keyOf } from './upstream/seal.js'
 import { Server, type ServerOptions } from './upstream/server.js'
 import { SseTransport } from './upstream/sse.js'
 import { StdioTransport } from './upstream/stdio.js'
@@ -274,7 +275,7 @@ function faultOf(error: FastifyError | Fault, log: Pino): Fault {
 function serverOptions(
   name: string,
   settings: ServerSettings,
-  { limits, timeouts, auth }: Settings,
+  { limits, timeouts, auth, stateKeys }: Settings,
   { log, version, env }: Surroundings,
 ): ServerOptions {
   const common = {
@@ -286,7 +287,12 @@ function serverOptions(
     roots: settings.roots,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
-    parked: { ttl: timeouts.answer, max: limits.parked, maxPerPrincipal: limits.parkedPerPrincipal },
+    parked: {
+      ttl: timeouts.answer,
+      max: limits.parked,
+      maxPerPrincipal: limits.parkedPerPrincipal,
+      ...(stateKeys.length > 0 && { keys: stateKeys.map(keyOf) }),
+    },
   }
   const times = (kind: 'http' | 'sse' | 'stdio') => ({
     probe: timeouts.probe ?? PROBE_TIMEOUT[kind],

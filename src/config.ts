@@ -94,6 +94,12 @@ export const fileSchema = z.strictObject({
     })
     .optional()
     .describe('Who may call over HTTP. Without it anybody may, and is one principal.'),
+  stateKeys: z
+    .array(z.string().min(32, 'has to have at least 32 characters'))
+    .default([])
+    .describe(
+      'Secrets that seal what clients keep for the bridge: the first seals, all open. By default, one of its own.',
+    ),
   allowUnauthenticated: z.boolean().default(false).describe('Listen beyond loopback though anybody may call.'),
   log: z
     .strictObject({
@@ -389,10 +395,11 @@ function expand(input: unknown, env: Environment): unknown {
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, deep(item, `${path}.${key}`)]))
     return text(value, path)
   }
-  const { mcpServers, auth } = input
+  const { mcpServers, auth, stateKeys } = input
   const expanded = {
     ...input,
     mcpServers: deep(mcpServers, 'mcpServers'),
+    ...(stateKeys !== undefined && { stateKeys: deep(stateKeys, 'stateKeys') }),
     ...(isObject(auth) && { auth: { ...auth, tokens: deep(auth['tokens'], 'auth.tokens') } }),
   }
   if (issues.length > 0) throw new ConfigError(issues)

@@ -77,6 +77,12 @@ export function newKey(): SealKey {
   return { id: randomBytes(4).toString('hex'), secret: randomBytes(32) }
 }
 
+/** A key that is made of a secret text, the same wherever the text is the same. */
+export function keyOf(secret: string): SealKey {
+  const bytes = (what: string) => createHmac('sha256', secret).update(what).digest()
+  return { id: bytes('name').toString('hex').slice(0, 8), secret: bytes('key') }
+}
+
 export function digest(text: string): string {
   return createHash('sha256').update(text).digest('base64url')
 }

@@ -96,7 +96,7 @@ export class Server implements Upstream {
       (call) =>
         this.#answerElsewhere(call, era)
     this.#parked = new ParkedCalls({ server: name, ...options.parked })
-    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS })
+    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, keys: options.parked.keys })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
       elsewhere: elsewhere('legacy'),

@@ -29,7 +29,7 @@ import type { LegacySession } from './session.js'
 export interface TasksOptions {
   /** The server that the tasks are with. */
   server: string
-  keys?: readonly SealKey[]
+  keys?: readonly SealKey[] | undefined
   /** Milliseconds for which a task is asked to be kept. */
   ttl: number
   /** Tasks that may be known at once. */

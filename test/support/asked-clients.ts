@@ -54,9 +54,12 @@ export async function httpClient(url: string, { capabilities = EVERYTHING, revis
   const streams = new Map<unknown, { messages: Json[] }>()
   return {
     async begin(id, method, params, meta = {}) {
-      const waiting: { messages: Json[] } = { messages: [] }
-      streams.set(id, waiting)
-      streams.set(id, await client.stream(method, params, { id, meta }))
+      streams.set(id, { messages: [] })
+      // Nothing comes, not even the head of an answer, before there is something to say.
+      client.stream(method, params, { id, meta }).then(
+        (stream) => streams.set(id, stream),
+        () => {},
+      )
     },
     async say(message) {
       await client.post({ jsonrpc: '2.0', ...message })

@@ -1,0 +1,23 @@
+/** Keys that are configured: they can be changed without anybody noticing who has something sealed with the old one. */
+import t from 'tap'
+import { parseSettings } from '../../src/config.js'
+import { keyOf, Sealer } from '../../src/upstream/seal.js'
+
+const [old, anew] = ['the old secret, which is long enough', 'the new secret, which is long enough'] as const
+
+t.test('what was sealed with the old key is opened as long as it is named, and sealed with the new one', async (t) => {
+  const before = new Sealer([keyOf(old)], 'rs').seal({ x: 'a' })
+  const both = new Sealer([keyOf(anew), keyOf(old)], 'rs')
+  t.same(both.open(before), { x: 'a' })
+  const after = both.seal({ x: 'b' })
+  t.same(new Sealer([keyOf(anew)], 'rs').open(after), { x: 'b' })
+  t.equal(new Sealer([keyOf(anew)], 'rs').open(before), undefined)
+  t.equal(new Sealer([keyOf(old)], 'task').open(before), undefined, 'what is for one thing is for nothing else')
+})
+
+t.test('a key comes from the configuration or the environment, and is not a short one', async (t) => {
+  const server = { mcpServers: { a: { command: 'x' } } }
+  const { stateKeys } = parseSettings({ ...server, stateKeys: ['${KEY}'] }, { KEY: anew })
+  t.same(stateKeys, [anew])
+  t.throws(() => parseSettings({ ...server, stateKeys: ['short'] }, {}), { message: /at least 32 characters/ })
+})
