@@ -160,9 +160,11 @@ export function lowerAnswer(method: string, answer: Payload, revision: LegacyRev
   return edit(bare, { content: `{"type":"text","text":${JSON.stringify(texts.join('\n'))}}` })
 }
 
-/** Whether a person may be sent to an address: an encrypted one, or one on this machine. */
+/** Whether a person may be sent to an address: an encrypted one, or one on this machine, that says where it leads. */
 export function isShowable(address: unknown): boolean {
   if (typeof address !== 'string' || !URL.canParse(address)) return false
-  const { protocol, hostname } = new URL(address)
+  const { protocol, hostname, username, password } = new URL(address)
+  // What stands before the host may be taken for it.
+  if (username !== '' || password !== '') return false
   return protocol === 'https:' || (protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname))
 }

@@ -20,6 +20,8 @@ export interface Step {
   gap?: number | string
   /** After so many milliseconds, or when the signal of that name is given. */
   withdraw?: number | string
+  /** What it says while it waits for the answers. */
+  meanwhile?: { after: number | string; tell: readonly { method: string; params: object }[] }
   tell?: { method: string; params: object }
   /** Says it beside the call. */
   by?: 'session'
