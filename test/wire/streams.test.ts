@@ -172,7 +172,7 @@ async function shared(t: import('tap').Test, server: object, cancelled: () => un
 
   t.test('a call that takes too long is given up, and the server is told', async (t) => {
     const before = cancelled().length
-    const impatient = await startBridge(t, server, { timeouts: { call: 200 } })
+    const impatient = await startBridge(t, server, { timeouts: { call: 1_500 } })
     const answer = await call(impatient.url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } })
     t.equal(answer.status, 200)
     t.match(answer.message.error, { code: -32603, data: { reason: 'upstream_timeout', outcome: 'unknown' } })
