@@ -1,10 +1,10 @@
 /** The command line: what is asked for, with which configuration. */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { ConfigError, type Environment, parseSettings, parseUpstream, type Settings } from './config.js'
+import { ConfigError, type Elsewhere, parseSettings, parseUpstream, type Settings } from './config.js'
 
 export type Command =
-  | { kind: 'run'; settings: Settings }
+  | { kind: 'run'; settings: Settings; files: readonly string[] }
   | { kind: 'probe'; settings: Settings; json: boolean }
   | { kind: 'check'; settings: Settings; file: string }
   | { kind: 'help' }
@@ -19,7 +19,7 @@ export const HELP = `mcp-bridge: clients and servers of both eras of the Model C
 
   mcp-bridge --upstream <server> [options]      serve one server
   mcp-bridge [options] -- <command> [args]      the same, for a server that is a program
-  mcp-bridge --config <file>                    serve what a file names
+  mcp-bridge --config <file>                    serve what a file names, each at /<name>/mcp
   mcp-bridge probe <server> [--json]            say what a server speaks and offers
   mcp-bridge check --config <file>              say what is wrong with a configuration
 
@@ -32,7 +32,11 @@ Options
   -u, --upstream <server>       the server behind the bridge
   -l, --listen <where>          http://host:port/path or stdio      [http://127.0.0.1:8080/mcp]
                                 clients of both eras; HTTP+SSE at /sse beside the path
-  -c, --config <file>           JSON with "mcpServers", as other programs have it; flags win over it
+  -c, --config <file>           JSON with "mcpServers", as other programs have it; flags win over it;
+                                read again when it changes, and on SIGHUP
+  -s, --server <name>           of those in the file, only this one; repeatable
+      --admin <url>             http://host:port for /healthz, /readyz and /metrics alone
+      --redis <url>             what replicas share, as in redis://host:6379; wants "stateKeys"
       --era <era>               auto, legacy or modern: what the server speaks           [auto]
       --session <who>           per-principal, shared or per-request: who shares a session
                                 of the bridge with a legacy server              [per-principal]
@@ -64,6 +68,9 @@ const OPTIONS = {
   upstream: { type: 'string', short: 'u' },
   listen: { type: 'string', short: 'l' },
   config: { type: 'string', short: 'c' },
+  server: { type: 'string', short: 's', multiple: true },
+  admin: { type: 'string' },
+  redis: { type: 'string' },
   era: { type: 'string' },
   session: { type: 'string' },
   tasks: { type: 'string' },
@@ -87,7 +94,7 @@ type Flags = ReturnType<typeof readFlags>['values']
 const UNNAMED = 'default'
 
 /** Reads the arguments. Throws a UsageError or a ConfigError. */
-export function parseCommand(argv: readonly string[], env: Environment): Command {
+export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Command {
   const dashes = argv.indexOf('--')
   const own = dashes < 0 ? argv : argv.slice(0, dashes)
   const program = dashes < 0 ? [] : argv.slice(dashes + 1)
@@ -95,20 +102,28 @@ export function parseCommand(argv: readonly string[], env: Environment): Command
   if (flags.help) return { kind: 'help' }
   if (flags.version) return { kind: 'version' }
   const [name, ...rest] = positionals
+  const files = new Set<string>()
+  const read = (path: string) => {
+    files.add(path)
+    return readFileSync(path, 'utf8')
+  }
+  const elsewhere = { env, read }
   switch (name) {
-    case undefined:
-      return { kind: 'run', settings: settingsOf(flags, flags.upstream, program, env) }
+    case undefined: {
+      const settings = settingsOf(flags, flags.upstream, program, elsewhere)
+      return { kind: 'run', settings, files: [...files] }
+    }
     case 'probe': {
       if (rest.length > 1)
         throw new UsageError(
           `probe takes one server, not ${rest.length}: put a command in quotes, as in stdio:"command args"`,
         )
-      const settings = settingsOf(flags, rest[0] ?? flags.upstream, program, env)
+      const settings = settingsOf(flags, rest[0] ?? flags.upstream, program, elsewhere)
       return { kind: 'probe', settings, json: flags.json ?? false }
     }
     case 'check':
       if (flags.config === undefined) throw new UsageError('check needs --config <file>')
-      return { kind: 'check', settings: settingsOf(flags, undefined, [], env), file: flags.config }
+      return { kind: 'check', settings: settingsOf(flags, undefined, [], elsewhere), file: flags.config }
     default:
       throw new UsageError(
         `"${name}" is no command: there are probe and check; a server is given with --upstream or after --`,
@@ -129,18 +144,19 @@ function settingsOf(
   flags: Flags,
   upstream: string | undefined,
   program: readonly string[],
-  env: Environment,
+  elsewhere: Elsewhere,
 ): Settings {
-  const file = flags.config === undefined ? {} : readConfig(flags.config)
+  const file = flags.config === undefined ? {} : readConfig(flags.config, elsewhere.read)
   const [command, ...args] = program
   if (upstream !== undefined && command !== undefined)
     throw new UsageError('One server, please: either --upstream or a command after --')
   const entry = upstream !== undefined ? parseUpstream(upstream) : command !== undefined ? { command, args } : undefined
   if (entry === undefined && flags.config === undefined)
     throw new UsageError('Which server? Give one with --upstream, after --, or in a file with --config')
-  const servers = entry === undefined ? file['mcpServers'] : { [UNNAMED]: entry }
+  const servers = entry === undefined ? chosen(file['mcpServers'], flags.server) : { [UNNAMED]: entry }
   const given = {
     listen: flags.listen,
+    admin: flags.admin,
     publicUrl: flags['public-url'],
     allowedHosts: flags['allowed-host'],
     allowedOrigins: flags['allowed-origin'],
@@ -151,6 +167,7 @@ function settingsOf(
     {
       ...file,
       ...defined(given),
+      ...(flags.redis !== undefined && { redis: { ...object(file['redis']), url: flags.redis } }),
       ...(Object.values(log).some((value) => value !== undefined) && {
         log: { ...object(file['log']), ...defined(log) },
       }),
@@ -158,8 +175,17 @@ function settingsOf(
         ? mapValues(servers, (server) => (isRecord(server) ? withFlags(server, flags) : server))
         : servers,
     },
-    env,
+    elsewhere,
   )
+}
+
+/** The servers that are asked for by name, or all. */
+function chosen(servers: unknown, names: readonly string[] | undefined): unknown {
+  if (names === undefined || !isRecord(servers)) return servers
+  const missing = names.find((name) => !(name in servers))
+  if (missing !== undefined)
+    throw new UsageError(`There is no server "${missing}": the file names ${Object.keys(servers).join(', ')}`)
+  return Object.fromEntries(names.map((name) => [name, servers[name]]))
 }
 
 function withFlags(server: Record<string, unknown>, flags: Flags): Record<string, unknown> {
@@ -179,10 +205,10 @@ function withFlags(server: Record<string, unknown>, flags: Flags): Record<string
   }
 }
 
-function readConfig(path: string): Record<string, unknown> {
+function readConfig(path: string, read: Elsewhere['read']): Record<string, unknown> {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = read(path)
   } catch (cause) {
     throw new ConfigError([
       { path: '', message: `The file ${path} cannot be read: ${cause instanceof Error ? cause.message : cause}` },

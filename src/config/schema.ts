@@ -1,0 +1,264 @@
+/** The reference of all options. config/mcp-bridge.schema.json is made of it. */
+import * as z from 'zod'
+
+const milliseconds = z.number().int().positive()
+const entryName = z.string().regex(/^[\w.-]{1,64}$/, 'has to be made of letters, digits, ".", "_" and "-"')
+
+/** Names that other programs use for the transports. */
+const TRANSPORTS: Readonly<Record<string, 'stdio' | 'http' | 'sse'>> = {
+  stdio: 'stdio',
+  http: 'http',
+  'streamable-http': 'http',
+  streamableHttp: 'http',
+  streamable_http: 'http',
+  stream: 'http',
+  sse: 'sse',
+}
+
+/** Time limits that a server may have for itself. */
+const serverTimes = {
+  call: milliseconds.describe('Silence after which a call is given up; progress counts.'),
+  callTotal: milliseconds.describe('Time after which a call is given up, progress or not.'),
+  probe: milliseconds.describe('For the answer to server/discover: 10 s over HTTP, 15 s over stdio.'),
+  initialize: milliseconds.describe('For the answer to initialize.'),
+  idle: milliseconds.describe('After which an unused session with a server is ended.'),
+  answer: z
+    .number()
+    .int()
+    .min(1_000)
+    .max(3_600_000)
+    .describe('That a modern client has to answer what a server asks in the middle of a call.'),
+}
+
+const servedPath = z
+  .string()
+  .regex(/^(?:\/[\w.~%-]+)+$/, 'has to be a path like /tools/mcp, which does not end in a slash')
+
+const serverSettings = {
+  disabled: z.boolean().default(false).describe('Leave this server out.'),
+  path: servedPath.optional().describe('Where the server is served; /<name>/mcp by default.'),
+  era: z.enum(['auto', 'legacy', 'modern']).default('auto').describe('What the server speaks; found out by default.'),
+  session: z
+    .enum(['per-principal', 'shared', 'per-request'])
+    .default('per-principal')
+    .describe('Who may share a session with a legacy server: only calls of one principal, everybody, or nobody.'),
+  roots: z
+    .union([z.enum(['ask', 'off']), z.array(z.string().regex(/^file:\/\//, 'has to be a file:// address'))])
+    .default('ask')
+    .describe('Folders that a legacy server may see: its client is asked, the server cannot ask, or these.'),
+  tasks: z
+    .enum(['auto', 'async', 'off'])
+    .default('auto')
+    .describe('Which calls of a legacy server are tasks: those that have to be, also those that may be, or none.'),
+  cache: z
+    .union([z.enum(['off', 'hints']), milliseconds])
+    .default('off')
+    .describe(
+      'How long lists, discoveries and resources may be answered without asking again: not at all, as the server says, or milliseconds.',
+    ),
+  cacheFor: z
+    .enum(['principal', 'public'])
+    .default('principal')
+    .describe('Who gets what is cached of this server: who has asked for it before, or everybody.'),
+  strictRevisions: z.boolean().optional().describe('The same as compat.strictRevisions, for this server.'),
+  timeouts: z
+    .strictObject(
+      Object.fromEntries(Object.entries(serverTimes).map(([k, time]) => [k, time.optional()])) as {
+        [name in keyof typeof serverTimes]: z.ZodOptional<(typeof serverTimes)[name]>
+      },
+    )
+    .default({})
+    .describe('Milliseconds, where this server has others than the rest.'),
+}
+
+const stdioServer = z.looseObject({
+  type: z.literal('stdio').optional(),
+  command: z.string().min(1).describe('Program to start. Never run through a shell.'),
+  args: z.array(z.string()).default([]),
+  env: z
+    .record(z.string(), z.union([z.string(), z.number().transform(String), z.boolean().transform(String)]))
+    .default({})
+    .describe('Environment of the program, beside PATH, HOME and the few others that it inherits.'),
+  cwd: z.string().optional(),
+  ...serverSettings,
+})
+
+const httpServer = z.looseObject({
+  type: z
+    .enum(Object.keys(TRANSPORTS).filter((name) => name !== 'stdio') as [string, ...string[]])
+    .optional()
+    .describe('How to reach the server; by default Streamable HTTP, and HTTP+SSE where that is not understood.'),
+  url: z.url({ protocol: /^https?$/, error: 'has to be an http:// or https:// address' }),
+  headers: z.record(z.string(), z.string()).default({}).describe('Sent with every request to the server.'),
+  paths: z
+    .array(z.string().regex(/^\/[\w.~%/-]*(?:\/\*)?$/, 'has to be a path like /.well-known/x or /files/*'))
+    .default([])
+    .describe('Paths beside the endpoint that are passed on to the same paths of the server; none by default.'),
+  ...serverSettings,
+})
+
+const server = z.union([stdioServer, httpServer])
+
+export const fileSchema = z.strictObject({
+  $schema: z.string().optional(),
+  mcpServers: z
+    .record(entryName, server)
+    .describe('Servers by name, as in the configuration of Claude Desktop, Cursor and others.'),
+  listen: z.string().default('http://127.0.0.1:8080/mcp').describe('Where to listen: an http:// address, or stdio.'),
+  admin: z
+    .string()
+    .optional()
+    .describe(
+      'An address of its own, as in http://0.0.0.0:9090, for /healthz, /readyz and /metrics. Whoever reaches it reads them.',
+    ),
+  metrics: z.boolean().default(true).describe('Count and time what goes through, for Prometheus.'),
+  redis: z
+    .strictObject({
+      url: z.url({ protocol: /^rediss?$/, error: 'has to be a redis:// or rediss:// address' }),
+      prefix: z.string().default('mcp-bridge:').describe('What all keys and channels begin with.'),
+      timeout: milliseconds.default(250).describe('Milliseconds that one command may take.'),
+    })
+    .optional()
+    .describe('What several replicas of the bridge share. Needs "stateKeys". Without it a bridge is on its own.'),
+  publicUrl: z
+    .url()
+    .optional()
+    .describe('Address under which clients reach the bridge, when something stands before it.'),
+  allowedHosts: z
+    .array(z.string())
+    .default([])
+    .describe('Further host names under which clients may reach the bridge.'),
+  allowedOrigins: z.array(z.url()).default([]).describe('Origins of web pages that may call the bridge.'),
+  auth: z
+    .strictObject({
+      tokens: z
+        .record(
+          // The other two are those who have shown no token.
+          entryName.refine((name) => name !== 'anon' && name !== 'local', 'is what callers without a token are called'),
+          z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces'),
+        )
+        .optional()
+        .describe('Bearer tokens by the names of their principals: one of them is asked of every request over HTTP.'),
+      passthrough: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Send the client's own Authorization on to the one server, which decides. Only for where bridge and server are one resource in the eyes of the client.",
+        ),
+    })
+    .optional()
+    .describe('Who may call over HTTP. Without it anybody may, and is one principal.'),
+  stateKeys: z
+    .array(z.string().min(32, 'has to have at least 32 characters'))
+    .default([])
+    .describe(
+      'Secrets that seal what clients keep for the bridge: the first seals, all open. By default, one of its own.',
+    ),
+  allowUnauthenticated: z.boolean().default(false).describe('Listen beyond loopback though anybody may call.'),
+  log: z
+    .strictObject({
+      level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+      format: z.enum(['auto', 'pretty', 'json']).default('auto').describe('Readable on a terminal, JSON otherwise.'),
+    })
+    .prefault({}),
+  compat: z
+    .strictObject({
+      bareDiscover: z.boolean().default(true).describe('Answer server/discover without envelope and version header.'),
+      ignoreVersionSkew: z.boolean().default(true).describe('Take a legacy version header that was not negotiated.'),
+      draftErrorCodes: z.boolean().default(false).describe('Give the error codes of the drafts of 2026-07-28.'),
+      emulateTasks: z
+        .boolean()
+        .default(false)
+        .describe('Let clients of 2025-11-25 have calls of tools of modern servers as tasks.'),
+      strictRevisions: z
+        .boolean()
+        .default(false)
+        .describe('Tell legacy clients nothing that the schema of their revision does not have.'),
+    })
+    .prefault({}),
+  limits: z
+    .strictObject({
+      bodyBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(4 * 1024 * 1024)
+        .describe('Size of a request.'),
+      lineBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(16 * 1024 * 1024)
+        .describe('Size of a line on stdio.'),
+      answerBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(16 * 1024 * 1024)
+        .describe('Size of a JSON answer of a server.'),
+      streamBytes: z
+        .number()
+        .int()
+        .positive()
+        .default(64 * 1024 * 1024)
+        .describe('Size of one stream of a server.'),
+      connections: z.number().int().positive().default(12_000).describe('Connections of clients at once.'),
+      calls: z.number().int().positive().default(2_000).describe('Calls at once.'),
+      callsPerServer: z.number().int().positive().default(256).describe('Calls at once with one server.'),
+      subscriptions: z.number().int().positive().default(10_000).describe('Subscriptions at once.'),
+      clientSessions: z
+        .number()
+        .int()
+        .positive()
+        .default(10_000)
+        .describe('Sessions of legacy clients, over each of the HTTP transports.'),
+      parked: z.number().int().positive().default(2_000).describe('Calls that wait for their clients to answer.'),
+      parkedPerPrincipal: z.number().int().positive().default(32).describe('The same, of one principal.'),
+      sessions: z.number().int().positive().default(200).describe('Sessions with one HTTP server.'),
+      processes: z.number().int().positive().default(16).describe('Processes of one stdio server.'),
+    })
+    .prefault({}),
+  timeouts: z
+    .strictObject({
+      call: serverTimes.call.default(300_000),
+      callTotal: serverTimes.callTotal.default(3_600_000),
+      probe: serverTimes.probe.optional(),
+      initialize: serverTimes.initialize.default(60_000),
+      idle: serverTimes.idle.default(600_000),
+      answer: serverTimes.answer.default(600_000),
+      clientIdle: milliseconds
+        .default(1_800_000)
+        .describe('Without a request or an open stream, after which the session of a legacy client ends.'),
+      keepAlive: milliseconds.default(15_000).describe('Between signs of life on a silent stream.'),
+      commitAfter: milliseconds.default(10_000).describe('Silence after which an answer becomes a stream.'),
+      drainDelay: z
+        .number()
+        .int()
+        .nonnegative()
+        .default(0)
+        .describe('For which a bridge that is to stop says that it is not ready, and goes on as if nothing were.'),
+      drainTimeout: milliseconds
+        .default(25_000)
+        .describe('After that, for calls in flight to end, and for clients to answer what they have been asked.'),
+    })
+    .prefault({}),
+})
+
+export type Settings = z.infer<typeof fileSchema>
+export type ServerSettings = Settings['mcpServers'][string]
+export type StdioSettings = z.infer<typeof stdioServer>
+export type HttpSettings = z.infer<typeof httpServer>
+
+export function isStdio(settings: ServerSettings): settings is StdioSettings {
+  return 'command' in settings
+}
+
+/** The transport that an HTTP entry asks for; undefined where it leaves that to be found out. */
+export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | undefined {
+  return type === undefined ? undefined : TRANSPORTS[type]
+}
+
+/** Keys of an entry that mean something here. */
+export function knownKeys(settings: ServerSettings): readonly string[] {
+  return Object.keys((isStdio(settings) ? stdioServer : httpServer).shape)
+}
