@@ -1,39 +1,18 @@
-/** Puts the bridge together: what is registered here, in the order in which a request meets it, is all there is. */
+/** The bridge: its servers, what they are served by, and how it starts, changes and stops. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type FastifyError, type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
+import { type FastifyInstance, fastify } from 'fastify'
 import type { Logger as Pino } from 'pino'
-import {
-  isLoopback,
-  isStdio,
-  type Listen,
-  parseListen,
-  type ServerSettings,
-  type Settings,
-  ssePaths,
-  transportOf,
-} from './config.js'
-import { beside, METADATA } from './downstream/http/beside.js'
-import { endpoint } from './downstream/http/endpoint.js'
-import { Relay } from './downstream/http/relay.js'
-import { refuse } from './downstream/http/replies.js'
-import type { HttpSession } from './downstream/http/session.js'
-import { Sessions } from './downstream/http/sessions.js'
-import { type SseSession, sse } from './downstream/http/sse.js'
-import type { SessionSettings } from './downstream/session.js'
-import { type PipeOptions, servePipe } from './downstream/stdio.js'
-import { type AuthMode, auth } from './plugins/auth.js'
-import { origin } from './plugins/origin.js'
-import { compose } from './policy/compose.js'
-import { endings } from './policy/endings.js'
-import { type Gate, gate, limits } from './policy/limits.js'
-import { timeout } from './policy/timeout.js'
-import type { Upstream } from './protocol/call.js'
-import { Fault, type FaultName } from './protocol/fault.js'
-import { HttpTransport } from './upstream/http.js'
-import { keyOf } from './upstream/seal.js'
-import { Server, type ServerOptions } from './upstream/server.js'
-import { SseTransport } from './upstream/sse.js'
-import { StdioTransport } from './upstream/stdio.js'
+import { type Listen, parseListen, type Settings, servedPaths } from './config.js'
+import type { PipeOptions } from './downstream/stdio.js'
+import { front } from './front.js'
+import { Listener } from './listener.js'
+import { Mount, planOf, type Shared } from './mount.js'
+import { type HealthOptions, health } from './plugins/health.js'
+import { Fault } from './protocol/fault.js'
+import type { Verdict } from './upstream/detection.js'
+import type { Server } from './upstream/server.js'
+
+export type { Logger as Pino } from 'pino'
 
 export interface Surroundings {
   log: Pino
@@ -42,290 +21,239 @@ export interface Surroundings {
   env: Readonly<Record<string, string | undefined>>
 }
 
-/** What every child gets from the environment of the bridge; the rest is named in the configuration. */
-const INHERITED = [
-  'HOME',
-  'LOGNAME',
-  'PATH',
-  'SHELL',
-  'TERM',
-  'USER',
-  'LANG',
-  'TMPDIR',
-  'APPDATA',
-  'LOCALAPPDATA',
-  'PATHEXT',
-  'SYSTEMROOT',
-  'TEMP',
-  'USERNAME',
-  'USERPROFILE',
-]
-/** Milliseconds. */
+/** What has become of the servers of a configuration. */
+export interface Changes {
+  added: string[]
+  changed: string[]
+  removed: string[]
+  /** Options that are different and stay as they were, because only a start can change them. */
+  fixed: string[]
+}
+
+/** Milliseconds between looks at whether everything has ended, and for the last answers to go out. */
 const DRAIN_CHECK = 20
-const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
+const LAST_WORDS = 500
+/** Servers that are asked at a time what they speak, when the bridge starts. */
+const AT_ONCE = 4
+/** Options that only a start can change. */
+const FIXED = ['listen', 'admin', 'redis', 'metrics', 'log'] as const
 
 export class Bridge {
-  readonly server: Server
-  readonly #settings: Settings
+  #settings: Settings
+  readonly #surroundings: Surroundings
   readonly #log: Pino
-  readonly #upstream: Upstream
-  readonly #enter: Gate
-  /** Aborts when the bridge is being stopped. */
-  readonly #stopping = new AbortController()
-  /** Sessions of legacy clients, by transport. */
-  readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
-  readonly #sessionSettings: SessionSettings
-  #app: FastifyInstance | undefined
+  readonly #shared: Shared
+  #mounts: ReadonlyMap<string, Mount>
+  /** Mounts that are served no longer, on their way to their end. */
+  readonly #retiring = new Set<Mount>()
+  #listen: (Listen & { kind: 'http' }) | undefined
+  #listener: Listener | undefined
+  #front: FastifyInstance | undefined
+  #admin: FastifyInstance | undefined
+  /** One change of the configuration after the other. */
+  #reloading: Promise<unknown> = Promise.resolve()
   /** HTTP requests that have not been answered whole. */
   #open = 0
+  #stopping = false
+  #draining = false
   #hurried = false
 
-  constructor(settings: Settings, { log, version, env }: Surroundings) {
+  constructor(settings: Settings, surroundings: Surroundings) {
     this.#settings = settings
-    this.#log = log
-    const [name, server] = Object.entries(settings.mcpServers)[0] as [string, ServerSettings]
-    this.server = new Server(serverOptions(name, server, settings, { log, version, env }))
-    const { calls, callsPerServer, subscriptions, clientSessions } = settings.limits
-    const { call, callTotal, clientIdle, keepAlive } = settings.timeouts
-    const keeping = { max: clientSessions, idle: clientIdle, keepAlive }
-    this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
-    const { strictRevisions: strict, emulateTasks } = settings.compat
-    this.#sessionSettings = { strict, emulateTasks, serverInfo: JSON.stringify({ name: 'mcp-bridge', version }) }
-    this.#enter = gate(
-      [
-        { max: calls, open: 0, where: 'with the bridge' },
-        { max: callsPerServer, open: 0, where: 'with the server' },
-      ],
-      [{ max: subscriptions, open: 0, where: 'with the bridge' }],
-    )
-    this.#upstream = {
-      handle: compose(
-        this.server.handle,
-        limits(this.#enter),
-        endings(this.#stopping.signal),
-        timeout({ idle: call, total: callTotal }),
-      ),
-      notify: (notice) => this.server.notify(notice),
-      legacyLeg: (sender) => this.server.legacyLeg(sender),
+    this.#surroundings = surroundings
+    this.#log = surroundings.log
+    const { calls, subscriptions } = settings.limits
+    this.#shared = {
+      calls: { max: calls, open: 0, where: 'with the bridge' },
+      subscriptions: { max: subscriptions, open: 0, where: 'with the bridge' },
     }
+    const names = Object.keys(settings.mcpServers)
+    this.#mounts = new Map(names.map((name) => [name, new Mount(name, settings, this.#shared, surroundings)]))
   }
 
-  /** Serves HTTP. Resolves to the address of the endpoint. */
-  async listen(listen: Listen & { kind: 'http' } = httpListen(this.#settings)): Promise<string> {
-    const app = await this.#http(listen)
-    this.#app = app
-    const address = await app.listen({ host: listen.host, port: listen.port })
-    return address + listen.path
+  /** The server, where there is only one. */
+  get server(): Server {
+    const [mount] = this.#mounts.values()
+    return (mount as Mount).server
   }
 
-  /** Serves a pipe until its input ends. */
+  get mounts(): ReadonlyMap<string, Mount> {
+    return this.#mounts
+  }
+
+  /** Serves HTTP. Resolves to the addresses of the endpoints, by their servers. */
+  async listen(listen: Listen & { kind: 'http' } = httpListen(this.#settings)): Promise<ReadonlyMap<string, string>> {
+    const { limits, admin } = this.#settings
+    this.#listen = listen
+    this.#front = await this.#build()
+    this.#listener = new Listener(this.#front, limits.connections)
+    const origin = await this.#listener.listen(listen)
+    if (admin !== undefined) await this.#serveAdmin(httpListen({ ...this.#settings, listen: admin }))
+    return new Map([...servedPaths(this.#settings, listen)].map(([name, [first]]) => [name, origin + first]))
+  }
+
+  /** Serves a pipe until its input ends: the only server there is. */
   pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
-    return servePipe({
-      ...streams,
-      upstream: this.#upstream,
-      compat: this.#settings.compat,
-      log: this.#log,
-      lineLimit: this.#settings.limits.lineBytes,
-      settings: this.#sessionSettings,
-    })
+    const [mount] = this.#mounts.values()
+    return (mount as Mount).pipe(streams)
   }
 
-  /** Lets requests in flight end, for a while; then ends everything, the servers' processes last. In a hurry, at once. */
+  /** Reaches for the servers before anybody calls. Gives what became of it to `told`, server by server. */
+  async warmUp(told: (mount: Mount, verdict: Verdict | Fault | undefined) => void): Promise<void> {
+    const waiting = [...this.#mounts.values()]
+    const next = async (): Promise<void> => {
+      const mount = waiting.shift()
+      if (!mount) return
+      const verdict = await mount.server.warmUp().catch((error: unknown) => Fault.from(error))
+      if (!this.#stopping) told(mount, verdict)
+      return next()
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, next))
+  }
+
+  /**
+   * Goes over to another configuration. Servers of which nothing has changed keep their sessions and calls; those that are
+   * different or gone are given time to end what is in flight.
+   */
+  reload(settings: Settings): Promise<Changes> {
+    const reloaded = this.#reloading.then(() => this.#reload(settings))
+    this.#reloading = reloaded.catch(() => {})
+    return reloaded
+  }
+
+  /**
+   * Stops the bridge: for a while it only says that it is not ready, then nothing new is let in, and what is in flight may
+   * end; at last everything is ended, the servers' processes last. In a hurry, at once.
+   */
   async close(hurry = false): Promise<void> {
-    this.#stopping.abort()
-    const app = this.#app
-    if (app && !hurry) {
-      app.server.close()
-      this.#sessions.http.drain()
-      this.#sessions.sse.drain()
-      const deadline = Date.now() + this.#settings.timeouts.drain
-      while (this.#open > 0 && Date.now() < deadline && !this.#hurried) await sleep(DRAIN_CHECK)
-    }
+    this.#stopping = true
     this.#hurried ||= hurry
-    this.#sessions.http.close()
-    this.#sessions.sse.close()
-    app?.server.closeAllConnections()
-    await Promise.all([app?.close(), this.server.close(hurry)])
+    const { drainDelay, drainTimeout } = this.#settings.timeouts
+    if (this.#listener) await this.#until(Date.now() + drainDelay, () => false)
+    this.#draining = true
+    for (const mount of this.#all) mount.drain()
+    this.#sayWhatIsWaitedFor()
+    await this.#until(Date.now() + drainTimeout, () => this.#idle)
+    for (const mount of this.#all) mount.cut()
+    await this.#until(Date.now() + LAST_WORDS, () => this.#open === 0)
+    this.#listener?.close()
+    await Promise.all([
+      this.#front?.close(),
+      this.#admin?.close(),
+      ...this.#all.map((mount) => mount.close(this.#hurried)),
+    ])
   }
 
-  async #http(listen: Listen & { kind: 'http' }): Promise<FastifyInstance> {
-    const { limits, timeouts, compat, allowedHosts, allowedOrigins, publicUrl } = this.#settings
-    const app = fastify({
-      logger: false,
-      bodyLimit: limits.bodyBytes,
-      exposeHeadRoutes: false,
-      // Without these a request that comes a byte at a time is waited for without end.
-      requestTimeout: 30_000,
-      keepAliveTimeout: 65_000,
-      http: { headersTimeout: 5_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16 * 1024 },
-    })
-    app.server.maxConnections = limits.connections
-    // More than are accepted, so that the excess is seen rather than cut off unseen.
-    app.server.maxHeadersCount = 200
+  get #all(): readonly Mount[] {
+    return [...this.#mounts.values(), ...this.#retiring]
+  }
 
-    app.setNotFoundHandler((_request, reply) =>
-      refuse(reply, new Fault('noSuchPath', `Nothing here: the MCP endpoint is ${listen.path}`)),
-    )
-    app.setErrorHandler<FastifyError>((error, _request, reply) => refuse(reply, faultOf(error, this.#log)))
+  get #idle(): boolean {
+    return this.#open === 0 && this.#all.every(({ busy }) => busy.calls === 0 && busy.parked === 0)
+  }
 
-    app.addHook('onRequest', (_request, reply, done) => {
-      this.#open++
-      reply.raw.once('close', () => this.#open--)
-      done()
-    })
-    const own = publicUrl === undefined ? [] : [new URL(publicUrl)]
-    const names = [
-      ...allowedHosts,
-      ...own.map(({ hostname }) => hostname),
-      ...(isLoopback(listen.host) ? [] : [listen.host]),
-    ]
-    await app.register(origin, {
-      allowedHosts: names,
-      allowedOrigins: [...allowedOrigins, ...own.map((url) => url.origin)],
-    })
-    const address = (request: FastifyRequest) => publicUrl ?? `${request.protocol}://${request.host}`
-    const { relayed } = this.server
-    const paths = new Map(besidePaths(this.#settings, listen.path))
-    const metadata = (request: FastifyRequest) => new URL(METADATA + listen.path, address(request)).href
-    const refusing = {
-      draftErrorCodes: compat.draftErrorCodes,
-      ...(this.#settings.auth?.passthrough && { passthrough: { metadata } }),
+  /** Whether calls can be sent here: not while it stops, and not while none of its servers can be had. */
+  #state(): ReturnType<HealthOptions['state']> {
+    const healths = [...this.#mounts].map(([name, mount]) => [name, { ...mount.health, ...mount.busy }] as const)
+    const servers = Object.fromEntries(healths)
+    if (this.#stopping) return { ready: false, status: 'draining', servers }
+    const reachable = healths.some(([, { state }]) => state === 'ready')
+    const unknown = healths.some(([, { state }]) => state === 'unknown')
+    // Whoever asks whether it is ready makes it find out.
+    if (!reachable) for (const mount of this.#mounts.values()) mount.server.warmUp().catch(() => {})
+    return {
+      ready: reachable,
+      status: reachable ? 'ready' : unknown ? 'starting' : 'no server can be reached',
+      servers,
     }
-    await app.register(auth, {
-      mode: authMode(this.#settings, listen.host),
-      open: (path) => [...paths.keys()].some((known) => path === known || path === known.replace(/\/\*$/, '')),
-    })
-    if (relayed && paths.size > 0) {
-      const resource = (request: FastifyRequest) => new URL(listen.path, address(request)).href
-      await app.register(beside, { relayed, paths, resource, passthrough: this.#settings.auth?.passthrough ?? false })
-    }
-    const common = {
-      upstream: this.#upstream,
+  }
+
+  #build(settings = this.#settings, mounts = this.#mounts): Promise<FastifyInstance> {
+    const options = { state: () => this.#state(), detailed: false }
+    return front({
+      settings,
+      listen: this.#listen as Listen & { kind: 'http' },
+      mounts,
       log: this.#log,
-      settings: this.#sessionSettings,
+      health: settings.admin === undefined ? options : undefined,
+      onRequest: () => {
+        this.#open++
+        return () => this.#open--
+      },
+      draining: () => this.#draining,
+    })
+  }
+
+  async #serveAdmin({ host, port }: Listen & { kind: 'http' }): Promise<void> {
+    const admin = fastify({ logger: false, requestTimeout: 30_000 })
+    await admin.register(health, { state: () => this.#state(), detailed: true })
+    this.#admin = admin
+    await admin.listen({ host, port })
+  }
+
+  async #reload(wanted: Settings): Promise<Changes> {
+    const before = this.#settings
+    const fixed = FIXED.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
+    const settings = { ...wanted, ...Object.fromEntries(fixed.map((key) => [key, before[key]])) } as Settings
+    const changes: Changes = { added: [], changed: [], removed: [], fixed: [...fixed] }
+    const mounts = new Map<string, Mount>()
+    for (const name of Object.keys(settings.mcpServers)) {
+      const old = this.#mounts.get(name)
+      const same = old?.plan === planOf(name, settings)
+      if (!same) changes[old ? 'changed' : 'added'].push(name)
+      mounts.set(name, same && old ? old : new Mount(name, settings, this.#shared, this.#surroundings))
     }
-    await app.register(endpoint, {
-      ...common,
-      path: listen.path,
-      sessions: this.#sessions.http,
-      relay:
-        relayed &&
-        new Relay({
-          relayed,
-          path: listen.path,
-          log: this.#log,
-          refusing,
-          enter: this.#enter,
-          maxSessions: limits.clientSessions,
-        }),
-      refusing,
-      compat,
-      keepAlive: timeouts.keepAlive,
-      commitAfter: timeouts.commitAfter,
-    })
-    await app.register(sse, {
-      ...common,
-      paths: ssePaths(listen),
-      sessions: this.#sessions.sse,
-    })
-    return app
+    const fresh = [...mounts.values()].filter((mount) => this.#mounts.get(mount.name) !== mount)
+    const gone = [...this.#mounts.values()].filter((mount) => mounts.get(mount.name) !== mount)
+    changes.removed = gone.map(({ name }) => name).filter((name) => !mounts.has(name))
+    try {
+      if (this.#stopping) throw new Fault('draining', 'The bridge is shutting down')
+      if (this.#listener) {
+        this.#front = await this.#build(settings, mounts)
+        this.#listener.front = this.#front
+        this.#listener.maxConnections = settings.limits.connections
+      }
+    } catch (error) {
+      for (const mount of fresh) await mount.close(true)
+      throw error
+    }
+    this.#settings = settings
+    this.#mounts = mounts
+    this.#shared.calls.max = settings.limits.calls
+    this.#shared.subscriptions.max = settings.limits.subscriptions
+    for (const mount of fresh) mount.server.warmUp().catch(() => {})
+    for (const mount of gone)
+      this.#retire(mount).catch((error: unknown) => this.#log.error({ err: error }, 'server not ended'))
+    return changes
+  }
+
+  /** Ends a mount that is served no longer, when what is in flight has ended. */
+  async #retire(mount: Mount): Promise<void> {
+    this.#retiring.add(mount)
+    mount.drain()
+    const { drainTimeout } = this.#settings.timeouts
+    await this.#until(Date.now() + drainTimeout, () => mount.busy.calls === 0 || this.#stopping)
+    if (this.#stopping) return
+    mount.cut()
+    await mount.close(false)
+    this.#retiring.delete(mount)
+  }
+
+  #sayWhatIsWaitedFor(): void {
+    if (this.#idle || this.#hurried) return
+    const calls = this.#all.reduce((sum, { busy }) => sum + busy.calls, 0)
+    const parked = this.#all.reduce((sum, { busy }) => sum + busy.parked, 0)
+    this.#log.info({ requests: this.#open, calls, parked }, 'waiting for calls to end')
+  }
+
+  /** Waits until a time, something, or a hurry. */
+  async #until(deadline: number, reached: () => boolean): Promise<void> {
+    while (Date.now() < deadline && !this.#hurried && !reached()) await sleep(DRAIN_CHECK)
   }
 }
 
-function httpListen(settings: Settings): Listen & { kind: 'http' } {
+function httpListen(settings: Pick<Settings, 'listen'>): Listen & { kind: 'http' } {
   const listen = parseListen(settings.listen)
   if (listen.kind !== 'http') throw new TypeError('The configuration says to listen on stdio')
   return listen
-}
-
-/** Paths that are passed on to the server, by where they are there. Metadata are where clients look for them, on both sides. */
-function besidePaths({ mcpServers, auth }: Settings, path: string): [string, string][] {
-  const [server] = Object.values(mcpServers)
-  if (!server || isStdio(server)) return []
-  const { pathname } = new URL(server.url)
-  const own: [string, string][] = auth?.passthrough ? [[METADATA + path, METADATA + pathname.replace(/\/$/, '')]] : []
-  return [...own, ...server.paths.map((one): [string, string] => [one, one])]
-}
-
-/** Who is asked for what on an address. On stdio nobody is: there it is whoever started the bridge. */
-function authMode({ auth }: Settings, host: string): AuthMode {
-  if (auth?.tokens) return { kind: 'tokens', tokens: auth.tokens }
-  return auth?.passthrough ? { kind: 'passthrough' } : { kind: 'none', loopback: isLoopback(host) }
-}
-
-/** What Fastify makes of a request that it does not take, in the words of the protocol. */
-const FASTIFY_FAULTS: Readonly<Record<string, FaultName>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'bodyTooLarge',
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupportedMediaType',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalidRequest',
-}
-
-function faultOf(error: FastifyError | Fault, log: Pino): Fault {
-  if (error instanceof Fault) return error
-  // The client has left a stream that had not begun: there is nobody to tell, and the call says so itself.
-  if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return new Fault('requestTimeout', 'The client has gone')
-  const name =
-    FASTIFY_FAULTS[error.code] ??
-    (error.statusCode !== undefined && error.statusCode < 500 ? 'invalidRequest' : undefined)
-  if (name) return new Fault(name, error.message, { cause: error })
-  log.error({ err: error }, 'request failed')
-  return Fault.from(error)
-}
-
-function serverOptions(
-  name: string,
-  settings: ServerSettings,
-  { limits, timeouts, auth, stateKeys }: Settings,
-  { log, version, env }: Surroundings,
-): ServerOptions {
-  const common = {
-    name,
-    era: settings.era,
-    isolation: settings.session,
-    passthrough: auth?.passthrough ?? false,
-    tasks: settings.tasks,
-    roots: settings.roots,
-    clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
-    log: log.child({ server: name }),
-    parked: {
-      ttl: timeouts.answer,
-      max: limits.parked,
-      maxPerPrincipal: limits.parkedPerPrincipal,
-      ...(stateKeys.length > 0 && { keys: stateKeys.map(keyOf) }),
-    },
-  }
-  const times = (kind: 'http' | 'sse' | 'stdio') => ({
-    probe: timeouts.probe ?? PROBE_TIMEOUT[kind],
-    initialize: timeouts.initialize,
-    idle: timeouts.idle,
-  })
-  if (isStdio(settings)) {
-    const { command, args, cwd } = settings
-    const inherited = Object.fromEntries(INHERITED.flatMap((key) => (env[key] === undefined ? [] : [[key, env[key]]])))
-    const transport = new StdioTransport({
-      command,
-      args,
-      cwd,
-      env: { ...inherited, ...settings.env },
-      lineLimit: limits.lineBytes,
-      onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
-    })
-    return { ...common, transport, timeouts: times('stdio'), maxSessions: limits.processes }
-  }
-  const headers = Object.fromEntries(Object.entries(settings.headers).map(([key, value]) => [key.toLowerCase(), value]))
-  const bounds = {
-    bodyLimit: limits.answerBytes,
-    streamLimit: limits.streamBytes,
-    connections: limits.callsPerServer * 2 + limits.subscriptions,
-  }
-  const reach = { url: new URL(settings.url), headers, ...bounds }
-  const kind = transportOf(settings)
-  const sse = new SseTransport(reach)
-  return {
-    ...common,
-    transport: kind === 'sse' ? sse : new HttpTransport(reach),
-    ...(kind === undefined && { fallback: sse }),
-    timeouts: times(kind === 'sse' ? 'sse' : 'http'),
-    maxSessions: limits.sessions,
-  }
 }

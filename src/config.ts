@@ -70,8 +70,7 @@ function checkEntries(input: unknown): void {
 /** What cannot be without something else. */
 function together({ redis, stateKeys }: Settings): Issue[] {
   if (!redis || stateKeys.length > 0) return []
-  const message =
-    'is missing, and replicas need it: one secret of 32 or more characters, the same for all, as in "stateKeys": ["${STATE_KEY}"]'
+  const message = 'is missing, and replicas need it: one secret of 32 or more characters, the same for all of them'
   return [{ path: 'stateKeys', message }]
 }
 

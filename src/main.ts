@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The process: arguments, signals, exit codes. The only file that touches `process`. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import process from 'node:process'
 import type { Logger } from 'pino'
 import { Bridge } from './app.js'
@@ -8,9 +8,13 @@ import { type Command, HELP, parseCommand, UsageError } from './cli.js'
 import { ConfigError, parseListen, type Settings, unknownKeys } from './config.js'
 import { describe, inspect } from './inspect.js'
 import { createLog } from './log.js'
+import type { Mount } from './mount.js'
 import { Fault } from './protocol/fault.js'
 import { ChannelError } from './upstream/channel.js'
+import type { Verdict } from './upstream/detection.js'
 
+/** Milliseconds between looks at the files of the configuration. */
+const FILE_CHECK = 1_000
 const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 }
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
@@ -36,7 +40,7 @@ async function run(command: Command): Promise<void> {
     case 'probe':
       return probe(command.settings, command.json)
     case 'run':
-      return serve(command.settings)
+      return serve(command.settings, command.files)
   }
 }
 
@@ -55,7 +59,7 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
   }
 }
 
-async function serve(settings: Settings): Promise<void> {
+async function serve(settings: Settings, files: readonly string[]): Promise<void> {
   const log = await createLog(settings.log, terminal())
   for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
   const bridge = new Bridge(settings, { log, version, env: process.env })
@@ -67,42 +71,104 @@ async function serve(settings: Settings): Promise<void> {
       stop().catch(() => process.exit(EXIT.failed))
     })
   }
-  const ready = bridge.server.warmUp()
-  ready.catch(() => {})
   try {
     if (listen.kind === 'stdio') {
+      const ready = bridge.server.warmUp()
+      ready.catch(() => {})
       const piped = bridge.pipe({ input: process.stdin, output: process.stdout })
       await Promise.race([ready.then(() => piped), piped])
       return await stop()
     }
     announce(log, settings, bridge, await bridge.listen(listen))
-    const verdict = await ready
-    if (verdict) log.info({ era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
-    else log.info({}, 'what the server speaks is found out when somebody calls who has credentials for it')
+    if (files.length > 0) followChanges(log, bridge, files)
+    await bridge.warmUp((mount, verdict) => report(log, bridge, mount, verdict))
   } catch (error) {
     process.exitCode = complain(error)
-    await stop()
+    await stop(true)
   }
 }
 
+/**
+ * Says what has become of a server when the bridge started. A program that cannot be started is a mistake of whoever has
+ * named it, if there is no other server; what is reached by an address may only be late.
+ */
+function report(log: Logger, { mounts }: Bridge, { name, server }: Mount, verdict: Verdict | Fault | undefined): void {
+  const named = mounts.size > 1 ? { server: name } : {}
+  if (verdict instanceof Fault) {
+    if (mounts.size === 1 && server.isProgram) throw verdict
+    const { message: why } = verdict
+    log.warn({ server: name, why }, 'the server cannot be had for now; it is tried again when somebody calls')
+  } else if (verdict) {
+    log.info({ ...named, era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
+  } else {
+    log.info(named, 'what the server speaks is found out when somebody calls who has credentials for it')
+  }
+}
+
+/** Goes over to another configuration when one of its files changes, and on SIGHUP. */
+function followChanges(log: Logger, bridge: Bridge, files: readonly string[]): void {
+  let followed: readonly string[] = []
+  const follow = (now: readonly string[]) => {
+    for (const file of followed) unwatchFile(file)
+    followed = now
+    // Looked at by name again and again: editors and Kubernetes put another file in its place.
+    for (const file of followed) watchFile(file, { interval: FILE_CHECK, persistent: false }, reload)
+  }
+  const reload = () => {
+    let command: Command
+    try {
+      command = parseCommand(process.argv.slice(2), process.env)
+    } catch (error) {
+      const issues = error instanceof ConfigError ? error.issues : [{ path: '', message: String(error) }]
+      log.error({ issues }, 'the configuration is not right: the one before stays')
+      return
+    }
+    if (command.kind !== 'run') return
+    const { settings } = command
+    follow(command.files)
+    for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
+    bridge.reload(settings).then(
+      ({ fixed, ...changes }) => {
+        log.info(changes, 'configuration changed')
+        if (fixed.length > 0) log.warn({ options: fixed }, 'these take effect when the bridge is started again')
+      },
+      (error: unknown) => log.error({ err: error }, 'the configuration cannot be used: the one before stays'),
+    )
+  }
+  follow(files)
+  process.on('SIGHUP', reload)
+}
+
 /** Ends the process, gently. Each further cause to end it, be it a signal or the end of the input, leaves less time. */
-function stopper(bridge: Bridge): () => Promise<void> {
+function stopper(bridge: Bridge): (hurry?: boolean) => Promise<void> {
   let causes = 0
-  return async () => {
+  return async (hurry = false) => {
     if (++causes > 2) process.exit()
-    await bridge.close(causes > 1)
+    await bridge.close(hurry || causes > 1)
     process.exit()
   }
 }
 
 /** Says where to go from here. */
-function announce(log: Logger, { log: { format }, auth }: Settings, { server }: Bridge, url: string): void {
-  const token = auth === undefined ? '' : ' -H "authorization: Bearer $TOKEN"'
-  const curl = `curl -s ${url} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
+function announce(
+  log: Logger,
+  { log: { format }, auth }: Settings,
+  { mounts }: Bridge,
+  urls: ReadonlyMap<string, string>,
+): void {
+  const token = auth?.tokens === undefined && !auth?.passthrough ? '' : ' -H "authorization: Bearer $TOKEN"'
+  const [first] = urls.values()
+  const curl = `curl -s ${first} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
+  const targets = [...urls].map(([name, url]) => ({ url, target: mounts.get(name)?.server.target ?? name }))
   if (format === 'pretty' || (format === 'auto' && terminal())) {
-    process.stderr.write(`\nmcp-bridge ${version} listens on ${url}\n  for ${server.target}\n\nTry it:\n  ${curl}\n\n`)
+    const lines =
+      targets.length === 1
+        ? targets.map(({ url, target }) => ` listens on ${url}\n  for ${target}\n`)
+        : ['\n', ...targets.map(({ url, target }) => `  ${url}  for ${target}\n`)]
+    process.stderr.write(`\nmcp-bridge ${version}${lines.join('')}\nTry it:\n  ${curl}\n\n`)
   } else {
-    log.info({ url, try: curl }, 'listening')
+    for (const [i, [server, url]] of [...urls].entries())
+      log.info({ url, ...(urls.size > 1 && { server }), ...(i === 0 && { try: curl }) }, 'listening')
   }
 }
 

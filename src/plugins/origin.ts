@@ -12,16 +12,22 @@ export interface OriginOptions {
   allowedHosts: readonly string[]
   /** Origins of web pages that may call, to the letter: scheme, host and port. */
   allowedOrigins: readonly string[]
+  /** Paths of routes that say nothing which a page may not know, and that are asked for by any name of this machine. */
+  open: readonly string[]
 }
 
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 const EXPOSED = ['Mcp-Session-Id', 'WWW-Authenticate']
 
-export const origin = plugin<OriginOptions>(async function origin(app, { allowedHosts, allowedOrigins }) {
+export const origin = plugin<OriginOptions>(async function origin(app, { allowedHosts, allowedOrigins, open }) {
   const hosts = new Set([...LOOPBACK, ...allowedHosts].map((host) => host.toLowerCase()))
   const origins = new Set(allowedOrigins.map((one) => one.toLowerCase()))
 
   app.addHook('onRequest', (request, _reply, done) => {
+    if (open.includes(request.routeOptions.url ?? '')) {
+      done()
+      return
+    }
     const host = hostName(request.headers.host)
     if (host === undefined || !hosts.has(host)) {
       throw new Fault(

@@ -1,12 +1,51 @@
-/** Ends what stays open for ever when the bridge is stopped: with a result, so that clients know that nothing broke. */
+/**
+ * Ends calls when the bridge is stopped. What stays open for ever ends with a result, so that clients know that nothing
+ * broke; what has not ended when time is up ends with an error that says so.
+ */
 import type { Policy, Reply } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { EMPTY } from '../rpc/splice.js'
 
-export function endings(stopping: AbortSignal): Policy {
-  return (next) =>
-    async function* endedCall(call) {
-      if (!methodTraits(call.method).endless) return yield* next(call)
+export class Endings {
+  readonly #endless = new Set<() => void>()
+  readonly #inFlight = new Set<(reason: Fault) => void>()
+  #ended = false
+
+  /** Ends what stays open for ever, now and from now on. */
+  end(): void {
+    this.#ended = true
+    for (const stop of [...this.#endless]) stop()
+  }
+
+  /** Tells the callers of calls that have not ended that they will not. */
+  cut(): void {
+    const fault = new Fault(
+      'interrupted',
+      'The bridge has been stopped; whether the server acted on the call is unknown',
+    )
+    for (const abort of [...this.#inFlight]) abort(fault)
+  }
+
+  readonly policy: Policy = (next) => {
+    const inFlight = this.#inFlight
+    const endless = this.#endlessCall(next)
+    return async function* endedCall(call) {
+      if (methodTraits(call.method).endless) return yield* endless(call)
+      const { abort } = call
+      inFlight.add(abort)
+      try {
+        yield* next(call)
+      } finally {
+        inFlight.delete(abort)
+      }
+    }
+  }
+
+  readonly #endlessCall: Policy = (next) => {
+    const open = this.#endless
+    const ended = () => this.#ended
+    return async function* endlessCall(call) {
       // Not the caller's own signal: whoever has had the last reply has not gone away.
       const over = new AbortController()
       const signal = AbortSignal.any([call.signal, over.signal])
@@ -14,8 +53,8 @@ export function endings(stopping: AbortSignal): Policy {
       let stop = () => {}
       const stopped = new Promise<undefined>((resolve) => {
         stop = () => resolve(undefined)
-        stopping.addEventListener('abort', stop, { once: true })
-        if (stopping.aborted) stop()
+        open.add(stop)
+        if (ended()) stop()
       })
       try {
         for (;;) {
@@ -30,9 +69,10 @@ export function endings(stopping: AbortSignal): Policy {
           yield arrived.value
         }
       } finally {
-        stopping.removeEventListener('abort', stop)
+        open.delete(stop)
         over.abort()
         replies.return?.()?.catch(() => {})
       }
     }
+  }
 }

@@ -5,18 +5,34 @@ import { methodTraits } from '../protocol/methods.js'
 
 /** A bound, and how far it is reached. Bounds that several policies share are the same object. */
 export interface Bound {
-  readonly max: number
+  max: number
   open: number
   /** Where the calls are open, for people. */
   readonly where: string
 }
 
-/** Lets in what there is room for: calls, and apart from them what stays open for long. Gives a way out. Throws a Fault. */
-export type Gate = (endless: boolean) => () => void
+/** What wants to be let in. */
+export interface Entering {
+  /** It stays open for long, and is counted apart from the others. */
+  endless?: boolean | undefined
+  /** It goes on with something that has begun, so that it is let in when nothing new is. */
+  goesOn?: boolean | undefined
+}
 
-export function gate(calls: readonly Bound[], subscriptions: readonly Bound[]): Gate {
-  return (endless) => {
-    const bounds = endless ? subscriptions : calls
+/** Lets in what there is room for. Gives a way out. Throws a Fault. */
+export class Gate {
+  readonly #calls: readonly Bound[]
+  readonly #subscriptions: readonly Bound[]
+  #closed = false
+
+  constructor(calls: readonly Bound[], subscriptions: readonly Bound[]) {
+    this.#calls = calls
+    this.#subscriptions = subscriptions
+  }
+
+  enter({ endless = false, goesOn = false }: Entering): () => void {
+    if (this.#closed && !goesOn) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
+    const bounds = endless ? this.#subscriptions : this.#calls
     const reached = bounds.find(({ open, max }) => open >= max)
     if (reached) {
       const what = endless ? 'subscriptions' : 'calls'
@@ -27,13 +43,19 @@ export function gate(calls: readonly Bound[], subscriptions: readonly Bound[]): 
       for (const bound of bounds) bound.open--
     }
   }
+
+  /** Lets nothing new in any more. */
+  close(): void {
+    this.#closed = true
+  }
 }
 
 /** Refuses what the gate does not let in. */
-export function limits(enter: Gate): Policy {
+export function limits(gate: Gate): Policy {
   return (next) =>
     async function* limitedCall(call) {
-      const leave = enter(methodTraits(call.method).endless === true)
+      const { endless } = methodTraits(call.method)
+      const leave = gate.enter({ endless, goesOn: call.answers !== undefined })
       try {
         yield* next(call)
       } finally {

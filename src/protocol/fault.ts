@@ -44,6 +44,8 @@ export const faults = {
   rateLimited: { code: -32603, status: 429, blame: 'caller', reason: 'rate_limited' },
   overloaded: { code: -32603, status: 503, blame: 'bridge', reason: 'overloaded' },
   draining: { code: -32603, status: 503, blame: 'bridge', reason: 'draining' },
+  /** The bridge was stopped before the server had answered. */
+  interrupted: { code: -32603, status: 200, blame: 'bridge', reason: 'draining', outcome: 'unknown' },
   internal: { code: -32603, status: 500, blame: 'bridge', reason: 'internal_error' },
 
   /** Nothing could be reached, so nothing was sent. */

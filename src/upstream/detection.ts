@@ -66,6 +66,11 @@ export class Detection {
     return verdict && Date.now() - verdict.since < verdict.lifetime ? verdict : undefined
   }
 
+  /** Why the server cannot be had, as long as nothing has shown that it can again. */
+  get down(): Fault | undefined {
+    return this.#down?.fault
+  }
+
   /** Whether the probe has left a channel behind that is fit for the first session. */
   get hasSpare(): boolean {
     return this.#spare?.channel.alive === true && this.#spare.end === undefined

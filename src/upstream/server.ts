@@ -118,6 +118,21 @@ export class Server implements Upstream {
     return this.#detection.current
   }
 
+  /** Why the server cannot be had, if it cannot. */
+  get down(): Fault | undefined {
+    return this.#detection.down
+  }
+
+  /** Calls that wait for their clients' answers. */
+  get parked(): number {
+    return this.#parked.size
+  }
+
+  /** The server is a process of ours. */
+  get isProgram(): boolean {
+    return this.#options.transport.kind === 'stdio'
+  }
+
   /** Where the server is, for people. */
   get target(): string {
     return this.#options.transport.target

@@ -67,7 +67,7 @@ async function connect(t: Test, { transport, log }: Front, mode: VersionNegotiat
 async function overHttp(t: Test, { upstream, env }: Named): Promise<Front> {
   const server = { ...parseUpstream(upstream), ...(env && { env }) }
   // Connections that a client keeps in reserve would hold up the end of a test for the usual time.
-  const { url, log } = await startBridge(t, server, { timeouts: { drain: 100 } })
+  const { url, log } = await startBridge(t, server, { timeouts: { drainTimeout: 100 } })
   return { transport: new StreamableHTTPClientTransport(new URL(url)), log }
 }
 

@@ -51,7 +51,7 @@ export const clients = SDKS.flatMap(({ sdk, revision, fronts }) =>
 export async function bridge(t: Test, server: Named): Promise<Bridged> {
   const { upstream, env } = server
   // Connections that a client keeps in reserve would hold up the end of a test for the usual time.
-  const settings = { timeouts: { drain: 100 }, limits: { processes: clients.length } }
+  const settings = { timeouts: { drainTimeout: 100 }, limits: { processes: clients.length } }
   const { url } = await startBridge(t, { ...parseUpstream(upstream), ...(env && { env }) }, settings)
   return { server, url: new URL(url) }
 }

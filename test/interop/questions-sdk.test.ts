@@ -17,7 +17,7 @@ import { startEverything, WAYS } from './legacy-servers.js'
 import { startModern } from './modern-servers.js'
 
 const INFO = { name: 'interop', version: '1' }
-const QUICK = { timeouts: { drain: 100 } }
+const QUICK = { timeouts: { drainTimeout: 100 } }
 const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} }
 const SAMPLED = { role: 'assistant' as const, model: 'test', content: { type: 'text' as const, text: 'Paris' } }
 

@@ -31,7 +31,7 @@ function program(upstream: string): { command: string; args: string[] } {
   return { command: process.execPath, args }
 }
 
-const quick = { timeouts: { drain: 100 } }
+const quick = { timeouts: { drainTimeout: 100 } }
 const ways = await startEverything(t)
 
 const fronts = {

@@ -62,7 +62,7 @@ t.test(
       const { url } = await startBridge(t, server, {
         auth: { tokens: TOKENS },
         log: { level: 'warn' },
-        timeouts: { drain: 100 },
+        timeouts: { drainTimeout: 100 },
       })
       const streams = await Promise.all(
         KINDS.map(({ token, capabilities }) => {

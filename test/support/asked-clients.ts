@@ -32,7 +32,7 @@ export const EVERYTHING = { elicitation: { form: {}, url: {} }, sampling: { tool
 export const FRONTS = ['HTTP', 'HTTP+SSE', 'stdio'] as const
 
 /** Streams that a test leaves open would hold up its end for the usual time. */
-const HURRIED = { timeouts: { drain: 100 } }
+const HURRIED = { timeouts: { drainTimeout: 100 } }
 
 export function connect(
   t: Test,

@@ -1,4 +1,5 @@
 /** A bridge inside the test, with its log in memory. */
+import { readFileSync } from 'node:fs'
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import type { Test } from 'tap'
@@ -12,6 +13,9 @@ export interface Started {
   log: Record<string, unknown>[]
 }
 
+/** What a test leaves open is nobody's loss. */
+const QUICK = { drainTimeout: 100 }
+
 /** Builds a bridge in front of one server, at debug level. It is closed with the test. */
 export function createBridge(t: Test, server: object, settings: object = {}): Omit<Started, 'url'> {
   const log: Record<string, unknown>[] = []
@@ -22,8 +26,13 @@ export function createBridge(t: Test, server: object, settings: object = {}): Om
     },
   })
   const parsed = parseSettings(
-    { mcpServers: { test: server }, listen: 'http://127.0.0.1:0/mcp', ...settings },
-    process.env,
+    {
+      mcpServers: { test: server },
+      listen: 'http://127.0.0.1:0/mcp',
+      ...settings,
+      timeouts: { ...QUICK, ...('timeouts' in settings ? (settings.timeouts as object) : {}) },
+    },
+    { env: process.env, read: (path) => readFileSync(path, 'utf8') },
   )
   const bridge = new Bridge(parsed, { log: pino({ level: 'debug' }, sink), version: '0.0.0', env: process.env })
   t.teardown(() => bridge.close())
@@ -35,5 +44,6 @@ export async function startBridge(t: Test, server: object, settings: object = {}
   const { bridge, log } = createBridge(t, server, settings)
   const listen = parseListen('http://127.0.0.1:0/mcp')
   if (listen.kind !== 'http') throw new TypeError('not HTTP')
-  return { url: await bridge.listen(listen), bridge, log }
+  const urls = await bridge.listen(listen)
+  return { url: urls.values().next().value as string, bridge, log }
 }

@@ -17,7 +17,9 @@ t.test('what was sealed with the old key is opened as long as it is named, and s
 
 t.test('a key comes from the configuration or the environment, and is not a short one', async (t) => {
   const server = { mcpServers: { a: { command: 'x' } } }
-  const { stateKeys } = parseSettings({ ...server, stateKeys: ['${KEY}'] }, { KEY: anew })
+  const { stateKeys } = parseSettings({ ...server, stateKeys: ['${KEY}'] }, { env: { KEY: anew }, read: () => '' })
   t.same(stateKeys, [anew])
-  t.throws(() => parseSettings({ ...server, stateKeys: ['short'] }, {}), { message: /at least 32 characters/ })
+  t.throws(() => parseSettings({ ...server, stateKeys: ['short'] }, { env: {}, read: () => '' }), {
+    message: /at least 32 characters/,
+  })
 })

@@ -59,7 +59,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
   })
 
   const handle = (request: FastifyRequest, reply: FastifyReply, pass?: Pass) => served.handle(request, reply, pass)
-  if (relay) await relay.register(app, handle)
+  if (relay) await relay.register(app, { path, refusing: options.refusing }, handle)
   else app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler: (request, reply) => handle(request, reply) })
   app.route({
     method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
@@ -264,7 +264,15 @@ function assumedRevision(version: string | undefined): LegacyRevision {
 function passingOf(message: Message): Passing {
   const method = 'method' in message ? message.method : message.kind
   const params = 'params' in message && typeof message.params !== 'string' ? message.params : EMPTY
-  return { era: 'legacy', method, ...subject(method, params), id: idToAnswer(message), endless: false, opens: false }
+  return {
+    era: 'legacy',
+    method,
+    ...subject(method, params),
+    id: idToAnswer(message),
+    endless: false,
+    opens: false,
+    goesOn: !('method' in message),
+  }
 }
 
 /** Sessions and their streams are of the legacy era: a modern client that asks for them is told what there is. */

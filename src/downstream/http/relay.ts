@@ -19,11 +19,9 @@ import { type Refusing, refuse } from './replies.js'
 
 export interface RelayOptions {
   relayed: Relayed
-  path: string
   log: Logger
-  refusing: Refusing
   /** Lets a request in, or throws a Fault; gives a way out. */
-  enter(endless: boolean): () => void
+  gate: { enter(entering: { endless: boolean; goesOn?: boolean | undefined }): () => void }
   /** Sessions that may be remembered. */
   maxSessions: number
 }
@@ -38,6 +36,8 @@ export interface Passing {
   endless: boolean
   /** The request opens a session, whose id comes with the answer. */
   opens: boolean
+  /** It is the client's answer in the middle of something else. */
+  goesOn?: boolean
 }
 
 interface Session {
@@ -77,7 +77,7 @@ interface Response {
 
 export class Relay {
   readonly #options: RelayOptions
-  readonly #passing = new WeakMap<FastifyRequest, Passing & { record: CallRecord }>()
+  readonly #passing = new WeakMap<FastifyRequest, Passing & { refusing: Refusing; record: CallRecord }>()
   readonly #sessions = new Map<string, Session>()
   /** Ends the request that is being handed over, when its client goes. */
   #signal: AbortSignal | undefined
@@ -86,9 +86,10 @@ export class Relay {
     this.#options = options
   }
 
-  /** Registers the proxy. Everything that comes to the path meets `handle`, which may `pass` it on. */
+  /** Registers the proxy at a path. Everything that comes there meets `handle`, which may `pass` it on. */
   async register(
     app: FastifyInstance,
+    { path, refusing }: { path: string; refusing: Refusing },
     handle: (request: FastifyRequest, reply: FastifyReply, pass: (passing: Passing) => void) => Promise<FastifyReply>,
   ): Promise<void> {
     const { url, dispatcher } = this.#options.relayed
@@ -98,7 +99,7 @@ export class Relay {
     }
     const options = {
       upstream: url.origin,
-      prefix: this.#options.path,
+      prefix: path,
       rewritePrefix: url.pathname,
       routes: ['/'],
       httpMethods: ['GET', 'POST', 'DELETE'],
@@ -107,7 +108,7 @@ export class Relay {
       disableRequestLogging: true,
       undici,
       handler: (request: FastifyRequest, reply: FastifyReply, source: string, hooks: object) =>
-        handle(request, reply, (passing) => this.#pass(request, reply, passing, { source, hooks })),
+        handle(request, reply, (passing) => this.#pass(request, reply, { ...passing, refusing }, { source, hooks })),
       replyOptions: {
         queryString: () => query,
         rewriteRequestHeaders: (request: FastifyRequest, headers: Headers) => this.#requestHeaders(request, headers),
@@ -160,10 +161,10 @@ export class Relay {
   #pass(
     request: FastifyRequest,
     reply: FastifyReply,
-    passing: Passing,
+    passing: Passing & { refusing: Refusing },
     { source, hooks }: { source: string; hooks: object },
   ): void {
-    const leave = this.#options.enter(passing.endless)
+    const leave = this.#options.gate.enter(passing)
     const { era, method, name } = passing
     const record = new CallRecord(this.#options.log, {
       clientEra: era,
@@ -219,7 +220,7 @@ export class Relay {
       refuse(
         reply,
         new Fault('upstreamAuthRequired', `The server wants other credentials (HTTP ${statusCode})`, { refused }),
-        { ...this.#options.refusing, id: this.#idOf(request) },
+        { ...passing?.refusing, id: this.#idOf(request) },
       )
       return
     }
@@ -282,7 +283,8 @@ export class Relay {
       refused ? 'The server is not available: connection refused' : 'The connection to the server was lost',
       { cause, status: 502 },
     )
-    refuse(reply, fault, { ...this.#options.refusing, id: this.#idOf(reply.request) })
+    const { refusing } = this.#passing.get(reply.request) ?? {}
+    refuse(reply, fault, { ...refusing, id: this.#idOf(reply.request) })
   }
 }
 

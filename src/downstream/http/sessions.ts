@@ -29,6 +29,7 @@ export class Sessions<S extends Kept> {
   readonly #options: SessionsOptions
   readonly #sessions = new Map<string, { session: S; lastUsed: number }>()
   readonly #timer: NodeJS.Timeout
+  #draining = false
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -65,8 +66,9 @@ export class Sessions<S extends Kept> {
     entry?.session.close()
   }
 
-  /** Lets calls end, and nothing else. */
+  /** Lets calls end, and opens nothing new. */
   drain(): void {
+    this.#draining = true
     for (const { session } of [...this.#sessions.values()]) session.drain()
   }
 
@@ -77,6 +79,7 @@ export class Sessions<S extends Kept> {
 
   /** Ends the session that has been idle longest, if there are as many as there may be. Throws a Fault where none is. */
   makeRoom(): void {
+    if (this.#draining) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     if (this.#sessions.size < this.#options.max) return
     for (const [id, { session }] of this.#sessions) {
       if (!session.busy) return this.end(id)

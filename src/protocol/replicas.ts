@@ -1,0 +1,59 @@
+/**
+ * Several bridges that stand for one: what lives in one of them (a parked call, a task, a session) is reached through all.
+ * Whoever finds that something lives in another replica says so, and the request is carried there.
+ */
+
+/** What a request is about lives in another replica. Thrown before anything has been sent, or anything done. */
+export class Elsewhere extends Error {
+  override name = 'Elsewhere'
+  readonly owner: string
+  /** What is lost if that replica is. */
+  readonly what: Owned
+
+  constructor(owner: string, what: Owned) {
+    super(`This lives in the replica ${owner}`)
+    this.owner = owner
+    this.what = what
+  }
+}
+
+export type Owned = 'call' | 'session'
+
+/** A request as it came in, to be answered by another replica as if it had come to that one. */
+export interface Carried {
+  method: string
+  path: string
+  /** Names and values in turn, as they came. */
+  headers: readonly string[]
+  body: Uint8Array | undefined
+}
+
+/** How another replica has answered it. */
+export interface CarriedAnswer {
+  status: number
+  headers: readonly string[]
+  /** To be read to its end, or given up. Throws a Fault where the rest cannot be had. */
+  body: AsyncIterable<Uint8Array>
+}
+
+/** Something that a server has said has changed. */
+export interface ChangeNotice {
+  server: string
+  /** Whose session has heard it; what others may hear of their own is theirs. */
+  key: string
+  method: string
+  /** A JSON text. */
+  params: string
+}
+
+/** What replicas do for each other. */
+export interface Replicas {
+  /** This one, until it ends. */
+  readonly id: string
+  /** Has another replica answer a request. Rejects with a Fault. */
+  carry(elsewhere: Elsewhere, request: Carried, signal: AbortSignal): Promise<CarriedAnswer>
+  /** An id for a session that lives here. */
+  sessionId(): string
+  /** The other replica in which the session of an id lives; undefined where it is this one, or the id is none of ours. */
+  ownerOf(sessionId: string): string | undefined
+}
