@@ -8,8 +8,11 @@ import { front } from './front.js'
 import { Listener } from './listener.js'
 import { Mount, planOf, type Shared } from './mount.js'
 import { type HealthOptions, health } from './plugins/health.js'
+import { keepResults } from './policy/cache/results.js'
 import { Fault } from './protocol/fault.js'
+import { RedisReplicas } from './replicas/replicas.js'
 import type { Verdict } from './upstream/detection.js'
+import { keyOf } from './upstream/seal.js'
 import type { Server } from './upstream/server.js'
 
 export type { Logger as Pino } from 'pino'
@@ -43,6 +46,8 @@ export class Bridge {
   readonly #surroundings: Surroundings
   readonly #log: Pino
   readonly #shared: Shared
+  /** The others, where this is one of several. */
+  readonly #replicas: RedisReplicas | undefined
   #mounts: ReadonlyMap<string, Mount>
   /** Mounts that are served no longer, on their way to their end. */
   readonly #retiring = new Set<Mount>()
@@ -50,6 +55,7 @@ export class Bridge {
   #listener: Listener | undefined
   #front: FastifyInstance | undefined
   #admin: FastifyInstance | undefined
+  #adminUrl: string | undefined
   /** One change of the configuration after the other. */
   #reloading: Promise<unknown> = Promise.resolve()
   /** HTTP requests that have not been answered whole. */
@@ -63,9 +69,12 @@ export class Bridge {
     this.#surroundings = surroundings
     this.#log = surroundings.log
     const { calls, subscriptions } = settings.limits
+    this.#replicas = replicasOf(settings, surroundings.log)
     this.#shared = {
+      replicas: this.#replicas,
       calls: { max: calls, open: 0, where: 'with the bridge' },
       subscriptions: { max: subscriptions, open: 0, where: 'with the bridge' },
+      results: keepResults(),
     }
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(names.map((name) => [name, new Mount(name, settings, this.#shared, surroundings)]))
@@ -75,6 +84,11 @@ export class Bridge {
   get server(): Server {
     const [mount] = this.#mounts.values()
     return (mount as Mount).server
+  }
+
+  /** Where health is told, if that has an address of its own. */
+  get adminUrl(): string | undefined {
+    return this.#adminUrl
   }
 
   get mounts(): ReadonlyMap<string, Mount> {
@@ -87,6 +101,8 @@ export class Bridge {
     this.#listen = listen
     this.#front = await this.#build()
     this.#listener = new Listener(this.#front, limits.connections)
+    this.#replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
+    await this.#replicas?.connect()
     const origin = await this.#listener.listen(listen)
     if (admin !== undefined) await this.#serveAdmin(httpListen({ ...this.#settings, listen: admin }))
     return new Map([...servedPaths(this.#settings, listen)].map(([name, [first]]) => [name, origin + first]))
@@ -135,8 +151,9 @@ export class Bridge {
     this.#sayWhatIsWaitedFor()
     await this.#until(Date.now() + drainTimeout, () => this.#idle)
     for (const mount of this.#all) mount.cut()
-    await this.#until(Date.now() + LAST_WORDS, () => this.#open === 0)
+    for (const until = Date.now() + LAST_WORDS; this.#open > 0 && Date.now() < until; ) await sleep(DRAIN_CHECK)
     this.#listener?.close()
+    await this.#replicas?.close()
     await Promise.all([
       this.#front?.close(),
       this.#admin?.close(),
@@ -188,7 +205,7 @@ export class Bridge {
     const admin = fastify({ logger: false, requestTimeout: 30_000 })
     await admin.register(health, { state: () => this.#state(), detailed: true })
     this.#admin = admin
-    await admin.listen({ host, port })
+    this.#adminUrl = await admin.listen({ host, port })
   }
 
   async #reload(wanted: Settings): Promise<Changes> {
@@ -219,6 +236,7 @@ export class Bridge {
     }
     this.#settings = settings
     this.#mounts = mounts
+    if (this.#replicas) this.#replicas.keys = settings.stateKeys.map(keyOf)
     this.#shared.calls.max = settings.limits.calls
     this.#shared.subscriptions.max = settings.limits.subscriptions
     for (const mount of fresh) mount.server.warmUp().catch(() => {})
@@ -250,6 +268,12 @@ export class Bridge {
   async #until(deadline: number, reached: () => boolean): Promise<void> {
     while (Date.now() < deadline && !this.#hurried && !reached()) await sleep(DRAIN_CHECK)
   }
+}
+
+/** What it takes to be one of several. Who serves a pipe is alone: nobody else could be asked. */
+function replicasOf({ redis, stateKeys, listen }: Settings, log: Pino): RedisReplicas | undefined {
+  if (!redis || parseListen(listen).kind === 'stdio') return undefined
+  return new RedisReplicas({ ...redis, keys: stateKeys.map(keyOf), log })
 }
 
 function httpListen(settings: Pick<Settings, 'listen'>): Listen & { kind: 'http' } {

@@ -80,22 +80,31 @@ t.test('a server that cannot be had ends the program with the reason', async (t)
       /"default" is not available: Cannot start no-such-command-here: command not found/,
     ],
     ['one that dies at once', dying, /exited with code 3[\s\S]*no API key[\s\S]*mcp-bridge probe/],
-    ['nobody there', ['--upstream', 'http://127.0.0.1:9/mcp'], /not available: Connection refused/],
   ]
+  const nobody = ['--listen', 'stdio', '--upstream', 'http://127.0.0.1:9/mcp']
+  const everywhere = cases.flatMap(([name, args, said]): typeof cases => [
+    [name, ['--listen', 'http://127.0.0.1:0/mcp', ...args], said],
+    [name, ['--listen', 'stdio', ...args], said],
+  ])
   await Promise.all(
-    cases.flatMap(([name, args, said]) =>
-      [
-        ['--listen', 'http://127.0.0.1:0/mcp'],
-        ['--listen', 'stdio'],
-      ].map(async (listen) => {
-        const ended = await run(t, [...listen, ...args])
+    [...everywhere, ['nobody there', nobody, /not available: Connection refused/] as const].map(
+      async ([name, args, said]) => {
+        const ended = await run(t, args)
         t.equal(ended.code, 1, name)
         t.match(ended.stderr, said, name)
         t.notMatch(ended.stderr, /^\s+at /m, name)
         t.equal(ended.stdout, '')
-      }),
+      },
     ),
   )
+})
+
+t.test('a server at an address may come later than the bridge', async (t) => {
+  const program = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', '--upstream', 'http://127.0.0.1:9/mcp'])
+  await says(program, /"why":".*Connection refused","msg":"the server cannot be had for now/)
+  const [, origin] = await says(program, /"url":"(http:[^"]*)\/mcp"/)
+  t.equal((await fetch(`${origin}/readyz`)).status, 503)
+  t.equal((await fetch(`${origin}/healthz`)).status, 200)
 })
 
 t.test('a port that is in use is named, and another suggested', async (t) => {

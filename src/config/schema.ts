@@ -1,4 +1,4 @@
-/** The reference of all options. config/mcp-bridge.schema.json is made of it. */
+/** The reference of all options. `npm run schema` makes config/mcp-bridge.schema.json of it. */
 import * as z from 'zod'
 
 const milliseconds = z.number().int().positive()
@@ -100,7 +100,7 @@ const httpServer = z.looseObject({
 const server = z.union([stdioServer, httpServer])
 
 export const fileSchema = z.strictObject({
-  $schema: z.string().optional(),
+  $schema: z.string().optional().describe('Address of the JSON Schema of this file, for editors.'),
   mcpServers: z
     .record(entryName, server)
     .describe('Servers by name, as in the configuration of Claude Desktop, Cursor and others.'),
@@ -114,7 +114,9 @@ export const fileSchema = z.strictObject({
   metrics: z.boolean().default(true).describe('Count and time what goes through, for Prometheus.'),
   redis: z
     .strictObject({
-      url: z.url({ protocol: /^rediss?$/, error: 'has to be a redis:// or rediss:// address' }),
+      url: z
+        .url({ protocol: /^rediss?$/, error: 'has to be a redis:// or rediss:// address' })
+        .describe('Where Redis is, with user and password if it wants them.'),
       prefix: z.string().default('mcp-bridge:').describe('What all keys and channels begin with.'),
       timeout: milliseconds.default(250).describe('Milliseconds that one command may take.'),
     })
@@ -157,7 +159,10 @@ export const fileSchema = z.strictObject({
   allowUnauthenticated: z.boolean().default(false).describe('Listen beyond loopback though anybody may call.'),
   log: z
     .strictObject({
-      level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+      level: z
+        .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+        .default('info')
+        .describe('What is logged: this, and what is worse.'),
       format: z.enum(['auto', 'pretty', 'json']).default('auto').describe('Readable on a terminal, JSON otherwise.'),
     })
     .prefault({}),

@@ -134,7 +134,11 @@ function invalid(message: string, data?: Record<string, Json>): Fault {
 }
 
 /** The message that says a reply to the client that sent `decoded` under `id`. */
-export function encodeReply(reply: Reply, id: Request['id'], { method, progressToken }: Decoded): Wire {
+export function encodeReply(
+  reply: Reply,
+  id: Request['id'],
+  { method, progressToken }: Pick<Decoded, 'method' | 'progressToken'>,
+): Wire {
   const subscription = method === 'subscriptions/listen' ? id : undefined
   switch (reply.kind) {
     case 'notification': {
