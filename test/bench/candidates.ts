@@ -1,6 +1,6 @@
 /** What is measured: the ways from a client to a server. A further way is a further row. */
 import type { ChildProcess } from 'node:child_process'
-import { beside, commandOn, freePort, start } from './processes.js'
+import { beside, commandOn, freePort, hasRedis, redisUrl, start, temporary } from './processes.js'
 import { type Era, type Question, urlAt } from './questions.js'
 import { linesCall, smallCall } from './scenarios.js'
 
@@ -46,10 +46,37 @@ const overHttp =
   (level: string): NonNullable<Candidate['proxy']> =>
   ({ url, server }) => [bridge, '--log-level', level, '--listen', url, '--upstream', server]
 
+/** What is counted and shared, and what of it can be left out. */
+const EXTRAS = {
+  bare: { metrics: false },
+  'metrics and Redis': { redis: { url: redisUrl }, stateKeys: ['a secret that the bench shares with itself'] },
+} as const
+
+/** A way through the bridge once with all that an operator may have, and once without. */
+function extras(name: string, client: Era, server: Era, entry?: object): Candidate[] {
+  return Object.entries(EXTRAS)
+    .filter(([what]) => what === 'bare' || hasRedis)
+    .map(([what, extra]) => ({
+      name: `${name}, ${what}`,
+      client,
+      server,
+      asked: [smallCall],
+      proxy: ({ url, server: address }) => {
+        const config = {
+          mcpServers: { default: entry ?? { url: address } },
+          listen: url,
+          log: { level: 'warn' },
+          ...extra,
+        }
+        return [bridge, '--config', temporary(`${name}, ${what}.json`, JSON.stringify(config))]
+      },
+    }))
+}
+
 /** What both sides of one era are asked: a little, where the work for each call counts, and much, where the bytes do. */
 const sameEra = [smallCall, linesCall]
 
-export const candidates: readonly Candidate[] = [
+export const candidates: Candidate[] = [
   { name: 'direct', client: 'legacy', server: 'legacy' },
   {
     name: yardsticks.legacy,
@@ -94,6 +121,14 @@ export const candidates: readonly Candidate[] = [
     idle: true,
   },
 ]
+
+const [program, ...args] = stdioServer
+candidates.push(
+  ...extras('bridge, http', 'modern', 'legacy'),
+  ...extras('bridge, stdio', 'modern', 'legacy', { command: program, args }),
+  ...extras('bridge, legacy to modern', 'legacy', 'modern'),
+  ...extras('bridge, modern to modern', 'modern', 'modern'),
+)
 
 /** The servers that candidates call over HTTP. */
 const SERVERS: Readonly<Record<Era, string>> = { legacy: 'legacy-http.mjs', modern: 'modern-http.mjs' }

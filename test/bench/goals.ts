@@ -67,6 +67,18 @@ const goals: readonly Goal[] = [
     figure: cell('tools/call, 1 MiB of text', 8, 'bridge, http', ({ ratios }) => ratios.cpu),
     limit: { most: 1.3 },
   },
+  ...['http', 'stdio', 'legacy to modern', 'modern to modern'].map(
+    (pair): Goal => ({
+      goal: `small call, ${pair}, with metrics and Redis: at most 1.1 times the CPU without`,
+      figure: (measured) => {
+        const cpuOf = (what: string) =>
+          cell('tools/call, small', 64, `bridge, ${pair}, ${what}`, ({ cpu }) => cpu)(measured)
+        const [all, bare] = [cpuOf('metrics and Redis'), cpuOf('bare')]
+        return all === undefined || bare === undefined ? undefined : all / bare
+      },
+      limit: { most: 1.1 },
+    }),
+  ),
   {
     goal: 'start-up, http: at most 100 ms longer than the pass-through',
     figure: startsLater('bridge, http'),

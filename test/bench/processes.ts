@@ -1,9 +1,10 @@
 /** The processes of a run: each on its core, watched by what the system says of it, and ended whatever happens. */
 import { type ChildProcess, execFileSync, type StdioOptions, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The proxy has a core to itself; whatever calls it or is called by it shares the other. */
@@ -76,6 +77,28 @@ export async function freePort(): Promise<number> {
   await once(server, 'close')
   if (address === null || typeof address === 'string') throw new TypeError('No port')
   return address.port
+}
+
+/** A file that is there for as long as this process, with this text in it. */
+export function temporary(name: string, text: string): string {
+  folder ??= mkdtempSync(join(tmpdir(), 'mcp-bridge-bench-'))
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+let folder: string | undefined
+process.on('exit', () => folder !== undefined && rmSync(folder, { recursive: true }))
+
+/** Where the Redis of a run is, if the machine has one. */
+const REDIS_PORT = 16_379
+export const redisUrl = `redis://127.0.0.1:${REDIS_PORT}`
+export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
+
+export function startRedis(): void {
+  const args = ['--port', String(REDIS_PORT), '--save', '', '--appendonly', 'no']
+  const child = spawn('redis-server', args, { stdio: 'ignore' })
+  running.add(child)
+  child.once('exit', () => running.delete(child))
 }
 
 /** The path of a file beside this one. */

@@ -6,7 +6,7 @@ import { candidates } from './candidates.js'
 import { judge, type Measured } from './goals.js'
 import { type IdlePace, measureIdle } from './idle.js'
 import { measure, type Pace } from './measure.js'
-import { pinned, stepAside } from './processes.js'
+import { hasRedis, pinned, startRedis, stepAside } from './processes.js'
 import { blockTable, goalList, idleTable, startUpTable } from './report.js'
 import { scenarios } from './scenarios.js'
 import { measureStartUp } from './start-up.js'
@@ -35,6 +35,7 @@ try {
 
 async function run(pace: RunPace): Promise<void> {
   stepAside()
+  if (hasRedis) startRedis()
   const [{ model } = { model: 'unknown' }, ...others] = cpus()
   const machine = { node: process.version, model, cores: 1 + others.length, load: loadavg()[0] ?? 0, pinned }
   const how = pinned ? 'proxies on core 0, all else on core 1' : 'NOT PINNED to cores, so expect noise'
