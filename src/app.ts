@@ -9,8 +9,11 @@ import { Listener } from './listener.js'
 import { Mount, planOf, type Shared } from './mount.js'
 import { type HealthOptions, health } from './plugins/health.js'
 import { keepResults } from './policy/cache/results.js'
+import type { Gauge } from './protocol/event.js'
 import { Fault } from './protocol/fault.js'
+import type { Tracer } from './protocol/trace.js'
 import { RedisReplicas } from './replicas/replicas.js'
+import type { Metrics } from './telemetry/metrics.js'
 import type { Verdict } from './upstream/detection.js'
 import { keyOf } from './upstream/seal.js'
 import type { Server } from './upstream/server.js'
@@ -22,6 +25,9 @@ export interface Surroundings {
   version: string
   /** What children inherit, if they inherit anything. */
   env: Readonly<Record<string, string | undefined>>
+  /** Who counts what happens, and who follows calls; nobody by default. */
+  metrics?: Metrics | undefined
+  tracer?: Tracer | undefined
 }
 
 /** What has become of the servers of a configuration. */
@@ -185,8 +191,26 @@ export class Bridge {
     }
   }
 
+  get #metrics(): HealthOptions['metrics'] {
+    const { metrics } = this.#surroundings
+    return metrics && { contentType: metrics.contentType, text: () => metrics.text(this.#gauges()) }
+  }
+
+  /** How far all bounds are reached that are cheap to look at. */
+  #gauges(): Gauge[] {
+    const { calls, subscriptions, results } = this.#shared
+    return [
+      { bound: 'calls', used: calls.open, limit: calls.max },
+      { bound: 'subscriptions', used: subscriptions.open, limit: subscriptions.max },
+      { bound: 'connections', used: this.#listener?.connections ?? 0, limit: this.#settings.limits.connections },
+      { bound: 'cached_results', used: results.size, limit: results.max },
+      { bound: 'cached_bytes', used: results.calculatedSize, limit: results.maxSize },
+      ...[...this.#mounts.values()].flatMap(({ gauges }) => gauges),
+    ]
+  }
+
   #build(settings = this.#settings, mounts = this.#mounts): Promise<FastifyInstance> {
-    const options = { state: () => this.#state(), detailed: false }
+    const options = { state: () => this.#state(), detailed: false, metrics: this.#metrics }
     return front({
       settings,
       listen: this.#listen as Listen & { kind: 'http' },
@@ -203,7 +227,7 @@ export class Bridge {
 
   async #serveAdmin({ host, port }: Listen & { kind: 'http' }): Promise<void> {
     const admin = fastify({ logger: false, requestTimeout: 30_000 })
-    await admin.register(health, { state: () => this.#state(), detailed: true })
+    await admin.register(health, { state: () => this.#state(), detailed: true, metrics: this.#metrics })
     this.#admin = admin
     this.#adminUrl = await admin.listen({ host, port })
   }

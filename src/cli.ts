@@ -119,6 +119,8 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
           `probe takes one server, not ${rest.length}: put a command in quotes, as in stdio:"command args"`,
         )
       const settings = settingsOf(flags, rest[0] ?? flags.upstream, program, elsewhere)
+      const names = Object.keys(settings.mcpServers)
+      if (names.length > 1) throw new UsageError(`Which of ${names.join(', ')}? Say it with --server`)
       return { kind: 'probe', settings, json: flags.json ?? false }
     }
     case 'check':

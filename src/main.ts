@@ -10,6 +10,7 @@ import { describe, inspect } from './inspect.js'
 import { createLog } from './log.js'
 import type { Mount } from './mount.js'
 import { Fault } from './protocol/fault.js'
+import { startTracing, type Tracing } from './telemetry/tracing.js'
 import { ChannelError } from './upstream/channel.js'
 import type { Verdict } from './upstream/detection.js'
 
@@ -62,9 +63,14 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
 async function serve(settings: Settings, files: readonly string[]): Promise<void> {
   const log = await createLog(settings.log, terminal())
   for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
-  const bridge = new Bridge(settings, { log, version, env: process.env })
   const listen = parseListen(settings.listen)
-  const stop = stopper(bridge)
+  // On a pipe there is nobody who could ask for them.
+  const counted = settings.metrics && listen.kind === 'http'
+  // Loaded only where it is used, as what draws up traces is.
+  const metrics = counted ? new (await import('./telemetry/metrics.js')).Metrics({ version }) : undefined
+  const tracing = await startTracing(process.env, { version, log })
+  const bridge = new Bridge(settings, { log, version, env: process.env, metrics, tracer: tracing?.tracer })
+  const stop = stopper(bridge, tracing)
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       log.info({ signal }, 'stopping')
@@ -140,11 +146,12 @@ function followChanges(log: Logger, bridge: Bridge, files: readonly string[]): v
 }
 
 /** Ends the process, gently. Each further cause to end it, be it a signal or the end of the input, leaves less time. */
-function stopper(bridge: Bridge): (hurry?: boolean) => Promise<void> {
+function stopper(bridge: Bridge, tracing: Tracing | undefined): (hurry?: boolean) => Promise<void> {
   let causes = 0
   return async (hurry = false) => {
     if (++causes > 2) process.exit()
     await bridge.close(hurry || causes > 1)
+    await tracing?.close()
     process.exit()
   }
 }
@@ -153,9 +160,10 @@ function stopper(bridge: Bridge): (hurry?: boolean) => Promise<void> {
 function announce(
   log: Logger,
   { log: { format }, auth }: Settings,
-  { mounts }: Bridge,
+  { mounts, adminUrl }: Bridge,
   urls: ReadonlyMap<string, string>,
 ): void {
+  if (adminUrl !== undefined) log.info({ url: adminUrl }, 'health and metrics')
   const token = auth?.tokens === undefined && !auth?.passthrough ? '' : ' -H "authorization: Bearer $TOKEN"'
   const [first] = urls.values()
   const curl = `curl -s ${first} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`

@@ -1,6 +1,6 @@
 /** One server as it is served: itself, the policies around it, the sessions of its legacy clients, what is passed on to it. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Pino, Surroundings } from './app.js'
+import type { Surroundings } from './app.js'
 import { isStdio, type ServerSettings, type Settings, ssePaths, transportOf } from './config.js'
 import { beside, METADATA } from './downstream/http/beside.js'
 import { endpoint } from './downstream/http/endpoint.js'
@@ -8,13 +8,18 @@ import { Relay } from './downstream/http/relay.js'
 import type { HttpSession } from './downstream/http/session.js'
 import { Sessions } from './downstream/http/sessions.js'
 import { type SseSession, sse } from './downstream/http/sse.js'
+import type { Logger } from './downstream/record.js'
 import type { SessionSettings } from './downstream/session.js'
 import { type PipeOptions, servePipe } from './downstream/stdio.js'
+import type { Results } from './policy/cache/results.js'
+import { Cache, isOfCache } from './policy/cache.js'
 import { compose } from './policy/compose.js'
 import { Endings } from './policy/endings.js'
 import { type Bound, Gate, limits } from './policy/limits.js'
 import { timeout } from './policy/timeout.js'
 import type { Upstream } from './protocol/call.js'
+import type { Gauge, Observe } from './protocol/event.js'
+import type { Replicas } from './protocol/replicas.js'
 import { HttpTransport } from './upstream/http.js'
 import { keyOf } from './upstream/seal.js'
 import { Server, type ServerOptions } from './upstream/server.js'
@@ -25,6 +30,10 @@ import { StdioTransport } from './upstream/stdio.js'
 export interface Shared {
   calls: Bound
   subscriptions: Bound
+  /** What is kept of results. */
+  results: Results
+  /** The others, where this bridge is one of several. */
+  replicas?: Replicas | undefined
 }
 
 /** How a server is doing, as far as anybody has found out. */
@@ -63,6 +72,8 @@ const INHERITED = [
 ]
 /** Milliseconds. */
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
+/** Subscriptions with which changes are heard of what is kept of one server. */
+const MAX_LISTENED = 256
 
 export class Mount {
   readonly name: string
@@ -70,26 +81,31 @@ export class Mount {
   /** What this server and all that is kept for it are made of: while it is the same, it can stay. */
   readonly plan: string
   readonly #settings: Settings
-  readonly #log: Pino
+  readonly #log: Logger
   readonly #upstream: Upstream
   readonly #gate: Gate
   readonly #calls: Bound
   readonly #endings = new Endings()
+  readonly #cache: Cache | undefined
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
   readonly #sessionSettings: SessionSettings
   readonly #relay: Relay | undefined
+  readonly #replicas: Replicas | undefined
 
   constructor(name: string, settings: Settings, shared: Shared, surroundings: Surroundings) {
     const own = settings.mcpServers[name] as ServerSettings
     this.name = name
     this.plan = planOf(name, settings)
     this.#settings = settings
-    this.#log = surroundings.log
-    this.server = new Server(serverOptions(name, own, settings, surroundings))
+    const { log, metrics, tracer } = surroundings
+    const observe = metrics?.observe
+    this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
+    this.#replicas = shared.replicas
+    this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas))
     const { callsPerServer, clientSessions } = settings.limits
     const { clientIdle, keepAlive } = settings.timeouts
-    const keeping = { max: clientSessions, idle: clientIdle, keepAlive }
+    const keeping = { max: clientSessions, idle: clientIdle, keepAlive, replicas: shared.replicas }
     this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
     const { strictRevisions, emulateTasks } = settings.compat
     this.#sessionSettings = {
@@ -100,23 +116,41 @@ export class Mount {
     this.#calls = { max: callsPerServer, open: 0, where: 'with the server' }
     this.#gate = new Gate([shared.calls, this.#calls], [shared.subscriptions])
     const { call, callTotal } = timesOf(settings, own)
+    this.#cache = cacheOf(name, own, settings, shared.results, observe)
     this.#upstream = {
       handle: compose(
         this.server.handle,
         limits(this.#gate),
         this.#endings.policy,
         timeout({ idle: call, total: callTotal }),
+        ...(this.#cache ? [this.#cache.policy] : []),
       ),
       notify: (notice) => this.server.notify(notice),
       legacyLeg: (sender) => this.server.legacyLeg(sender),
     }
     const { relayed } = this.server
-    this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, maxSessions: clientSessions })
+    const keeps = this.#cache && isOfCache
+    const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
+    const passing = { log: this.#log, gate: this.#gate, maxSessions: clientSessions, keeps, shared: known }
+    this.#relay = relayed && new Relay({ relayed, ...passing })
   }
 
   /** Calls that have been let in and are not over, and those whose clients have been asked something. */
   get busy(): { calls: number; parked: number } {
     return { calls: this.#calls.open, parked: this.server.parked }
+  }
+
+  /** How far the bounds are reached that are this server's own. */
+  get gauges(): Gauge[] {
+    const server = this.name
+    const { clientSessions: limit } = this.#settings.limits
+    return [
+      ...this.server.gauges,
+      { bound: 'calls_per_server', server, used: this.#calls.open, limit: this.#calls.max },
+      { bound: 'client_sessions', server, used: this.#sessions.http.size, limit },
+      { bound: 'client_sessions_sse', server, used: this.#sessions.sse.size, limit },
+      { bound: 'relayed_sessions', server, used: this.#relay?.sessions ?? 0, limit },
+    ]
   }
 
   get health(): Health {
@@ -131,7 +165,12 @@ export class Mount {
     const { compat, timeouts, auth } = this.#settings
     const { relayed } = this.server
     const passthrough = auth?.passthrough ?? false
-    const common = { upstream: this.#upstream, log: this.#log, settings: this.#sessionSettings }
+    const common = {
+      upstream: this.#upstream,
+      log: this.#log,
+      settings: this.#sessionSettings,
+      replicas: this.#replicas,
+    }
     for (const path of paths) {
       const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href
       const refusing = { draftErrorCodes: compat.draftErrorCodes, ...(passthrough && { passthrough: { metadata } }) }
@@ -183,6 +222,8 @@ export class Mount {
   drain(): void {
     this.#gate.close()
     this.#endings.end()
+    this.#cache?.close()
+    this.#relay?.drain()
     this.#sessions.http.drain()
     this.#sessions.sse.drain()
   }
@@ -220,6 +261,22 @@ function timesOf(settings: Settings, own: ServerSettings): Settings['timeouts'] 
   return { ...settings.timeouts, ...Object.fromEntries(given) }
 }
 
+/** What keeps results of a server, if they are to be kept. */
+function cacheOf(
+  name: string,
+  own: ServerSettings,
+  { limits }: Settings,
+  results: Results,
+  observe: Observe | undefined,
+): Cache | undefined {
+  if (own.cache === 'off') return undefined
+  // What listens to a legacy server holds a session that a caller could have; and one that is a single call's hears nothing.
+  const sessions = isStdio(own) ? limits.processes : limits.sessions
+  const subscriptions = own.session === 'per-request' ? 0 : Math.min(MAX_LISTENED, Math.floor(sessions / 2))
+  const shared = own.cacheFor === 'public'
+  return new Cache({ server: name, mode: own.cache, shared, results, subscriptions, observe })
+}
+
 /** Metadata are where clients look for them, on both sides. */
 function metadataPaths({ pathname }: URL, path: string): Map<string, string> {
   return new Map([[METADATA + path, METADATA + pathname.replace(/\/$/, '')]])
@@ -229,7 +286,8 @@ function serverOptions(
   name: string,
   settings: ServerSettings,
   all: Settings,
-  { log, version, env }: Surroundings,
+  { log, version, env, metrics }: Surroundings,
+  replicas: Replicas | undefined,
 ): ServerOptions {
   const { limits, auth, stateKeys } = all
   const timeouts = timesOf(all, settings)
@@ -242,6 +300,8 @@ function serverOptions(
     roots: settings.roots,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
+    observe: metrics?.observe,
+    replicas,
     parked: {
       ttl: timeouts.answer,
       max: limits.parked,
@@ -264,6 +324,7 @@ function serverOptions(
       env: { ...inherited, ...settings.env },
       lineLimit: limits.lineBytes,
       onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
+      onChild: (what) => metrics?.observe({ kind: 'child', server: name, what }),
     })
     return { ...common, transport, timeouts: times('stdio'), maxSessions: limits.processes }
   }

@@ -8,9 +8,12 @@ const source = fileURLToPath(new URL('../src/', import.meta.url))
 
 /** Each layer, and the layers that it may import. */
 const arrows: Record<string, readonly string[]> = {
-  main: ['cli', 'app', 'config', 'inspect', 'log', 'protocol', 'upstream'],
+  main: ['cli', 'app', 'config', 'inspect', 'log', 'mount', 'protocol', 'upstream'],
   cli: ['config'],
-  app: ['config', 'downstream', 'upstream', 'policy', 'plugins', 'protocol'],
+  app: ['config', 'downstream', 'front', 'listener', 'mount', 'plugins', 'policy', 'protocol', 'upstream'],
+  front: ['app', 'config', 'downstream', 'mount', 'plugins', 'protocol'],
+  mount: ['app', 'config', 'downstream', 'policy', 'protocol', 'upstream'],
+  listener: [],
   inspect: ['upstream', 'protocol', 'rpc'],
   log: ['config'],
   config: [],
@@ -24,23 +27,26 @@ const arrows: Record<string, readonly string[]> = {
 
 /** Packages and Node modules, and the places that may use them; what is not here, nobody may. */
 const packages: Record<string, readonly string[]> = {
-  fastify: ['app', 'plugins', 'downstream/http'],
+  fastify: ['app', 'front', 'mount', 'plugins', 'downstream/http'],
   'fastify-plugin': ['plugins'],
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http'],
   undici: ['upstream/origin'],
   pino: ['app', 'log', 'main'],
+  'node:http': ['listener'],
+  'node:net': ['listener'],
   'pino-pretty': ['log'],
   zod: ['config'],
   'string-argv': ['config'],
+  'lru-cache': ['policy/cache'],
   'node:child_process': ['upstream/stdio'],
-  'node:crypto': ['plugins/auth', 'downstream/http', 'upstream/seal'],
+  'node:crypto': ['plugins/auth', 'downstream/http', 'upstream/seal', 'policy/cache'],
   'node:process': ['main', 'upstream/stdio'],
   'node:fs': ['main', 'cli'],
   'node:stream': ['downstream/http', 'downstream/stdio'],
   'node:stream/consumers': ['downstream/http'],
   'node:stream/promises': ['downstream/http'],
-  'node:buffer': ['upstream/http', 'upstream/stdio'],
+  'node:buffer': ['upstream/http', 'upstream/stdio', 'policy/cache'],
   'node:timers/promises': ['app', 'upstream/http'],
   'node:util': ['cli', 'upstream/origin'],
 }

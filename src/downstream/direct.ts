@@ -1,12 +1,14 @@
 /** A session that is the server's own: messages pass through as they are. */
-import type { Line } from '../protocol/call.js'
+import type { HandOver, Line } from '../protocol/call.js'
 import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
+import { type TraceContext, withTrace } from '../protocol/trace.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import { EMPTY, write } from '../rpc/splice.js'
+import { EMPTY, edit, write } from '../rpc/splice.js'
 import type { Frame } from './frames.js'
-import { CallRecord, subject } from './record.js'
+import { metaOf } from './inbound.js'
+import { CallRecord, subject, tell } from './record.js'
 import { Running } from './running.js'
 import type { ClientSession, OpenOptions } from './session.js'
 
@@ -15,17 +17,23 @@ export class DirectSession implements ClientSession {
   readonly #line: Line
   readonly #options: Pick<OpenOptions, 'log' | 'transport'>
   readonly #running = new Running()
+  /** The server has ended the session. */
+  #lost = false
 
   constructor(line: Line, revision: LegacyRevision, options: Pick<OpenOptions, 'log' | 'transport' | 'outlet'>) {
     this.revision = revision
     this.#line = line
     this.#options = options
-    const { outlet } = options
+    const { outlet, log } = options
+    tell(log, { kind: 'session', side: 'client', what: 'opened' })
     line.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
       message: (text) => outlet.deliver(text),
       // Calls that wait have heard of it by then, and what they are told of it still has a session to go out by.
-      ended: () => setImmediate(() => outlet.ended()),
+      ended: () => {
+        this.#lost = true
+        setImmediate(() => outlet.ended())
+      },
     })
   }
 
@@ -33,7 +41,7 @@ export class DirectSession implements ClientSession {
     return this.#running.size
   }
 
-  async *answer(request: Request): AsyncGenerator<Frame, void> {
+  async *answer(request: Request, trace?: TraceContext): AsyncGenerator<Frame, void> {
     const { id, method, params } = request
     const { log, transport } = this.#options
     const record = new CallRecord(log, {
@@ -45,18 +53,22 @@ export class DirectSession implements ClientSession {
       ...subject(method, typeof params === 'string' ? EMPTY : params),
     })
     const controller = this.#running.begin(id)
+    record.follow(metaOf(request), trace)
+    const handOver = record.handedOver()
     try {
       let answer: Wire | undefined
-      for await (const { text, last } of this.#line.ask(request, controller.signal)) {
+      for await (const { text, last } of this.#line.ask(traced(request, handOver), controller.signal)) {
         if (last) answer = text
         else yield { text }
       }
       if (answer === undefined) throw new Fault('internal', 'The call ended without an answer')
+      handOver.over({ kind: 'result', result: EMPTY })
       record.answered('ok')
       yield { text: answer, last: { status: 200 } }
     } catch (error) {
       const cancelled = controller.signal.aborted
       const fault = Fault.from(error)
+      handOver.over(cancelled ? undefined : fault)
       if (cancelled) record.cancelled()
       else record.failed(fault)
       yield { text: errorMessage(id, fault.toRpcError()), last: { status: 200, fault, cancelled } }
@@ -76,5 +88,13 @@ export class DirectSession implements ClientSession {
   close(): void {
     this.#running.abortAll()
     this.#line.close()
+    tell(this.#options.log, { kind: 'session', side: 'client', what: this.#lost ? 'lost' : 'ended' })
   }
+}
+
+/** The request as it goes on: with another place in a trace, where one is drawn up. */
+function traced(request: Request, { trace }: HandOver): Request {
+  if (!trace || request.params === 'not an object') return request
+  const params = request.params === 'absent' ? EMPTY : request.params
+  return { ...request, params: edit(params, { _meta: write(withTrace(metaOf(request), trace)) }) }
 }

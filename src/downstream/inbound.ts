@@ -1,8 +1,9 @@
 /** Reads what a client sends: strictly, and within bounds. */
 import { Fault } from '../protocol/fault.js'
-import { type Id, type Message, parseMessage } from '../rpc/message.js'
+import { type Id, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { JsonBoundError, JsonError } from '../rpc/scan.js'
 import { sourceOfBytes } from '../rpc/source.js'
+import { EMPTY, objectIn, type Payload } from '../rpc/splice.js'
 
 const BOUNDS = { strict: true, maxDepth: 64, maxValues: 200_000 }
 
@@ -15,6 +16,11 @@ export function readMessage(bytes: readonly Uint8Array[]): Message {
     if (cause instanceof JsonError) throw new Fault('notJson', `Not JSON: ${cause.message}`, { cause })
     throw new Fault('notJson', 'Not UTF-8', { cause })
   }
+}
+
+/** The `_meta` of a request that has not been taken apart. */
+export function metaOf({ params }: Request): Payload {
+  return (typeof params === 'string' ? undefined : objectIn(params, '_meta')) ?? EMPTY
 }
 
 /** The id to answer a message under, where it has one that can be answered. */

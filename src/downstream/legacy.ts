@@ -16,6 +16,7 @@ import {
   type Opening,
 } from '../protocol/legacy-client.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
+import type { TraceContext } from '../protocol/trace.js'
 import {
   error as errorMessage,
   type Notification,
@@ -29,7 +30,7 @@ import { Changes } from './changes.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { type Frame, onlyIncreasing } from './frames.js'
 import { Questions } from './questions.js'
-import { CallRecord, subject } from './record.js'
+import { CallRecord, subject, tell } from './record.js'
 import { Running } from './running.js'
 import type { ClientSession, Opened, OpenOptions } from './session.js'
 import { type CallStep, type Outcome, runCall } from './translated-call.js'
@@ -58,6 +59,7 @@ export class TranslatedSession implements ClientSession {
     this.#offered = offered
     const told = new Set<string>()
     const lost = (feature: string) => {
+      tell(options.log, { kind: 'downlevelled', what: feature })
       if (told.has(feature)) return
       told.add(feature)
       options.log.info({ feature, revision }, 'not known to the client, and left out')
@@ -69,7 +71,12 @@ export class TranslatedSession implements ClientSession {
       lost,
       tasks: emulatesTasks(revision, options),
     }
-    this.#questions = new Questions({ capabilities, to: this.#to })
+    this.#questions = new Questions({
+      capabilities,
+      to: this.#to,
+      told: (what) => tell(options.log, { kind: 'question', what }),
+    })
+    tell(options.log, { kind: 'session', side: 'client', what: 'opened' })
     this.#changes = new Changes({
       offered,
       listen: (params, controller) => this.#listen(params, controller),
@@ -103,7 +110,7 @@ export class TranslatedSession implements ClientSession {
     return this.#running.size
   }
 
-  async *answer(request: Request): AsyncGenerator<Frame, void> {
+  async *answer(request: Request, trace?: TraceContext): AsyncGenerator<Frame, void> {
     const { id, method } = request
     const { log, transport } = this.#options
     const record = new CallRecord(log, {
@@ -116,6 +123,7 @@ export class TranslatedSession implements ClientSession {
     try {
       const decoded = decodeRequest(request)
       record.note({ ...subject(method, decoded.params) })
+      record.follow(decoded.meta, trace)
       const own = Object.hasOwn(this.#own, method) ? this.#own[method] : undefined
       if (own) {
         const answer = await own(decoded.params)
@@ -174,6 +182,7 @@ export class TranslatedSession implements ClientSession {
     this.#running.abortAll()
     this.#tasks.close()
     this.#changes.stop()
+    tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
 
   /** Requests that the bridge answers itself, because what they are about is the session. */
@@ -297,7 +306,7 @@ export class TranslatedSession implements ClientSession {
 
   #listen(params: Payload, controller: AbortController): AsyncIterable<Reply> {
     const { log, transport } = this.#options
-    const fields = { clientEra: 'legacy', clientTransport: transport, method: 'subscriptions/listen' }
+    const fields = { clientEra: 'legacy', clientTransport: transport, method: 'subscriptions/listen' } as const
     const record = new CallRecord(log, fields)
     const caller = { ...this.#caller, logLevel: undefined }
     return this.#options.upstream.handle(

@@ -12,6 +12,8 @@ import {
   decodeRequest,
   encodeReply,
 } from '../protocol/modern-client.js'
+import { Elsewhere } from '../protocol/replicas.js'
+import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Notification, type Request } from '../rpc/message.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
 import { type Frame, onlyIncreasing } from './frames.js'
@@ -30,6 +32,8 @@ export interface Arrived {
   paramHeaders?: ReadonlyMap<string, string>
   /** A `server/discover` without its envelope. */
   bare?: boolean
+  /** Where the headers say that the request is in a trace. */
+  trace?: TraceContext | undefined
 }
 
 export class ModernDownstream {
@@ -41,13 +45,17 @@ export class ModernDownstream {
     this.#draftErrorCodes = draftErrorCodes
   }
 
-  /** Answers a request that has been classified as modern. Never throws: what goes wrong is the last frame. */
+  /**
+   * Answers a request that has been classified as modern. What goes wrong is the last frame; throws nothing but Elsewhere,
+   * instead of a first one.
+   */
   async *answer(request: Request, arrived: Arrived): AsyncGenerator<Frame, void> {
     const { id, method } = request
     const record = new CallRecord(arrived.log, { clientEra: 'modern', clientTransport: arrived.transport, method })
     try {
       const decoded = arrived.bare ? decodeBareDiscover() : decodeRequest(request)
       record.note({ ...subject(method, decoded.params) })
+      record.follow(decoded.meta, arrived.trace)
       refuseUnknown(decoded)
       const increasing = onlyIncreasing()
       let last: Frame | undefined
@@ -64,6 +72,10 @@ export class ModernDownstream {
       // Everything behind this is over already: the reader need not come back from it.
       yield last
     } catch (error) {
+      if (error instanceof Elsewhere) {
+        record.carried(error.owner)
+        throw error
+      }
       const { aborted, reason } = arrived.abort.signal
       const fault = Fault.from(reason instanceof Fault ? reason : error)
       if (aborted && reason !== fault) record.cancelled()

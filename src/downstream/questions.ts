@@ -16,6 +16,8 @@ export interface QuestionsOptions {
   /** ClientCapabilities that the client has declared. */
   capabilities: Json
   to: Downlevel
+  /** What has become of a round of questions, for whoever counts. */
+  told(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'): void
 }
 
 /** The client did not answer a question that modern servers cannot be told of: the call ends with what it said. */
@@ -55,9 +57,13 @@ export class Questions {
     const requests = readInputRequests(input)
     for (const { method, params } of requests) {
       const lacking = uncovered(method, params, parseObject(this.#options.capabilities))
-      if (lacking)
-        throw new Fault('upstreamProtocol', `The server asks for ${lacking}, which the client has not declared`)
+      if (!lacking) continue
+      this.#options.told('refused')
+      throw new Fault('upstreamProtocol', `The server asks for ${lacking}, which the client has not declared`)
     }
+    let end: 'answered' | 'refused' | 'lost' = 'lost'
+    const told = (what: 'parked' | 'expired' | typeof end) => requests.length > 0 && this.#options.told(what)
+    told('parked')
     const round = new AbortController()
     const giveUp = () => round.abort()
     signal.addEventListener('abort', giveUp, { once: true })
@@ -86,10 +92,13 @@ export class Questions {
       }
       for (const question of waiting) answers[question.request.key] = write(answered(await question.outcome, question))
       yield* this.#withdraw(asked)
+      end = 'answered'
     } catch (error) {
+      end = 'refused'
       yield* this.#withdraw(asked)
       throw error
     } finally {
+      told(signal.aborted ? 'lost' : round.signal.aborted ? 'expired' : end)
       for (const { id } of asked) this.#open.delete(idKey(id))
       clearTimeout(timer)
       signal.removeEventListener('abort', giveUp)

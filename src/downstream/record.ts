@@ -1,7 +1,10 @@
-/** What is told of a call when it is over: one line, without secrets, header values or arguments. */
-import type { CallLog, Reply } from '../protocol/call.js'
-import type { Fault } from '../protocol/fault.js'
+/** What is told of a call when it is over: one line, without secrets, header values or arguments; and what is counted. */
+import type { CallLog, HandOver, Reply } from '../protocol/call.js'
+import type { Era } from '../protocol/eras.js'
+import type { BridgeEvent, Observe } from '../protocol/event.js'
+import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
+import { type Span, type TraceContext, type Tracer, traceIn } from '../protocol/trace.js'
 import { type Payload, value } from '../rpc/splice.js'
 
 /** The methods of a pino logger that are used here. */
@@ -11,16 +14,42 @@ export interface Logger {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
   error(fields: object, message: string): void
+  /** Who else is told; nobody by default. */
+  readonly telemetry?: Telemetry | undefined
 }
+
+/** Who counts and follows what happens with a server. */
+export interface Telemetry {
+  /** The name of the server in the configuration. */
+  server: string
+  observe?: Observe | undefined
+  tracer?: Tracer | undefined
+}
+
+/** What is known of a call when it comes in. More is noted on its way. */
+export interface CallFields {
+  clientEra: Era
+  method: string
+  serverEra?: Era
+  relayed?: true
+  [further: string]: unknown
+}
+
+type Final = Exclude<Reply, { kind: 'notification' }>
+type Answered = 'ok' | 'asks' | 'error'
 
 const MAX_NAME = 120
 
 export class CallRecord implements CallLog {
   readonly #logger: Logger
   readonly #started = performance.now()
-  readonly #fields: Record<string, unknown>
+  readonly #fields: CallFields
+  #span: Span | undefined
+  /** How often the call was given to the server, and the milliseconds that it was there. */
+  #passages = 0
+  #upstreamMs = 0
 
-  constructor(logger: Logger, fields: Record<string, unknown>) {
+  constructor(logger: Logger, fields: CallFields) {
     this.#logger = logger
     this.#fields = fields
   }
@@ -37,19 +66,51 @@ export class CallRecord implements CallLog {
     this.#logger.warn(fields, message)
   }
 
-  /** The server has answered, with a result, a question or an error of its own. */
-  ended(reply: Exclude<Reply, { kind: 'notification' }>): void {
-    if (reply.kind === 'error') this.answered('error', reply.error.code)
-    else this.answered(reply.kind === 'input' ? 'asks' : 'ok')
+  /** Follows the call from where its client says that it is in a trace: in its `_meta`, or else in headers. */
+  follow(meta: Payload, headers: TraceContext | undefined): void {
+    const tracer = this.#logger.telemetry?.tracer
+    if (!tracer) return
+    this.#span = tracer.begin(traceIn(meta) ?? headers, this.#started)
+    Object.assign(this.#fields, this.#span.ids)
   }
 
-  answered(outcome: 'ok' | 'asks' | 'error', code?: number): void {
+  handedOver(): HandOver {
+    const began = performance.now()
+    const span = this.#span?.within(began)
+    let open = true
+    return {
+      trace: span?.context,
+      over: (last) => {
+        if (!open) return
+        open = false
+        this.#passages++
+        this.#upstreamMs += performance.now() - began
+        span?.end(this.#known(endOf(last)))
+      },
+    }
+  }
+
+  /** The server has answered, with a result, a question or an error of its own. */
+  ended(reply: Final): void {
+    if (reply.kind === 'error') this.answered('error', reply.error.code)
+    else this.answered(reply.kind === 'input' ? 'asks' : 'ok', undefined, reply.result)
+  }
+
+  answered(outcome: Answered, code?: number, result?: Payload): void {
     if (this.#logger.isLevelEnabled('info')) this.#logger.info(this.#line({ outcome, code }), 'call')
+    this.#tell(outcome, undefined, this.#span && { code, ...toolFailed(result) })
   }
 
   /** Nobody waits any more. */
   cancelled(): void {
     this.#logger.info(this.#line({ outcome: 'cancelled' }), 'call')
+    this.#tell('cancelled')
+  }
+
+  /** Another replica answers, and tells of it. */
+  carried(owner: string): void {
+    this.#logger.debug(this.#line({ replica: owner }), 'call carried to another replica')
+    this.#span?.end(this.#known({ outcome: 'carried' }))
   }
 
   failed(fault: Fault): void {
@@ -59,11 +120,44 @@ export class CallRecord implements CallLog {
     else if (fault.fault === 'overloaded') this.#logger.warn(line, 'call')
     else if (fault.blame === 'upstream') this.#logger.warn({ ...line, ...stderrOf(fault) }, 'call')
     else this.#logger.error({ ...line, err: fault.cause ?? fault }, 'call')
+    this.#tell('fault', fault, endOf(fault))
   }
 
   #line(end: Record<string, unknown>): Record<string, unknown> {
-    return { ...this.#fields, ...end, ms: Math.round((performance.now() - this.#started) * 10) / 10 }
+    const upstreamMs = this.#passages > 0 ? tenths(this.#upstreamMs) : undefined
+    return { ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
   }
+
+  #tell(outcome: Answered | 'cancelled' | 'fault', fault?: Fault, end?: object): void {
+    const { telemetry } = this.#logger
+    if (!telemetry) return
+    const { clientEra, serverEra, method, relayed = false } = this.#fields
+    telemetry.observe?.({
+      kind: 'call',
+      server: telemetry.server,
+      clientEra,
+      serverEra,
+      method,
+      outcome,
+      blame: fault?.blame,
+      ms: performance.now() - this.#started,
+      // Between two passages the client was asked something: that time is nobody's here.
+      upstreamMs: this.#passages === 1 ? this.#upstreamMs : undefined,
+      relayed,
+    })
+    this.#span?.end(this.#known({ outcome, ...end }))
+  }
+
+  #known(end: object): Record<string, unknown> {
+    return { ...this.#fields, server: this.#logger.telemetry?.server, ...end }
+  }
+}
+
+type Unnamed<E> = E extends BridgeEvent ? Omit<E, 'server'> : never
+
+/** Tells whoever counts of something that happened with the server, if anybody does. */
+export function tell({ telemetry }: Logger, event: Unnamed<BridgeEvent>): void {
+  telemetry?.observe?.({ ...event, server: telemetry.server })
 }
 
 /** What a call is about, fit for a log: the name of the tool or prompt, the address of the resource without its query. */
@@ -75,7 +169,28 @@ export function subject(method: string, params: Payload): { name: string } | und
   return { name: shown.slice(0, MAX_NAME) }
 }
 
+/** How a span ends with this: of what a server said, no word but its code. */
+function endOf(last: Reply | Fault | undefined): Record<string, unknown> {
+  if (last === undefined) return { outcome: 'cancelled' }
+  if (last instanceof Fault) {
+    const { fault, blame, message: why, row } = last
+    return { outcome: 'fault', fault, blame, why, code: row.code }
+  }
+  if (last.kind === 'error') return { outcome: 'error', code: last.error.code }
+  if (last.kind === 'input') return { outcome: 'asks' }
+  return { outcome: 'ok', ...toolFailed(last.kind === 'result' ? last.result : undefined) }
+}
+
+/** Whether the result of a tool says that it has failed. */
+function toolFailed(result: Payload | undefined): { toolFailed?: true } {
+  return result && value(result, 'isError') === true ? { toolFailed: true } : {}
+}
+
 function stderrOf({ cause }: Fault): { stderr?: readonly string[] } {
   const lines = cause instanceof Error && 'stderr' in cause ? (cause.stderr as readonly string[]) : []
   return lines.length === 0 ? {} : { stderr: lines }
+}
+
+function tenths(milliseconds: number): number {
+  return Math.round(milliseconds * 10) / 10
 }

@@ -2,11 +2,13 @@
 import type { LegacyLeg, Sender, Upstream } from '../protocol/call.js'
 import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
+import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
 import { DirectSession } from './direct.js'
 import type { Frame } from './frames.js'
+import { metaOf } from './inbound.js'
 import { TranslatedSession } from './legacy.js'
 import { CallRecord, type Logger } from './record.js'
 
@@ -14,8 +16,8 @@ export interface ClientSession {
   readonly revision: LegacyRevision
   /** Calls that wait for their answer. */
   readonly open: number
-  /** Answers a request. Never throws: what goes wrong is the last frame. */
-  answer(request: Request): AsyncGenerator<Frame, void>
+  /** Answers a request. Never throws: what goes wrong is the last frame. Headers may say where it is in a trace. */
+  answer(request: Request, trace?: TraceContext): AsyncGenerator<Frame, void>
   /** Takes a notification, or the answer to a question. */
   take(message: Notification | Response): void
   /** Somebody can be told of what the server says of its own accord. */
@@ -41,6 +43,8 @@ export interface OpenOptions {
   transport: 'http' | 'sse' | 'stdio'
   log: Logger
   settings: SessionSettings
+  /** Where the headers of `initialize` say that it is in a trace. */
+  trace?: TraceContext | undefined
 }
 
 /** How legacy clients of modern servers are served. */
@@ -66,6 +70,7 @@ export async function openSession(request: Request, options: OpenOptions, leg?: 
   const { upstream, log, transport } = options
   const record = new CallRecord(log, { clientEra: 'legacy', clientTransport: transport, method: request.method })
   const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
+  record.follow(metaOf(request), options.trace)
   try {
     if (leg instanceof Fault) throw leg
     const way = leg ?? (await upstream.legacyLeg(sender))

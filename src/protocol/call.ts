@@ -6,7 +6,9 @@ import type { Request, Response, RpcError } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Era, LegacyRevision } from './eras.js'
+import type { Fault } from './fault.js'
 import type { LogLevel } from './methods.js'
+import type { TraceContext } from './trace.js'
 
 export type { RpcError } from '../rpc/message.js'
 
@@ -152,4 +154,14 @@ export interface CallLog {
   note(fields: Record<string, string | number | boolean>): void
   debug(fields: object, message: string): void
   warn(fields: object, message: string): void
+  /** The call is given to the server. Absent where nobody wants to know. */
+  handedOver?(): HandOver
+}
+
+/** A call on its way to the server and back. */
+export interface HandOver {
+  /** Where the server is to see itself in a trace, if one is drawn up. */
+  readonly trace: TraceContext | undefined
+  /** The server has said its last word; or there is none, and nobody waits for one any more. The first time counts. */
+  over(last?: Reply | Fault): void
 }

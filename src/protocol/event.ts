@@ -38,3 +38,13 @@ export type BridgeEvent =
   | { kind: 'forwarded'; server: string; what: 'answered' | 'lost' | 'unavailable' }
 
 export type Observe = (event: BridgeEvent) => void
+
+/** How far a bound is reached at this moment. */
+export interface Gauge {
+  /** Which bound; docs/operations.md has them all. */
+  bound: string
+  /** The server that it is about, if it is about one. */
+  server?: string
+  used: number
+  limit: number
+}

@@ -47,6 +47,12 @@ export const faults = {
   /** The bridge was stopped before the server had answered. */
   interrupted: { code: -32603, status: 200, blame: 'bridge', reason: 'draining', outcome: 'unknown' },
   internal: { code: -32603, status: 500, blame: 'bridge', reason: 'internal_error' },
+  /** What replicas share cannot be reached, so that nothing is known of what was asked for, and nothing done. */
+  storeUnavailable: { code: -32603, status: 503, blame: 'bridge', reason: 'store_unavailable' },
+  /** The replica that held a parked call is gone. */
+  suspendedCallLost: { code: -32603, status: 200, blame: 'bridge', reason: 'suspended_call_lost', outcome: 'unknown' },
+  /** The replica that was answering a request of a session is gone. */
+  replicaLost: { code: -32603, status: 200, blame: 'bridge', reason: 'replica_lost', outcome: 'unknown' },
 
   /** Nothing could be reached, so nothing was sent. */
   upstreamUnavailable: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_unavailable' },

@@ -86,9 +86,10 @@ function serverOf({ method }: Call, result: Payload): Json | undefined {
   return objectIn(result, 'serverInfo') && raw(result, 'serverInfo')
 }
 
+/** What a server says that nobody can make sense of is for nobody, and for no time. */
 function cacheOf(result: Payload): CacheHint | undefined {
-  if (!has(result, 'ttlMs')) return undefined
+  if (!has(result, 'ttlMs') && !has(result, 'cacheScope')) return undefined
   const ttlMs = value(result, 'ttlMs')
-  if (typeof ttlMs !== 'number' || !Number.isInteger(ttlMs) || ttlMs < 0) return undefined
+  if (typeof ttlMs !== 'number' || !Number.isInteger(ttlMs) || ttlMs < 0) return { ttlMs: 0, scope: 'private' }
   return { ttlMs, scope: value(result, 'cacheScope') === 'public' ? 'public' : 'private' }
 }

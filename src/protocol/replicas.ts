@@ -2,6 +2,7 @@
  * Several bridges that stand for one: what lives in one of them (a parked call, a task, a session) is reached through all.
  * Whoever finds that something lives in another replica says so, and the request is carried there.
  */
+import type { Json } from '../rpc/splice.js'
 
 /** What a request is about lives in another replica. Thrown before anything has been sent, or anything done. */
 export class Elsewhere extends Error {
@@ -26,6 +27,8 @@ export interface Carried {
   /** Names and values in turn, as they came. */
   headers: readonly string[]
   body: Uint8Array | undefined
+  /** What it came over. What has been carried here goes no further. */
+  connection: object
 }
 
 /** How another replica has answered it. */
@@ -39,11 +42,26 @@ export interface CarriedAnswer {
 /** Something that a server has said has changed. */
 export interface ChangeNotice {
   server: string
-  /** Whose session has heard it; what others may hear of their own is theirs. */
-  key: string
+  /** Who has heard it. Others hear of their own. */
+  who: string
   method: string
-  /** A JSON text. */
-  params: string
+  params: Json
+}
+
+/** Who wants to hear what other replicas have heard of a server. */
+export interface ChangeListener {
+  changed(notice: ChangeNotice): void
+  /** For a while nothing could be heard. */
+  missed(): void
+}
+
+/** What all replicas know, for a time. */
+export interface Records {
+  /** What is known of something. Rejects with a Fault where that cannot be found out now. */
+  recall(kind: string, name: string): Promise<string | undefined>
+  /** Has all know it for so many milliseconds, as far as that is possible now. */
+  remember(kind: string, name: string, text: string, milliseconds: number): Promise<void>
+  forget(kind: string, name: string): void
 }
 
 /** What replicas do for each other. */
@@ -56,4 +74,9 @@ export interface Replicas {
   sessionId(): string
   /** The other replica in which the session of an id lives; undefined where it is this one, or the id is none of ours. */
   ownerOf(sessionId: string): string | undefined
+  readonly records: Records
+  /** Tells the others of a change. */
+  tell(notice: ChangeNotice): void
+  /** Gives what ends it. */
+  hear(server: string, listener: ChangeListener): () => void
 }

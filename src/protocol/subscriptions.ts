@@ -13,3 +13,8 @@ export type ChangingList = (typeof CHANGING_LISTS)[number]
 export const UPDATED = 'notifications/resources/updated'
 /** The first thing that is said of a subscription: as much of it as the server agrees to. */
 export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
+
+/** Whether a notice about a resource is about another as well: it is the same, or lies below it. */
+export function isAbout(uri: string, other: string): boolean {
+  return uri === other || uri.startsWith(other.endsWith('/') ? other : `${other}/`)
+}

@@ -2,12 +2,14 @@
 
 import type { Sender } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
+import type { Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import type { Json } from '../rpc/splice.js'
 import type { Transport } from './channel.js'
 import { credentialOf, openingFault } from './failure.js'
 import { Peer } from './peer.js'
 import { type Finding, probe } from './probe.js'
+import type { SharedVerdicts } from './verdicts.js'
 
 export interface DetectionOptions {
   /** The server's name, for people. */
@@ -20,7 +22,10 @@ export interface DetectionOptions {
   timeout: number
   /** Opens a session for whoever asked, where nothing shows by which transport that goes, and notes what worked. */
   settle(verdict: Verdict, sender: Sender | undefined): Promise<void>
+  /** What other replicas have found out of it. */
+  shared?: SharedVerdicts | undefined
   log: { debug(fields: object, message: string): void }
+  observe?: Observe | undefined
 }
 
 /** What is known of a server's era, and by what. */
@@ -52,6 +57,8 @@ export class Detection {
   #detecting: Promise<Verdict> | undefined
   /** A channel through which nothing but the probe has gone. */
   #spare: Peer | undefined
+  /** What other replicas know is not to be relied on. */
+  #asksItself = false
   #failures = 0
   #down: { until: number; fault: Fault } | undefined
   #closed = false
@@ -82,7 +89,9 @@ export class Detection {
     this.throwIfDown()
     this.#detecting ??= this.#detect(sender)
       .catch((error: unknown) => {
-        throw this.failed(error)
+        const fault = this.failed(error)
+        this.#tell('unknown', fault.fault)
+        throw fault
       })
       .finally(() => {
         this.#detecting = undefined
@@ -93,6 +102,8 @@ export class Detection {
   /** What was known is no longer so. */
   forget(): void {
     this.#verdict = undefined
+    this.#asksItself = true
+    this.#options.shared?.forget()
   }
 
   /** Asks a server once more that was silent when it was asked: it may have been a modern one that was slow to start. */
@@ -111,6 +122,12 @@ export class Detection {
     verdict.why = 'it answered server/discover when it was asked again'
     verdict.alsoLegacy = false
     this.#spare = peer
+    this.#tell('modern', verdict.why)
+  }
+
+  #tell(era: Era | 'unknown', why: string): void {
+    const { name, observe } = this.#options
+    observe?.({ kind: 'verdict', server: name, era, why })
   }
 
   /** The channel that the probe has left, if it is still there; else another. Rejects with a ChannelError. */
@@ -156,20 +173,31 @@ export class Detection {
   }
 
   async #detect(sender: Sender | undefined): Promise<Verdict> {
-    const { transport, era, timeout, clientInfo, log } = this.#options
+    const { transport, era, timeout, clientInfo } = this.#options
     const asks = era === 'auto' && transport.kind !== 'sse'
+    const shared = asks && transport.kind === 'http' ? this.#options.shared : undefined
+    const known = this.#asksItself ? undefined : await shared?.recall()
+    if (known) return this.#found(known)
     const finding = asks
       ? await probe({ transport, clientInfo, timeout, headers: credentialOf(sender) })
       : configured(era)
-    const { why, peer } = finding
+    const { peer } = finding
     if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed && !this.hasSpare) this.#spare = peer
     else await peer?.channel.close()
     const verdict = judge(finding, transport)
     if (finding.era === 'legacy' && transport.kind === 'http' && !finding.spoke)
       await this.#options.settle(verdict, sender)
+    this.#asksItself = false
+    shared?.remember(verdict)
+    return this.#found(verdict)
+  }
+
+  #found(verdict: Verdict): Verdict {
+    const { era, why } = verdict
     this.#verdict = verdict
     this.worked(false)
-    log.debug({ era: verdict.era, why }, 'era found')
+    this.#options.log.debug({ era, why }, 'era found')
+    this.#tell(era, why)
     return verdict
   }
 }

@@ -17,6 +17,8 @@ export interface LinesOptions {
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   onEnd(error: ChannelError): void
+  /** What has become of a session, for whoever counts. */
+  told?: ((what: 'opened' | 'ended' | 'lost') => void) | undefined
   log: { debug(fields: object, message: string): void }
 }
 
@@ -49,6 +51,7 @@ export class Lines {
       if (line.revision !== undefined) {
         verdict.revision ??= line.revision
         this.#lines.set(peer, line)
+        this.#options.told?.('opened')
         return line
       }
       this.#lines.delete(peer)
@@ -88,6 +91,7 @@ export class Lines {
     const { timeout, log } = this.#options
     peer.headers = credentialOf(sender)
     const onEnd = (error: ChannelError | undefined) => {
+      if (this.#lines.get(peer)) this.#options.told?.(error ? 'lost' : 'ended')
       this.#lines.delete(peer)
       if (error) this.#options.onEnd(error)
     }

@@ -5,7 +5,7 @@
 import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { TASKS_EXTENSION, withoutEnvelope } from '../protocol/meta.js'
-import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, UPDATED } from '../protocol/subscriptions.js'
+import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, isAbout, UPDATED } from '../protocol/subscriptions.js'
 import { knowsTasks } from '../protocol/tasks.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import type { Lease } from './pool.js'
@@ -173,7 +173,7 @@ class Listening {
 
   /** A server may tell of something below what was subscribed to. */
   #hears(uri: string): boolean {
-    return this.#uris.some((one) => uri === one || uri.startsWith(one.endsWith('/') ? one : `${one}/`))
+    return this.#uris.some((one) => isAbout(uri, one))
   }
 }
 

@@ -3,8 +3,10 @@
  * by calling again: meanwhile the call stays open with the server, and the client keeps a sealed text that leads back to it.
  */
 import type { Call, Reply } from '../protocol/call.js'
+import type { Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import { wellFormed } from '../protocol/input.js'
+import { Elsewhere } from '../protocol/replicas.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import { callFault } from './failure.js'
@@ -17,11 +19,14 @@ export interface ParkedOptions {
   server: string
   /** The first one seals, all of them open; one of our own by default. */
   keys?: readonly SealKey[]
+  /** This replica, where there are others that a state may lead to. */
+  replica?: string | undefined
   /** Milliseconds that a client has for its answers. */
   ttl: number
   /** Calls that may wait at once: in all, and of one principal. */
   max: number
   maxPerPrincipal: number
+  observe?: Observe | undefined
 }
 
 type Final = Exclude<Reply, { kind: 'notification' }>
@@ -53,6 +58,8 @@ interface Parked {
 /** What a state says. */
 interface State {
   x: string
+  /** The replica that has the call, where there are several. */
+  o?: string
   r: number
   up: string
   p: string
@@ -78,6 +85,7 @@ export class ParkedCalls {
   /** Answers to calls that are over, by their ids, oldest first. */
   readonly #finished = new Map<string, Answered>()
   readonly #perPrincipal = new Map<string, number>()
+  #closed = false
 
   constructor(options: ParkedOptions) {
     this.#options = options
@@ -100,6 +108,16 @@ export class ParkedCalls {
     return this.#ask(parked, call, inputRequests, session)
   }
 
+  /** Throws Elsewhere where a retry leads to a call that another replica has, and holds in all other ways. */
+  checkOwner(call: Call): void {
+    const { replica } = this.#options
+    if (replica === undefined || call.answers?.state === undefined) return
+    const text = JSON.parse(call.answers.state) as unknown
+    const state = typeof text === 'string' ? (this.#sealer.open(text) as State | undefined) : undefined
+    if (state?.o === undefined || state.o === replica) return
+    if (state.exp > Date.now() && this.#fits(state, call)) throw new Elsewhere(state.o, 'call')
+  }
+
   /**
    * Goes on with the call that a retry belongs to. Undefined where the call has to be made from the start: a retry without a
    * state, one whose addresses have been visited, or a reading of which nothing is left. Throws a Fault for a state that does
@@ -112,6 +130,8 @@ export class ParkedCalls {
     const parked = this.#parked.get(state.x)
     const finished = this.#finished.get(state.x)
     if (!parked && !finished) {
+      this.#tell('lost')
+      if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has been stopped, and the call with it')
       if (call.method !== 'tools/call') return undefined
       throw invalid('The call that this state belongs to is gone')
     }
@@ -132,7 +152,11 @@ export class ParkedCalls {
 
   /** Gives up all calls: the servers are told. */
   close(): void {
-    for (const parked of [...this.#parked.values()]) this.#expire(parked)
+    this.#closed = true
+    for (const parked of [...this.#parked.values()]) {
+      if (!parked.busy) this.#tell('lost')
+      this.#expire(parked)
+    }
   }
 
   async *#leg(
@@ -184,7 +208,7 @@ export class ParkedCalls {
 
   /** The result that asks, with a state for this round. */
   #ask(parked: Parked, call: Call, inputRequests: string, session: LegacySession): Final {
-    const { server, ttl } = this.#options
+    const { server, ttl, replica } = this.#options
     const left = AT_MOST - (Date.now() - parked.since)
     if (parked.round >= MAX_ROUNDS || left <= 0) {
       this.#expire(parked)
@@ -194,13 +218,19 @@ export class ParkedCalls {
     parked.busy = false
     const expires = Math.min(ttl, left)
     clearTimeout(parked.timer)
-    parked.timer = setTimeout(() => this.#expire(parked), expires).unref()
+    const late = () => {
+      this.#tell('expired')
+      this.#expire(parked)
+    }
+    parked.timer = setTimeout(late, expires).unref()
+    this.#tell('parked')
     let thinking = 0
     const { waiting } = parked
     if (waiting.kind === 'call')
       parked.patience = setInterval(() => waiting.running.keepPatient(++thinking), PATIENCE).unref()
     const fields = {
       x: parked.id,
+      ...(replica !== undefined && { o: replica }),
       r: parked.round,
       up: server,
       p: this.#sealer.hash(call.principal),
@@ -219,13 +249,17 @@ export class ParkedCalls {
     const state = this.#sealer.open(text) as State | undefined
     if (!state) throw invalid('requestState is not one that was given out here')
     if (state.exp <= Date.now()) throw invalid('requestState has expired')
-    const fits =
+    if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
+    return state
+  }
+
+  #fits(state: State, call: Call): boolean {
+    return (
       state.up === this.#options.server &&
       this.#sealer.standsFor(state.p, call.principal) &&
       state.m === call.method &&
       state.d === digestOf(call)
-    if (!fits) throw invalid('requestState belongs to another call')
-    return state
+    )
   }
 
   /** Every person has said whether they go; when they have been there, the call is made again. */
@@ -275,10 +309,17 @@ export class ParkedCalls {
 
   #hasRoom(principal: string): boolean {
     const { max, maxPerPrincipal } = this.#options
-    return this.#parked.size < max && (this.#perPrincipal.get(principal) ?? 0) < maxPerPrincipal
+    const room = this.#parked.size < max && (this.#perPrincipal.get(principal) ?? 0) < maxPerPrincipal
+    if (!room) this.#tell('refused')
+    return room
+  }
+
+  #tell(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'): void {
+    this.#options.observe?.({ kind: 'question', server: this.#options.server, what })
   }
 
   #consume(parked: Parked): void {
+    this.#tell('answered')
     parked.busy = true
     clearTimeout(parked.timer)
     clearInterval(parked.patience)

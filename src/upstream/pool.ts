@@ -67,6 +67,11 @@ export class SessionPool {
     return this.#entries.size
   }
 
+  /** All that are open. */
+  get sessions(): LegacySession[] {
+    return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
+  }
+
   /** Lends the session of a key, opened if need be. */
   async acquire(key: string, open: () => Promise<LegacySession>): Promise<Lease> {
     return this.#lend(key, this.#usable(key) ?? this.#add(key, open))

@@ -13,6 +13,7 @@ export interface SealKey {
 
 const CIPHER = 'aes-256-gcm'
 const VERSION = 'b1'
+const ID_BYTES = 4
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const MAX_LENGTH = 2_048
@@ -55,6 +56,33 @@ export class Sealer {
     } catch {
       return undefined
     }
+  }
+
+  /** The same for bytes. What they are about has to be known to whoever opens them: elsewhere they mean nothing. */
+  sealBytes(bytes: Uint8Array, about: string): Buffer {
+    const [key] = this.#keys as [SealKey]
+    const nonce = randomBytes(NONCE_BYTES)
+    const cipher = createCipheriv(CIPHER, key.secret, nonce).setAAD(this.#aboutOf(about))
+    return Buffer.concat([Buffer.from(key.id, 'hex'), nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
+  }
+
+  /** The bytes, or undefined where they are not exactly what was sealed about this with one of the keys. */
+  openBytes(sealed: Buffer, about: string): Buffer | undefined {
+    const id = sealed.toString('hex', 0, ID_BYTES)
+    const key = this.#keys.find((known) => known.id === id)
+    if (!key || sealed.length < ID_BYTES + NONCE_BYTES + TAG_BYTES) return undefined
+    try {
+      const nonce = sealed.subarray(ID_BYTES, ID_BYTES + NONCE_BYTES)
+      const decipher = createDecipheriv(CIPHER, key.secret, nonce, { authTagLength: TAG_BYTES })
+      decipher.setAAD(this.#aboutOf(about)).setAuthTag(sealed.subarray(-TAG_BYTES))
+      return Buffer.concat([decipher.update(sealed.subarray(ID_BYTES + NONCE_BYTES, -TAG_BYTES)), decipher.final()])
+    } catch {
+      return undefined
+    }
+  }
+
+  #aboutOf(about: string): Uint8Array {
+    return Buffer.concat([this.#purpose, Buffer.from(`/${about}`)])
   }
 
   /** Stands for a text that is not to be told. */

@@ -2,14 +2,17 @@
 import type { Call, Handler, LegacyLeg, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
 import { canBeAsked, carriedCapabilities } from '../protocol/capabilities.js'
 import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
+import type { Gauge, Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
-import { edit, type Json, parseObject, write } from '../rpc/splice.js'
+import type { ChangeNotice, Replicas } from '../protocol/replicas.js'
+import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
 import { Detection, type Verdict } from './detection.js'
 import { Contradiction, credentialOf } from './failure.js'
+import { handedOver } from './handover.js'
 import { HttpTransport } from './http.js'
 import { legacyHandler, type TaskMode } from './legacy.js'
 import { negotiated } from './line.js'
@@ -21,6 +24,7 @@ import { type Lease, SessionPool } from './pool.js'
 import { probe } from './probe.js'
 import { type Identity, LegacySession, type SessionLog } from './session.js'
 import { LegacyTasks } from './tasks.js'
+import { SharedVerdicts } from './verdicts.js'
 
 /** To whom sessions belong (isolation of callers from each other). */
 export type Isolation = 'per-principal' | 'shared' | 'per-request'
@@ -40,11 +44,15 @@ export interface ServerOptions {
   /** The bridge's own Implementation, where no client gives one. */
   clientInfo: Json
   log: SessionLog
+  /** Who counts what happens, if anybody does. */
+  observe?: Observe | undefined
   /** Milliseconds. */
   timeouts: { probe: number; initialize: number; idle: number }
   maxSessions: number
   /** For calls that wait for their clients' answers. */
-  parked: Omit<ParkedOptions, 'server'>
+  parked: Omit<ParkedOptions, 'server' | 'replica'>
+  /** The others, where this bridge is one of several. */
+  replicas?: Pick<Replicas, 'id' | 'records' | 'tell' | 'hear'> | undefined
 }
 
 /** Milliseconds after which a server is asked again what it speaks before another session is opened. */
@@ -55,6 +63,8 @@ const CAPABILITY_MEMO = 1_000
 /** Milliseconds for which a task is asked to be kept, and tasks that may be known at once. */
 const TASK_TTL = 3_600_000
 const MAX_TASKS = 1_000
+/** No principal's name. */
+const EVERYBODY = ''
 const NOBODY: Sender = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }, principal: 'local' }
 
 export class Server implements Upstream {
@@ -69,19 +79,27 @@ export class Server implements Upstream {
   /** The answer to a server that asks for roots, where no client is asked. */
   readonly #roots: Json | undefined
   readonly #lines: Lines
+  /** Hears nothing of other replicas any more. */
+  readonly #deafen: (() => void) | undefined
   /** The question whether a modern server keeps sessions as well, while it is asked. */
   #asking: Promise<boolean> | undefined
+  /** Tells what has become of a session. */
+  readonly #told: (what: 'opened' | 'ended' | 'lost') => void
   /** Signals of calls that have been answered in the other way once already. */
   readonly #moved = new WeakSet<AbortSignal>()
 
   constructor(options: ServerOptions) {
     this.#options = options
-    const { name, transport, era, clientInfo, maxSessions, timeouts, log } = options
+    const { name, transport, era, clientInfo, maxSessions, timeouts, log, observe } = options
     const { roots } = options
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
-    this.#detection = new Detection({ name, transport, era, clientInfo, timeout: timeouts.probe, settle, log })
+    const { fallback, replicas } = options
+    const shared = replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback })
+    this.#told = (what) => observe?.({ kind: 'session', server: name, side: 'server', what })
+    const timeout = timeouts.probe
+    this.#detection = new Detection({ name, transport, era, clientInfo, timeout, settle, log, observe, shared })
     this.#pool = new SessionPool({ max: maxSessions, idle: timeouts.idle, others: () => this.#lines.size })
     this.#lines = new Lines({
       detection: this.#detection,
@@ -89,14 +107,17 @@ export class Server implements Upstream {
       pool: this.#pool,
       timeout: timeouts.initialize,
       onEnd: (error) => this.#ended(error, true),
+      told: this.#told,
       log,
     })
     const elsewhere =
       (era: Era): Handler =>
       (call) =>
         this.#answerElsewhere(call, era)
-    this.#parked = new ParkedCalls({ server: name, ...options.parked })
-    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, keys: options.parked.keys })
+    const replica = replicas?.id
+    this.#parked = new ParkedCalls({ server: name, observe, replica, ...options.parked })
+    const { keys } = options.parked
+    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, keys, replica })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
       elsewhere: elsewhere('legacy'),
@@ -110,6 +131,12 @@ export class Server implements Upstream {
       elsewhere: elsewhere('modern'),
       log,
       onEnd,
+    })
+    this.#deafen = replicas?.hear(name, {
+      changed: (notice) => this.#heardElsewhere(notice),
+      missed: () => {
+        if (transport.kind === 'stdio') for (const session of this.#pool.sessions) session.watching.missed()
+      },
     })
   }
 
@@ -139,8 +166,35 @@ export class Server implements Upstream {
   }
 
   readonly handle: Handler = (call) => {
+    this.#checkOwner(call)
+    return this.#answer(call)
+  }
+
+  readonly #answer = handedOver((call) => {
     const verdict = this.#detection.current
     return verdict ? this.#half(verdict)(call) : this.#answerOnceKnown(call)
+  })
+
+  /** Throws Elsewhere where what a call is about lives in another replica, whatever this one knows of the server. */
+  #checkOwner(call: Call): void {
+    if (!this.#options.replicas) return
+    this.#parked.checkOwner(call)
+    if (call.method.startsWith('tasks/')) this.#tasks.checkOwner([value(call.params, 'taskId')], call)
+    if (call.method !== 'subscriptions/listen') return
+    const filter = objectIn(call.params, 'notifications')
+    const taskIds = filter && value(filter, 'taskIds')
+    if (Array.isArray(taskIds)) this.#tasks.checkOwner(taskIds, call)
+  }
+
+  /** How far its bounds are reached. */
+  get gauges(): Gauge[] {
+    const { name: server, transport, maxSessions, parked } = this.#options
+    const sessions = transport.kind === 'stdio' ? 'processes' : 'sessions'
+    return [
+      { bound: sessions, server, used: this.#pool.size + this.#lines.size, limit: maxSessions },
+      { bound: 'parked', server, used: this.#parked.size, limit: parked.max },
+      { bound: 'tasks', server, used: this.#tasks.size, limit: MAX_TASKS },
+    ]
   }
 
   /** Reaches for the server before anybody calls. Rejects with a Fault where it cannot be had. */
@@ -190,6 +244,7 @@ export class Server implements Upstream {
   }
 
   async close(hurry = false): Promise<void> {
+    this.#deafen?.()
     this.#parked.close()
     this.#tasks.close()
     const all = [this.#detection, this.#pool, this.#modern, this.#lines]
@@ -299,14 +354,23 @@ export class Server implements Upstream {
     return lease
   }
 
-  #identity({ caller, credential }: Sender): Identity {
+  #identity({ caller, credential, principal }: Sender): Identity {
     let capabilities = this.#declared.get(caller.capabilities)
     if (capabilities === undefined) {
       capabilities = this.#withRoots(carriedCapabilities(caller.capabilities))
       if (this.#declared.size >= CAPABILITY_MEMO) this.#declared.clear()
       this.#declared.set(caller.capabilities, capabilities)
     }
-    return { clientInfo: caller.clientInfo ?? this.#options.clientInfo, capabilities, credential }
+    const who = this.#options.isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
+    return { who, clientInfo: caller.clientInfo ?? this.#options.clientInfo, capabilities, credential }
+  }
+
+  /** What another replica has heard, for those of the same here. A process tells only who is connected to it. */
+  #heardElsewhere({ who, method, params }: ChangeNotice): void {
+    const same = this.#options.transport.kind !== 'stdio'
+    for (const session of this.#pool.sessions) {
+      if (session.who === who) session.watching.heardElsewhere(method, parseObject(params), same)
+    }
   }
 
   /** The same capabilities, with roots as the configuration has them. */
@@ -359,7 +423,8 @@ export class Server implements Upstream {
   }
 
   async #shakeHands(verdict: Verdict, identity: Identity): Promise<LegacySession> {
-    const { log, timeouts } = this.#options
+    const { log, timeouts, name, replicas } = this.#options
+    const { who } = identity
     const reused = this.#detection.hasSpare
     const peer = await this.#detection.channel(verdict.transport)
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
@@ -370,6 +435,8 @@ export class Server implements Upstream {
         timeout: timeouts.initialize,
         onEnd,
         roots: this.#roots,
+        told: this.#told,
+        changed: replicas && ((method, params) => replicas.tell({ server: name, who, method, params: write(params) })),
       })
       verdict.revision = session.handshake.revision
       return session

@@ -18,6 +18,8 @@ import { Watching } from './watching.js'
 
 /** In whose name a session is opened. */
 export interface Identity {
+  /** Those whose sessions hear of the same changes. */
+  who: string
   clientInfo: Json
   /** Capabilities as they are declared to the server. */
   capabilities: Json
@@ -37,6 +39,10 @@ export interface SessionOptions {
   timeout: number
   /** The answer to a server that asks for roots, where no client is asked. */
   roots?: Json | undefined
+  /** Tells other replicas of what has changed. */
+  changed?: ((method: string, params: Payload) => void) | undefined
+  /** What has become of the session, for whoever counts. */
+  told?: ((what: 'opened' | 'ended' | 'lost') => void) | undefined
   /** The channel under the open session has come to its end by itself. `served` says whether it has answered a call at all. */
   onEnd?: (error: ChannelError, served: boolean) => void
 }
@@ -63,11 +69,9 @@ export class LegacySession {
   readonly running = new Map<Exchange, Call>()
   lastUsed = Date.now()
   /** Who wants to hear of what changes. */
-  readonly watching = new Watching({
-    send: async (method, uri) => {
-      resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
-    },
-  })
+  readonly watching: Watching
+  /** Those who hear of the same changes. */
+  readonly who: string
   /** What the server asks. */
   readonly asking: Asking
   /** Addresses that people have been to, and who waits for that. */
@@ -75,6 +79,8 @@ export class LegacySession {
   readonly #visits = new Set<() => void>()
   readonly #peer: Peer
   readonly #log: SessionLog
+  readonly #told: SessionOptions['told']
+  #over = false
   readonly #listening: Promise<void>
   #receives: boolean | undefined
   #served = false
@@ -83,8 +89,15 @@ export class LegacySession {
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
-  private constructor(peer: Peer, handshake: Handshake, { identity, log, roots }: SessionOptions) {
+  private constructor(peer: Peer, handshake: Handshake, { identity, log, roots, told, changed }: SessionOptions) {
     this.#peer = peer
+    this.who = identity.who
+    this.watching = new Watching({
+      send: async (method, uri) => {
+        resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
+      },
+      told: changed,
+    })
     this.asking = new Asking({
       capabilities: identity.capabilities,
       roots,
@@ -96,6 +109,8 @@ export class LegacySession {
     this.handshake = handshake
     this.makesTasks = offersTasks(handshake.capabilities)
     this.#log = log
+    this.#told = told
+    told?.('opened')
     this.tools = new ToolCache((cursor) => this.#listTools(cursor))
     this.#receives = peer.channel.listen ? undefined : true
     this.#listening = (peer.channel.listen?.(peer.headers) ?? Promise.resolve(true)).then((receives) => {
@@ -121,6 +136,7 @@ export class LegacySession {
       ended: (error) => {
         session?.watching.lose()
         if (session === undefined || session.#closing) return
+        session.#tellEnd('lost')
         onEnd?.(error, session.#served)
       },
       deaf: () => {
@@ -241,12 +257,19 @@ export class LegacySession {
   /** The server has forgotten the session: nothing more will be heard on it. */
   forgotten(): void {
     this.watching.lose()
+    this.#tellEnd('lost')
   }
 
   close(hurry = false): Promise<void> {
     this.#closing = true
+    this.#tellEnd('ended')
     this.watching.lose()
     return this.#peer.channel.close(hurry)
+  }
+
+  #tellEnd(what: 'ended' | 'lost'): void {
+    if (!this.#over) this.#told?.(what)
+    this.#over = true
   }
 
   #notified(method: string, params: Params): void {

@@ -21,6 +21,8 @@ export interface StdioOptions {
   grace?: { term: number; kill: number }
   /** What the child writes to stderr, line by line. */
   onStderr?: (line: string) => void
+  /** What has become of a child, for whoever counts. It is restarted in place of one that has ended by itself. */
+  onChild?: (what: 'started' | 'restarted' | 'ended') => void
 }
 
 const DEFAULTS = { lineLimit: 16 * 1024 * 1024, partialLine: 30_000, grace: { term: 2_000, kill: 3_000 } }
@@ -37,6 +39,8 @@ export class StdioTransport implements Transport {
   readonly kind = 'stdio'
   readonly target: string
   readonly #options: StdioOptions
+  /** Children that have ended by themselves, in whose place no other has been started. */
+  #missing = 0
 
   constructor(options: StdioOptions) {
     this.#options = options
@@ -58,7 +62,15 @@ export class StdioTransport implements Transport {
         const why = cause.code === 'ENOENT' ? notFound(command, cwd) : cause.message
         reject(new ChannelError(`Cannot start ${command}: ${why}`, { cause, delivered: 'no' }))
       })
-      child.once('spawn', () => resolve(new StdioChannel(child, this.#options)))
+      child.once('spawn', () => {
+        this.#options.onChild?.(this.#missing > 0 ? 'restarted' : 'started')
+        this.#missing = Math.max(0, this.#missing - 1)
+        const onExit = (wanted: boolean) => {
+          if (!wanted) this.#missing++
+          this.#options.onChild?.('ended')
+        }
+        resolve(new StdioChannel(child, this.#options, onExit))
+      })
     })
   }
 }
@@ -94,7 +106,7 @@ class StdioChannel implements Channel {
   #closing = false
   #partial: NodeJS.Timeout | undefined
 
-  constructor(child: ChildProcess, options: StdioOptions) {
+  constructor(child: ChildProcess, options: StdioOptions, onExit: (wanted: boolean) => void) {
     this.#child = child as Child
     this.#lineLimit = options.lineLimit ?? DEFAULTS.lineLimit
     this.#decoder = new LineDecoder(this.#lineLimit)
@@ -114,6 +126,7 @@ class StdioChannel implements Channel {
     this.#exited = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
         resolve()
+        onExit(this.#closing)
         const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`
         const end = () => this.#end(`The server ${how}`)
         const timer = setTimeout(end, LAST_WORDS)

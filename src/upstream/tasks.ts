@@ -6,6 +6,7 @@ import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { wellFormed } from '../protocol/input.js'
 import { decodeReply, encodeParams } from '../protocol/legacy-server.js'
+import { Elsewhere } from '../protocol/replicas.js'
 import { isTerminal, liftTask, statusOf } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
 import {
@@ -30,6 +31,8 @@ export interface TasksOptions {
   /** The server that the tasks are with. */
   server: string
   keys?: readonly SealKey[] | undefined
+  /** This replica, where there are others that may have a task. */
+  replica?: string | undefined
   /** Milliseconds for which a task is asked to be kept. */
   ttl: number
   /** Tasks that may be known at once. */
@@ -113,7 +116,9 @@ export class LegacyTasks {
       timer: setTimeout(() => this.#forget(known), this.#options.ttl).unref(),
     }
     this.#tasks.set(known.id, known)
-    const fields = { x: known.id, up: this.#options.server, p: this.#sealer.hash(call.principal) }
+    const { server: up, replica } = this.#options
+    const own = replica === undefined ? {} : { o: replica }
+    const fields = { x: known.id, ...own, up, p: this.#sealer.hash(call.principal) }
     const server = lease.session.handshake.serverInfo
     return { kind: 'result', type: 'task', result: liftTask(task, this.#sealer.seal(fields)), server }
   }
@@ -130,6 +135,15 @@ export class LegacyTasks {
     })
     running.send('tasks/result', idOf(id))
     return running
+  }
+
+  /** Throws Elsewhere where all of these tasks are the caller's, and one other replica has them. */
+  checkOwner(taskIds: readonly unknown[], call: Call): void {
+    const { replica } = this.#options
+    if (replica === undefined) return
+    const owners = new Set(taskIds.map((taskId) => this.#fieldsOf(taskId, call)?.['o']))
+    const [owner, another] = owners
+    if (typeof owner === 'string' && another === undefined && owner !== replica) throw new Elsewhere(owner, 'call')
   }
 
   /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`. Rejects with a Fault. */
@@ -193,11 +207,18 @@ export class LegacyTasks {
     for (const task of [...this.#tasks.values()]) this.#forget(task)
   }
 
-  #find(taskId: string, { principal }: Call): Task | undefined {
-    const fields = this.#sealer.open(taskId)
-    const ours = fields?.['up'] === this.#options.server && this.#sealer.standsFor(fields['p'], principal)
-    const task = ours ? this.#tasks.get(String(fields['x'])) : undefined
-    return task?.principal === principal && task.lease.session.alive ? task : undefined
+  #find(taskId: string, call: Call): Task | undefined {
+    const fields = this.#fieldsOf(taskId, call)
+    const task = fields && this.#tasks.get(String(fields['x']))
+    return task?.principal === call.principal && task.lease.session.alive ? task : undefined
+  }
+
+  /** What the id of a task says, if it is one of this server's and the caller's. */
+  #fieldsOf(taskId: unknown, { principal }: Call): Record<string, unknown> | undefined {
+    const fields = typeof taskId === 'string' ? this.#sealer.open(taskId) : undefined
+    return fields?.['up'] === this.#options.server && this.#sealer.standsFor(fields['p'], principal)
+      ? fields
+      : undefined
   }
 
   /** A task as it stands, with what came of it or with what the server wants to know. */

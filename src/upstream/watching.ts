@@ -15,6 +15,8 @@ export interface Watcher {
 export interface WatchingOptions {
   /** Sends `resources/subscribe` or `resources/unsubscribe`. Rejects where the server refuses. */
   send(method: string, uri: string): Promise<void>
+  /** Tells the other replicas, where there are any, of what has been heard. */
+  told?: ((method: string, params: Payload) => void) | undefined
 }
 
 interface Subscription {
@@ -29,6 +31,9 @@ const GRACE = 2_000
 const AGREE_AGAIN_WITHIN = 1_000
 /** Milliseconds in which several changes of one list are one. */
 const TOGETHER = 100
+/** Milliseconds in which a change that has been heard here is the same as one that another replica has heard. */
+const SAME = 1_000
+const MAX_HEARD = 1_000
 const LIST_CHANGED: ReadonlySet<string> = new Set(CHANGING_LISTS.map(({ method }) => method))
 
 export class Watching {
@@ -36,6 +41,8 @@ export class Watching {
   readonly #watchers = new Set<Watcher>()
   readonly #subscriptions = new Map<string, Subscription>()
   readonly #together = new Map<string, NodeJS.Timeout>()
+  /** When what has been heard, where there are other replicas that may have heard it, too. */
+  readonly #heard = new Map<string, number>()
   /** What was subscribed to when the session was lost. */
   #lost: readonly string[] | undefined
 
@@ -110,6 +117,13 @@ export class Watching {
     }
   }
 
+  /** Tells of what another replica has heard of the server; once, where it is the `same` that is heard here as well. */
+  heardElsewhere(method: string, params: Payload, same: boolean): void {
+    const at = this.#heard.get(changeOf(method, params))
+    if (same && at !== undefined && Date.now() - at < SAME) return
+    for (const watcher of this.#watchers) watcher.changed(method, params)
+  }
+
   missed(): void {
     for (const watcher of this.#watchers) watcher.missed()
   }
@@ -124,6 +138,16 @@ export class Watching {
   }
 
   #tell(method: string, params: Payload): void {
+    const { told } = this.#options
+    if (told) {
+      if (this.#heard.size >= MAX_HEARD) this.#heard.clear()
+      this.#heard.set(changeOf(method, params), Date.now())
+      told(method, params)
+    }
     for (const watcher of this.#watchers) watcher.changed(method, params)
   }
+}
+
+function changeOf(method: string, params: Payload): string {
+  return method === UPDATED ? `${method} ${value(params, 'uri')}` : method
 }

@@ -23,7 +23,11 @@ export function startProgram(
   env: Record<string, string> = {},
   [command, ...first]: readonly [string, ...string[]] = [execPath, '--import=tsx', main],
 ): Program {
-  const child = spawn(command, [...first, ...args], { cwd: root, env: { ...environment, ...env } })
+  return watchProgram(t, spawn(command, [...first, ...args], { cwd: root, env: { ...environment, ...env } }))
+}
+
+/** Takes down what a child says, and sees to it that it does not outlive the test. */
+export function watchProgram(t: Test, child: ChildProcessWithoutNullStreams): Program {
   t.teardown(() => child.kill('SIGKILL'))
   let stdout = ''
   let stderr = ''

@@ -6,6 +6,7 @@ import { type Compat, classify, type SessionState } from '../../protocol/classif
 import { type LegacyRevision, legacyRevision, looksModern, traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkHeaders, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
 import type { Piece, Wire } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
@@ -16,7 +17,8 @@ import { idIn, idToAnswer, readMessage } from '../inbound.js'
 import { ModernDownstream } from '../modern.js'
 import { type Logger, subject } from '../record.js'
 import { openSession, type SessionSettings } from '../session.js'
-import { type RequestHeaders, readHeaders } from './headers.js'
+import { carry } from './elsewhere.js'
+import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { checkMedia, checkTakesEvents } from './media.js'
 import type { Passing, Relay } from './relay.js'
 import { explain, explainInBand, type Refusing, refuse, sendEvents, sendJson, statusOf } from './replies.js'
@@ -33,6 +35,8 @@ export interface EndpointOptions {
   /** Passes on what needs no translation, where the server is one that can be reached so. */
   relay: Relay | undefined
   refusing: Refusing
+  /** The others, where this is one of several. */
+  replicas: Replicas | undefined
   /** Milliseconds. */
   keepAlive: number
   /** Milliseconds of silence after which an answer becomes a stream, so that nobody takes the connection for dead. */
@@ -78,13 +82,22 @@ class Endpoint {
   }
 
   async handle(request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
-    if (request.method === 'POST') return this.#post(request as Posted, reply, pass)
+    try {
+      if (request.method === 'POST') return await this.#post(request as Posted, reply, pass)
+      return await this.#ofSession(request, reply, pass)
+    } catch (error) {
+      await carry(error, request, reply, this.#options)
+      return reply
+    }
+  }
+
+  async #ofSession(request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
     const { lookup } = readHeaders(request.raw.rawHeaders)
     checkNotModern(lookup, reply)
     const id = single(lookup, 'mcp-session-id')
     const { sessions, relay } = this.#options
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
-    if (id !== undefined && !session && pass && relay?.takesSession(id, request.principal)) {
+    if (id !== undefined && !session && pass && relay && (await relay.takesSession(id, request.principal))) {
       if (request.method === 'DELETE' && relay.endOurs(id)) return reply.code(200).send()
       pass({ era: 'legacy', method: request.method, endless: request.method === 'GET', opens: false })
       return reply
@@ -112,6 +125,7 @@ class Endpoint {
       message = bodyOf(request)
       await this.#take(message, headers, request, reply, pass)
     } catch (error) {
+      if (error instanceof Elsewhere) throw error
       // What could be read, had its headers been in order: its sender wants to know which one it was.
       this.#refuse(reply, Fault.from(error), message ? idToAnswer(message) : idIn(request.body))
     }
@@ -135,7 +149,7 @@ class Endpoint {
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
     const version = versionHeader(lookup)
     const modern = version !== undefined && looksModern(version)
-    if (id !== undefined && !session && !modern && pass && relay?.takesSession(id, request.principal)) {
+    if (id !== undefined && !session && !modern && pass && (await relay?.takesSession(id, request.principal))) {
       if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
       return pass(passingOf(message))
     }
@@ -151,9 +165,10 @@ class Endpoint {
     message: Message,
     bare: boolean,
     { lookup, params }: RequestHeaders,
-    { principal, credential }: FastifyRequest,
+    request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<void> {
+    const { principal, credential } = request
     if (message.kind === 'notification') {
       this.#modern.notify(message, { principal, credential })
       reply.code(202).send()
@@ -164,7 +179,8 @@ class Endpoint {
     if (!bare) checkHeaders(message, lookup)
     const { log } = this.#options
     const abort = whileConnected(reply)
-    const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare } as const
+    const trace = traceHeaders(request)
+    const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const
     await this.#answer(reply, this.#modern.answer(message, arrived))
   }
 
@@ -202,6 +218,7 @@ class Endpoint {
       transport: 'http',
       log,
       settings,
+      trace: traceHeaders(request),
     } as const
     const { text, session, fault } = await openSession(message, options, leg)
     if (session) {

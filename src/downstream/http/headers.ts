@@ -1,6 +1,8 @@
 /** The headers of a request as they came: Node joins or drops repetitions, which two readers could see differently. */
+import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
+import type { TraceContext } from '../../protocol/trace.js'
 
 const MAX_HEADERS = 100
 /** Headers that decide where a request goes or what it is: twice is once too often. */
@@ -39,4 +41,11 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
     }
   }
   return { lookup: (name) => mcp.get(name) ?? NONE, params }
+}
+
+/** Where a request says that it is in a trace. */
+export function traceHeaders({ headers }: Pick<FastifyRequest, 'headers'>): TraceContext | undefined {
+  const { traceparent, tracestate } = headers
+  if (typeof traceparent !== 'string') return undefined
+  return { traceparent, tracestate: typeof tracestate === 'string' ? tracestate : undefined }
 }

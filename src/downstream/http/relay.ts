@@ -2,19 +2,23 @@
  * Passes HTTP messages on to an HTTP server of the same era as they are (@fastify/http-proxy). The server validates for
  * itself; what is ours is whose a session is, what may not cross a proxy, and what is told of it in the log.
  */
-import { Transform } from 'node:stream'
+import { PassThrough, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import proxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Relayed } from '../../protocol/call.js'
+import type { HandOver, Relayed, Reply } from '../../protocol/call.js'
 import { type Era, isModern } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
+import { encodeReply } from '../../protocol/modern-client.js'
+import type { Records } from '../../protocol/replicas.js'
 import type { Id } from '../../rpc/message.js'
-import { FieldFilter } from '../../rpc/sse.js'
+import { EMPTY } from '../../rpc/splice.js'
+import { encodeEvent, FieldFilter } from '../../rpc/sse.js'
 import { idIn } from '../inbound.js'
-import { CallRecord, type Logger } from '../record.js'
+import { CallRecord, type Logger, tell } from '../record.js'
+import { traceHeaders } from './headers.js'
 import { type Refusing, refuse } from './replies.js'
 
 export interface RelayOptions {
@@ -24,6 +28,10 @@ export interface RelayOptions {
   gate: { enter(entering: { endless: boolean; goesOn?: boolean | undefined }): () => void }
   /** Sessions that may be remembered. */
   maxSessions: number
+  /** What all replicas know, for as many milliseconds as a session may be idle; where there are several. */
+  shared?: { server: string; records: Records; idle: number } | undefined
+  /** Methods of modern requests that are not to go as they are, because results are kept here. */
+  keeps?: ((method: string) => boolean) | undefined
 }
 
 /** What is to be told of a request, as far as it is known without reading it twice. */
@@ -40,10 +48,21 @@ export interface Passing {
   goesOn?: boolean
 }
 
+/** A request on its way. */
+interface Underway extends Passing {
+  refusing: Refusing
+  record: CallRecord
+  handOver: HandOver
+  /** Why it cannot be answered by the server. */
+  fault?: Fault
+}
+
 interface Session {
   principal: string
   /** The server keeps none: the id is ours, and it never hears of it. */
   ours: boolean
+  /** When the other replicas were last told of it. */
+  told: number
 }
 
 /** Headers of a request that are about this connection, or that are for us. Names beginning like the second kind, too. */
@@ -77,8 +96,10 @@ interface Response {
 
 export class Relay {
   readonly #options: RelayOptions
-  readonly #passing = new WeakMap<FastifyRequest, Passing & { refusing: Refusing; record: CallRecord }>()
+  readonly #passing = new WeakMap<FastifyRequest, Underway>()
   readonly #sessions = new Map<string, Session>()
+  /** Streams that stay open for ever: ends one, gently. */
+  readonly #endless = new Set<() => void>()
   /** Ends the request that is being handed over, when its client goes. */
   #signal: AbortSignal | undefined
 
@@ -124,8 +145,9 @@ export class Relay {
   /** Whether a request of the modern era can go as it is: its headers say all that has to be known. */
   takesModern(lookup: HeaderLookup): boolean {
     if (!isModern(versionHeader(lookup)) || this.#options.relayed.speaks() !== 'modern') return false
+    const method = single(lookup, 'mcp-method') ?? ''
     // What the server offers may have to be told otherwise.
-    return single(lookup, 'mcp-method') !== 'server/discover'
+    return method !== 'server/discover' && !this.#options.keeps?.(method)
   }
 
   /** What is to be told of a modern request. */
@@ -136,26 +158,75 @@ export class Relay {
   }
 
   /** Whether a session is the server's own: then its messages go as they are. Throws a Fault where it is somebody else's. */
-  takesSession(id: string, principal: string): boolean {
-    const session = this.#sessions.get(id)
+  async takesSession(id: string, principal: string): Promise<boolean> {
+    // Where anybody may call, one who knows a session of the server may use it, as if the bridge were not there.
+    const open = principal === 'local' || principal === 'anon'
+    const session = this.#sessions.get(id) ?? (await this.#recall(id, open))
     if (session) {
       if (session.principal !== principal)
         throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
       // Those that have been used last stand last.
       this.#sessions.delete(id)
       this.#sessions.set(id, session)
+      this.#share(id, session)
       return true
     }
-    // Where anybody may call, one who knows a session of the server may use it, as if the bridge were not there.
-    const open = principal === 'local' || principal === 'anon'
     return open && this.#options.relayed.speaks() === 'legacy'
+  }
+
+  /** Ends what would stay open for ever. */
+  drain(): void {
+    for (const end of [...this.#endless]) end()
   }
 
   /** Ends a session of which the server knows nothing. */
   endOurs(id: string): boolean {
     if (!this.#sessions.get(id)?.ours) return false
-    this.#sessions.delete(id)
+    this.#forget(id)
     return true
+  }
+
+  /** Sessions of the server's own, as far as it is remembered whose they are. */
+  get sessions(): number {
+    return this.#sessions.size
+  }
+
+  /** A session that another replica knows of. Rejects with a Fault where that cannot be found out, and matters. */
+  async #recall(id: string, open: boolean): Promise<Session | undefined> {
+    const { shared } = this.#options
+    const recalled = shared?.records.recall('session', `${shared.server} ${id}`)
+    const text = await recalled?.catch((error: unknown) => {
+      if (!open) throw error
+    })
+    if (text === undefined) return undefined
+    const session = { ...(JSON.parse(text) as Session), told: Date.now() }
+    this.#keep(id, session)
+    return session
+  }
+
+  /** Tells the other replicas of a session, as long as it is in use. */
+  #share(id: string, session: Session): void {
+    const { shared } = this.#options
+    if (!shared || Date.now() - session.told < shared.idle / 4) return
+    session.told = Date.now()
+    shared.records.remember('session', `${shared.server} ${id}`, JSON.stringify(session), shared.idle).catch(() => {})
+  }
+
+  #keep(id: string, session: Session): void {
+    const [oldest] = this.#sessions.keys()
+    if (oldest !== undefined && this.#sessions.size >= this.#options.maxSessions) this.#drop(oldest)
+    this.#sessions.set(id, session)
+  }
+
+  /** It is over. */
+  #forget(id: string): void {
+    const { shared } = this.#options
+    shared?.records.forget('session', `${shared.server} ${id}`)
+    this.#drop(id)
+  }
+
+  #drop(id: string): void {
+    if (this.#sessions.delete(id)) tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
 
   #pass(
@@ -164,7 +235,6 @@ export class Relay {
     passing: Passing & { refusing: Refusing },
     { source, hooks }: { source: string; hooks: object },
   ): void {
-    const leave = this.#options.gate.enter(passing)
     const { era, method, name } = passing
     const record = new CallRecord(this.#options.log, {
       clientEra: era,
@@ -174,12 +244,17 @@ export class Relay {
       method,
       ...(name !== undefined && { name: name.slice(0, 120) }),
     })
-    this.#passing.set(request, { ...passing, record })
+    record.follow(EMPTY, traceHeaders(request))
+    const leave = this.#enter(passing, record)
+    const underway: Underway = { ...passing, record, handOver: record.handedOver() }
+    this.#passing.set(request, underway)
     const controller = new AbortController()
     reply.raw.once('close', () => {
       leave()
+      underway.handOver.over(underway.fault)
       if (!reply.raw.writableFinished) controller.abort()
-      if (reply.statusCode < 400 && reply.raw.writableFinished) record.answered('ok')
+      if (underway.fault) record.failed(underway.fault)
+      else if (reply.statusCode < 400 && reply.raw.writableFinished) record.answered('ok')
       else if (controller.signal.aborted) record.cancelled()
       else record.answered('error', reply.statusCode)
     })
@@ -190,14 +265,25 @@ export class Relay {
     this.#signal = undefined
   }
 
+  #enter(passing: Passing, record: CallRecord): () => void {
+    try {
+      return this.#options.gate.enter(passing)
+    } catch (error) {
+      record.failed(Fault.from(error))
+      throw error
+    }
+  }
+
   #requestHeaders(request: FastifyRequest, headers: Headers): Headers {
     const sent = { ...headers }
-    const modern = this.#passing.get(request)?.era === 'modern'
+    const underway = this.#passing.get(request)
+    const modern = underway?.era === 'modern'
     for (const name of [...NOT_SENT_ON, ...(modern ? OF_SESSIONS : [])]) delete sent[name]
     for (const name of Object.keys(sent)) if (NOT_SENT_ON_LIKE.test(name)) delete sent[name]
     const session = sent['mcp-session-id']
     if (typeof session === 'string' && this.#sessions.get(session)?.ours) delete sent['mcp-session-id']
     if (request.credential !== undefined) sent['authorization'] = request.credential
+    if (underway?.handOver.trace) Object.assign(sent, { tracestate: undefined, ...underway.handOver.trace })
     return { ...sent, 'accept-encoding': 'identity', ...this.#options.relayed.headers }
   }
 
@@ -217,13 +303,11 @@ export class Relay {
       const challenge = headers['www-authenticate']
       const refused = { status: statusCode, challenge: typeof challenge === 'string' ? challenge : undefined } as const
       for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
-      refuse(
-        reply,
-        new Fault('upstreamAuthRequired', `The server wants other credentials (HTTP ${statusCode})`, { refused }),
-        { ...passing?.refusing, id: this.#idOf(request) },
-      )
+      const said = `The server wants other credentials (HTTP ${statusCode})`
+      this.#refuse(reply, new Fault('upstreamAuthRequired', said, { refused }))
       return
     }
+    stream.once('end', () => passing?.handOver.over(endOf(statusCode)))
     if (passing?.era === 'modern') {
       const strange = (statusCode === 404 || statusCode === 405) && !/json/.test(String(headers['content-type']))
       if (strange) this.#options.relayed.doubt()
@@ -234,7 +318,9 @@ export class Relay {
       reply.send(stream)
       return
     }
-    if (passing?.era === 'modern') {
+    if (passing?.endless) {
+      reply.send(this.#endlessly(stream, passing.era, this.#idOf(request)))
+    } else if (passing?.era === 'modern') {
       const filtered = withoutFields(FOREIGN_FIELDS)
       pipeline(stream, filtered).catch(() => {})
       reply.send(filtered)
@@ -243,6 +329,29 @@ export class Relay {
     }
     // A stream may have nothing to say for long: that it is there, its client has to know at once.
     reply.raw.flushHeaders()
+  }
+
+  /** The stream, which can be ended: that of a modern client with the result of its subscription. */
+  #endlessly(stream: Response['stream'], era: Era, id: Id | undefined): Transform {
+    const passed = era === 'modern' ? withoutFields(FOREIGN_FIELDS) : new PassThrough()
+    let last: Uint8Array | undefined
+    stream.on('data', (chunk: Uint8Array) => {
+      last = chunk
+    })
+    const end = () => {
+      stream.unpipe(passed)
+      // In the middle of an event, another would be taken for a part of it.
+      const whole = last === undefined || /\n\r?\n$/.test(Buffer.from(last.subarray(-3)).toString('latin1'))
+      const result = era === 'modern' && id !== undefined && whole ? encodeEvent(ended(id)) : ''
+      passed.end(result)
+    }
+    this.#endless.add(end)
+    passed.once('close', () => {
+      this.#endless.delete(end)
+      stream.destroy()
+    })
+    stream.on('error', (error: Error) => passed.destroy(error))
+    return stream.pipe(passed)
   }
 
   /** Notes whose a session is. Where the server opens none, the client gets an id all the same: it is how it is known here. */
@@ -255,16 +364,17 @@ export class Relay {
     const asked = request.headers['mcp-session-id']
     if (!opens) {
       const over = statusCode === 404 || (request.method === 'DELETE' && statusCode < 300)
-      if (over && typeof asked === 'string') this.#sessions.delete(asked)
+      if (over && typeof asked === 'string') this.#forget(asked)
       return
     }
     if (statusCode >= 400) return this.#options.relayed.doubt()
     const given = headers['mcp-session-id']
     const id = typeof given === 'string' ? given : crypto.randomUUID()
     if (given === undefined) reply.header('mcp-session-id', id)
-    const [oldest] = this.#sessions.keys()
-    if (oldest !== undefined && this.#sessions.size >= this.#options.maxSessions) this.#sessions.delete(oldest)
-    this.#sessions.set(id, { principal: request.principal, ours: given === undefined })
+    const session = { principal: request.principal, ours: given === undefined, told: 0 }
+    this.#keep(id, session)
+    this.#share(id, session)
+    tell(this.#options.log, { kind: 'session', side: 'client', what: 'opened' })
   }
 
   #idOf(request: FastifyRequest): Id | undefined {
@@ -283,9 +393,27 @@ export class Relay {
       refused ? 'The server is not available: connection refused' : 'The connection to the server was lost',
       { cause, status: 502 },
     )
-    const { refusing } = this.#passing.get(reply.request) ?? {}
-    refuse(reply, fault, { ...refusing, id: this.#idOf(reply.request) })
+    this.#refuse(reply, fault)
   }
+
+  #refuse(reply: FastifyReply, fault: Fault): void {
+    const underway = this.#passing.get(reply.request)
+    if (underway) underway.fault = fault
+    refuse(reply, fault, { ...underway?.refusing, id: this.#idOf(reply.request) })
+  }
+}
+
+/** The result of a subscription that has come to its end. */
+function ended(id: Id): string {
+  const listen = { method: 'subscriptions/listen', progressToken: undefined }
+  return encodeReply({ kind: 'result', result: EMPTY }, id, listen) as string
+}
+
+/** What is known of an answer that nobody has read. */
+function endOf(status: number): Reply {
+  return status < 400
+    ? { kind: 'result', result: EMPTY }
+    : { kind: 'error', error: { code: status, message: `HTTP ${status}` } }
 }
 
 function isEvents(headers: Headers): boolean {

@@ -6,6 +6,7 @@ import type { Wire } from '../../rpc/source.js'
 import { type Batch, together } from '../batch.js'
 import { type Frame, within } from '../frames.js'
 import type { ClientSession } from '../session.js'
+import { traceHeaders } from './headers.js'
 import { explainInBand, type Refusing, sendEvents, sendJson } from './replies.js'
 import type { Kept } from './sessions.js'
 import type { EventStream, Streams } from './streams.js'
@@ -47,7 +48,7 @@ export class HttpSession implements Kept {
 
   /** Answers a request: in JSON if the answer comes first and soon, else by events. */
   async answer(request: Request, reply: FastifyReply): Promise<void> {
-    const frames = this.client.answer(request)
+    const frames = this.client.answer(request, traceHeaders(reply.request))
     const stream = this.#streams.answer()
     const first = frames.next()
     const frame = await Promise.race([within(this.#options.commitAfter, first), stream.demanded])

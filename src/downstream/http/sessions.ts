@@ -1,6 +1,7 @@
 /** Sessions of legacy clients over HTTP, by their ids: whose they are, how long they last, how many there may be. */
 import { randomBytes } from 'node:crypto'
 import { Fault } from '../../protocol/fault.js'
+import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 
 /** What a session has to be able to do to be kept here. */
 export interface Kept {
@@ -20,6 +21,8 @@ export interface SessionsOptions {
   idle: number
   /** Milliseconds between signs of life. */
   keepAlive: number
+  /** The others, where this is one of several: ids say where their sessions live. */
+  replicas?: Pick<Replicas, 'sessionId' | 'ownerOf'> | undefined
 }
 
 /** 192 bits: nobody guesses one. */
@@ -43,15 +46,20 @@ export class Sessions<S extends Kept> {
   /** Keeps a session. Throws a Fault where there is no room, and none of the others can go. */
   add(make: (id: string) => S): { id: string; session: S } {
     this.makeRoom()
-    const id = randomBytes(ID_BYTES).toString('base64url')
+    const id = this.#options.replicas?.sessionId() ?? randomBytes(ID_BYTES).toString('base64url')
     const session = make(id)
     this.#sessions.set(id, { session, lastUsed: Date.now() })
     return { id, session }
   }
 
-  /** The session of an id, if it is this principal's: who asks for another's learns nothing. */
+  /**
+   * The session of an id, if it is this principal's: who asks for another's learns nothing. Throws Elsewhere where it lives
+   * in another replica, which will see for itself.
+   */
   find(id: string, principal: string): S | undefined {
     const entry = this.#sessions.get(id)
+    const owner = entry ? undefined : this.#options.replicas?.ownerOf(id)
+    if (owner !== undefined) throw new Elsewhere(owner, 'session')
     if (entry?.session.principal !== principal) return undefined
     entry.lastUsed = Date.now()
     // Those that have been used last stand last.

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Upstream } from '../../protocol/call.js'
 import { traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
+import type { Replicas } from '../../protocol/replicas.js'
 import { error as errorMessage, type Id, type Message } from '../../rpc/message.js'
 import type { Piece, Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
@@ -12,6 +13,7 @@ import { Conversation } from '../conversation.js'
 import { idToAnswer, readMessage } from '../inbound.js'
 import type { Logger } from '../record.js'
 import type { SessionSettings } from '../session.js'
+import { carry } from './elsewhere.js'
 import { readHeaders } from './headers.js'
 import { checkBody, checkTakesEvents } from './media.js'
 import { refuse, sendEvents } from './replies.js'
@@ -22,6 +24,8 @@ export interface SseOptions {
   paths: { stream: string; messages: string }
   upstream: Upstream
   sessions: Sessions<SseSession>
+  /** The others, where this is one of several. */
+  replicas: Replicas | undefined
   log: Logger
   settings: SessionSettings
 }
@@ -60,9 +64,13 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
     },
     handler: async (request, reply) => {
       const { sessionId } = request.query
-      const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
-      if (!session) throw new Fault('sessionNotFound', 'Session not found: open another stream')
-      session.post(request.body ?? new Uint8Array(0), reply)
+      try {
+        const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
+        if (!session) throw new Fault('sessionNotFound', 'Session not found: open another stream')
+        session.post(request.body ?? new Uint8Array(0), reply)
+      } catch (error) {
+        await carry(error, request, reply, options)
+      }
       return reply
     },
   })

@@ -1,0 +1,192 @@
+/**
+ * The connections to Redis: one that says and asks, one that listens. Nobody waits for Redis: what takes too long has failed,
+ * and after that nothing is asked for a moment.
+ */
+import { createClient } from '@redis/client'
+
+export interface RedisOptions {
+  url: string
+  /** Milliseconds that one command may take. */
+  timeout: number
+  log: RedisLog
+}
+
+export interface RedisLog {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
+/** Redis cannot be asked at the moment. */
+export class RedisAway extends Error {
+  override name = 'RedisAway'
+}
+
+type Client = ReturnType<typeof makeClient>
+type Listener = (message: Buffer) => void
+
+/** Milliseconds after a failure in which Redis is not asked. */
+const REST = 500
+/** Milliseconds between attempts to connect: the first, and the most. */
+const RECONNECT = { first: 50, most: 500 }
+/** Milliseconds between signs of life on a connection, and of silence after which it is dropped. */
+const PING_EVERY = 1_000
+const SILENCE = 4_000
+const CONNECT_TIMEOUT = 2_000
+/** Milliseconds for which a start waits for Redis. */
+const FIRST_WAIT = 2_000
+/** Commands that may wait to be answered. */
+const MAX_WAITING = 20_000
+
+export class Redis {
+  readonly #options: RedisOptions
+  readonly #asking: Client
+  readonly #listening: Client
+  readonly #listeners = new Map<string, Listener>()
+  #listens = false
+  #restUntil = 0
+  /** Commands that have not been answered, and since when nothing has been. */
+  #open = 0
+  #since = 0
+  #reported = false
+  #closed = false
+  /** We listen again, after a time in which nothing was heard. */
+  onReturn: () => void = () => {}
+
+  constructor(options: RedisOptions) {
+    this.#options = options
+    this.#asking = this.#watched(makeClient(options.url))
+    this.#listening = this.#watched(makeClient(options.url))
+    this.#listening.on('ready', () => {
+      if (this.#listens) this.onReturn()
+    })
+  }
+
+  /** Whether Redis answers, and we hear what is said to us. */
+  get working(): boolean {
+    return this.#answers && this.#listens && this.#listening.isReady
+  }
+
+  get #answers(): boolean {
+    const late = this.#open > 0 && Date.now() - this.#since > this.#options.timeout
+    return this.#asking.isReady && !late && Date.now() >= this.#restUntil
+  }
+
+  /** Connects, and goes on trying. Resolves when it is connected, or when that takes too long. */
+  async connect(): Promise<void> {
+    const listening = this.#listening.connect().then(() => this.#listenToAll())
+    const connected = Promise.all([this.#asking.connect(), listening]).then(
+      () => this.#checkPolicy(),
+      (error: unknown) => this.#options.log.debug({ err: error }, 'not connected to Redis'),
+    )
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, FIRST_WAIT)
+    })
+    await Promise.race([connected, late])
+    clearTimeout(timer)
+  }
+
+  /** Says something to whoever listens. Gives how many do; rejects with RedisAway. */
+  publish(channel: string, message: Buffer): Promise<number> {
+    return this.#ask((client) => client.publish(channel, message))
+  }
+
+  /** Hears what is said on a channel, for as long as Redis is there. */
+  listen(channel: string, listener: Listener): void {
+    this.#listeners.set(channel, listener)
+    if (this.#listens) this.#listening.subscribe(channel, listener, true).catch(() => {})
+  }
+
+  /** The bytes under a key. Rejects with RedisAway. */
+  async get(key: string): Promise<Buffer | undefined> {
+    const text = await this.#ask((client) => client.get(key))
+    return text === null ? undefined : Buffer.from(text, 'base64')
+  }
+
+  /** Keeps bytes under a key for so many milliseconds. Rejects with RedisAway. */
+  async set(key: string, bytes: Buffer, milliseconds: number): Promise<void> {
+    const PX = Math.max(1, Math.round(milliseconds))
+    await this.#ask((client) => client.set(key, bytes.toString('base64'), { expiration: { type: 'PX', value: PX } }))
+  }
+
+  async forget(key: string): Promise<void> {
+    await this.#ask((client) => client.del(key))
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#asking.destroy()
+    this.#listening.destroy()
+  }
+
+  async #ask<T>(command: (client: Client) => Promise<T>): Promise<T> {
+    if (!this.#answers) throw new RedisAway('Redis does not answer')
+    if (this.#open++ === 0) this.#since = Date.now()
+    const asked = command(this.#asking)
+    const settled = () => {
+      this.#open--
+      this.#since = Date.now()
+    }
+    asked.then(settled, settled)
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new RedisAway('Redis takes too long')), this.#options.timeout)
+    })
+    try {
+      return await Promise.race([asked, late])
+    } catch (error) {
+      this.#restUntil = Date.now() + REST
+      throw error instanceof RedisAway ? error : new RedisAway('Redis has refused a command', { cause: error })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #listenToAll(): Promise<void> {
+    for (const [channel, listener] of this.#listeners) await this.#listening.subscribe(channel, listener, true)
+    this.#listens = true
+  }
+
+  /** With these policies Redis forgets records before their time, and says nothing of it. */
+  async #checkPolicy(): Promise<void> {
+    const found = await this.#asking.configGet('maxmemory-policy').catch(() => undefined)
+    const policy = found?.['maxmemory-policy']
+    if (policy?.startsWith('allkeys-'))
+      this.#options.log.warn({ policy }, 'Redis may forget what replicas keep in it: its policy should be noeviction')
+  }
+
+  /** Says once that Redis has gone, and once that it is back. */
+  #watched(client: Client): Client {
+    const { log } = this.#options
+    client.on('error', (error: Error) => {
+      if (this.#closed) return
+      if (!this.#reported) log.warn({ why: error.message }, 'Redis is not available')
+      this.#reported = true
+    })
+    client.on('ready', () => {
+      if (this.#reported && this.#asking.isReady) log.info({}, 'Redis is available again')
+      if (this.#asking.isReady) this.#reported = false
+    })
+    return client
+  }
+}
+
+function makeClient(url: string) {
+  return createClient({
+    url,
+    RESP: 2,
+    disableOfflineQueue: true,
+    commandsQueueMaxLength: MAX_WAITING,
+    pingInterval: PING_EVERY,
+    disableClientInfo: true,
+    maintNotifications: 'disabled',
+    // The library would count by itself, and only until a command is written.
+    commandOptions: { timeout: 0 },
+    socket: {
+      connectTimeout: CONNECT_TIMEOUT,
+      socketTimeout: SILENCE,
+      reconnectStrategy: (retries) => Math.min(RECONNECT.first * 2 ** retries, RECONNECT.most),
+    },
+  })
+}

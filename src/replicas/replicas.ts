@@ -1,0 +1,122 @@
+/** The replicas of a bridge, which reach each other by way of Redis: what lives in one is served by all. */
+import { randomBytes } from 'node:crypto'
+import type { RequestListener } from 'node:http'
+import { Fault } from '../protocol/fault.js'
+import type { Carried, CarriedAnswer, ChangeListener, ChangeNotice, Elsewhere, Replicas } from '../protocol/replicas.js'
+import { Sealer, type SealKey } from '../upstream/seal.js'
+import { carry, faultOf } from './carrying.js'
+import { Links } from './links.js'
+import { Notices } from './notices.js'
+import { RedisRecords } from './records.js'
+import { Redis, type RedisLog } from './redis.js'
+import { Serving } from './serving.js'
+
+export interface ReplicasOptions {
+  url: string
+  /** What all keys and channels begin with. */
+  prefix: string
+  /** Milliseconds that one command may take. */
+  timeout: number
+  /** The same for all replicas. */
+  keys: readonly SealKey[]
+  log: RedisLog
+}
+
+/** Milliseconds for which it is remembered that a replica is gone: nobody else waits to find out. */
+const REMEMBERED = 60_000
+/** Milliseconds for which a replica that has ended is known to have: nothing that lived in it could live longer. */
+const GOODBYE = 3_600_000
+
+export class RedisReplicas implements Replicas {
+  readonly id = randomBytes(8).toString('hex')
+  readonly #redis: Redis
+  #sealer: Sealer
+  readonly records: RedisRecords
+  readonly #links: Links
+  readonly #notices: Notices
+  readonly #serving = new Serving()
+  /** Replicas that are gone, and since when that is known. */
+  readonly #lost = new Map<string, number>()
+
+  constructor({ url, prefix, timeout, keys, log }: ReplicasOptions) {
+    this.#redis = new Redis({ url, timeout, log })
+    this.#sealer = new Sealer(keys, 'replica')
+    const common = { id: this.id, prefix, redis: this.#redis, sealer: () => this.#sealer }
+    this.records = new RedisRecords(common)
+    this.#notices = new Notices(common)
+    this.#links = new Links({
+      ...common,
+      opened: (link) => this.#serving.answer(link),
+      heard: (replica) => this.#lost.delete(replica),
+      hasLeft: (replica) => this.#hasLeft(replica),
+    })
+  }
+
+  /** Keys may change: what is sealed is opened by all of them. */
+  set keys(keys: readonly SealKey[]) {
+    this.#sealer = new Sealer(keys, 'replica')
+  }
+
+  /** Connects to Redis. Without it everything goes on that needs nobody else. */
+  connect(): Promise<void> {
+    return this.#redis.connect()
+  }
+
+  /** Has what is carried here be answered as what comes in here is. */
+  serve(answer: RequestListener): void {
+    this.#serving.use(answer)
+  }
+
+  async carry(elsewhere: Elsewhere, request: Carried, signal: AbortSignal): Promise<CarriedAnswer> {
+    const { owner, what } = elsewhere
+    if (this.#serving.isCarried(request.connection))
+      throw new Fault('internal', `What was carried here is said to be in ${owner}`)
+    if (this.#isLost(owner)) throw faultOf('lost', what, false)
+    const link = this.#links.open(owner)
+    try {
+      return await carry(link, elsewhere, request, signal)
+    } catch (error) {
+      if (link.broken === 'lost') this.#lost.set(owner, Date.now())
+      throw error
+    }
+  }
+
+  sessionId(): string {
+    const id = `${this.id}.${randomBytes(24).toString('base64url')}`
+    return `${id}.${this.#sealer.hash(id)}`
+  }
+
+  ownerOf(sessionId: string): string | undefined {
+    const [owner, , hash] = sessionId.split('.')
+    const ours = owner !== undefined && hash !== undefined && owner !== this.id
+    return ours && this.#sealer.standsFor(hash, sessionId.slice(0, -hash.length - 1)) ? owner : undefined
+  }
+
+  tell(notice: ChangeNotice): void {
+    this.#notices.tell(notice)
+  }
+
+  hear(server: string, listener: ChangeListener): () => void {
+    return this.#notices.hear(server, listener)
+  }
+
+  /** Says goodbye: what lived here is gone, and nobody needs to wait to find out. */
+  async close(): Promise<void> {
+    this.#links.close()
+    this.#serving.close()
+    await this.records.remember('gone', this.id, '', GOODBYE)
+    this.#redis.close()
+  }
+
+  #isLost(replica: string): boolean {
+    const since = this.#lost.get(replica)
+    if (since === undefined) return false
+    if (Date.now() - since < REMEMBERED) return true
+    this.#lost.delete(replica)
+    return false
+  }
+
+  async #hasLeft(replica: string): Promise<boolean> {
+    return (await this.records.recall('gone', replica).catch(() => undefined)) !== undefined
+  }
+}

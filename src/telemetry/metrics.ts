@@ -1,0 +1,170 @@
+/** Counts and times what happens in the bridge, for Prometheus. docs/operations.md says what each metric is for. */
+import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
+import type { BridgeEvent, Gauge, Observe } from '../protocol/event.js'
+import { methods } from '../protocol/methods.js'
+import { type Tally, Timer } from './timer.js'
+
+/** Values that a label may have. The rest is told as one. */
+const MAX_VALUES = 200
+const OTHER = 'other'
+/** Seconds. */
+const OF_CALLS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
+const OF_THE_BRIDGE = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
+/** Gauges of prom-client that are named like counters, and those that list what another counts by kind. */
+const LEFT_OUT = [
+  'nodejs_active_handles',
+  'nodejs_active_handles_total',
+  'nodejs_active_requests',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+]
+
+type CallEvent = Extract<BridgeEvent, { kind: 'call' }>
+
+/** Calls that have all labels in common. There is one of these for each, because to count costs less than to look. */
+interface Series {
+  labels: Record<string, string>
+  calls: number
+  /** Of methods that are known, and end by themselves. */
+  times: { total: Tally; upstream: Tally; bridge: Tally } | undefined
+}
+
+export class Metrics {
+  readonly #registry = new Registry()
+  readonly #series = new Map<string, Series>()
+  readonly #servers = atMost(MAX_VALUES)
+  readonly #reasons = atMost(MAX_VALUES)
+  readonly #features = atMost(MAX_VALUES)
+  readonly #calls: Counter
+  readonly #times: { total: Timer; upstream: Timer; bridge: Timer }
+  readonly #verdicts: Counter
+  readonly #questions: Counter
+  readonly #downlevelled: Counter
+  readonly #cache: Counter
+  readonly #sessions: Counter
+  readonly #children: Counter
+  readonly #forwarded: Counter
+  readonly #used: Level
+  readonly #limit: Level
+
+  constructor({ version }: { version: string }) {
+    const registers = [this.#registry]
+    const about = (name: string, help: string, labels: string) => {
+      return { name: `mcp_bridge_${name}`, help, labelNames: labels.split(' '), registers }
+    }
+    const counter = (name: string, help: string, labels: string) => new Counter(about(`${name}_total`, help, labels))
+    const level = (name: string, help: string, labels: string) => new Level(about(name, help, labels))
+    const timer = (name: string, help: string, bounds: readonly number[]) => {
+      const made = new Timer(`mcp_bridge_${name}_seconds`, help, bounds)
+      this.#registry.registerMetric(made as unknown as Metric)
+      return made
+    }
+
+    this.#calls = counter('calls', 'Calls that are over.', 'server client_era server_era method outcome blame relayed')
+    this.#times = {
+      total: timer('call_duration', 'From the arrival of a call to its answer.', OF_CALLS),
+      upstream: timer('call_upstream', 'The part of it that was with the server.', OF_CALLS),
+      bridge: timer('call_bridge', 'The rest of it.', OF_THE_BRIDGE),
+    }
+    this.#verdicts = counter('verdicts', 'Findings of what a server speaks, and by what.', 'server era why')
+    this.#questions = counter('questions', 'Rounds of questions to clients, and what became of them.', 'server event')
+    this.#downlevelled = counter('downlevelled', 'What older clients were not told as it was.', 'server feature')
+    this.#cache = counter('cache_events', 'What results that are kept were asked for, and changed.', 'server event')
+    this.#sessions = counter('session_events', 'Sessions of clients, and with servers.', 'server side event')
+    this.#children = counter('child_events', 'Processes of servers on stdio.', 'server event')
+    this.#forwarded = counter('forwarded', 'Requests that belonged to another replica.', 'server outcome')
+    this.#used = level('bound_used', 'How far a bound is reached.', 'bound server')
+    this.#limit = level('bound_limit', 'What a bound is.', 'bound server')
+    level('build_info', 'The version of the bridge.', 'version').set({ version }, 1)
+    collectDefaultMetrics({ register: this.#registry })
+    for (const name of LEFT_OUT) this.#registry.removeSingleMetric(name)
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType
+  }
+
+  /** All that has been counted, and how far bounds are reached now, in the text format of Prometheus. */
+  text(gauges: Iterable<Gauge>): Promise<string> {
+    this.#calls.reset()
+    for (const { labels, calls } of this.#series.values()) this.#calls.inc(labels, calls)
+    this.#used.reset()
+    this.#limit.reset()
+    for (const { bound, server = '', used, limit } of gauges) {
+      const labels = { bound, server: server && this.#servers(server) }
+      this.#used.set(labels, used)
+      this.#limit.set(labels, limit)
+    }
+    return this.#registry.metrics()
+  }
+
+  readonly observe: Observe = (event) => {
+    if (event.kind === 'call') return this.#called(event)
+    const server = this.#servers(event.server)
+    switch (event.kind) {
+      case 'verdict':
+        return this.#verdicts.inc({ server, era: event.era, why: this.#reasons(event.why) })
+      case 'question':
+        return this.#questions.inc({ server, event: event.what })
+      case 'downlevelled':
+        return this.#downlevelled.inc({ server, feature: this.#features(event.what) })
+      case 'cache':
+        return this.#cache.inc({ server, event: event.what })
+      case 'session':
+        return this.#sessions.inc({ server, side: event.side, event: event.what })
+      case 'child':
+        return this.#children.inc({ server, event: event.what })
+      case 'forwarded':
+        return this.#forwarded.inc({ server, outcome: event.what })
+    }
+  }
+
+  #called(event: CallEvent): void {
+    const series = this.#seriesOf(event)
+    series.calls++
+    const { ms, upstreamMs } = event
+    series.times?.total.observe(ms / 1000)
+    if (upstreamMs === undefined) return
+    series.times?.upstream.observe(upstreamMs / 1000)
+    series.times?.bridge.observe(Math.max(0, ms - upstreamMs) / 1000)
+  }
+
+  #seriesOf(event: CallEvent): Series {
+    const { clientEra, outcome, relayed } = event
+    const server = this.#servers(event.server)
+    const serverEra = event.serverEra ?? 'unknown'
+    const blame = event.blame ?? 'nobody'
+    const traits = Object.hasOwn(methods, event.method) ? methods[event.method] : undefined
+    const method = traits ? event.method : OTHER
+    const key = `${server} ${clientEra} ${serverEra} ${method} ${outcome} ${blame} ${relayed}`
+    const known = this.#series.get(key)
+    if (known) return known
+    const eras = { client_era: clientEra, server_era: serverEra }
+    const { total, upstream, bridge } = this.#times
+    const series = {
+      labels: { server, ...eras, method, outcome, blame, relayed: String(relayed) },
+      calls: 0,
+      times:
+        traits && !traits.endless
+          ? {
+              total: total.tally({ server, method }),
+              upstream: upstream.tally({ server, method }),
+              bridge: bridge.tally({ ...eras, method }),
+            }
+          : undefined,
+    }
+    this.#series.set(key, series)
+    return series
+  }
+}
+
+/** Lets so many values of a label through, whichever come first. */
+function atMost(max: number): (value: string) => string {
+  const known = new Set<string>()
+  return (value) => {
+    if (known.has(value)) return value
+    if (known.size >= max) return OTHER
+    known.add(value)
+    return value
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Draws up traces with the packages of OpenTelemetry, which read what else their variables say by themselves. Names and
+ * attributes are those of the semantic conventions for MCP; what only a bridge knows begins with `mcp_bridge`.
+ */
+import {
+  type Attributes,
+  createTraceState,
+  DiagLogLevel,
+  diag,
+  isSpanContextValid,
+  type Span as OtelSpan,
+  type Tracer as OtelTracer,
+  ROOT_CONTEXT,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api'
+import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto'
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { NEWEST_MODERN } from '../protocol/eras.js'
+import { methods } from '../protocol/methods.js'
+import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
+import type { Encoding, Tracing, TracingOptions } from './tracing.js'
+
+/** Milliseconds that the last export may take. */
+const CLOSE_WITHIN = 3_000
+const MAX_COMPLAINT = 300
+const TRACEPARENT = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
+
+type Fields = Readonly<Record<string, unknown>>
+
+export class OpenTelemetry implements Tracing {
+  readonly tracer: Tracer
+  readonly #provider: BasicTracerProvider
+
+  constructor(encoding: Encoding, { version, log }: TracingOptions) {
+    const complain = (message: string) => log.warn({ why: message.slice(0, MAX_COMPLAINT) }, 'traces')
+    const silent = () => {}
+    diag.setLogger(
+      { error: complain, warn: complain, info: silent, debug: silent, verbose: silent },
+      { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+    )
+    const own = resourceFromAttributes({ 'service.name': 'mcp-bridge', 'service.version': version })
+    const said = detectResources({ detectors: [envDetector] })
+    this.#provider = new BasicTracerProvider({
+      resource: defaultResource().merge(own).merge(said),
+      spanProcessors: [new BatchSpanProcessor(encoding === 'http/json' ? new JsonExporter() : new ProtobufExporter())],
+    })
+    const tracer = this.#provider.getTracer('mcp-bridge', version)
+    this.tracer = {
+      begin: (parent, moment) =>
+        // The clock of the process drifts away from the one on the wall: each call looks at both.
+        new Work(tracer, SpanKind.SERVER, parent && readContext(parent), Date.now() - performance.now(), moment),
+    }
+  }
+
+  async close(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, CLOSE_WITHIN)
+    })
+    await Promise.race([this.#provider.shutdown().catch(() => {}), late])
+    clearTimeout(timer)
+  }
+}
+
+/** A span, and what it takes to begin another within it. */
+class Work implements Span {
+  readonly #tracer: OtelTracer
+  readonly #span: OtelSpan
+  readonly #kind: SpanKind
+  /** Milliseconds from `performance.now()` to the time of day. */
+  readonly #offset: number
+
+  constructor(tracer: OtelTracer, kind: SpanKind, parent: SpanContext | undefined, offset: number, moment: number) {
+    this.#tracer = tracer
+    this.#kind = kind
+    this.#offset = offset
+    const around = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT
+    this.#span = tracer.startSpan('call', { kind, startTime: offset + moment }, around)
+  }
+
+  get context(): TraceContext {
+    const { traceId, spanId, traceFlags, traceState } = this.#span.spanContext()
+    const sampled = (traceFlags & TraceFlags.SAMPLED) === 0 ? '00' : '01'
+    return { traceparent: `00-${traceId}-${spanId}-${sampled}`, tracestate: traceState?.serialize() || undefined }
+  }
+
+  get ids(): Span['ids'] {
+    const { traceId, spanId } = this.#span.spanContext()
+    return { trace_id: traceId, span_id: spanId }
+  }
+
+  within(moment: number): Span {
+    return new Work(this.#tracer, SpanKind.CLIENT, this.#span.spanContext(), this.#offset, moment)
+  }
+
+  end(fields: Fields): void {
+    // What is not sampled is not looked at.
+    if (this.#span.isRecording()) {
+      this.#span.updateName(nameOf(fields))
+      this.#span.setAttributes(attributesOf(fields, this.#kind === SpanKind.SERVER ? 'client' : 'server'))
+      const error = errorOf(fields)
+      if (error) {
+        this.#span.setAttribute('error.type', error)
+        this.#span.setStatus({ code: SpanStatusCode.ERROR, ...textOf('message', fields['why']) })
+      }
+    }
+    this.#span.end(this.#offset + performance.now())
+  }
+}
+
+/** What a client says, if it can be read: where it cannot, a trace begins here (W3C Trace Context, 4.3). */
+function readContext({ traceparent, tracestate }: TraceContext): SpanContext | undefined {
+  const [, version, traceId = '', spanId = '', flags = '', more] = TRACEPARENT.exec(traceparent) ?? []
+  if (version === '00' && more !== undefined) return undefined
+  const context: SpanContext = { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true }
+  if (tracestate !== undefined) context.traceState = createTraceState(tracestate)
+  return isSpanContextValid(context) ? context : undefined
+}
+
+/** The method and, where there are few of them, what it is about. Methods that nobody knows could be any number. */
+function nameOf({ method, name }: Fields): string {
+  const known = Object.hasOwn(methods, String(method)) ? methods[String(method)] : undefined
+  if (!known) return '_OTHER'
+  return known.named === 'name' && typeof name === 'string' ? `${String(method)} ${name}` : String(method)
+}
+
+/** What is known of a call, as seen from the side of the `peer`. */
+function attributesOf(fields: Fields, peer: 'client' | 'server'): Attributes {
+  const { method, name, outcome, code } = fields
+  const transport = fields[`${peer}Transport`]
+  const revision = fields[`${peer}Revision`] ?? (fields[`${peer}Era`] === 'modern' ? NEWEST_MODERN : undefined)
+  return {
+    'mcp.method.name': String(method),
+    ...textOf('mcp.protocol.version', revision),
+    ...(method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool', ...textOf('gen_ai.tool.name', name) }),
+    ...(method === 'prompts/get' && textOf('gen_ai.prompt.name', name)),
+    ...(String(method).startsWith('resources/') && textOf('mcp.resource.uri', name)),
+    ...(transport !== undefined && { 'network.transport': transport === 'stdio' ? 'pipe' : 'tcp' }),
+    ...(transport !== undefined && transport !== 'stdio' && { 'network.protocol.name': 'http' }),
+    ...(typeof code === 'number' && statusOf(fields, code)),
+    'mcp_bridge.outcome': String(outcome),
+    ...textOf('mcp_bridge.server', fields['server']),
+    ...textOf('mcp_bridge.client_era', fields['clientEra']),
+    ...textOf('mcp_bridge.server_era', fields['serverEra']),
+    ...textOf('mcp_bridge.fault', fields['fault']),
+    ...textOf('mcp_bridge.blame', fields['blame']),
+    ...(fields['relayed'] === true && { 'mcp_bridge.relayed': true }),
+  }
+}
+
+/** What was relayed has not been read: all that is known of its answer is the status. */
+function statusOf({ relayed, fault }: Fields, code: number): Attributes {
+  if (relayed === true && fault === undefined) return { 'http.response.status_code': code }
+  return { 'rpc.response.status_code': String(code) }
+}
+
+function errorOf({ code, toolFailed }: Fields): string | undefined {
+  if (typeof code === 'number') return String(code)
+  return toolFailed === true ? 'tool_error' : undefined
+}
+
+function textOf(key: string, text: unknown): Record<string, string> {
+  return typeof text === 'string' ? { [key]: text } : {}
+}

@@ -1,0 +1,42 @@
+/** Traces for OpenTelemetry, if the usual variables ask for them. What draws them up is loaded only then. */
+import type { Tracer } from '../protocol/trace.js'
+
+/** Traces that are being drawn up. */
+export interface Tracing {
+  readonly tracer: Tracer
+  /** Hands over what has not been exported, within a few seconds. Never rejects. */
+  close(): Promise<void>
+}
+
+export interface TracingOptions {
+  version: string
+  log: { warn(fields: object, message: string): void }
+}
+
+/** How traces are exported: OTLP over HTTP, in one of its encodings. */
+export type Encoding = 'http/protobuf' | 'http/json'
+
+const ENCODINGS: readonly string[] = ['http/protobuf', 'http/json'] satisfies Encoding[]
+
+/** Starts to draw up traces; undefined where nobody wants them, or not in a way that is known here. */
+export async function startTracing(
+  env: Readonly<Record<string, string | undefined>>,
+  options: TracingOptions,
+): Promise<Tracing | undefined> {
+  const said = (name: string) => env[name]?.trim() || undefined
+  const exporter = said('OTEL_TRACES_EXPORTER')
+  const endpoint = said('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') ?? said('OTEL_EXPORTER_OTLP_ENDPOINT')
+  const wanted = exporter === undefined ? endpoint !== undefined : exporter !== 'none'
+  if (!wanted || said('OTEL_SDK_DISABLED')?.toLowerCase() === 'true') return undefined
+  const protocol = said('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? said('OTEL_EXPORTER_OTLP_PROTOCOL') ?? 'http/protobuf'
+  if ((exporter ?? 'otlp') !== 'otlp') {
+    options.log.warn({ exporter }, 'no traces: OTEL_TRACES_EXPORTER can be otlp or none')
+    return undefined
+  }
+  if (!ENCODINGS.includes(protocol)) {
+    options.log.warn({ protocol }, 'no traces: OTEL_EXPORTER_OTLP_PROTOCOL can be http/protobuf or http/json')
+    return undefined
+  }
+  const { OpenTelemetry } = await import('./opentelemetry.js')
+  return new OpenTelemetry(protocol as Encoding, options)
+}

@@ -1,0 +1,50 @@
+/** Where a call goes over to its server and comes back: its log is told, and its trace goes with it. */
+import type { Call, Handler, HandOver, Reply } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { Elsewhere } from '../protocol/replicas.js'
+import { withTrace } from '../protocol/trace.js'
+
+export function handedOver(next: Handler): Handler {
+  return (call) => {
+    const handOver = call.log.handedOver?.()
+    if (!handOver) return next(call)
+    const { trace } = handOver
+    return new Followed(call, next(trace ? { ...call, meta: withTrace(call.meta, trace) } : call), handOver)
+  }
+}
+
+/** Replies that somebody looks at as they pass. No generator, because each one costs on every reply. */
+class Followed implements AsyncIterableIterator<Reply> {
+  readonly #call: Call
+  readonly #replies: AsyncIterator<Reply>
+  readonly #handOver: HandOver
+
+  constructor(call: Call, replies: AsyncIterable<Reply>, handOver: HandOver) {
+    this.#call = call
+    this.#replies = replies[Symbol.asyncIterator]()
+    this.#handOver = handOver
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async next(): Promise<IteratorResult<Reply>> {
+    try {
+      const next = await this.#replies.next()
+      if (!next.done && next.value.kind !== 'notification') this.#handOver.over(next.value)
+      return next
+    } catch (error) {
+      const { aborted, reason } = this.#call.signal
+      const why = aborted ? reason : error
+      const failed = why instanceof Fault || (!aborted && !(error instanceof Elsewhere))
+      this.#handOver.over(failed ? Fault.from(why) : undefined)
+      throw error
+    }
+  }
+
+  async return(): Promise<IteratorResult<Reply>> {
+    this.#handOver.over()
+    return (await this.#replies.return?.()) ?? { done: true, value: undefined }
+  }
+}
