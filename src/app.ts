@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Logger as Pino } from 'pino'
-import { type Listen, parseListen, type Settings, servedPaths } from './config.js'
+import { isLoopback, type Listen, parseListen, type Settings, servedPaths } from './config.js'
 import type { PipeOptions } from './downstream/stdio.js'
 import { front } from './front.js'
 import { Listener } from './listener.js'
@@ -13,9 +13,9 @@ import type { Gauge } from './protocol/event.js'
 import { Fault } from './protocol/fault.js'
 import type { Tracer } from './protocol/trace.js'
 import { RedisReplicas } from './replicas/replicas.js'
+import { keyOf } from './seal.js'
 import type { Metrics } from './telemetry/metrics.js'
 import type { Verdict } from './upstream/detection.js'
-import { keyOf } from './upstream/seal.js'
 import type { Server } from './upstream/server.js'
 
 export type { Logger as Pino } from 'pino'
@@ -210,10 +210,14 @@ export class Bridge {
   }
 
   #build(settings = this.#settings, mounts = this.#mounts): Promise<FastifyInstance> {
-    const options = { state: () => this.#state(), detailed: false, metrics: this.#metrics }
+    const listen = this.#listen as Listen & { kind: 'http' }
+    // What is counted says which servers there are, and how they are used: not to whoever comes along.
+    const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
+    const metrics = known ? this.#metrics : undefined
+    const options = { state: () => this.#state(), detailed: false, metrics }
     return front({
       settings,
-      listen: this.#listen as Listen & { kind: 'http' },
+      listen,
       mounts,
       log: this.#log,
       health: settings.admin === undefined ? options : undefined,

@@ -21,6 +21,7 @@ export class Listener {
   front: Front
   readonly #servers: Server[] = []
   #maxConnections: number
+  #connections = 0
 
   constructor(front: Front, maxConnections: number) {
     this.front = front
@@ -30,6 +31,11 @@ export class Listener {
   set maxConnections(most: number) {
     this.#maxConnections = most
     for (const server of this.#servers) server.maxConnections = most
+  }
+
+  /** Connections that are open. */
+  get connections(): number {
+    return this.#connections
   }
 
   /** Starts to listen. Resolves to the origin; `localhost` is that of both families, as far as the machine has them. */
@@ -50,6 +56,10 @@ export class Listener {
 
   #bind(host: string, port: number): Promise<string> {
     const server = createServer(OPTIONS, (request, response) => this.front.routing(request, response))
+    server.on('connection', (socket) => {
+      this.#connections++
+      socket.once('close', () => this.#connections--)
+    })
     server.on('clientError', (error, socket) => this.front.server.emit('clientError', error, socket))
     server.maxConnections = this.#maxConnections
     // More than are accepted, so that the excess is seen rather than cut off unseen.

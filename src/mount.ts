@@ -20,8 +20,8 @@ import { timeout } from './policy/timeout.js'
 import type { Upstream } from './protocol/call.js'
 import type { Gauge, Observe } from './protocol/event.js'
 import type { Replicas } from './protocol/replicas.js'
+import { keyOf } from './seal.js'
 import { HttpTransport } from './upstream/http.js'
-import { keyOf } from './upstream/seal.js'
 import { Server, type ServerOptions } from './upstream/server.js'
 import { SseTransport } from './upstream/sse.js'
 import { StdioTransport } from './upstream/stdio.js'
@@ -87,6 +87,8 @@ export class Mount {
   readonly #calls: Bound
   readonly #endings = new Endings()
   readonly #cache: Cache | undefined
+  /** Hears nothing of other replicas any more. */
+  readonly #deafen: (() => void) | undefined
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
   readonly #sessionSettings: SessionSettings
@@ -116,7 +118,9 @@ export class Mount {
     this.#calls = { max: callsPerServer, open: 0, where: 'with the server' }
     this.#gate = new Gate([shared.calls, this.#calls], [shared.subscriptions])
     const { call, callTotal } = timesOf(settings, own)
-    this.#cache = cacheOf(name, own, settings, shared.results, observe)
+    const cache = cacheOf(name, own, settings, shared.results, observe)
+    this.#cache = cache
+    this.#deafen = cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => {} })
     this.#upstream = {
       handle: compose(
         this.server.handle,
@@ -222,6 +226,7 @@ export class Mount {
   drain(): void {
     this.#gate.close()
     this.#endings.end()
+    this.#deafen?.()
     this.#cache?.close()
     this.#relay?.drain()
     this.#sessions.http.drain()

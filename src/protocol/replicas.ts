@@ -2,7 +2,7 @@
  * Several bridges that stand for one: what lives in one of them (a parked call, a task, a session) is reached through all.
  * Whoever finds that something lives in another replica says so, and the request is carried there.
  */
-import type { Json } from '../rpc/splice.js'
+import type { Payload } from '../rpc/splice.js'
 
 /** What a request is about lives in another replica. Thrown before anything has been sent, or anything done. */
 export class Elsewhere extends Error {
@@ -45,7 +45,7 @@ export interface ChangeNotice {
   /** Who has heard it. Others hear of their own. */
   who: string
   method: string
-  params: Json
+  params: Payload
 }
 
 /** Who wants to hear what other replicas have heard of a server. */

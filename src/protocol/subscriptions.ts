@@ -1,4 +1,5 @@
 /** What can be heard of changes, in the words of both eras (MCP 2026-07-28, basic/patterns/subscriptions). */
+import { type Payload, value } from '../rpc/splice.js'
 
 /** Lists that can change: the capability that offers them, what a subscription calls them, and how a change is told. */
 export const CHANGING_LISTS = [
@@ -13,6 +14,22 @@ export type ChangingList = (typeof CHANGING_LISTS)[number]
 export const UPDATED = 'notifications/resources/updated'
 /** The first thing that is said of a subscription: as much of it as the server agrees to. */
 export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
+
+const LIST_CHANGED: ReadonlySet<string> = new Set(CHANGING_LISTS.map(({ method }) => method))
+
+/** Whether a notification tells of a change. */
+export function isChange(method: string): boolean {
+  return method === UPDATED || LIST_CHANGED.has(method)
+}
+
+/** Whether who has asked for this in `subscriptions/listen` wants to hear of a change. */
+export function wants(filter: Payload, method: string, params: Payload): boolean {
+  if (method !== UPDATED)
+    return CHANGING_LISTS.some((one) => one.method === method && value(filter, one.filter) === true)
+  const uri = value(params, 'uri')
+  const uris = value(filter, 'resourceSubscriptions')
+  return typeof uri === 'string' && Array.isArray(uris) && uris.some((one) => isAbout(uri, String(one)))
+}
 
 /** Whether a notice about a resource is about another as well: it is the same, or lies below it. */
 export function isAbout(uri: string, other: string): boolean {

@@ -2,7 +2,7 @@
 import { Fault, type FaultName } from '../protocol/fault.js'
 import type { Carried, CarriedAnswer, Elsewhere, Owned } from '../protocol/replicas.js'
 import type { Broken, Link } from './links.js'
-import { BODY, CUT, carriedHeaders, END, HEAD, type Head, piecesOf, type Question, say } from './parts.js'
+import { BODY, carriedHeaders, END, HEAD, type Head, piecesOf, type Question, say } from './parts.js'
 
 /** Bytes of an answer that may wait to be read before the other side waits as well. */
 const HOLD_AT = 256 * 1024
@@ -109,23 +109,18 @@ class Answer {
   }
 
   #take(part: Buffer): void {
+    const kind = part[0]
     const rest = part.subarray(1)
-    switch (part[0]) {
-      case HEAD:
-        this.#settle?.resolve(JSON.parse(rest.toString('utf8')) as Head)
-        break
-      case BODY:
-        this.#unread.push(rest)
-        this.#unreadBytes += rest.length
-        if (this.#unreadBytes >= HOLD_AT) this.#link.hold(true)
-        break
-      case CUT:
-        this.#link.end()
-        this.#fail(faultOf('refused', this.#what, true))
-        break
-      default:
-        this.#complete = true
-        this.#link.end()
+    if (kind === HEAD) {
+      this.#settle?.resolve(JSON.parse(rest.toString('utf8')) as Head)
+    } else if (kind === BODY) {
+      this.#unread.push(rest)
+      this.#unreadBytes += rest.length
+      if (this.#unreadBytes >= HOLD_AT) this.#link.hold(true)
+    } else {
+      this.#complete = kind === END
+      this.#link.end()
+      if (kind !== END) this.#fail(faultOf('refused', this.#what, true))
     }
     this.#wake()
   }

@@ -3,7 +3,7 @@
  * may be away for a while: what is sent on a link arrives once and in order, or both sides learn that it does not.
  */
 import { randomBytes } from 'node:crypto'
-import type { Sealer } from '../upstream/seal.js'
+import type { Sealer } from '../seal.js'
 import { Incoming, Outgoing } from './ordered.js'
 import { type Data, openPacket, type Packet, sealPacket } from './packet.js'
 import type { Redis } from './redis.js'
@@ -34,8 +34,11 @@ export interface LinksOptions {
 
 /** Milliseconds between looks at what is to be said again, and that may pass between two of them for all we know. */
 const TICK = 250
-const MOST = 500
-/** Milliseconds of silence after which the other side is lost: who waits for an answer asks for signs of life all the time. */
+const MOST = 1_000
+/**
+ * Milliseconds of silence, while Redis works, after which the other side is lost: who waits for an answer asks for signs of
+ * life all the time.
+ */
 const SILENCE = { asker: 5_000, owner: 10_000 }
 /** Milliseconds after which what has not been acknowledged is sent again, and of silence after which a sign of life is asked for. */
 const AGAIN_AFTER = 400
@@ -63,7 +66,7 @@ export class Link {
   finishing = false
   over = false
   broken: Broken | undefined
-  /** Milliseconds since the other side was heard, and since Redis worked. */
+  /** Milliseconds in which the other side was not heard though Redis worked, and since it has not worked. */
   silent = 0
   away = 0
   acknowledging: NodeJS.Timeout | undefined
@@ -136,16 +139,21 @@ export class Links {
 
   /** Opens a link to another replica. What is sent on it waits until that has answered. */
   open(peer: string): Link {
-    const link = new Link(this, randomBytes(12).toString('base64url'), peer, true)
+    const link = new Link(this, newId(), peer, true)
     this.#links.set(link.id, link)
     this.#greet(link)
     return link
   }
 
+  /** Finds out whether a replica answers, for those who come later. */
+  knock(peer: string): void {
+    this.#say(peer, { kind: 'hello', link: newId(), from: this.#options.id })
+  }
+
   send(link: Link, part: Uint8Array): void {
     if (link.over) return
-    const number = link.outgoing.add(part)
-    if (link.key !== undefined) this.#sayData(link, { number }, part)
+    link.outgoing.add(part)
+    this.#flush(link)
   }
 
   /** Says what has arrived, and whether more may come. */
@@ -196,7 +204,7 @@ export class Links {
     if (packet.kind === 'welcome' && link.asks && link.key === undefined) {
       link.key = packet.key
       link.silent = 0
-      for (const { number, part: first } of link.outgoing.again()) this.#sayData(link, { number }, first)
+      this.#flush(link)
     }
     if (packet.kind === 'data' && packet.key === link.key) this.#hear(link, packet, part)
   }
@@ -208,7 +216,7 @@ export class Links {
       return
     }
     const link = known ?? new Link(this, id, from, false)
-    link.key ??= randomBytes(12).toString('base64url')
+    link.key ??= newId()
     this.#links.set(id, link)
     this.#say(from, { kind: 'welcome', link: id, from: this.#options.id, key: link.key })
   }
@@ -221,14 +229,21 @@ export class Links {
     const complete = number > 0 ? link.incoming.take(number, part) : []
     if (first && complete.length > 0) this.#options.opened(link)
     for (const one of complete) if (!link.over) link.onPart(one as Buffer)
+    this.#flush(link)
     if (asks) this.acknowledge(link)
-    else if (number > 0) link.acknowledging ??= setTimeout(() => this.acknowledge(link), ACKNOWLEDGE_WITHIN)
+    else if (number > 0 && !link.over)
+      link.acknowledging ??= setTimeout(() => this.acknowledge(link), ACKNOWLEDGE_WITHIN)
     this.endIfDone(link)
   }
 
+  /** Sends what has not been sent, as far as there is room for it. */
+  #flush(link: Link): void {
+    if (link.key === undefined || link.over) return
+    for (const { number, part } of link.outgoing.next()) this.#sayData(link, { number }, part)
+  }
+
   #greet(link: Link): void {
-    const said = this.#say(link.peer, { kind: 'hello', link: link.id, from: this.#options.id })
-    said
+    this.#publish(link.peer, { kind: 'hello', link: link.id, from: this.#options.id })
       .then(async (heard) => {
         if (heard === 0 && (await this.#options.hasLeft(link.peer))) this.#break(link, 'lost')
       })
@@ -257,7 +272,6 @@ export class Links {
   }
 
   #wait(link: Link, passed: number): void {
-    link.silent = 0
     link.away += passed
     if (link.asks && link.away > (link.said ? AWAY.after : AWAY.before)) this.#break(link, 'away')
   }
@@ -274,15 +288,23 @@ export class Links {
     )
   }
 
-  /** Says something, as far as that is possible: what matters is said again. Gives how many have heard it. */
-  #say(to: string, packet: Packet, part?: Uint8Array): Promise<number | undefined> {
+  /** Says something, as far as that is possible: what matters is said again. */
+  #say(to: string, packet: Packet, part?: Uint8Array): void {
+    this.#publish(to, packet, part).catch(() => {})
+  }
+
+  /** Gives how many have heard it. Rejects where Redis is away. */
+  #publish(to: string, packet: Packet, part?: Uint8Array): Promise<number> {
     const { redis, sealer } = this.#options
     const channel = this.#channelOf(to)
-    const said = redis.publish(channel, sealPacket(sealer(), channel, packet, part))
-    return said.catch(() => undefined)
+    return redis.publish(channel, sealPacket(sealer(), channel, packet, part))
   }
 
   #channelOf(replica: string): string {
     return `${this.#options.prefix}r:${replica}`
   }
+}
+
+function newId(): string {
+  return randomBytes(12).toString('base64url')
 }

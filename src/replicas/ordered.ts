@@ -1,18 +1,26 @@
 /** Parts that arrive in order and once, over a way that may lose, repeat and shuffle what goes over it. */
 
-/** Bytes that may be on their way before whoever makes them waits. */
+/** Bytes that may be on their way, and that may wait, before whoever makes them waits as well. */
 const WINDOW = 1024 * 1024
 /** What is sent again at once. */
 const AGAIN = { parts: 32, bytes: 256 * 1024 }
 /** Parts that may come before those that stand before them. */
-const MAX_EARLY = 4_096
+const MAX_EARLY = 65_536
 
-/** What has been sent and may have to be sent again. */
+export interface Numbered {
+  number: number
+  part: Uint8Array
+}
+
+/** What is to be sent, and what has been and may have to be sent again. */
 export class Outgoing {
   readonly #parts: Uint8Array[] = []
   #acknowledged = 0
   #bytes = 0
-  /** When something of what is waited for was last sent, or has arrived. */
+  /** Parts that have been sent and not acknowledged, and their bytes. */
+  #sent = 0
+  #sentBytes = 0
+  /** When something of that was last sent, or acknowledged. */
   #since = 0
   #waiting: (() => void)[] = []
   /** The other side cannot take more at the moment. */
@@ -22,19 +30,19 @@ export class Outgoing {
     return this.#parts.length === 0
   }
 
-  /** Adds a part, and gives its number. */
-  add(part: Uint8Array): number {
-    if (this.empty) this.#since = performance.now()
+  add(part: Uint8Array): void {
     this.#parts.push(part)
     this.#bytes += part.length
-    return this.#acknowledged + this.#parts.length
   }
 
   /** All parts up to this one have arrived. */
   acknowledge(number: number): void {
-    while (this.#acknowledged < number && this.#parts.length > 0) {
-      this.#bytes -= this.#parts.shift()?.length ?? 0
+    while (this.#acknowledged < number && this.#sent > 0) {
+      const { length } = this.#parts.shift() as Uint8Array
       this.#acknowledged++
+      this.#bytes -= length
+      this.#sent--
+      this.#sentBytes -= length
       this.#since = performance.now()
     }
     this.wake()
@@ -51,17 +59,31 @@ export class Outgoing {
     if (over || this.#hasRoom) for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
-  /** The oldest parts that have not been acknowledged, where nothing has been for so many milliseconds. */
-  again(milliseconds = 0): { number: number; part: Uint8Array }[] {
+  /** Parts that have not been sent yet, as many as may be on their way. They count as sent. */
+  next(): Numbered[] {
+    const found: Numbered[] = []
+    while (!this.full && this.#sent < this.#parts.length && this.#sentBytes < WINDOW) {
+      const part = this.#parts[this.#sent++] as Uint8Array
+      this.#sentBytes += part.length
+      found.push({ number: this.#acknowledged + this.#sent, part })
+    }
+    if (found.length > 0) this.#since = performance.now()
+    return found
+  }
+
+  /** The oldest parts that have been sent, where for so many milliseconds none was, and none has arrived. */
+  again(milliseconds: number): Numbered[] {
     const now = performance.now()
     if (now - this.#since < milliseconds) return []
     this.#since = now
     let bytes = 0
-    return this.#parts.slice(0, AGAIN.parts).flatMap((part, at) => {
-      if (at > 0 && bytes + part.length > AGAIN.bytes) return []
+    const found: Numbered[] = []
+    for (const part of this.#parts.slice(0, Math.min(this.#sent, AGAIN.parts))) {
       bytes += part.length
-      return [{ number: this.#acknowledged + at + 1, part }]
-    })
+      if (found.length > 0 && bytes > AGAIN.bytes) break
+      found.push({ number: this.#acknowledged + found.length + 1, part })
+    }
+    return found
   }
 
   get #hasRoom(): boolean {

@@ -1,5 +1,5 @@
 /** What replicas say to each other: sealed, so that whoever has Redis can neither read nor make it. */
-import type { Sealer } from '../upstream/seal.js'
+import type { Sealer } from '../seal.js'
 
 export type Packet =
   /** One replica wants to have a request answered by another. Nothing of the request is said yet. */

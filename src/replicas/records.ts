@@ -1,7 +1,7 @@
 /** What all replicas know, kept in Redis for a time: sealed, under names that tell nothing. */
 import { Fault } from '../protocol/fault.js'
 import type { Records } from '../protocol/replicas.js'
-import { digest, type Sealer } from '../upstream/seal.js'
+import { digest, type Sealer } from '../seal.js'
 import type { Redis } from './redis.js'
 
 export interface RecordsOptions {

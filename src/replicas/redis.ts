@@ -2,7 +2,7 @@
  * The connections to Redis: one that says and asks, one that listens. Nobody waits for Redis: what takes too long has failed,
  * and after that nothing is asked for a moment.
  */
-import { createClient } from '@redis/client'
+type Library = typeof import('@redis/client')
 
 export interface RedisOptions {
   url: string
@@ -22,7 +22,7 @@ export class RedisAway extends Error {
   override name = 'RedisAway'
 }
 
-type Client = ReturnType<typeof makeClient>
+type Client = ReturnType<typeof clientOf>
 type Listener = (message: Buffer) => void
 
 /** Milliseconds after a failure in which Redis is not asked. */
@@ -40,8 +40,9 @@ const MAX_WAITING = 20_000
 
 export class Redis {
   readonly #options: RedisOptions
-  readonly #asking: Client
-  readonly #listening: Client
+  #library: Library | undefined
+  #asking: Client | undefined
+  #listening: Client | undefined
   readonly #listeners = new Map<string, Listener>()
   #listens = false
   #restUntil = 0
@@ -55,28 +56,35 @@ export class Redis {
 
   constructor(options: RedisOptions) {
     this.#options = options
-    this.#asking = this.#watched(makeClient(options.url))
-    this.#listening = this.#watched(makeClient(options.url))
-    this.#listening.on('ready', () => {
-      if (this.#listens) this.onReturn()
-    })
   }
 
   /** Whether Redis answers, and we hear what is said to us. */
   get working(): boolean {
-    return this.#answers && this.#listens && this.#listening.isReady
+    return this.#answers && this.#listens && this.#listening?.isReady === true
   }
 
   get #answers(): boolean {
     const late = this.#open > 0 && Date.now() - this.#since > this.#options.timeout
-    return this.#asking.isReady && !late && Date.now() >= this.#restUntil
+    return this.#asking?.isReady === true && !late && Date.now() >= this.#restUntil
   }
 
   /** Connects, and goes on trying. Resolves when it is connected, or when that takes too long. */
   async connect(): Promise<void> {
-    const listening = this.#listening.connect().then(() => this.#listenToAll())
-    const connected = Promise.all([this.#asking.connect(), listening]).then(
-      () => this.#checkPolicy(),
+    // Loaded on demand, because most bridges are on their own.
+    this.#library = await import('@redis/client')
+    if (this.#closed) return
+    const asking = this.#watched(clientOf(this.#library, this.#options.url))
+    const listening = this.#watched(clientOf(this.#library, this.#options.url))
+    this.#asking = asking
+    this.#listening = listening
+    const heard = new Promise<void>((resolve) => {
+      listening.on('ready', () => {
+        if (this.#listens) this.onReturn()
+        else this.#listenToAll(listening).then(resolve, () => {})
+      })
+    })
+    const connected = Promise.all([asking.connect(), listening.connect(), heard]).then(
+      () => this.#checkPolicy(asking),
       (error: unknown) => this.#options.log.debug({ err: error }, 'not connected to Redis'),
     )
     let timer: NodeJS.Timeout | undefined
@@ -92,10 +100,9 @@ export class Redis {
     return this.#ask((client) => client.publish(channel, message))
   }
 
-  /** Hears what is said on a channel, for as long as Redis is there. */
+  /** Hears what is said on a channel. To be called before it is connected. */
   listen(channel: string, listener: Listener): void {
     this.#listeners.set(channel, listener)
-    if (this.#listens) this.#listening.subscribe(channel, listener, true).catch(() => {})
   }
 
   /** The bytes under a key. Rejects with RedisAway. */
@@ -116,12 +123,12 @@ export class Redis {
 
   close(): void {
     this.#closed = true
-    this.#asking.destroy()
-    this.#listening.destroy()
+    this.#asking?.destroy()
+    this.#listening?.destroy()
   }
 
   async #ask<T>(command: (client: Client) => Promise<T>): Promise<T> {
-    if (!this.#answers) throw new RedisAway('Redis does not answer')
+    if (!this.#asking || !this.#answers) throw new RedisAway('Redis does not answer')
     if (this.#open++ === 0) this.#since = Date.now()
     const asked = command(this.#asking)
     const settled = () => {
@@ -131,26 +138,29 @@ export class Redis {
     asked.then(settled, settled)
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new RedisAway('Redis takes too long')), this.#options.timeout)
+      // What has come while this process was busy is still to be read.
+      const tooLong = () => setImmediate(() => reject(new RedisAway('Redis takes too long')))
+      timer = setTimeout(tooLong, this.#options.timeout)
     })
     try {
       return await Promise.race([asked, late])
     } catch (error) {
-      this.#restUntil = Date.now() + REST
-      throw error instanceof RedisAway ? error : new RedisAway('Redis has refused a command', { cause: error })
+      // A refusal is an answer: it may have no room, or not let us do this.
+      if (!(this.#library && error instanceof this.#library.ErrorReply)) this.#restUntil = Date.now() + REST
+      throw error instanceof RedisAway ? error : new RedisAway('Redis has not done a command', { cause: error })
     } finally {
       clearTimeout(timer)
     }
   }
 
-  async #listenToAll(): Promise<void> {
-    for (const [channel, listener] of this.#listeners) await this.#listening.subscribe(channel, listener, true)
+  async #listenToAll(client: Client): Promise<void> {
+    for (const [channel, listener] of this.#listeners) await client.subscribe(channel, listener, true)
     this.#listens = true
   }
 
   /** With these policies Redis forgets records before their time, and says nothing of it. */
-  async #checkPolicy(): Promise<void> {
-    const found = await this.#asking.configGet('maxmemory-policy').catch(() => undefined)
+  async #checkPolicy(client: Client): Promise<void> {
+    const found = await client.configGet('maxmemory-policy').catch(() => undefined)
     const policy = found?.['maxmemory-policy']
     if (policy?.startsWith('allkeys-'))
       this.#options.log.warn({ policy }, 'Redis may forget what replicas keep in it: its policy should be noeviction')
@@ -165,14 +175,15 @@ export class Redis {
       this.#reported = true
     })
     client.on('ready', () => {
-      if (this.#reported && this.#asking.isReady) log.info({}, 'Redis is available again')
-      if (this.#asking.isReady) this.#reported = false
+      if (!this.#reported || !this.#asking?.isReady || !this.#listening?.isReady) return
+      log.info({}, 'Redis is available again')
+      this.#reported = false
     })
     return client
   }
 }
 
-function makeClient(url: string) {
+function clientOf({ createClient }: Library, url: string) {
   return createClient({
     url,
     RESP: 2,

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { Fault } from '../protocol/fault.js'
 import type { Carried, CarriedAnswer, ChangeListener, ChangeNotice, Elsewhere, Replicas } from '../protocol/replicas.js'
-import { Sealer, type SealKey } from '../upstream/seal.js'
+import { Sealer, type SealKey } from '../seal.js'
 import { carry, faultOf } from './carrying.js'
 import { Links } from './links.js'
 import { Notices } from './notices.js'
@@ -71,7 +71,10 @@ export class RedisReplicas implements Replicas {
     const { owner, what } = elsewhere
     if (this.#serving.isCarried(request.connection))
       throw new Fault('internal', `What was carried here is said to be in ${owner}`)
-    if (this.#isLost(owner)) throw faultOf('lost', what, false)
+    if (this.#isLost(owner)) {
+      this.#links.knock(owner)
+      throw faultOf('lost', what, false)
+    }
     const link = this.#links.open(owner)
     try {
       return await carry(link, elsewhere, request, signal)

@@ -19,6 +19,13 @@ const LEFT_OUT = [
   'nodejs_active_resources_total',
 ]
 
+/** Events that are counted from nought on: where a count comes into being at 1, nobody sees that it has risen. */
+const EVENTS = {
+  question: ['parked', 'answered', 'expired', 'refused', 'lost'],
+  session: ['opened', 'ended', 'lost'],
+  child: ['started', 'restarted', 'ended'],
+} as const
+
 type CallEvent = Extract<BridgeEvent, { kind: 'call' }>
 
 /** Calls that have all labels in common. There is one of these for each, because to count costs less than to look. */
@@ -32,7 +39,7 @@ interface Series {
 export class Metrics {
   readonly #registry = new Registry()
   readonly #series = new Map<string, Series>()
-  readonly #servers = atMost(MAX_VALUES)
+  readonly #servers = atMost(MAX_VALUES, (server) => this.#begin(server))
   readonly #reasons = atMost(MAX_VALUES)
   readonly #features = atMost(MAX_VALUES)
   readonly #calls: Counter
@@ -119,6 +126,13 @@ export class Metrics {
     }
   }
 
+  #begin(server: string): void {
+    for (const event of EVENTS.question) this.#questions.inc({ server, event }, 0)
+    for (const event of EVENTS.child) this.#children.inc({ server, event }, 0)
+    for (const side of ['client', 'server'])
+      for (const event of EVENTS.session) this.#sessions.inc({ server, side, event }, 0)
+  }
+
   #called(event: CallEvent): void {
     const series = this.#seriesOf(event)
     series.calls++
@@ -159,12 +173,13 @@ export class Metrics {
 }
 
 /** Lets so many values of a label through, whichever come first. */
-function atMost(max: number): (value: string) => string {
+function atMost(max: number, first = (_value: string) => {}): (value: string) => string {
   const known = new Set<string>()
   return (value) => {
     if (known.has(value)) return value
     if (known.size >= max) return OTHER
     known.add(value)
+    first(value)
     return value
   }
 }

@@ -36,9 +36,10 @@ type Fields = Readonly<Record<string, unknown>>
 export class OpenTelemetry implements Tracing {
   readonly tracer: Tracer
   readonly #provider: BasicTracerProvider
+  #closing: Promise<void> | undefined
 
   constructor(encoding: Encoding, { version, log }: TracingOptions) {
-    const complain = (message: string) => log.warn({ why: message.slice(0, MAX_COMPLAINT) }, 'traces')
+    const complain = (message: string) => log.warn({ why: reasonIn(message) }, 'OpenTelemetry complains')
     const silent = () => {}
     diag.setLogger(
       { error: complain, warn: complain, info: silent, debug: silent, verbose: silent },
@@ -58,7 +59,12 @@ export class OpenTelemetry implements Tracing {
     }
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, CLOSE_WITHIN)
@@ -101,17 +107,22 @@ class Work implements Span {
 
   end(fields: Fields): void {
     // What is not sampled is not looked at.
-    if (this.#span.isRecording()) {
-      this.#span.updateName(nameOf(fields))
-      this.#span.setAttributes(attributesOf(fields, this.#kind === SpanKind.SERVER ? 'client' : 'server'))
-      const error = errorOf(fields)
-      if (error) {
-        this.#span.setAttribute('error.type', error)
-        this.#span.setStatus({ code: SpanStatusCode.ERROR, ...textOf('message', fields['why']) })
-      }
+    if (!this.#span.isRecording()) return
+    this.#span.updateName(nameOf(fields))
+    this.#span.setAttributes(attributesOf(fields, this.#kind === SpanKind.SERVER ? 'client' : 'server'))
+    const error = errorOf(fields)
+    if (error) {
+      this.#span.setAttribute('error.type', error)
+      this.#span.setStatus({ code: SpanStatusCode.ERROR, ...textOf('message', fields['why']) })
     }
     this.#span.end(this.#offset + performance.now())
   }
+}
+
+/** What is complained of: errors are told as JSON, with all that is in them. */
+function reasonIn(complaint: string): string {
+  const message = complaint.startsWith('{') ? (JSON.parse(complaint) as { message?: string }).message : complaint
+  return (message ?? complaint).slice(0, MAX_COMPLAINT)
 }
 
 /** What a client says, if it can be read: where it cannot, a trace begins here (W3C Trace Context, 4.3). */

@@ -4,6 +4,7 @@ import { Fault } from '../protocol/fault.js'
 import { Elsewhere } from '../protocol/replicas.js'
 import { withTrace } from '../protocol/trace.js'
 
+/** A handler whose calls are followed to their last reply, where their log wants to know. */
 export function handedOver(next: Handler): Handler {
   return (call) => {
     const handOver = call.log.handedOver?.()

@@ -7,6 +7,8 @@ import { checkParamHeaders, paramHeaders, requestHeaders } from '../protocol/hea
 import { withoutEnvelope } from '../protocol/meta.js'
 import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
 import { decodeReply, encodeNotice, encodeParams } from '../protocol/modern-server.js'
+import type { ChangeNotice } from '../protocol/replicas.js'
+import { isChange, wants } from '../protocol/subscriptions.js'
 import type { Params } from '../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import type { ChannelError } from './channel.js'
@@ -24,6 +26,8 @@ export interface ModernOptions {
   elsewhere: Handler
   /** The channel has come to its end by itself. `served` says whether anything was answered on it. */
   onEnd(error: ChannelError, served: boolean): void
+  /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
+  changed?: ((call: Call, method: string, params: Payload) => void) | undefined
   log: { debug(fields: object, message: string): void }
 }
 
@@ -31,6 +35,7 @@ export interface ModernOptions {
 const LIST_TIMEOUT = 10_000
 const MAX_CACHES = 1_000
 const MAX_HEADERS = 500
+const LISTEN = 'subscriptions/listen'
 const HEADER_MISMATCH = -32020
 const UNSUPPORTED_REVISION = -32022
 /** Codes with which servers of the legacy era ask for a session. */
@@ -43,6 +48,8 @@ export class ModernServer {
   readonly #running = new Map<Exchange, Call>()
   readonly #tools = new Map<string, ToolCache>()
   readonly #headers = new Map<string, Headers>()
+  /** What has changed elsewhere, of which nobody else needs to be told. */
+  readonly #fromElsewhere = new WeakSet<Payload>()
   #peer: Promise<Peer> | undefined
   #served = false
   #closing = false
@@ -75,6 +82,23 @@ export class ModernServer {
         return peer.notify(notice.method, encodeNotice(notice), headers)
       })
       .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
+  }
+
+  /** Tells those who listen of what has changed for them in another replica. */
+  heardElsewhere({ who, method, params }: ChangeNotice): void {
+    for (const [exchange, call] of this.#running) {
+      if (call.method !== LISTEN || call.principal !== who) continue
+      const filter = objectIn(call.params, 'notifications')
+      if (filter && wants(filter, method, params)) exchange.push({ kind: 'notification', method, params })
+    }
+    this.#fromElsewhere.add(params)
+  }
+
+  #tellOthers(call: Call, method: string, params: Params): void {
+    const { changed } = this.#options
+    if (!changed || call.method !== LISTEN || !isChange(method)) return
+    const payload = typeof params === 'string' ? EMPTY : params
+    if (!this.#fromElsewhere.has(payload)) changed(call, method, withoutEnvelope(payload))
   }
 
   async close(hurry = false): Promise<void> {
@@ -153,6 +177,7 @@ export class ModernServer {
           return
         }
         if (arrival.method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
+        this.#tellOthers(call, arrival.method, arrival.params)
         const reply = relayed(call, arrival.method, arrival.params)
         if (reply) yield reply
       }

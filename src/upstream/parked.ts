@@ -9,9 +9,9 @@ import { wellFormed } from '../protocol/input.js'
 import { Elsewhere } from '../protocol/replicas.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
+import { digest, newKey, randomId, Sealer, type SealKey } from '../seal.js'
 import { callFault } from './failure.js'
 import type { RunningCall } from './running-call.js'
-import { digest, newKey, randomId, Sealer, type SealKey } from './seal.js'
 import type { LegacySession } from './session.js'
 
 export interface ParkedOptions {

@@ -129,6 +129,10 @@ export class Server implements Upstream {
     this.#modern = new ModernServer({
       connect: () => this.#connectModern(),
       elsewhere: elsewhere('modern'),
+      changed:
+        replicas && transport.kind === 'stdio'
+          ? ({ principal: who }, method, params) => replicas.tell({ server: name, who, method, params })
+          : undefined,
       log,
       onEnd,
     })
@@ -366,11 +370,13 @@ export class Server implements Upstream {
   }
 
   /** What another replica has heard, for those of the same here. A process tells only who is connected to it. */
-  #heardElsewhere({ who, method, params }: ChangeNotice): void {
+  #heardElsewhere(notice: ChangeNotice): void {
+    const { who, method, params } = notice
     const same = this.#options.transport.kind !== 'stdio'
     for (const session of this.#pool.sessions) {
-      if (session.who === who) session.watching.heardElsewhere(method, parseObject(params), same)
+      if (session.who === who) session.watching.heardElsewhere(method, params, same)
     }
+    if (!same) this.#modern.heardElsewhere(notice)
   }
 
   /** The same capabilities, with roots as the configuration has them. */
@@ -436,7 +442,7 @@ export class Server implements Upstream {
         onEnd,
         roots: this.#roots,
         told: this.#told,
-        changed: replicas && ((method, params) => replicas.tell({ server: name, who, method, params: write(params) })),
+        changed: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
       verdict.revision = session.handshake.revision
       return session

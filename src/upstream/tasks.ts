@@ -21,10 +21,10 @@ import {
   value,
   write,
 } from '../rpc/splice.js'
+import { newKey, randomId, Sealer, type SealKey } from '../seal.js'
 import { callFault, pause, sessionGone } from './failure.js'
 import type { Lease } from './pool.js'
 import { RunningCall } from './running-call.js'
-import { newKey, randomId, Sealer, type SealKey } from './seal.js'
 import type { LegacySession } from './session.js'
 
 export interface TasksOptions {

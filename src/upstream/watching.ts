@@ -1,5 +1,5 @@
 /** What a legacy server says that has changed, for all who want to hear of it: one subscription for each resource. */
-import { CHANGING_LISTS, UPDATED } from '../protocol/subscriptions.js'
+import { isChange, UPDATED } from '../protocol/subscriptions.js'
 import type { Params } from '../rpc/message.js'
 import { EMPTY, type Payload, value } from '../rpc/splice.js'
 
@@ -34,7 +34,6 @@ const TOGETHER = 100
 /** Milliseconds in which a change that has been heard here is the same as one that another replica has heard. */
 const SAME = 1_000
 const MAX_HEARD = 1_000
-const LIST_CHANGED: ReadonlySet<string> = new Set(CHANGING_LISTS.map(({ method }) => method))
 
 export class Watching {
   readonly #options: WatchingOptions
@@ -108,7 +107,7 @@ export class Watching {
     const payload = typeof params === 'string' ? EMPTY : params
     if (method === UPDATED) {
       if (typeof value(payload, 'uri') === 'string') this.#tell(method, payload)
-    } else if (LIST_CHANGED.has(method) && !this.#together.has(method)) {
+    } else if (isChange(method) && !this.#together.has(method)) {
       const tell = () => {
         this.#together.delete(method)
         this.#tell(method, payload)

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import type { Test } from 'tap'
-import { Bridge } from '../../src/app.js'
+import { Bridge, type Surroundings } from '../../src/app.js'
 import { parseListen, parseSettings } from '../../src/config.js'
 
 export interface Started {
@@ -17,7 +17,12 @@ export interface Started {
 const QUICK = { drainTimeout: 100 }
 
 /** Builds a bridge in front of one server, at debug level. It is closed with the test. */
-export function createBridge(t: Test, server: object, settings: object = {}): Omit<Started, 'url'> {
+export function createBridge(
+  t: Test,
+  server: object,
+  settings: object = {},
+  more: Partial<Surroundings> = {},
+): Omit<Started, 'url'> {
   const log: Record<string, unknown>[] = []
   const sink = new Writable({
     write(chunk, _encoding, done) {
@@ -34,14 +39,20 @@ export function createBridge(t: Test, server: object, settings: object = {}): Om
     },
     { env: process.env, read: (path) => readFileSync(path, 'utf8') },
   )
-  const bridge = new Bridge(parsed, { log: pino({ level: 'debug' }, sink), version: '0.0.0', env: process.env })
+  const surroundings = { log: pino({ level: 'debug' }, sink), version: '0.0.0', env: process.env, ...more }
+  const bridge = new Bridge(parsed, surroundings)
   t.teardown(() => bridge.close())
   return { bridge, log }
 }
 
 /** The same, listening on a port of its own. */
-export async function startBridge(t: Test, server: object, settings: object = {}): Promise<Started> {
-  const { bridge, log } = createBridge(t, server, settings)
+export async function startBridge(
+  t: Test,
+  server: object,
+  settings: object = {},
+  more: Partial<Surroundings> = {},
+): Promise<Started> {
+  const { bridge, log } = createBridge(t, server, settings, more)
   const listen = parseListen('http://127.0.0.1:0/mcp')
   if (listen.kind !== 'http') throw new TypeError('not HTTP')
   const urls = await bridge.listen(listen)

@@ -6,7 +6,7 @@ import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { encodeEvent } from '../../rpc/sse.js'
 import { idIn } from '../inbound.js'
-import type { Logger } from '../record.js'
+import { type Logger, tell } from '../record.js'
 import { type Refusing, refuse } from './replies.js'
 
 export interface CarryOptions {
@@ -31,6 +31,7 @@ export async function carry(
   try {
     const carried = { method, path, headers: raw.rawHeaders, body, connection: raw.socket }
     const answer = await replicas.carry(error, carried, controller.signal)
+    tell(log, { kind: 'forwarded', what: 'answered' })
     reply.code(answer.status)
     for (const [name, value] of pairs(answer.headers)) reply.header(name, value)
     const events = String(reply.getHeader('content-type')).startsWith('text/event-stream')
@@ -41,6 +42,9 @@ export async function carry(
   } catch (cause) {
     const fault = Fault.from(cause)
     const { owner, what } = error
+    if (fault.fault === 'requestTimeout') return
+    tell(log, { kind: 'forwarded', what: fault.fault === 'storeUnavailable' ? 'unavailable' : 'lost' })
+    if (fault.fault === 'suspendedCallLost') tell(log, { kind: 'question', what: 'lost' })
     log.info({ owner, what, fault: fault.fault, why: fault.message }, 'not answered by the replica that has it')
     refuse(reply, fault, { ...refusing, id })
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { digest, newKey, randomId, Sealer } from '../../src/upstream/seal.js'
+import { digest, newKey, randomId, Sealer } from '../src/seal.js'
 
 const FIELDS = { x: 'an id', r: 7, p: 'é😀', exp: 1_900_000_000_000 }
 
@@ -102,4 +102,27 @@ t.test('a hash tells who is who, and not who it is', async (t) => {
     t.notOk(rotated.standsFor(wrong, 'alice'))
   t.not(digest('a'), digest('b'))
   t.equal(new Set(Array.from({ length: 1_000 }, randomId)).size, 1_000)
+})
+
+t.test('bytes are sealed for what they are about, and mean nothing elsewhere', async (t) => {
+  const [older, newer] = [newKey(), newKey()]
+  const sealer = new Sealer([older], 'replica')
+  const both = new Sealer([newer, older], 'replica')
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 5_000 }), fc.string(), (bytes, about) => {
+      const sealed = sealer.sealBytes(bytes, about)
+      return (
+        both.openBytes(sealed, about)?.equals(bytes) === true && sealer.openBytes(sealed, `${about}x`) === undefined
+      )
+    }),
+  )
+  const sealed = sealer.sealBytes(Buffer.from('something'), 'here')
+  t.equal(new Sealer([older], 'rs').openBytes(sealed, 'here'), undefined, 'what is for one thing is not for another')
+  t.equal(new Sealer([newer], 'replica').openBytes(sealed, 'here'), undefined)
+  for (let at = 0; at < sealed.length; at++) {
+    const changed = Buffer.from(sealed)
+    changed[at] = (changed[at] as number) ^ 1
+    t.equal(sealer.openBytes(changed, 'here'), undefined)
+    t.equal(sealer.openBytes(sealed.subarray(0, at), 'here'), undefined)
+  }
 })

@@ -1,0 +1,94 @@
+/**
+ * Speaks for a server that is not there. What it said of itself and of what it has stays known, to those who have asked for
+ * it before; its tools say that they cannot be had. Calls are answered at once, with the reason and with when to try again.
+ */
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Call, Policy, Reply } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { canonical } from '../rpc/canonical.js'
+import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, write } from '../rpc/splice.js'
+import { copyOf, ownText } from './cache/results.js'
+import { OWN } from './in-band.js'
+
+export interface UnavailableOptions {
+  /** Names the server. */
+  name: string
+  /** Whether the server is left alone at this moment; until when, in milliseconds since 1970, and why, in a few words. */
+  state(): { open: boolean; until: number; reason: string }
+  now?: () => number
+}
+
+interface Last {
+  result: Payload
+  server: Json | undefined
+  bytes: number
+}
+
+/** What stays known. */
+const REMEMBERED: ReadonlySet<string> = new Set([
+  'server/discover',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+])
+const MAX_LISTS = 256
+const MAX_BYTES = 16 * 1024 * 1024
+/** Characters of parameters: a cursor, as a rule. */
+const MAX_PARAMS = 4 * 1024
+
+export function unavailable({ name, state, now = Date.now }: UnavailableOptions): Policy {
+  const lasts = new LRUCache<string, Last>({ max: MAX_LISTS, maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes })
+
+  return (next) =>
+    async function* unavailableCall(call): AsyncIterable<Reply> {
+      const key = keyOf(call)
+      const { open, until, reason } = state()
+      if (open) {
+        const retryAfter = Math.max(0, until - now()) / 1000
+        const last = key === undefined ? undefined : lasts.get(key)
+        if (last) {
+          call.log.note({ unavailable: true })
+          yield repeated(call, last, reason, retryAfter)
+          return
+        }
+        throw new Fault('upstreamUnavailable', `${name} cannot be had: ${reason}`, { retryAfter })
+      }
+      for await (const reply of next(call)) {
+        if (key !== undefined && reply.kind === 'result' && reply.type === undefined) {
+          const copy = copyOf(reply.result)
+          if (copy) lasts.set(key, { ...copy, server: ownText(reply.server) })
+          else lasts.delete(key)
+        }
+        yield reply
+      }
+    }
+}
+
+/** What a server says may depend on who asks, and on what they can do. Undefined where nothing is to be remembered. */
+function keyOf({ method, params, caller, principal, credential, paramHeaders }: Call): string | undefined {
+  if (!REMEMBERED.has(method)) return undefined
+  const text = write(params)
+  if (text.length > MAX_PARAMS) return undefined
+  const headers = paramHeaders !== undefined
+  const parts = [method, canonical(text), canonical(caller.capabilities), principal, credential, headers]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
+}
+
+function repeated({ method }: Call, { result, server }: Last, reason: string, retryAfter: number): Reply {
+  // Nobody is to keep it: the server may be back at any time.
+  const told = { kind: 'result', server, cache: { ttlMs: 0, scope: 'private' } } as const
+  if (method !== 'tools/list') return { ...told, result }
+  const mark = JSON.stringify({ reason, retryAfterMs: Math.round(retryAfter * 1000) })
+  const tools = mapElements(result, 'tools', (tool) => marked(tool, mark))
+  return { ...told, result: tools === undefined ? result : edit(result, { tools }) }
+}
+
+function marked(tool: Payload, mark: Json): Payload {
+  const annotations = objectIn(tool, 'annotations')
+  const titles = [value(tool, 'title'), annotations && value(annotations, 'title'), value(tool, 'name')]
+  const title = titles.find((one) => typeof one === 'string') ?? ''
+  const meta = edit(objectIn(tool, '_meta') ?? EMPTY, { [`${OWN}unavailable`]: mark })
+  return edit(tool, { title: JSON.stringify(`${title} (unavailable)`), _meta: write(meta) })
+}

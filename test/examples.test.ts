@@ -1,0 +1,40 @@
+/** The examples of configurations: that the bridge takes them, and what they are examples of. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { parseSettings, type Settings, unknownKeys } from '../src/config.js'
+import { secret } from './support/deployment.js'
+
+const folder = fileURLToPath(new URL('../config/examples/', import.meta.url))
+const env = { GITHUB_TOKEN: secret('github'), SEARCH_KEY: secret('search') }
+
+/** What each of them is for; a file that is not here is missing here. */
+const examples: Record<string, (settings: Settings) => boolean> = {
+  'compose.json': ({ redis, stateKeys }) => redis !== undefined && stateKeys.length === 1,
+  'gateway.json': ({ auth, redis, admin, timeouts }) =>
+    Object.keys(auth?.tokens ?? {}).length > 1 && redis !== undefined && admin !== undefined && timeouts.drainDelay > 0,
+  'servers.json': ({ mcpServers }) => Object.keys(mcpServers).length > 1,
+  'stdio.json': ({ mcpServers }) => Object.values(mcpServers).every((server) => 'command' in server),
+}
+
+t.test('every example is a configuration that the bridge takes, whole', async (t) => {
+  t.same(readdirSync(folder).sort(), Object.keys(examples))
+  for (const [file, holds] of Object.entries(examples)) {
+    const input = JSON.parse(readFileSync(join(folder, file), 'utf8')) as { $schema: string }
+    const settings = parseSettings(input, { env, read: secret })
+    t.ok(holds(settings), file)
+    t.same(unknownKeys(settings), [], `${file} has nothing that is ignored`)
+    t.ok(existsSync(join(folder, input.$schema)), `${file} names a schema that is there`)
+    t.notMatch(JSON.stringify(input), /Bearer (?!\$\{)/, `${file} has no secret in it`)
+  }
+})
+
+t.test('what an example says is needed is needed', async (t) => {
+  const input = JSON.parse(readFileSync(join(folder, 'servers.json'), 'utf8')) as unknown
+  t.throws(() => parseSettings(input, { env: {}, read: secret }), { message: /GITHUB_TOKEN[\s\S]*SEARCH_KEY/ })
+  const read = (path: string) => {
+    throw new Error(`no ${dirname(path)}`)
+  }
+  t.throws(() => parseSettings(input, { env, read }), { message: /orders-token cannot be read: no \/run\/secrets/ })
+})

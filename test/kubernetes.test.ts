@@ -1,0 +1,207 @@
+/**
+ * The examples for Kubernetes: that a cluster would take them as they are, that their pods may run in a namespace that
+ * restricts what pods may do, and that what they tell the bridge is what it understands.
+ */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { commandIn, ports, secret } from './support/deployment.js'
+import { named, parseDockerfile } from './support/dockerfile.js'
+import {
+  type Container,
+  complaints,
+  containersOf,
+  ofKind,
+  type Pod,
+  type Resource,
+  readManifests,
+} from './support/kubernetes.js'
+
+const dockerfile = readFileSync(new URL('../Dockerfile', import.meta.url), 'utf8')
+const manifests = readManifests()
+
+/** What the profile "restricted" of the Pod Security Standards wants of a pod, and a little more. */
+const VOLUMES = [
+  'configMap',
+  'csi',
+  'downwardAPI',
+  'emptyDir',
+  'ephemeral',
+  'persistentVolumeClaim',
+  'projected',
+  'secret',
+]
+const podRules: [what: string, holds: (pod: Pod) => boolean][] = [
+  ['no namespace of the host', ({ hostNetwork, hostPID, hostIPC }) => !hostNetwork && !hostPID && !hostIPC],
+  ['no process of the host', ({ securityContext }) => !securityContext?.windowsOptions?.hostProcess],
+  [
+    'no volume of the host',
+    ({ volumes = [] }) =>
+      volumes.every(({ name, ...kinds }) => Object.keys(kinds).every((kind) => VOLUMES.includes(kind))),
+  ],
+  ['no sysctls', ({ securityContext }) => !securityContext?.sysctls],
+  ['not root', ({ securityContext }) => securityContext?.runAsNonRoot === true && securityContext.runAsUser !== 0],
+  ['seccomp', ({ securityContext }) => securityContext?.seccompProfile?.type === 'RuntimeDefault'],
+  ['no token of the cluster', ({ automountServiceAccountToken }) => automountServiceAccountToken === false],
+]
+
+/** The same of a container; a file system that cannot be written and bounds are what goes beyond the profile. */
+type ContainerRule = (context: NonNullable<Container['securityContext']>, container: Container) => boolean
+const containerRules: [what: string, holds: ContainerRule][] = [
+  ['not privileged', ({ privileged }) => privileged !== true],
+  ['no escalation', ({ allowPrivilegeEscalation }) => allowPrivilegeEscalation === false],
+  ['no capabilities', ({ capabilities }) => capabilities?.drop?.includes('ALL') === true && !capabilities.add],
+  ['not root', ({ runAsUser, runAsNonRoot }) => runAsUser !== 0 && runAsNonRoot !== false],
+  ['seccomp as the pod says', ({ seccompProfile }) => seccompProfile === undefined],
+  ['no /proc of its own', ({ procMount }) => procMount === undefined],
+  ['no port of the host', (_context, { ports = [] }) => ports.every(({ hostPort }) => hostPort === undefined)],
+  ['a file system that cannot be written', ({ readOnlyRootFilesystem }) => readOnlyRootFilesystem === true],
+  ['bounds', (_context, { resources }) => Boolean(resources?.requests?.['cpu'] && resources.limits?.['memory'])],
+]
+
+const isBridge = ({ image }: Container) => image?.startsWith('mcp-bridge:') ?? false
+
+t.test('a member that there is not is found, and one that is missing', async (t) => {
+  const [deployment] = ofKind(manifests[0]?.resources ?? [], 'Deployment')
+  const { spec, ...rest } = deployment as { apiVersion: string; kind: string; spec: object }
+  t.same(await complaints({ ...rest, spec: { ...spec, replcas: 3 } } as typeof rest), ['/spec/replcas is no member'])
+  const lacking = await complaints({ ...rest, spec: { ...spec, selector: undefined } } as typeof rest)
+  t.match(lacking, [[{ params: { missingProperty: 'selector' } }]])
+  t.same(await complaints({ ...rest, apiVersion: 'apps/v2' }), ['there is no apps/v2 Deployment'])
+})
+
+for (const { file, text, mistakes, resources } of manifests) {
+  const [deployment] = ofKind(resources, 'Deployment')
+  const { metadata, spec } = deployment?.spec?.template ?? {}
+  const pod = spec as Pod
+  const bridge = containersOf(pod).find(isBridge) as Container
+
+  t.test(`${file} is what a cluster takes`, async (t) => {
+    t.same(mistakes, [])
+    for (const one of resources) t.same(await complaints(one), [], `${one.kind} ${one.metadata?.name}`)
+    const namespaces = resources.map(({ kind, metadata }) =>
+      kind === 'Namespace' ? metadata?.name : metadata?.namespace,
+    )
+    t.equal(new Set(namespaces).size, 1, 'all in one namespace')
+  })
+
+  t.test(`${file} passes the profile "restricted"`, async (t) => {
+    for (const [what, holds] of podRules) t.ok(holds(pod), what)
+    for (const container of containersOf(pod))
+      for (const [what, holds] of containerRules)
+        t.ok(holds(container.securityContext ?? {}, container), `${container.name}: ${what}`)
+  })
+
+  t.test(`what ${file} says of other things is there`, async (t) => {
+    const labels = metadata?.labels ?? {}
+    const names = containersOf(pod).flatMap(({ ports = [] }) => ports.map(({ name }) => name))
+    const selectors = [
+      deployment?.spec?.selector,
+      ...(pod.topologySpreadConstraints ?? []).map(({ labelSelector }) => labelSelector),
+      ...ofKind(resources, 'Service').map(({ spec }) => ({ matchLabels: spec?.selector })),
+      ...ofKind(resources, 'PodDisruptionBudget').map(({ spec }) => spec?.selector),
+      ...ofKind(resources, 'NetworkPolicy').map(({ spec }) => spec?.podSelector),
+    ]
+    for (const selector of selectors) t.match(labels, selector?.matchLabels ?? { none: true }, 'it selects the pods')
+    const wanted = [
+      ...ofKind(resources, 'Service')
+        .flatMap(({ spec }) => spec?.ports ?? [])
+        .map(({ targetPort }) => targetPort),
+      ...ofKind(resources, 'NetworkPolicy')
+        .flatMap(({ spec }) => spec?.ingress ?? [])
+        .flatMap(({ ports = [] }) => ports.map(({ port }) => port)),
+    ]
+    for (const port of wanted) t.ok(names.includes(String(port)), `there is a port ${port}`)
+    for (const { spec } of ofKind(resources, 'HorizontalPodAutoscaler')) {
+      const { apiVersion, kind, name } = spec?.scaleTargetRef ?? {}
+      t.match(deployment, { apiVersion, kind, metadata: { name } }, 'it scales the deployment')
+      t.equal(deployment?.spec?.replicas, undefined, 'the number of replicas is said in one place')
+      t.ok((spec?.minReplicas ?? 1) >= 3)
+    }
+  })
+
+  t.test(`the bridge understands what ${file} tells it`, async (t) => {
+    const { files, wrong } = mounted(pod, bridge, resources, text)
+    t.same(wrong, [], 'volumes fit together')
+    t.equal(bridge.command, undefined, 'the image knows how it is started')
+    const env = Object.fromEntries((bridge.env ?? []).map(({ name }) => [name, secret(name)]))
+    const command = commandIn(t, bridge.args ?? [], files, env)
+    if (command.kind !== 'run') return t.fail('it does not serve anything')
+    const { settings } = command
+
+    const { main, admin } = ports(settings)
+    const declared = new Map((bridge.ports ?? []).map(({ name, containerPort }) => [name, containerPort]))
+    t.equal(declared.get('admin'), admin.port)
+    t.ok(admin.reachable, 'probes come from outside of the pod')
+    const probes: [name: 'startupProbe' | 'readinessProbe' | 'livenessProbe', paths: string[]][] = [
+      ['startupProbe', ['/healthz', '/readyz']],
+      ['readinessProbe', ['/readyz']],
+      ['livenessProbe', ['/healthz']],
+    ]
+    for (const [name, paths] of probes) {
+      const { port, path = '', host } = bridge[name]?.httpGet ?? {}
+      t.same({ port, host }, { port: 'admin', host: undefined }, `${name} asks where nobody is asked for a token`)
+      t.ok(paths.includes(path), `${name} asks for what there is`)
+    }
+    const { 'prometheus.io/scrape': scraped, ...where } = metadata?.annotations ?? {}
+    if (scraped) t.match(where, { 'prometheus.io/port': `${admin.port}`, 'prometheus.io/path': '/metrics' })
+    const { drainDelay, drainTimeout } = settings.timeouts
+    const grace = (pod.terminationGracePeriodSeconds ?? 30) * 1_000
+    t.ok(grace >= drainDelay + drainTimeout + 5_000, 'there is time to drain, and to end')
+
+    const services = ofKind(resources, 'Service')
+    t.equal(main.reachable, services.length > 0, 'who is outside of the pod reaches it where that is meant')
+    for (const { metadata } of services) {
+      t.equal(declared.get('http'), main.port)
+      const { name = '', namespace = 'default' } = metadata ?? {}
+      for (const host of [name, `${name}.${namespace}.svc.cluster.local`])
+        t.ok(settings.allowedHosts.includes(host), `clients may call it ${host}`)
+    }
+    for (const { name, value } of pod.containers.flatMap(({ env = [] }) => env))
+      if (name === 'MCP_URL') t.equal(value, settings.listen, 'the program beside it is told where it is')
+    const mounts = (bridge.volumeMounts ?? []).map(({ mountPath }) => `${mountPath}/`)
+    for (const path of bridge.args?.filter((arg) => arg.startsWith('/')) ?? [])
+      t.ok(
+        mounts.some((mount) => path.startsWith(mount)),
+        `${path} is in a volume`,
+      )
+  })
+
+  t.test(`${file} runs the image that the Dockerfile makes`, async (t) => {
+    const image = parseDockerfile(dockerfile).at(-1)
+    const version = /image\.version="([^"]+)"/.exec(dockerfile)?.[1]
+    const { runAsUser, runAsGroup } = pod.securityContext ?? {}
+    t.equal(`${runAsUser}:${runAsGroup}`, image && named(image, 'USER')[0]?.text)
+    t.equal(bridge.image, `mcp-bridge:${version}`)
+    // Beside another container it starts first and ends last.
+    t.equal(bridge.restartPolicy, pod.containers.includes(bridge) ? undefined : 'Always')
+  })
+}
+
+/** The files that a container gets from its volumes, by their paths, and what is wrong with the volumes. */
+function mounted(pod: Pod, container: Container, resources: readonly Resource[], text: string) {
+  const files = new Map<string, string>()
+  const wrong: string[] = []
+  const { volumes = [] } = pod
+  for (const { name, mountPath, subPath } of container.volumeMounts ?? []) {
+    const volume = volumes.find((one) => one.name === name)
+    if (!volume) wrong.push(`there is no volume ${name}`)
+    if (subPath !== undefined) wrong.push(`${mountPath} would not change with its volume`)
+    const map = volume?.configMap?.name
+    if (map !== undefined) {
+      const found = ofKind(resources, 'ConfigMap').find(({ metadata }) => metadata?.name === map)
+      if (!found) wrong.push(`there is no ConfigMap ${map}`)
+      for (const [key, content] of Object.entries(found?.data ?? {})) files.set(`${mountPath}/${key}`, content)
+    }
+    const hidden = volume?.secret?.secretName
+    if (hidden !== undefined) {
+      // Secrets are not in the file: its first lines say how they are made.
+      const made = new RegExp(`create secret generic ${hidden} (?:.*\\\\\\n)+.*`).exec(text)?.[0] ?? ''
+      const keys = [...made.matchAll(/--from-literal=([\w-]+)=/g)].map(([, key = '']) => key)
+      if (keys.length === 0) wrong.push(`nothing says how the Secret ${hidden} is made`)
+      for (const key of keys) files.set(`${mountPath}/${key}`, secret(key))
+    }
+  }
+  const used = containersOf(pod).flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name))
+  wrong.push(...volumes.filter(({ name }) => !used.includes(name)).map(({ name }) => `nobody uses the volume ${name}`))
+  return { files, wrong }
+}

@@ -1,0 +1,247 @@
+/** Redis away, slow, emptied or too full, and replicas that are gone: nothing is done twice, and what is said is true. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createClient } from '@redis/client'
+import t, { type Test } from 'tap'
+import { ADA, all, NAME, of, type Round, startAsker, talk } from '../support/asking.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { LegacyClient } from '../support/legacy-client.js'
+import { type Answer, call, send } from '../support/modern.js'
+import { noRedis, RedisServer } from '../support/redis.js'
+import { RedisWay } from '../support/redis-way.js'
+
+const STATE_KEYS = ['a secret that all the replicas know of']
+const LOST = { code: -32603, data: { reason: 'suspended_call_lost', outcome: 'unknown' } }
+const AWAY = { code: -32603, data: { reason: 'store_unavailable', outcome: 'not_executed', retryAfterMs: 1_000 } }
+
+async function start(t: Test, { args = [] as string[], settings = {}, count = 2 } = {}) {
+  const asker = await startAsker(t, 'over stdio')
+  const redis = await RedisServer.start(t, ...args)
+  const replica = (url = redis.url) =>
+    startBridge(t, asker.server, { redis: { url }, stateKeys: STATE_KEYS, ...settings })
+  const replicas = await Promise.all(Array.from({ length: count }, () => replica()))
+  const urls = replicas.map(({ url }) => url) as [string, string, string]
+  return {
+    asker,
+    redis,
+    replica,
+    replicas,
+    urls,
+    executions: () => of(asker, 'tools/call').length,
+    answers: () => of(asker).length,
+  }
+}
+
+/** A call that waits for an answer, and how to give it by way of any replica. */
+async function park(url: string): Promise<(url: string) => Promise<Answer & { said: unknown }>> {
+  const here = talk(url)
+  const first = await here.steps([{ ask: [NAME] }])
+  const params = { ...here.paramsOf(first), inputResponses: all(first, ADA), requestState: first.state }
+  return (url) => talk(url).call('tools/call', params) as Promise<Round>
+}
+
+async function took<T>(doing: Promise<T>): Promise<[T, number]> {
+  const started = performance.now()
+  return [await doing, performance.now() - started]
+}
+
+const test = (name: string, body: (t: Test) => Promise<void>) => t.test(name, { skip: noRedis }, body)
+
+test('while Redis is down nothing stops that needs nobody else, and nothing is said to be unknown', async (t) => {
+  const { redis, urls, executions, answers } = await start(t)
+  const [one, two] = urls
+  const retry = await park(one)
+  const client = await LegacyClient.open(one)
+  await redis.stop()
+  const [stateless, statelessTook] = await took(call(two, 'tools/list'))
+  t.equal(stateless.status, 200)
+  t.ok(statelessTook < 1_000, `a stateless call took ${statelessTook} ms`)
+
+  const [refused, refusedTook] = await took(retry(two))
+  t.match(refused, { status: 503, headers: { 'retry-after': '1', 'mcp-bridge-error': 'store_unavailable' } })
+  t.match(refused.message.error, AWAY)
+  t.ok(refusedTook < 4_000, `which was said after ${refusedTook} ms`)
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list' })
+  t.equal((await send('POST', two, body, client.headers as never)).status, 503)
+  t.equal((await client.request('tools/list')).status, 200, 'where it lives, a session is served all the same')
+  const parked = await park(two)
+  t.same((await parked(two)).said, [ADA], 'and a call that nobody else has to carry')
+
+  await redis.start()
+  await until(async () => (await retry(two)).said !== undefined)
+  t.same((await retry(two)).said, [ADA], 'the call is still there')
+  t.equal((await send('POST', two, body, client.headers as never)).status, 200, 'and so is the session')
+  t.same([executions(), answers()], [2, 2])
+})
+
+test('a bridge starts without Redis, and finds it later', async (t) => {
+  const { redis, urls, replicas } = await start(t)
+  await redis.stop()
+  const asker = await startAsker(t, 'over stdio')
+  const settings = { redis: { url: redis.url }, stateKeys: STATE_KEYS }
+  const late = await startBridge(t, asker.server, settings)
+  t.equal((await call(late.url, 'tools/list')).status, 200)
+  t.ok(late.log.some(({ level, msg }) => level === 40 && msg === 'Redis is not available'))
+  await redis.start()
+  const retry = await park(urls[0])
+  await until(async () => (await retry(urls[1])).said !== undefined)
+  await until(() => late.log.some(({ msg }) => msg === 'Redis is available again'))
+  t.ok(replicas.every(({ log }) => log.filter(({ msg }) => msg === 'Redis is not available').length === 1))
+})
+
+test('a Redis that stands still for a while delays only what it carries', async (t) => {
+  const { redis, urls, executions } = await start(t)
+  const [one, two] = urls
+  const retry = await park(one)
+  redis.freeze(true)
+  const carried = took(retry(two))
+  const times: number[] = []
+  for (let n = 0; n < 20; n++) times.push((await took(call(two, 'tools/list')))[1])
+  times.sort((a, b) => a - b)
+  t.ok((times[18] as number) < 200, `stateless calls took ${times.map(Math.round)} ms`)
+  await sleep(1_000)
+  redis.freeze(false)
+  const [answer, carriedTook] = await carried
+  t.same((answer as Round).said, [ADA])
+  t.ok(carriedTook > 1_000)
+  t.equal(executions(), 1)
+})
+
+test('an emptied Redis forgets nothing that matters', async (t) => {
+  const { redis, urls, executions } = await start(t)
+  const client = createClient({ url: redis.url })
+  await client.connect()
+  t.teardown(() => client.destroy())
+  const retry = await park(urls[0])
+  await client.flushAll()
+  t.same((await retry(urls[1])).said, [ADA])
+  t.equal(executions(), 1)
+})
+
+test('of many who use one state at once, while Redis starts anew, one reaches the server', async (t) => {
+  const { redis, urls, executions, answers } = await start(t, { count: 3 })
+  const retry = await park(urls[0])
+  const all = Promise.all(Array.from({ length: 50 }, (_, n) => retry(urls[n % 3] as string)))
+  await sleep(5)
+  await redis.stop()
+  await redis.start()
+  const said = await all
+  t.same([executions(), answers()], [1, 1])
+  const done = said.filter((answer) => answer.said !== undefined && answer.message.result)
+  t.ok(done.length >= 1, `${done.length} were told what came of it`)
+  const others = said.filter((answer) => !done.includes(answer)).map(({ message }) => message.error?.data?.['reason'])
+  t.ok(
+    others.every((reason) => reason === 'invalid_request_state' || reason === 'store_unavailable'),
+    others.join(),
+  )
+})
+
+test('a replica that cannot be heard is lost, which is known to all who ask; its calls are not made again', async (t) => {
+  const { redis, replica, urls, asker } = await start(t, { count: 1 })
+  const way = await RedisWay.start(t, redis.port)
+  const apart = await replica(way.url)
+  const [here, there] = await Promise.all([park(apart.url), park(apart.url)])
+  const client = await LegacyClient.open(apart.url)
+  way.open = false
+  const [lost, lostTook] = await took(here(urls[0]))
+  t.equal(lost.status, 200)
+  t.match(lost.message.error, LOST)
+  t.equal(lost.headers['mcp-bridge-error'], 'suspended_call_lost')
+  t.ok(lostTook < 10_000, `it was known after ${lostTook} ms`)
+  const [again, againTook] = await took(there(urls[0]))
+  t.match(again.message.error, LOST)
+  t.ok(againTook < 1_000, 'nobody else waits for that')
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list' })
+  t.equal((await send('POST', urls[0], body, client.headers as never)).status, 404, 'the client opens another session')
+  t.equal(of(asker, 'tools/call').length, 2)
+  t.same((await there(apart.url)).said, [ADA], 'whoever reaches the replica itself is served')
+
+  way.open = true
+  await until(async () => (await send('POST', urls[0], body, client.headers as never)).status === 200)
+})
+
+test('a request of a session that its replica had when it was lost may have been done', async (t) => {
+  const { redis, replica, urls } = await start(t, { count: 1 })
+  const way = await RedisWay.start(t, redis.port)
+  const apart = await replica(way.url)
+  const client = await LegacyClient.open(apart.url)
+  const params = { name: 'wait', arguments: { ms: 60_000 } }
+  const request = (id: number) => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params })
+  const waiting = send('POST', urls[0], request(5), client.headers as never)
+  await sleep(500)
+  way.open = false
+  const { status, message } = await waiting
+  t.equal(status, 200)
+  t.match(message, { id: 5, error: { code: -32603, data: { reason: 'replica_lost', outcome: 'unknown' } } })
+  t.equal((await send('POST', urls[0], request(6), client.headers as never)).status, 404)
+})
+
+test('a replica that was stopped leaves word', async (t) => {
+  const { urls, replicas } = await start(t)
+  const [one] = replicas
+  const retry = await park(urls[0])
+  await one?.bridge.close()
+  const [lost, lostTook] = await took(retry(urls[1]))
+  t.match(lost.message.error, LOST)
+  t.ok(lostTook < 1_000, `it was known after ${lostTook} ms`)
+})
+
+test('what a stream has begun to say ends with an error, where its replica is lost', async (t) => {
+  const { redis, replica, urls } = await start(t, { count: 1 })
+  const way = await RedisWay.start(t, redis.port)
+  const apart = await replica(way.url)
+  const here = talk(apart.url)
+  const tell = { tell: { method: 'notifications/progress', params: { progress: 1 } } }
+  const steps = [{ ask: [NAME] }, tell, { wait: 60_000 }] as Parameters<typeof here.steps>[0]
+  const first = await here.steps(steps, {}, { meta: { progressToken: 'p' } })
+  const retry = { ...here.paramsOf(first), inputResponses: all(first, ADA), requestState: first.state }
+  const answering = talk(urls[0]).call('tools/call', retry, { id: 77, meta: { progressToken: 'p' } })
+  await until(() => apart.log.some(({ msg }) => msg === 'call'))
+  await sleep(500)
+  way.open = false
+  const { messages } = await answering
+  t.match(messages[0], { method: 'notifications/progress' })
+  t.match(messages.at(-1), { id: 77, error: LOST })
+})
+
+test('nobody who has Redis learns anything, or can have something done again', async (t) => {
+  const { redis, urls, replicas, executions } = await start(t, {
+    settings: { auth: { tokens: { alice: 'token-of-alice-0123456789' } } },
+  })
+  const client = createClient({ url: redis.url })
+  const spy = createClient({ url: redis.url, RESP: 2 })
+  await Promise.all([client.connect(), spy.connect()])
+  t.teardown(() => {
+    client.destroy()
+    spy.destroy()
+  })
+  const seen: { channel: string; message: Buffer }[] = []
+  await spy.pSubscribe('*', (message, channel) => seen.push({ channel: String(channel), message }), true)
+  const headers = { authorization: 'Bearer token-of-alice-0123456789' }
+  const open = await LegacyClient.open(urls[0], { headers })
+  const acts = { jsonrpc: '2.0', id: 5, method: 'tools/call', params: { name: 'act', arguments: { key: 'canary-1' } } }
+  const answer = await send('POST', urls[1], JSON.stringify(acts), open.headers as never)
+  t.equal(answer.status, 200)
+  await sleep(300)
+  const everything = Buffer.concat(seen.map(({ message }) => message)).toString('latin1')
+  t.notMatch(everything, /canary|alice|Bearer|tools|jsonrpc/)
+  t.ok(seen.every(({ channel }) => channel.startsWith('mcp-bridge:')))
+  const before = executions()
+  for (const { channel, message } of seen.splice(0)) await client.publish(channel, message)
+  await sleep(500)
+  t.equal(executions(), before, 'what was said again was not done again')
+  await replicas[1]?.bridge.close()
+  const keys = await client.keys('*')
+  t.ok(keys.length > 0)
+  for (const key of keys) {
+    t.match(key, /^mcp-bridge:/)
+    t.ok((await client.pTTL(key)) > 0, `${key} does not stay for ever`)
+    t.notMatch(String(await client.get(key)), /canary|alice|stdio/)
+  }
+})
+
+test('a Redis that may forget what it likes is warned of', async (t) => {
+  const { replicas } = await start(t, { args: ['--maxmemory', '10mb', '--maxmemory-policy', 'allkeys-lru'], count: 1 })
+  await until(() => replicas[0]?.log.some(({ policy }) => policy === 'allkeys-lru') === true)
+  t.pass()
+})
