@@ -165,7 +165,10 @@ function announce(
 ): void {
   if (adminUrl !== undefined) log.info({ url: adminUrl }, 'health and metrics')
   const token = auth?.tokens === undefined && !auth?.passthrough ? '' : ' -H "authorization: Bearer $TOKEN"'
-  const [first] = urls.values()
+  // An address that stands for all of this machine is none that one can call.
+  const [first = ''] = [...urls.values()].map((url) =>
+    url.replace(/^http:\/\/(?:0\.0\.0\.0|\[::\])/, 'http://127.0.0.1'),
+  )
   const curl = `curl -s ${first} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
   const targets = [...urls].map(([name, url]) => ({ url, target: mounts.get(name)?.server.target ?? name }))
   if (format === 'pretty' || (format === 'auto' && terminal())) {

@@ -61,7 +61,7 @@ const packages: Record<string, readonly string[]> = {
   zod: ['config'],
   'string-argv': ['config'],
   'lru-cache': ['policy/cache'],
-  '@redis/client': ['replicas/redis'],
+  '@redis/client': ['replicas/client'],
   'node:child_process': ['upstream/stdio'],
   'node:crypto': ['plugins/auth', 'downstream/http', 'seal', 'policy/cache', 'replicas'],
   'node:process': ['main', 'upstream/stdio'],

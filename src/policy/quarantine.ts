@@ -93,7 +93,11 @@ export class Quarantine {
   }
 
   /** How much rope a call gets as things stand: as much as it wants, some, or none at all. */
-  #lead(method: string, tool: string | undefined, { state, only, dependsOnTools }: Standing): 'none' | 'short' | 'held' {
+  #lead(
+    method: string,
+    tool: string | undefined,
+    { state, only, dependsOnTools }: Standing,
+  ): 'none' | 'short' | 'held' {
     if (state === 'refused') return 'held'
     const trusted = state === 'trusted'
     if (method !== 'tools/call') return trusted && only === undefined ? 'none' : HARMLESS.has(method) ? 'short' : 'held'
@@ -144,7 +148,10 @@ export class Quarantine {
         // A server without tools does not know the method.
         if (reply.kind === 'error' && reply.error.code === -32601) return EMPTY
         if (reply.kind === 'error')
-          throw new Fault('upstreamRefused', `${this.#options.name} does not list its tools: ${shown(reply.error.message)}`)
+          throw new Fault(
+            'upstreamRefused',
+            `${this.#options.name} does not list its tools: ${shown(reply.error.message)}`,
+          )
       }
       throw new Fault('upstreamProtocol', `${this.#options.name} does not list its tools`)
     }

@@ -4,7 +4,18 @@ import { withoutMisannotated } from '../protocol/annotations.js'
 import { Fault } from '../protocol/fault.js'
 import type { ToolFact, ToolList } from '../protocol/standing.js'
 import { canonical } from '../rpc/canonical.js'
-import { arrayIn, duplicateKey, type Json, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import {
+  arrayIn,
+  duplicateKey,
+  type Json,
+  keys,
+  objectIn,
+  type Payload,
+  payloadAt,
+  raw,
+  value,
+  write,
+} from '../rpc/splice.js'
 
 const MAX_TOOLS = 2_000
 const MAX_PAGES = 100

@@ -39,7 +39,11 @@ const MAX_BYTES = 16 * 1024 * 1024
 const MAX_PARAMS = 4 * 1024
 
 export function unavailable({ name, state, now = Date.now }: UnavailableOptions): Policy {
-  const lasts = new LRUCache<string, Last>({ max: MAX_LISTS, maxSize: MAX_BYTES, sizeCalculation: ({ bytes }) => bytes })
+  const lasts = new LRUCache<string, Last>({
+    max: MAX_LISTS,
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ bytes }) => bytes,
+  })
 
   return (next) =>
     async function* unavailableCall(call): AsyncIterable<Reply> {

@@ -2,7 +2,9 @@
  * The connections to Redis: one that says and asks, one that listens. Nobody waits for Redis: what takes too long has failed,
  * and after that nothing is asked for a moment.
  */
-type Library = typeof import('@redis/client')
+import type { Client } from './client.js'
+
+type Library = typeof import('./client.js')
 
 export interface RedisOptions {
   url: string
@@ -22,21 +24,12 @@ export class RedisAway extends Error {
   override name = 'RedisAway'
 }
 
-type Client = ReturnType<typeof clientOf>
 type Listener = (message: Buffer) => void
 
 /** Milliseconds after a failure in which Redis is not asked. */
 const REST = 500
-/** Milliseconds between attempts to connect: the first, and the most. */
-const RECONNECT = { first: 50, most: 500 }
-/** Milliseconds between signs of life on a connection, and of silence after which it is dropped. */
-const PING_EVERY = 1_000
-const SILENCE = 4_000
-const CONNECT_TIMEOUT = 2_000
 /** Milliseconds for which a start waits for Redis. */
 const FIRST_WAIT = 2_000
-/** Commands that may wait to be answered. */
-const MAX_WAITING = 20_000
 
 export class Redis {
   readonly #options: RedisOptions
@@ -71,10 +64,11 @@ export class Redis {
   /** Connects, and goes on trying. Resolves when it is connected, or when that takes too long. */
   async connect(): Promise<void> {
     // Loaded on demand, because most bridges are on their own.
-    this.#library = await import('@redis/client')
+    const library = await import('./client.js')
     if (this.#closed) return
-    const asking = this.#watched(clientOf(this.#library, this.#options.url))
-    const listening = this.#watched(clientOf(this.#library, this.#options.url))
+    this.#library = library
+    const asking = this.#watched(library.clientOf(this.#options.url))
+    const listening = this.#watched(library.clientOf(this.#options.url))
     this.#asking = asking
     this.#listening = listening
     const heard = new Promise<void>((resolve) => {
@@ -181,23 +175,4 @@ export class Redis {
     })
     return client
   }
-}
-
-function clientOf({ createClient }: Library, url: string) {
-  return createClient({
-    url,
-    RESP: 2,
-    disableOfflineQueue: true,
-    commandsQueueMaxLength: MAX_WAITING,
-    pingInterval: PING_EVERY,
-    disableClientInfo: true,
-    maintNotifications: 'disabled',
-    // The library would count by itself, and only until a command is written.
-    commandOptions: { timeout: 0 },
-    socket: {
-      connectTimeout: CONNECT_TIMEOUT,
-      socketTimeout: SILENCE,
-      reconnectStrategy: (retries) => Math.min(RECONNECT.first * 2 ** retries, RECONNECT.most),
-    },
-  })
 }

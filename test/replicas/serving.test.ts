@@ -170,10 +170,9 @@ test('what is posted to a session of HTTP+SSE may come to any replica', async (t
 
 test("a session that the server keeps itself is its owner's in all replicas", async (t) => {
   const server = await LegacyHttp.start(t, { sessions: true })
-  const { urls } = await start(t, { url: server.url }, { auth: { tokens: TOKENS } })
+  const { urls, redis } = await start(t, { url: server.url }, { auth: { tokens: TOKENS } }, 3)
   const alice = { authorization: `Bearer ${TOKENS.alice}` }
   const client = await LegacyClient.open(urls[0], { headers: alice })
-  await call(urls[1], 'tools/list', {}, { headers: alice })
   const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list' })
   const mine = await send('POST', urls[1], body, client.headers as never)
   t.equal(mine.status, 200)
@@ -182,6 +181,12 @@ test("a session that the server keeps itself is its owner's in all replicas", as
     authorization: `Bearer ${TOKENS.bob}`,
   } as never)
   t.equal(theirs.status, 404)
+
+  await redis.stop()
+  t.equal((await send('POST', urls[1], body, client.headers as never)).status, 200, 'who knows it knows it still')
+  const unknown = await send('POST', urls[2], body, client.headers as never)
+  t.equal(unknown.status, 503, 'and who cannot know it does not say that there is none')
+  t.match(unknown.message.error, { data: { reason: 'store_unavailable' } })
 })
 
 test('what a process says has changed reaches the streams of all replicas, and nobody else', async (t) => {

@@ -2,7 +2,7 @@
 import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import type { AddressInfo } from 'node:net'
-import { type Answer, decode, encode, RECURSION_DESIRED, AUTHORITATIVE_ANSWER } from 'dns-packet'
+import { type Answer, AUTHORITATIVE_ANSWER, decode, encode, RECURSION_DESIRED } from 'dns-packet'
 import type { Test } from 'tap'
 
 /** What a name leads to, in the order of the questions: `{ A: [['93.184.215.14'], ['127.0.0.1']] }`. The last one stays. */

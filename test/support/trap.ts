@@ -1,5 +1,5 @@
 /** A server that nobody is to reach. */
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import type { Test } from 'tap'
 
 export interface Trap {
