@@ -120,7 +120,8 @@ export class Mount {
     const { call, callTotal } = timesOf(settings, own)
     const cache = cacheOf(name, own, settings, shared.results, observe)
     this.#cache = cache
-    this.#deafen = cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => {} })
+    this.#deafen =
+      cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
     this.#upstream = {
       handle: compose(
         this.server.handle,

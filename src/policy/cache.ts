@@ -93,6 +93,11 @@ export class Cache {
     if (typeof updated === 'string') this.#drop(({ uri }) => uri !== undefined && isAbout(updated, uri))
   }
 
+  /** Drops everything: what has changed meanwhile may not have been heard. */
+  missed(): void {
+    this.#drop(() => true)
+  }
+
   /** Drops everything, and listens to nothing any more. */
   close(): void {
     this.#closed = true

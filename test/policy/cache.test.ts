@@ -459,6 +459,15 @@ t.test('what was asked for before something has changed is not kept after it', a
   }
 })
 
+t.test('where changes may have been missed, all is asked for again', async (t) => {
+  const { cache, reaches, results } = start(t)
+  t.ok(await reaches())
+  t.ok(await reaches({ method: 'resources/read', params: { uri: 'a' } }))
+  cache.missed()
+  t.equal(results.size, 0)
+  t.ok(await reaches())
+})
+
 t.test('who does not wait for the end of an answer leaves nothing behind', async (t) => {
   const { handle, reaches } = start(t)
   for await (const reply of handle(callOf({}))) {

@@ -1,0 +1,470 @@
+/** What gets through to a server that is not trusted, with a server that a test plays and a clock that it sets. */
+import t, { type Test } from 'tap'
+import { Quarantine, type QuarantineOptions } from '../../src/policy/quarantine.js'
+import type { Call, Reply } from '../../src/protocol/call.js'
+import { methods } from '../../src/protocol/methods.js'
+import type { Standing, ToolList } from '../../src/protocol/standing.js'
+import { write } from '../../src/rpc/splice.js'
+import { callOf, outcomeOf, Played, payload, repliesOf, result, toolCall } from '../support/calls.js'
+import { DELETE_ALL, listOf, READ } from '../support/trust.js'
+
+const MARK = 'io.github.mcp-bridge/quarantined'
+const MINUTE = 60_000
+const CHANGED = 'notifications/tools/list_changed'
+const PEEK = { name: 'peek', annotations: { readOnlyHint: true } }
+
+const QUARANTINED: Standing = {
+  state: 'quarantined',
+  dependsOnTools: false,
+  reason: 'nobody vouches for it',
+  missing: 'an approval',
+  remedy: 'mcp-bridge trust approve weather',
+}
+const CONFIGURED: Standing = { state: 'trusted', dependsOnTools: false, reason: '', missing: '', remedy: '' }
+const REFUSED: Standing = {
+  ...QUARANTINED,
+  state: 'refused',
+  reason: 'it shows another key',
+  remedy: 'mcp-bridge trust pin weather',
+}
+const APPROVED = { ...CONFIGURED, dependsOnTools: true }
+
+interface Plan extends Partial<QuarantineOptions> {
+  tools?: object[]
+  standing?: (tools: ToolList | undefined) => Standing
+}
+
+function setUp({ tools = [READ, DELETE_ALL, PEEK], standing = () => QUARANTINED, ...options }: Plan = {}) {
+  const state = { tools, standing, now: 0 }
+  const server = new Played(({ method, params }): Reply => {
+    if (method === 'tools/list') return result({ tools: state.tools })
+    if (method === 'tools/call') return result({ content: [{ type: 'text', text: 'done' }] })
+    return result({ method, ...(JSON.parse(write(params)) as object) })
+  })
+  const quarantine = new Quarantine({
+    name: 'weather',
+    standing: (tools) => state.standing(tools),
+    readOnly: ['read*', 'delete*'],
+    now: () => state.now,
+    ...options,
+  })
+  const ask = (call: Call) => outcomeOf(quarantine.policy, server.handle, call)
+  return { state, server, quarantine, ask }
+}
+
+/** Approves of tools as they are now: as `judge` does it. */
+function approving(...tools: object[]) {
+  const { digest } = listOf(...tools)
+  return (now: ToolList | undefined): Standing => {
+    if (!now) return { ...QUARANTINED, dependsOnTools: true, reason: 'its tools are not known' }
+    return now.digest === digest ? APPROVED : { ...QUARANTINED, reason: 'its tools have changed' }
+  }
+}
+
+t.test('in quarantine', async (t) => {
+  await t.test(
+    'a tool that acts is not called, and the caller is told what is missing and which command allows it',
+    async (t) => {
+      const { server, ask } = setUp()
+      const outcome = await ask(toolCall('delete_all'))
+      if (outcome.kind !== 'result') return t.fail(outcome.kind)
+      t.equal(outcome.result['isError'], true)
+      const [{ text }] = outcome.result['content'] as [{ text: string }]
+      for (const part of [
+        '"delete_all" was not sent',
+        'nobody vouches for it',
+        'an approval',
+        'mcp-bridge trust approve weather',
+      ])
+        t.match(text, part)
+      t.same(outcome.result._meta, { [MARK]: { missing: 'an approval', remedy: 'mcp-bridge trust approve weather' } })
+      t.same(server.called, [])
+    },
+  )
+
+  const tools: [name: string, tools: object[], globs: string[], tool: string, called: boolean][] = [
+    ['that only reads and is listed', [READ], ['read'], 'read', true],
+    ['that only reads and is listed by a glob', [READ], ['re*'], 'read', true],
+    ['that only reads, where all are listed', [READ], ['*'], 'read', true],
+    ['that only reads and is not listed', [READ], ['peek'], 'read', false],
+    ['that only reads, where nothing is listed', [READ], [], 'read', false],
+    ['that only reads, where all but another are listed', [READ], ['!delete_all'], 'read', false],
+    ['that is listed and says nothing', [DELETE_ALL], ['*'], 'delete_all', false],
+    [
+      'that is listed and does not only read',
+      [{ ...READ, annotations: { readOnlyHint: false } }],
+      ['*'],
+      'read',
+      false,
+    ],
+    ['that says it in a text', [{ ...READ, annotations: { readOnlyHint: 'true' } }], ['*'], 'read', false],
+    ['that says it in the wrong place', [{ ...READ, annotations: {}, readOnlyHint: true }], ['*'], 'read', false],
+    ['that is not in the list', [READ], ['*'], 'write', false],
+    ['that is there twice, and reads only once', [READ, { ...READ, annotations: {} }], ['*'], 'read', false],
+    ['with a slash at its end', [READ, { ...READ, name: 'read/' }], ['read'], 'read/', false],
+    ['with a name without end', [{ ...READ, name: 'r'.repeat(300) }], ['r*'], 'r'.repeat(300), false],
+  ]
+  for (const [name, tools, readOnly, tool, called] of tools)
+    await t.test(`a tool ${name} ${called ? 'is called' : 'is not called'}`, async (t) => {
+      const { server, ask } = setUp({ tools, readOnly })
+      const outcome = await ask(toolCall(tool))
+      t.equal(outcome.kind === 'result' && outcome.result['isError'] !== true, called)
+      t.same(server.called, called ? [tool] : [])
+    })
+
+  await t.test('hints that say two things say nothing', async (t) => {
+    const { server, state, ask } = setUp({ readOnly: ['*'] })
+    server.answer = () => result('{"tools":[{"name":"read","annotations":{"readOnlyHint":false,"readOnlyHint":true}}]}')
+    await ask(toolCall('read'))
+    state.now += 2 * MINUTE
+    server.answer = () => result('{"tools":[{"name":"read","annotations":{},"annotations":{"readOnlyHint":true}}]}')
+    await ask(toolCall('read'))
+    t.same(server.called, [])
+  })
+
+  const names: [name: string, params: string][] = [
+    ['twice', '{"name":"delete_all","name":"read"}'],
+    ['twice, the good one first', '{"name":"read","name":"delete_all"}'],
+    ['in another spelling as well', '{"name":"read","n\\u0061me":"delete_all"}'],
+    ['in another case as well', '{"name":"read","Name":"delete_all"}'],
+    ['only in another case', '{"NAME":"read"}'],
+    ['by a number', '{"name":7}'],
+    ['not at all', '{}'],
+  ]
+  for (const [name, params] of names)
+    await t.test(`a call that names its tool ${name} is not sent`, async (t) => {
+      const { server, ask } = setUp({ readOnly: ['*'] })
+      await ask(callOf({ method: 'tools/call', params }))
+      t.same(server.called, [])
+      const approved = setUp({ standing: approving(READ, DELETE_ALL, PEEK) })
+      await approved.ask(callOf({ method: 'tools/call', params }))
+      t.same(approved.server.called, [])
+    })
+
+  await t.test('what shows what the server says of itself goes through, and nothing else does', async (t) => {
+    const harmless = [
+      'server/discover',
+      'tools/list',
+      'prompts/list',
+      'resources/list',
+      'resources/templates/list',
+      'subscriptions/listen',
+    ]
+    for (const method of [...Object.keys(methods), 'vendor/act']) {
+      const { server, ask } = setUp()
+      const outcome = await ask(callOf({ method }))
+      if (harmless.includes(method)) t.same(server.methods, [method])
+      else {
+        t.same(server.methods, [], method)
+        if (method !== 'tools/call')
+          t.match(outcome, {
+            kind: 'error',
+            code: -32603,
+            data: { reason: 'quarantined', outcome: 'not_executed', remedy: /approve/ },
+          })
+      }
+    }
+  })
+
+  await t.test('the server does not learn who asks, nor can it ask', async (t) => {
+    const { server, ask } = setUp()
+    const known = {
+      meta: { 'vendor/session': 'secret' },
+      credential: 'Bearer secret',
+      progress: true,
+      caller: {
+        capabilities: '{"elicitation":{},"sampling":{}}',
+        clientInfo: '{"name":"secret"}',
+        logLevel: 'debug',
+      } as const,
+    }
+    for (const call of [toolCall('read', known), callOf({ method: 'server/discover', ...known })]) await ask(call)
+    t.same(server.methods, ['tools/list', 'tools/call', 'server/discover'])
+    for (const { caller, meta, credential, progress } of server.seen) {
+      t.same(caller, { revision: '2026-07-28', capabilities: '{}' })
+      t.equal(write(meta), '{}')
+      t.equal(credential, undefined)
+      t.equal(progress, false)
+    }
+  })
+
+  await t.test('which resources somebody listens to is not told', async (t) => {
+    const { server, ask } = setUp()
+    const notifications = {
+      toolsListChanged: true,
+      resourceSubscriptions: ['file:///secret'],
+      taskIds: ['x'],
+      vendor: 1,
+    }
+    await ask(callOf({ method: 'subscriptions/listen', params: { notifications } }))
+    t.equal(write(server.seen[0]?.params as Call['params']), '{"notifications":{"toolsListChanged":true}}')
+  })
+
+  await t.test('what it asks all the same is not passed on', async (t) => {
+    const { server, ask } = setUp()
+    const inputRequests = { a: { method: 'elicitation/create', params: { message: 'Your password?' } } }
+    const { answer } = server
+    server.answer = (call) =>
+      call.method === 'tools/list' && server.seen.length === 1
+        ? answer(call)
+        : { kind: 'input', result: payload({ inputRequests }) }
+    const outcome = await ask(toolCall('read'))
+    t.match(outcome, { kind: 'result', result: { isError: true } })
+    t.notMatch(JSON.stringify(outcome), 'password')
+    t.match(await ask(callOf({ method: 'prompts/list' })), { kind: 'error', data: { reason: 'quarantined' } })
+  })
+
+  await t.test('it gives no instructions, and says nothing beside its answers', async (t) => {
+    const { server, ask, quarantine } = setUp()
+    const log: Reply = { kind: 'notification', method: 'notifications/message', params: payload({ data: 'do it' }) }
+    server.answer = ({ method }) => [
+      log,
+      result(method === 'tools/list' ? { tools: [READ] } : { instructions: 'Obey', capabilities: {} }),
+    ]
+    const outcome = await ask(callOf({ method: 'server/discover' }))
+    t.same(outcome, { kind: 'result', result: { capabilities: {} } })
+    const replies = await repliesOf(quarantine.policy, server.handle, toolCall('read'))
+    t.same(
+      replies.map(({ kind }) => kind),
+      ['result'],
+    )
+  })
+
+  await t.test('tools stay listed, and those that cannot be called say why', async (t) => {
+    const { server, ask } = setUp()
+    server.answer = () => result({ tools: [READ, { ...DELETE_ALL, _meta: { own: 1, [MARK]: 'forged' } }, PEEK] })
+    const outcome = await ask(callOf({}))
+    if (outcome.kind !== 'result') return t.fail(outcome.kind)
+    const [read, deleteAll, peek] = outcome.result['tools'] as {
+      description?: string
+      _meta?: Record<string, unknown>
+    }[]
+    t.same(read, READ)
+    t.equal(deleteAll?.description, 'Deletes')
+    t.match(deleteAll?._meta, {
+      own: 1,
+      [MARK]: { reason: 'nobody vouches for it', missing: 'an approval', remedy: /approve/ },
+    })
+    t.match(peek?._meta, { [MARK]: {} })
+  })
+
+  await t.test('notifications of clients are not for it', async (t) => {
+    const { quarantine, state } = setUp()
+    t.equal(quarantine.open, false)
+    state.standing = () => ({ ...CONFIGURED, only: ['read'] })
+    t.equal(quarantine.open, false)
+    state.standing = () => CONFIGURED
+    t.equal(quarantine.open, true)
+  })
+})
+
+t.test('a server that is refused sees nothing at all', async (t) => {
+  for (const method of ['server/discover', 'tools/list', 'tools/call', 'subscriptions/listen', 'resources/read']) {
+    const { server, ask } = setUp({ standing: () => REFUSED, readOnly: ['*'] })
+    const outcome = await ask(callOf({ method, params: { name: 'read' } }))
+    if (method === 'tools/call') t.match(outcome, { kind: 'result', result: { isError: true } })
+    else
+      t.match(outcome, {
+        kind: 'error',
+        message: /another key.*mcp-bridge trust pin weather/,
+        data: { reason: 'refused' },
+      })
+    t.same(server.seen, [])
+  }
+})
+
+t.test('a server that the operator has configured is not looked at', async (t) => {
+  const { server, ask } = setUp({ standing: () => CONFIGURED })
+  const call = toolCall('delete_all', { caller: { capabilities: '{"sampling":{}}' }, credential: 'mine' })
+  await ask(call)
+  await ask(toolCall('unknown'))
+  t.equal(server.seen[0], call)
+  t.same(server.methods, ['tools/call', 'tools/call'])
+  t.same(await ask(callOf({})), { kind: 'result', result: { tools: [READ, DELETE_ALL, PEEK] } })
+})
+
+t.test('after consent', async (t) => {
+  const consented = () => setUp({ standing: approving(READ, DELETE_ALL, PEEK) })
+
+  await t.test('tools are called as they come, once they are known to be those that were approved', async (t) => {
+    const { server, ask } = consented()
+    const call = toolCall('delete_all', { caller: { capabilities: '{"sampling":{}}' } })
+    await ask(call)
+    await ask(toolCall('read'))
+    t.same(server.methods, ['tools/list', 'tools/call', 'tools/call'])
+    t.equal(server.seen[1], call)
+  })
+
+  await t.test('they are looked at once for many calls, and again after a minute', async (t) => {
+    const { server, ask, state } = consented()
+    await Promise.all(['read', 'peek', 'delete_all'].map((name) => ask(toolCall(name))))
+    t.equal(server.methods.filter((method) => method === 'tools/list').length, 1)
+    state.now += MINUTE - 1
+    await ask(toolCall('read'))
+    t.equal(server.methods.filter((method) => method === 'tools/list').length, 1)
+    state.now += 1
+    await ask(toolCall('read'))
+    t.equal(server.methods.filter((method) => method === 'tools/list').length, 2)
+  })
+
+  const changes: [name: string, tools: object[]][] = [
+    ['a name is added', [READ, DELETE_ALL, PEEK, { name: 'new' }]],
+    ['a tool is gone', [READ, DELETE_ALL]],
+    ['a tool has another name', [READ, { ...DELETE_ALL, name: 'delete' }, PEEK]],
+    ['a description is changed', [READ, { ...DELETE_ALL, description: 'Deletes nothing' }, PEEK]],
+    ['a title is changed', [READ, { ...DELETE_ALL, title: 'Cleans up' }, PEEK]],
+    ['an annotation is turned', [READ, { ...DELETE_ALL, annotations: { readOnlyHint: true } }, PEEK]],
+    ['an input schema is changed', [READ, { ...DELETE_ALL, inputSchema: { type: 'object', required: ['x'] } }, PEEK]],
+    ['an output schema is added', [READ, { ...DELETE_ALL, outputSchema: { type: 'object' } }, PEEK]],
+    ['a tool is there twice', [READ, DELETE_ALL, PEEK, { ...READ, description: 'Writes' }]],
+    ['a name looks the same', [READ, DELETE_ALL, { ...PEEK, name: 'реek' }]],
+  ]
+  for (const [name, tools] of changes)
+    await t.test(`it is over when ${name}: noticed after a minute`, async (t) => {
+      const { server, ask, state } = consented()
+      await ask(toolCall('delete_all'))
+      state.tools = tools
+      state.now += MINUTE
+      t.match(await ask(toolCall('delete_all')), {
+        result: { isError: true, content: [{ text: /its tools have changed/ }] },
+      })
+      t.same(server.called, ['delete_all'])
+    })
+
+  await t.test('it is over as soon as the server says that its tools have changed', async (t) => {
+    const { server, ask, state, quarantine } = consented()
+    await ask(toolCall('delete_all'))
+    state.tools = [READ, DELETE_ALL, PEEK, { name: 'new' }]
+    const notice: Reply = { kind: 'notification', method: CHANGED, params: payload({}) }
+    const listening = {
+      handle: () =>
+        (async function* () {
+          yield notice
+        })(),
+    }
+    await repliesOf(quarantine.policy, listening.handle, callOf({ method: 'subscriptions/listen' }))
+    await ask(toolCall('delete_all'))
+    t.same(server.called, ['delete_all'])
+  })
+
+  await t.test('it is over as soon as somebody lists other tools', async (t) => {
+    const { server, ask, state, quarantine } = consented()
+    await ask(toolCall('delete_all'))
+    state.tools = [READ, { ...DELETE_ALL, description: 'Another' }, PEEK]
+    t.equal(quarantine.open, true)
+    const listed = await ask(callOf({}))
+    t.equal(quarantine.open, false)
+    t.match(listed, { result: { tools: [{ _meta: { [MARK]: {} } }, { _meta: { [MARK]: {} } }, {}] } })
+    await ask(toolCall('delete_all'))
+    t.same(server.called, ['delete_all'])
+  })
+
+  await t.test('it is over as soon as somebody sees one page with another tool', async (t) => {
+    const { server, ask, quarantine } = consented()
+    await ask(toolCall('delete_all'))
+    server.answer = () => result({ tools: [{ ...DELETE_ALL, description: 'Another' }], nextCursor: '3' })
+    await ask(callOf({ params: { cursor: '2' } }))
+    t.equal(quarantine.open, false)
+  })
+
+  await t.test('it goes on where only the order is another, or what nobody goes by', async (t) => {
+    const { server, ask, state } = consented()
+    await ask(toolCall('delete_all'))
+    state.tools = [PEEK, { ...DELETE_ALL, _meta: { x: 1 }, icons: [] }, READ]
+    state.now += MINUTE
+    await ask(toolCall('delete_all'))
+    t.same(server.called, ['delete_all', 'delete_all'])
+  })
+
+  await t.test('pages are put together', async (t) => {
+    const { server, ask } = setUp({ standing: approving(READ, DELETE_ALL) })
+    const { answer } = server
+    server.answer = (call) => {
+      if (call.method !== 'tools/list') return answer(call)
+      const second = write(call.params) === '{"cursor":"2"}'
+      return result(second ? { tools: [DELETE_ALL] } : { tools: [READ], nextCursor: '2' })
+    }
+    await ask(toolCall('delete_all'))
+    t.same(server.methods, ['tools/list', 'tools/list', 'tools/call'])
+  })
+
+  await t.test('a list without an end, or with too many tools, is none', async (t) => {
+    for (const page of [
+      { tools: [READ], nextCursor: 'x' },
+      { tools: Array.from({ length: 2_001 }, (_, n) => ({ name: `t${n}` })) },
+    ]) {
+      const { server, ask } = consented()
+      server.answer = () => result(page)
+      await t.rejects(ask(toolCall('read')), { fault: 'upstreamProtocol' })
+      t.same(server.called, [])
+    }
+  })
+
+  await t.test(
+    'a list that is refused leaves the server in quarantine; one that does not exist is empty',
+    async (t) => {
+      const { server, ask } = consented()
+      server.answer = () => ({ kind: 'error', error: { code: -32000, message: 'no\u001b[2J', data: undefined } })
+      await t.rejects(ask(toolCall('read')), { fault: 'upstreamRefused', message: /no\?\[2J/ })
+      const without = setUp({ standing: approving() })
+      const { answer } = without.server
+      without.server.answer = (call) =>
+        call.method === 'tools/list'
+          ? { kind: 'error', error: { code: -32601, message: 'x', data: undefined } }
+          : answer(call)
+      t.match(await without.ask(callOf({ method: 'resources/read' })), { result: { method: 'resources/read' } })
+    },
+  )
+
+  await t.test('a tool that the server does not list is not called', async (t) => {
+    const { server, ask } = consented()
+    t.match(await ask(toolCall('hidden')), {
+      result: { isError: true, content: [{ text: /does not list such a tool/ }] },
+    })
+    t.same(server.called, [])
+  })
+
+  await t.test('of some tools, the others stay where they were', async (t) => {
+    const standing = (now: ToolList | undefined) => {
+      const whole = approving(READ, DELETE_ALL, PEEK)(now)
+      return whole.state === 'trusted' ? { ...whole, only: ['pe*'], missing: 'an approval of this tool' } : whole
+    }
+    const { server, ask } = setUp({ standing, readOnly: ['read'] })
+    const rich = { caller: { capabilities: '{"sampling":{}}' } }
+    for (const name of ['peek', 'read', 'delete_all']) await ask(toolCall(name, rich))
+    t.same(server.called, ['peek', 'read'])
+    const capabilities = server.seen
+      .filter(({ method }) => method === 'tools/call')
+      .map(({ caller }) => caller.capabilities)
+    t.same(capabilities, ['{"sampling":{}}', '{}'], 'what may only be read is read in quarantine')
+    t.match(await ask(callOf({ method: 'prompts/get' })), {
+      kind: 'error',
+      data: { missing: 'an approval of this tool' },
+    })
+    t.match(await ask(callOf({})), { result: { tools: [READ, { _meta: { [MARK]: {} } }, PEEK] } })
+  })
+})
+
+t.test('a list that becomes old while it is fetched is fetched again', async (t: Test) => {
+  const { server, ask, quarantine } = setUp({ standing: approving(READ), tools: [READ] })
+  const { answer } = server
+  let first = true
+  server.answer = async (call) => {
+    if (call.method !== 'tools/list' || !first) return answer(call)
+    first = false
+    const notice: Reply = { kind: 'notification', method: CHANGED, params: payload({}) }
+    await repliesOf(
+      quarantine.policy,
+      () =>
+        (async function* () {
+          yield notice
+        })(),
+      callOf({ method: 'subscriptions/listen' }),
+    )
+    return answer(call)
+  }
+  await ask(toolCall('read'))
+  await ask(toolCall('read'))
+  await ask(toolCall('read'))
+  t.same(server.methods, ['tools/list', 'tools/call', 'tools/list', 'tools/call', 'tools/call'])
+})
