@@ -82,7 +82,7 @@ t.test('in quarantine', async (t) => {
     },
   )
 
-  const tools: [name: string, tools: object[], globs: string[], tool: string, called: boolean][] = [
+  const reading: [name: string, tools: object[], globs: string[], tool: string, called: boolean][] = [
     ['that only reads and is listed', [READ], ['read'], 'read', true],
     ['that only reads and is listed by a glob', [READ], ['re*'], 'read', true],
     ['that only reads, where all are listed', [READ], ['*'], 'read', true],
@@ -104,7 +104,7 @@ t.test('in quarantine', async (t) => {
     ['with a slash at its end', [READ, { ...READ, name: 'read/' }], ['read'], 'read/', false],
     ['with a name without end', [{ ...READ, name: 'r'.repeat(300) }], ['r*'], 'r'.repeat(300), false],
   ]
-  for (const [name, tools, readOnly, tool, called] of tools)
+  for (const [name, tools, readOnly, tool, called] of reading)
     await t.test(`a tool ${name} ${called ? 'is called' : 'is not called'}`, async (t) => {
       const { server, ask } = setUp({ tools, readOnly })
       const outcome = await ask(toolCall(tool))
@@ -284,7 +284,7 @@ t.test('a server that the operator has configured is not looked at', async (t) =
 })
 
 t.test('after consent', async (t) => {
-  const consented = () => setUp({ standing: approving(READ, DELETE_ALL, PEEK) })
+  const consented = () => setUp({ standing: approving(READ, DELETE_ALL, PEEK), readOnly: [] })
 
   await t.test('tools are called as they come, once they are known to be those that were approved', async (t) => {
     const { server, ask } = consented()
@@ -395,7 +395,7 @@ t.test('after consent', async (t) => {
     ]) {
       const { server, ask } = consented()
       server.answer = () => result(page)
-      await t.rejects(ask(toolCall('read')), { fault: 'upstreamProtocol' })
+      await t.rejects(ask(toolCall('read')), { name: 'Fault', message: /no end|more than 2000/ })
       t.same(server.called, [])
     }
   })
@@ -405,7 +405,7 @@ t.test('after consent', async (t) => {
     async (t) => {
       const { server, ask } = consented()
       server.answer = () => ({ kind: 'error', error: { code: -32000, message: 'no\u001b[2J', data: undefined } })
-      await t.rejects(ask(toolCall('read')), { fault: 'upstreamRefused', message: /no\?\[2J/ })
+      await t.rejects(ask(toolCall('read')), { name: 'Fault', message: /no\?\[2J/ })
       const without = setUp({ standing: approving() })
       const { answer } = without.server
       without.server.answer = (call) =>

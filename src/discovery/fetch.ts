@@ -1,0 +1,190 @@
+/** The one way in which discovery asks for something over the network. */
+import { Client, type Dispatcher } from 'undici'
+import { type ConnectOptions, guardedConnector } from './connect.js'
+import { parseAddress } from './endpoint.js'
+import { DiscoveryFailure, failure, type Phase } from './failure.js'
+import { Guard, type GuardOptions } from './guard.js'
+
+export interface FetchOptions
+  extends GuardOptions,
+    Pick<ConnectOptions, 'resolve' | 'dial' | 'ca' | 'secured' | 'signal'> {
+  /** The media type that is asked for. */
+  accept?: string | undefined
+  /** Milliseconds for all of it. */
+  timeLimit?: number | undefined
+}
+
+/** A document, as it came. */
+export interface Fetched {
+  /** The address that was asked, in its usual spelling. */
+  readonly url: string
+  /** Where the connection led. */
+  readonly address: string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly bytes: Uint8Array
+}
+
+const TIME_LIMIT = 8_000
+/** Of silence in the middle of a body. */
+const STALLED = 4_000
+/** Of a document. */
+export const DOCUMENT_BYTES = 256 * 1024
+const HEADER_BYTES = 16 * 1024
+/** Of all that comes through a connection. */
+const RAW_BYTES = 2 * DOCUMENT_BYTES
+
+/**
+ * Fetches a document: over TLS from a public host, or from what the options allow; over a connection of its own; without
+ * credentials and cookies, following nothing. Throws a DiscoveryFailure for everything but a whole answer with status 200.
+ */
+export async function guardedFetch(address: string, options: FetchOptions = {}): Promise<Fetched> {
+  const guard = new Guard(options)
+  const url = checkAddress(address, guard, options.allowLoopback === true)
+  const { timeLimit = TIME_LIMIT } = options
+  let phase: 'resolve' | 'connect' | 'tls' | 'http' | 'body' = 'resolve'
+  let arrived = ''
+  options.signal?.throwIfAborted()
+  // Aborted with the failure that ends it all.
+  const end = new AbortController()
+  const timer = setTimeout(
+    () => end.abort(failure(phase, 'timeout', `${url.host} took more than ${timeLimit} ms (${phase})`)),
+    timeLimit,
+  )
+  const stop = () => end.abort(options.signal?.reason)
+  options.signal?.addEventListener('abort', stop)
+  const connect = guardedConnector({
+    ...options,
+    guard,
+    signal: end.signal,
+    timeout: timeLimit,
+    entered: (next) => {
+      phase = next
+    },
+  })
+  const client = new Client(url.origin, {
+    connect: (target, done) =>
+      connect(target, (...[error, socket]) => {
+        if (error !== null) return done(error, null)
+        phase = 'http'
+        arrived = socket.remoteAddress ?? ''
+        // What is neither header nor body (extensions of chunks, interim answers) has no bound of its own.
+        socket.on('readable', () => {
+          if (socket.bytesRead > RAW_BYTES) end.abort(phase === 'body' ? tooLarge(url) : tooLong(url))
+        })
+        done(null, socket)
+      }),
+    maxHeaderSize: HEADER_BYTES,
+    headersTimeout: 0,
+    bodyTimeout: STALLED,
+  })
+  try {
+    const answer = await client.request({
+      method: 'GET',
+      path: url.pathname + url.search,
+      headers: {
+        accept: options.accept ?? 'application/json',
+        'accept-encoding': 'identity',
+        'user-agent': 'mcp-bridge',
+      },
+      // The connection is for this one question.
+      reset: true,
+      signal: end.signal,
+    })
+    phase = 'body'
+    // A body that nobody reads any more may fail as it likes.
+    answer.body.on('error', () => {})
+    checkHead(answer, url)
+    return { url: url.href, address: arrived, headers: answer.headers, bytes: await readBody(answer, url) }
+  } catch (error) {
+    options.signal?.throwIfAborted()
+    throw asFailure(error, phase, url)
+  } finally {
+    clearTimeout(timer)
+    options.signal?.removeEventListener('abort', stop)
+    client.destroy().catch(() => {})
+  }
+}
+
+/** Throws a DiscoveryFailure where an address is none that is ever fetched, whatever it leads to. */
+function checkAddress(address: string, guard: Guard, allowLoopback: boolean): URL {
+  const url = parseAddress(address)
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && allowLoopback))
+    throw failure('url', 'scheme', `Only https:// is fetched, not ${url.protocol}`)
+  if (url.username !== '' || url.password !== '')
+    throw failure('url', 'credentials', 'An address that is fetched has no user and no password')
+  if (address.includes('#')) throw failure('url', 'fragment', 'An address that is fetched has no fragment')
+  if (url.port === '0') throw failure('url', 'port', 'There is no port 0')
+  guard.checkName(url.hostname)
+  return url
+}
+
+function checkHead({ statusCode, headers }: Dispatcher.ResponseData, url: URL): void {
+  const { host } = url
+  if (statusCode >= 300 && statusCode < 400 && statusCode !== 304)
+    throw failure(
+      'http',
+      'redirect',
+      `${host} redirects${whereTo(headers['location'])}, and redirects are not followed`,
+    )
+  if (statusCode === 404 || statusCode === 410) throw failure('http', 'absent', `There is nothing there, says ${host}`)
+  if (statusCode >= 500 || [408, 425, 429].includes(statusCode))
+    throw failure('http', 'unavailable', `${host} answers with status ${statusCode}`)
+  if (statusCode !== 200) throw failure('http', 'status', `${host} answers with status ${statusCode}`)
+  const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers
+  if (encoding !== 'identity' || String(transfer).toLowerCase() !== 'chunked')
+    throw failure('http', 'encoding', `${host} compresses its answer without being asked to`)
+  if (Number(headers['content-length'] ?? 0) > DOCUMENT_BYTES) throw tooLarge(url)
+}
+
+async function readBody({ body }: Dispatcher.ResponseData, url: URL): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    length += chunk.length
+    if (length > DOCUMENT_BYTES) throw tooLarge(url)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function tooLarge({ host }: URL): DiscoveryFailure {
+  return failure('body', 'too-large', `${host} answers with more than ${DOCUMENT_BYTES} bytes`)
+}
+
+function tooLong({ host }: URL): DiscoveryFailure {
+  return failure('http', 'headers', `${host} answers with more than ${HEADER_BYTES} bytes of headers`)
+}
+
+/** Where a redirect leads, as far as it may be told: of what comes after the host nothing is. */
+function whereTo(location: string | string[] | undefined): string {
+  const origin = typeof location === 'string' && URL.canParse(location) ? new URL(location).origin : 'null'
+  return origin === 'null' ? '' : ` to ${origin}`
+}
+
+/** What an error of undici is a case of, which has come after the connection was there. */
+function asFailure(error: unknown, phase: Phase, url: URL): DiscoveryFailure {
+  if (error instanceof DiscoveryFailure) return error
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const { host } = url
+  const because = { cause: error }
+  const inBody = phase === 'body'
+  switch (code) {
+    case 'UND_ERR_BODY_TIMEOUT':
+      return failure('body', 'timeout', `${host} fell silent in the middle of its answer`, because)
+    case 'UND_ERR_HEADERS_OVERFLOW':
+      return tooLong(url)
+    case 'UND_ERR_SOCKET':
+    case 'ECONNRESET':
+    case 'EPIPE':
+      if (inBody)
+        return failure('body', 'truncated', `The connection to ${host} ended before the answer was complete`, because)
+      return failure('http', 'closed', `The connection to ${host} ended without an answer`, because)
+    default:
+      return failure(
+        inBody ? 'body' : 'http',
+        'malformed',
+        `${host} does not answer as HTTP wants it (${code})`,
+        because,
+      )
+  }
+}

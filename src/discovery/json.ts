@@ -1,0 +1,70 @@
+/**
+ * JSON that no two programs read differently: what is signed, and what decides about trust. Beside the grammar, each name
+ * stands once in its object, in whatever case and spelling, and none is one that programs have a meaning of their own for.
+ */
+import { arrayAt, JsonError, objectAt, scanValue } from '../rpc/scan.js'
+import { type Source, sourceOf } from '../rpc/source.js'
+
+export interface JsonBounds {
+  maxBytes: number
+  maxDepth: number
+}
+
+/** Why bytes are not what they have to be, and where. */
+export class StrictJsonError extends Error {
+  override name = 'StrictJsonError'
+  /** As in `servers.0.name`; empty for the whole. */
+  readonly path: string
+
+  constructor(path: string, message: string) {
+    super(path === '' ? message : `${path}: ${message}`)
+    this.path = path
+  }
+}
+
+/** Names under which a careless program finds, or loses, more than was said. */
+const TREACHEROUS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
+const BOM: readonly number[] = [0xef, 0xbb, 0xbf]
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The value that the bytes say. Throws a StrictJsonError. */
+export function readStrictly(bytes: Uint8Array, { maxBytes, maxDepth }: JsonBounds): unknown {
+  if (bytes.length > maxBytes) throw new StrictJsonError('', `is larger than ${maxBytes} bytes`)
+  if (BOM.every((byte, at) => bytes[at] === byte)) throw new StrictJsonError('', 'begins with a byte order mark')
+  const text = decode(bytes)
+  try {
+    const source = sourceOf(text)
+    checkNames(source, scanValue(source, { maxDepth, strict: true }).start, [])
+  } catch (error) {
+    if (error instanceof JsonError) throw new StrictJsonError('', `is no JSON as it has to be: ${error.message}`)
+    throw error
+  }
+  return JSON.parse(text)
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw new StrictJsonError('', 'is not UTF-8')
+  }
+}
+
+function checkNames(source: Source, start: number, path: readonly (string | number)[]): void {
+  const opens = source.text.charAt(start)
+  if (opens === '[') {
+    for (const [at, element] of arrayAt(source, start).elements.entries())
+      checkNames(source, element.start, [...path, at])
+  }
+  if (opens !== '{') return
+  const seen = new Map<string, string>()
+  for (const { key, start: value } of objectAt(source, start).members) {
+    const place = [...path, key]
+    const twin = seen.get(key.toLowerCase())
+    if (twin === key) throw new StrictJsonError(place.join('.'), 'stands twice in its object')
+    if (twin !== undefined) throw new StrictJsonError(place.join('.'), `differs from "${twin}" in nothing but case`)
+    if (TREACHEROUS.has(key)) throw new StrictJsonError(place.join('.'), 'is not a name that anything may have here')
+    seen.set(key.toLowerCase(), key)
+    checkNames(source, value, place)
+  }
+}

@@ -1,0 +1,78 @@
+/** What a person means who gives a host, an address, a file, a question to a registry or a command. */
+import { posix, win32 } from 'node:path'
+import parseCommandLine from 'string-argv'
+import type { Finding, Transport } from '../candidate.js'
+import { httpEndpoint, parseAddress, stdioEndpoint } from '../endpoint.js'
+import { failure } from '../failure.js'
+
+export type Meaning =
+  /** Look at what this host says of its servers. */
+  | { kind: 'host'; origin: string }
+  | { kind: 'registry'; query: string }
+  | { kind: 'file'; path: string }
+  /** It is the server itself. */
+  | { kind: 'server'; finding: Finding }
+
+/** Programs that start what their first argument names. */
+const LAUNCHERS: ReadonlySet<string> = new Set(['npx', 'uvx', 'bunx', 'node', 'python', 'python3', 'deno', 'bun'])
+
+/**
+ * Tells by its form what is meant: `registry:query`; `stdio:command args`, or anything with a space in it; `https://…`, where
+ * an address without a path means its host; a path of a file; a host, with or without a port or a path. Throws a
+ * DiscoveryFailure where it may mean anything.
+ */
+export function meaningOf(given: string): Meaning {
+  const text = given.trim()
+  if (text.startsWith('registry:')) return { kind: 'registry', query: text.slice('registry:'.length).trim() }
+  if (text.startsWith('stdio:')) return command(text.slice('stdio:'.length), text)
+  if (text.startsWith('file:')) return { kind: 'file', path: text.replace(/^file:(?:\/\/)?/, '') }
+  if (/^sse\+https?:\/\//i.test(text)) return server(text.slice('sse+'.length), text, 'sse')
+  if (/^https?:\/\//i.test(text)) return atAddress(text)
+  if (/\s/.test(text)) return command(text, text)
+  if (/^(?:[.~]?[\\/]|\.\.[\\/]|[A-Za-z]:[\\/])|\.jsonc?$/i.test(text)) return { kind: 'file', path: text }
+  // A name with a dot in it, a name with a port, this machine, or an address of IPv6.
+  if (/^(?:[^/:@]+\.[^/:@]+|[^/:@]+(?=:\d)|localhost|\[[\da-f:.]+\])(?::\d+)?(?:\/.*)?$/iu.test(text))
+    return atAddress(`https://${text}`)
+  throw failure(
+    'url',
+    'malformed',
+    'This is neither a host nor an address: give one, the path of a file, registry:<query> or stdio:"<command> <args>"',
+  )
+}
+
+function atAddress(text: string): Meaning {
+  const { origin, pathname, search } = parseAddress(text)
+  const host = search === '' && (pathname === '/' || pathname.startsWith('/.well-known/'))
+  return host ? { kind: 'host', origin } : server(text, text)
+}
+
+function server(address: string, from: string, transport?: Transport): Meaning {
+  const { username, password } = parseAddress(address)
+  // On a command line others can read it, and it would be kept by its address.
+  if (username !== '' || password !== '')
+    throw failure('url', 'credentials', 'An address is given without user and password; they have a place in a header')
+  const endpoint = httpEndpoint(address)
+  const entry = { ...(transport !== undefined && { type: transport }), url: endpoint.url }
+  const name = new URL(endpoint.url).hostname
+  return { kind: 'server', finding: { name, endpoint, transport, source: 'address', from, entry, runnable: true } }
+}
+
+function command(text: string, from: string): Meaning {
+  const [program, ...args] = parseCommandLine(text)
+  if (program === undefined)
+    throw failure('url', 'malformed', 'stdio: wants a command, as in stdio:"npx -y some-server"')
+  const endpoint = stdioEndpoint(program, args)
+  const entry = { command: program, args }
+  const name = nameOf(program, args)
+  return {
+    kind: 'server',
+    finding: { name, endpoint, transport: 'stdio', source: 'address', from, entry, runnable: true },
+  }
+}
+
+/** Of `npx -y @scope/server`, `server`; of `/usr/bin/server.exe --flag`, `server`. */
+function nameOf(program: string, args: readonly string[]): string {
+  const last = (path: string) => win32.basename(posix.basename(path)).replace(/\.(?:exe|cmd|bat|[cm]?[jt]s|py)$/i, '')
+  const started = LAUNCHERS.has(last(program)) ? args.find((argument) => !argument.startsWith('-')) : undefined
+  return last(started ?? program)
+}

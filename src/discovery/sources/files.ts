@@ -1,0 +1,160 @@
+/** Servers in the configuration files that people already have for other programs. */
+import { open } from 'node:fs/promises'
+import { posix, win32 } from 'node:path'
+import { shown } from '../../protocol/shown.js'
+import { type Finding, Findings, type Transport, transportNamed } from '../candidate.js'
+import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
+import { DiscoveryFailure, failure } from '../failure.js'
+
+/** Of this machine, and of who asks. */
+export interface Surroundings {
+  platform: string
+  home: string
+  cwd: string
+  /** The folder of applications' data, on Windows. */
+  appData?: string | undefined
+}
+
+type Entry = Record<string, unknown>
+
+const FILE_BYTES = 1024 * 1024
+
+/** Where Claude Desktop, Cursor, Claude Code, VS Code and Windsurf keep their servers: those of the project before those of the person. */
+export function usualFiles({ platform, home, cwd, appData }: Surroundings): string[] {
+  const { join } = platform === 'win32' ? win32 : posix
+  const applications =
+    platform === 'win32'
+      ? (appData ?? join(home, 'AppData', 'Roaming'))
+      : platform === 'darwin'
+        ? join(home, 'Library', 'Application Support')
+        : join(home, '.config')
+  return [
+    join(cwd, '.mcp.json'),
+    join(cwd, '.cursor', 'mcp.json'),
+    join(cwd, '.vscode', 'mcp.json'),
+    join(home, '.cursor', 'mcp.json'),
+    join(home, '.codeium', 'windsurf', 'mcp_config.json'),
+    join(applications, 'Claude', 'claude_desktop_config.json'),
+    join(applications, 'Code', 'User', 'mcp.json'),
+  ]
+}
+
+/**
+ * The servers that these files name, under `mcpServers` or, as VS Code has it, under `servers`. What cannot be read is a
+ * failure of its own and spoils nothing else; a file that is not there is none, unless it is `wanted`.
+ */
+export async function findInFiles(
+  paths: readonly string[],
+  { home, wanted = false }: { home: string; wanted?: boolean },
+): Promise<Findings> {
+  const found = new Findings()
+  for (const path of paths) {
+    await found.attempt(path, async () => {
+      const text = await readBounded(path).catch((error: unknown) => {
+        if (!wanted && error instanceof DiscoveryFailure && isMissing(error.cause)) return undefined
+        throw error
+      })
+      if (text === undefined) return
+      for (const [name, entry] of serversOf(text, path)) {
+        if (entry['disabled'] === true) continue
+        await found.attempt(path, () => found.findings.push(finding(name, placed(entry, path, home) as Entry, path)))
+      }
+    })
+  }
+  return found
+}
+
+/** What an entry of `mcpServers` stands for. Throws a DiscoveryFailure where it is none. */
+export function finding(name: string, entry: Entry, from: string): Finding {
+  const { command, args = [] } = entry
+  const url = entry['url'] ?? entry['serverUrl']
+  let endpoint: Endpoint
+  if (typeof command === 'string' && command !== '' && isTexts(args)) endpoint = stdioEndpoint(command, args)
+  else if (typeof url === 'string') endpoint = httpEndpoint(url)
+  else throw failure('file', 'malformed', `"${shown(name)}" has neither a command nor an address`)
+  const transport: Transport | undefined = endpoint.kind === 'stdio' ? 'stdio' : transportNamed(entry['type'])
+  const { type: _type, serverUrl: _other, ...rest } = entry
+  const written = {
+    ...rest,
+    ...(endpoint.kind === 'http' && { url }),
+    ...(transport !== undefined && { type: transport }),
+  }
+  const inputs = [...JSON.stringify(rest).matchAll(/\$\{(input:[^}]+)\}/g)].map(([, input]) => input as string)
+  return {
+    name,
+    endpoint,
+    transport,
+    source: 'config',
+    from,
+    entry: written,
+    runnable: true,
+    ...(inputs.length > 0 && { wants: [...new Set(inputs)] }),
+  }
+}
+
+function serversOf(text: string, path: string): [string, Entry][] {
+  const json = parse(text, path)
+  const servers = isRecord(json) ? (json['mcpServers'] ?? json['servers']) : undefined
+  if (!isRecord(servers)) throw failure('file', 'malformed', `${path} has neither "mcpServers" nor "servers"`)
+  return Object.entries(servers).map(([name, entry]) => [name, isRecord(entry) ? entry : {}])
+}
+
+/** JSON, or, where it is none, what is left of it without comments and commas at the end of lists, as VS Code takes it. */
+function parse(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {}
+  // A string, a comment or a comma comes whole, so that nothing inside of one is taken for another.
+  const withoutComments = text.replace(/"(?:[^"\\]|\\.)*"?|\/\/.*|\/\*[\s\S]*?(?:\*\/|$)/g, (one) =>
+    one.startsWith('/') ? ' ' : one,
+  )
+  const strict = withoutComments.replace(/"(?:[^"\\]|\\.)*"?|,\s*([}\]])/g, (one, end?: string) => end ?? one)
+  try {
+    return JSON.parse(strict)
+  } catch {
+    // What the parser says is not told: it may quote what stands in the file, secrets say.
+    throw failure('file', 'malformed', `${path} is no JSON`)
+  }
+}
+
+/** Puts in what stands for the folders of the person and, in a file of a project, of the project. */
+function placed(value: unknown, path: string, home: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => placed(item, path, home))
+  if (isRecord(value))
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, placed(item, path, home)]))
+  if (typeof value !== 'string') return value
+  const project = /^(.*)[\\/](?:\.mcp\.json|\.(?:vscode|cursor)[\\/]mcp\.json)$/s.exec(path)?.[1]
+  return value
+    .replace(/\$\{userHome\}/g, () => home)
+    .replace(/\$\{workspaceFolder\}/g, (reference) => project ?? reference)
+}
+
+async function readBounded(path: string): Promise<string> {
+  try {
+    await using file = await open(path)
+    const stat = await file.stat()
+    if (!stat.isFile()) throw failure('file', 'unreadable', `${path} is no file`)
+    const bytes = Buffer.alloc(FILE_BYTES + 1)
+    let length = 0
+    for (let read = -1; read !== 0 && length <= FILE_BYTES; length += read)
+      read = (await file.read(bytes, length, bytes.length - length)).bytesRead
+    if (length > FILE_BYTES) throw failure('file', 'too-large', `${path} has more than ${FILE_BYTES} bytes`)
+    return bytes.toString('utf8', 0, length).replace(/^\uFEFF/, '')
+  } catch (cause) {
+    if (cause instanceof DiscoveryFailure) throw cause
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown'
+    throw failure('file', 'unreadable', `${path} cannot be read (${code})`, { cause })
+  }
+}
+
+function isMissing(cause: unknown): boolean {
+  return cause instanceof Error && 'code' in cause && (cause.code === 'ENOENT' || cause.code === 'ENOTDIR')
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
+function isRecord(value: unknown): value is Entry {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

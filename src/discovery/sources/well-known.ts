@@ -1,0 +1,156 @@
+/** Servers that a host names at addresses that are known beforehand. */
+import * as z from 'zod'
+import { shown } from '../../protocol/shown.js'
+import { Findings } from '../candidate.js'
+import type { FetchDocument } from '../documents.js'
+import { failure } from '../failure.js'
+import type { Fetched } from '../fetch.js'
+import { parsed, parseJson, type Reached, reachedAt, remoteOf, shownCommand } from './server-json.js'
+
+/** As much of our manifest as is needed to find what it names. What reads it throws where it is none. */
+export type ReadManifest = (bytes: Uint8Array) => {
+  servers: readonly {
+    name: string
+    version?: string | undefined
+    description?: string | undefined
+    transports: readonly (
+      | { type: 'streamable-http' | 'sse'; url: string }
+      | { type: 'stdio'; command: string; args: readonly string[] }
+    )[]
+  }[]
+}
+
+export const MANIFEST_PATH = '/.well-known/mcp.json'
+/** Drafts that are seen in the wild. They are read for addresses only. */
+const CATALOG_PATH = '/.well-known/mcp/catalog.json'
+const CARD_PATH = '/.well-known/mcp/server-card.json'
+const CARD_TYPE = 'application/mcp-server-card+json'
+/** Reserved for the card of the server that is at the address before it. */
+const CARD_SUFFIX = /\/server-card\/?$/
+/** Of a catalog. */
+const CARDS = 16
+
+const catalog = z.object({ entries: z.array(z.unknown()) })
+const catalogEntry = z.object({
+  url: z.string(),
+  type: z.string().optional(),
+  mediaType: z.string().optional(),
+})
+const text = z.string().optional().catch(undefined)
+const place = z.object({ type: text, url: text, endpoint: text })
+/** Everything that cards have been seen to be, of all drafts at once. */
+const card = z.object({
+  name: text,
+  version: text,
+  description: text,
+  serverInfo: z.object({ name: text, version: text, description: text }).optional().catch(undefined),
+  remotes: z.array(z.unknown()).optional().catch(undefined),
+  transports: z.array(place).optional().catch(undefined),
+  transport: z.union([z.string(), place]).optional().catch(undefined),
+  url: text,
+  endpoint: text,
+})
+
+/**
+ * What a host (`https://example.com`) says of the servers that it knows: in a manifest, which may be signed, and in the
+ * catalogs and cards of drafts. That there is none of these is no failure.
+ */
+export async function findAtHost(origin: string, fetch: FetchDocument, readManifest: ReadManifest): Promise<Findings> {
+  const look = async (path: string, read: (document: Fetched, found: Findings) => unknown, accept?: string) => {
+    const found = new Findings()
+    await found.attempt(origin + path, async () => {
+      const document = await fetch(origin + path, accept)
+      if (document !== undefined) await read(document, found)
+    })
+    return found
+  }
+  const looked = await Promise.all([
+    look(MANIFEST_PATH, (document, found) => readServers(document, readManifest, found)),
+    look(CATALOG_PATH, (document, found) => readCatalog(document, fetch, found)),
+    look(CARD_PATH, readCard, CARD_TYPE),
+  ])
+  // In the order of what they are worth, whichever came first.
+  const found = new Findings()
+  for (const each of looked) found.add(each)
+  return found
+}
+
+async function readServers({ url, bytes }: Fetched, readManifest: ReadManifest, found: Findings): Promise<void> {
+  let servers: ReturnType<ReadManifest>['servers']
+  try {
+    servers = readManifest(bytes).servers
+  } catch (cause) {
+    throw failure('document', 'malformed', cause instanceof Error ? cause.message : String(cause), { cause })
+  }
+  for (const { name, version, description, transports } of servers) {
+    // The best one comes first; but a program that nobody may start from here is the last to choose.
+    const best = transports.find(({ type }) => type !== 'stdio') ?? transports[0]
+    if (best === undefined) continue
+    await found.attempt(url, () => {
+      const reached = best.type === 'stdio' ? shownCommand(best.command, best.args) : reachedAt(best.url, best.type)
+      found.findings.push({ ...about(url, name, version, description), ...reached, manifest: { url } })
+    })
+  }
+}
+
+async function readCatalog({ url, bytes }: Fetched, fetch: FetchDocument, found: Findings): Promise<void> {
+  const { entries } = parsed(catalog, parseJson(bytes), 'A catalog')
+  if (entries.length > CARDS)
+    await found.attempt(url, () => {
+      throw failure('document', 'incomplete', `Of a catalog, only the first ${CARDS} entries are looked at`)
+    })
+  await Promise.all(
+    entries.slice(0, CARDS).map((each) =>
+      found.attempt(url, async () => {
+        const entry = parsed(catalogEntry, each, 'An entry of a catalog')
+        if ((entry.type ?? entry.mediaType) !== CARD_TYPE) return
+        const document = await fetch(resolved(entry.url, url), CARD_TYPE)
+        if (document === undefined) throw failure('http', 'absent', 'A catalog names a card that is not there')
+        await readCard(document, found)
+      }),
+    ),
+  )
+}
+
+async function readCard({ url, bytes }: Fetched, found: Findings): Promise<void> {
+  const read = parsed(card, parseJson(bytes), 'A card of a server')
+  // Where a card has `serverInfo`, its own version is that of the card.
+  const { name = read.name ?? new URL(url).hostname, version, description = read.description } = read.serverInfo ?? read
+  const ways: (() => Reached)[] = [
+    ...(read.remotes ?? []).map((one) => () => remoteOf(one)),
+    ...placesIn(read, url).map((one) => () => reachedAt(resolved(one.address, url), one.type)),
+  ]
+  if (ways.length === 0) throw failure('document', 'incomplete', 'A card says nothing of where its server is')
+  for (const way of ways)
+    await found.attempt(url, () => found.findings.push({ ...about(url, name, version, description), ...way() }))
+}
+
+/** Where the server of a card is, in the ways in which cards say it apart from `remotes`. */
+function placesIn(read: z.infer<typeof card>, url: string): { address: string; type: string }[] {
+  const { transport, transports = [] } = read
+  const type = typeof transport === 'string' ? transport : undefined
+  const places = [...transports, ...(typeof transport === 'object' ? [transport] : []), { ...read, type }]
+  const named = places.flatMap(({ type = 'http', url, endpoint }) => {
+    const address = url ?? endpoint
+    return address === undefined ? [] : [{ address, type }]
+  })
+  if (named.length > 0 || read.remotes !== undefined || !CARD_SUFFIX.test(new URL(url).pathname)) return named
+  return [{ address: url.replace(CARD_SUFFIX, ''), type: 'http' }]
+}
+
+function about(from: string, name: string, version: string | undefined, description: string | undefined) {
+  return {
+    // Of com.example/weather, what is after the slash.
+    name: name.replace(/^.*\//s, ''),
+    source: 'well-known' as const,
+    from,
+    ...(version !== undefined && { version: shown(version) }),
+    ...(description !== undefined && { description: shown(description, 200) }),
+  }
+}
+
+/** An address of a document, which may be relative to where that is. */
+function resolved(address: string, base: string): string {
+  if (!URL.canParse(address, base)) throw failure('url', 'malformed', 'A document names an address that is none')
+  return new URL(address, base).href
+}

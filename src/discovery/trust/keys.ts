@@ -1,0 +1,81 @@
+/** The keys of publishers: Ed25519 and P-256, and nothing else. */
+import { createPrivateKey, createPublicKey, type JsonWebKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
+import { calculateJwkThumbprint } from 'jose'
+import * as z from 'zod'
+
+const coordinate = z.string().regex(/^[\w-]{43}$/)
+
+/** A public key as a JWK (RFC 7517), with nothing beside what makes it one. */
+export const publicJwk = z.discriminatedUnion('kty', [
+  z.strictObject({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: coordinate }),
+  z.strictObject({ kty: z.literal('EC'), crv: z.literal('P-256'), x: coordinate, y: coordinate }),
+])
+
+export type PublicJwk = z.infer<typeof publicJwk>
+export type Algorithm = 'EdDSA' | 'ES256'
+
+export interface PublisherKey {
+  /** Its thumbprint (RFC 7638). */
+  id: string
+  jwk: PublicJwk
+}
+
+export interface SigningKey {
+  id: string
+  algorithm: Algorithm
+  key: KeyObject
+}
+
+/** A text is not the key that it has to be. */
+export class KeyError extends Error {
+  override name = 'KeyError'
+}
+
+/** Reads the public key in a file: a JWK, or PEM as of openssl. Throws a KeyError. */
+export async function readPublicKey(text: string): Promise<PublisherKey> {
+  if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text) || hasPrivatePart(text))
+    throw new KeyError('This is a private key, which nobody but its publisher may have: give the public one')
+  if (!text.trim().startsWith('{') && !text.includes('-----BEGIN PUBLIC KEY-----'))
+    throw new KeyError('This is no public key: neither a JWK nor PEM that says BEGIN PUBLIC KEY')
+  const jwk = publicPart(read(text, createPublicKey))
+  return { id: await idOf(jwk), jwk }
+}
+
+/** Reads a private key to sign with. Throws a KeyError. */
+export async function readSigningKey(text: string): Promise<SigningKey> {
+  const key = read(text, createPrivateKey)
+  const jwk = publicPart(createPublicKey(key))
+  return { id: await idOf(jwk), algorithm: algorithmOf(jwk), key }
+}
+
+export function idOf(jwk: PublicJwk): Promise<string> {
+  return calculateJwkThumbprint(jwk)
+}
+
+/** What a key signs with: it is never used in another way, whatever a signature says. */
+export function algorithmOf({ kty }: PublicJwk): Algorithm {
+  return kty === 'OKP' ? 'EdDSA' : 'ES256'
+}
+
+function read(text: string, create: (key: string | JsonWebKeyInput) => KeyObject): KeyObject {
+  try {
+    return create(text.trim().startsWith('{') ? { key: JSON.parse(text) as JsonWebKey, format: 'jwk' } : text)
+  } catch (cause) {
+    throw new KeyError('This is no key that can be read: it has to be PEM or a JWK', { cause })
+  }
+}
+
+function publicPart(key: KeyObject): PublicJwk {
+  const exported = ['ed25519', 'ec'].includes(key.asymmetricKeyType ?? '') ? key.export({ format: 'jwk' }) : undefined
+  const jwk = publicJwk.safeParse(exported)
+  if (!jwk.success) throw new KeyError('This key is of another kind: it has to be Ed25519 or P-256')
+  return jwk.data
+}
+
+function hasPrivatePart(text: string): boolean {
+  try {
+    return 'd' in (JSON.parse(text) as object)
+  } catch {
+    return false
+  }
+}
