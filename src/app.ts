@@ -6,8 +6,9 @@ import { isLoopback, type Listen, parseListen, type Settings, servedPaths } from
 import type { PipeOptions } from './downstream/stdio.js'
 import { front } from './front.js'
 import { Listener } from './listener.js'
-import { Mount, planOf, type Shared } from './mount.js'
+import { type Lead, Mount, planOf, type Shared } from './mount.js'
 import { type HealthOptions, health } from './plugins/health.js'
+import type { WellKnownOptions } from './plugins/well-known.js'
 import { keepResults } from './policy/cache/results.js'
 import type { Gauge } from './protocol/event.js'
 import { Fault } from './protocol/fault.js'
@@ -28,6 +29,8 @@ export interface Surroundings {
   /** Who counts what happens, and who follows calls; nobody by default. */
   metrics?: Metrics | undefined
   tracer?: Tracer | undefined
+  /** What servers that were found are kept on a lead for; undefined for those that somebody has configured. */
+  lead?: ((name: string) => Lead | undefined) | undefined
 }
 
 /** What has become of the servers of a configuration. */
@@ -45,7 +48,19 @@ const LAST_WORDS = 500
 /** Servers that are asked at a time what they speak, when the bridge starts. */
 const AT_ONCE = 4
 /** Options that only a start can change. */
-const FIXED = ['listen', 'admin', 'redis', 'metrics', 'log'] as const
+const FIXED = [
+  'listen',
+  'admin',
+  'redis',
+  'metrics',
+  'log',
+  'discover',
+  'registry',
+  'discoverAllow',
+  'discoverLoopback',
+  'readOnlyTools',
+  'trustStore',
+] as const
 
 export class Bridge {
   #settings: Settings
@@ -209,7 +224,7 @@ export class Bridge {
     ]
   }
 
-  #build(settings = this.#settings, mounts = this.#mounts): Promise<FastifyInstance> {
+  async #build(settings = this.#settings, mounts = this.#mounts): Promise<FastifyInstance> {
     const listen = this.#listen as Listen & { kind: 'http' }
     // What is counted says which servers there are, and how they are used: not to whoever comes along.
     const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
@@ -221,6 +236,7 @@ export class Bridge {
       mounts,
       log: this.#log,
       health: settings.admin === undefined ? options : undefined,
+      published: await publisher(settings, listen, mounts),
       onRequest: () => {
         this.#open++
         return () => this.#open--
@@ -244,7 +260,7 @@ export class Bridge {
     const mounts = new Map<string, Mount>()
     for (const name of Object.keys(settings.mcpServers)) {
       const old = this.#mounts.get(name)
-      const same = old?.plan === planOf(name, settings)
+      const same = old?.plan === planOf(name, settings, this.#surroundings.lead?.(name))
       if (!same) changes[old ? 'changed' : 'added'].push(name)
       mounts.set(name, same && old ? old : new Mount(name, settings, this.#shared, this.#surroundings))
     }
@@ -302,6 +318,34 @@ export class Bridge {
 function replicasOf({ redis, stateKeys, listen }: Settings, log: Pino): RedisReplicas | undefined {
   if (!redis || parseListen(listen).kind === 'stdio') return undefined
   return new RedisReplicas({ ...redis, keys: stateKeys.map(keyOf), log })
+}
+
+/** What the bridge says of its servers to those who look for servers; undefined where it is not to say anything. */
+async function publisher(
+  settings: Settings,
+  listen: Listen & { kind: 'http' },
+  mounts: ReadonlyMap<string, Mount>,
+): Promise<WellKnownOptions['published'] | undefined> {
+  const { publish, publicUrl: base, auth } = settings
+  if (!publish || base === undefined) return undefined
+  const { publishing, publisherOf } = await import('./discovery/publish.js')
+  const { readSigningKey } = await import('./discovery/trust/keys.js')
+  const key = publish.key === undefined ? undefined : await readSigningKey(publish.key)
+  const paths = servedPaths(settings, listen)
+  const wants = auth?.tokens ? ({ type: 'bearer' } as const) : undefined
+  const content = () => ({
+    publisher: publish.publisher ?? publisherOf(base),
+    base,
+    servers: [...mounts].flatMap(([name, { identity, isTrusted }]) => {
+      const path = paths.get(name)?.at(-1)
+      return identity && isTrusted && path !== undefined ? [{ name, path, ...identity, auth: wants }] : []
+    }),
+  })
+  const published = publishing({ content, key })
+  return async () => {
+    await Promise.all([...mounts.values()].map((mount) => mount.introduce()))
+    return published()
+  }
 }
 
 function httpListen(settings: Pick<Settings, 'listen'>): Listen & { kind: 'http' } {

@@ -7,8 +7,20 @@ export type Command =
   | { kind: 'run'; settings: Settings; files: readonly string[] }
   | { kind: 'probe'; settings: Settings; json: boolean }
   | { kind: 'check'; settings: Settings; file: string }
+  | { kind: 'discover'; settings: Settings; json: boolean }
+  | { kind: 'trust'; action: TrustAction; trustStore: string | undefined }
   | { kind: 'help' }
   | { kind: 'version' }
+
+/** What is to be done about trust. Servers are looked for with the settings. */
+export type TrustAction =
+  | { do: 'list'; json: boolean }
+  | { do: 'approve'; server: string; settings: Settings; tools: readonly string[]; days: number }
+  | { do: 'pin'; server: string; settings: Settings; backups: readonly string[] }
+  | { do: 'revoke'; server: string }
+  | { do: 'unpin'; server: string }
+  | { do: 'key add'; publisher: string; file: string }
+  | { do: 'key remove'; publisher: string; id: string }
 
 /** Something on the command line that cannot be followed. */
 export class UsageError extends Error {
@@ -22,11 +34,26 @@ export const HELP = `mcp-bridge: clients and servers of both eras of the Model C
   mcp-bridge --config <file>                    serve what a file names, each at /<name>/mcp
   mcp-bridge probe <server> [--json]            say what a server speaks and offers
   mcp-bridge check --config <file>              say what is wrong with a configuration
+  mcp-bridge discover <where>... [--json]       find servers, and say whether they can be trusted
+  mcp-bridge --discover <where> [options]       serve what is found, each at /<name>/mcp
+  mcp-bridge trust …                            say whom to trust: see below
 
 Servers
   stdio:"command args"     a program that speaks on its standard input and output
   http://…  https://…      Streamable HTTP, or HTTP+SSE where that is all there is
   sse+http://…             HTTP+SSE of 2024-11-05
+
+Where servers are found, for discover and --discover
+  example.com              a host that says which servers it has
+  https://…  stdio:"…"     a server itself
+  path/to/mcp.json         a file of another program; files: is where these usually are
+  registry:<query>         a registry
+
+Trust: what is found can only be looked at until one of these
+  trust approve <server> [--tools <glob>...] [--for 30d]    its tools as they are now
+  trust pin <server> [--backup <pin>]                       the key that it has now
+  trust key add <publisher> <file>                          what a publisher signs
+  trust list | revoke <server> | unpin <server> | key remove <publisher> <id>
 
 Options
   -u, --upstream <server>       the server behind the bridge
@@ -44,6 +71,13 @@ Options
   -H, --header 'Name: value'    sent to an HTTP server; repeatable; \${ENV} is replaced
   -e, --env NAME=value          given to a program; repeatable; \${ENV} is replaced
       --cwd <folder>            where a program is started
+      --discover <where>        serve what is found there; repeatable
+      --discover-allow <what>   host, address or network that may be reached for that though it is not public
+      --discover-loopback       so may this machine, and without TLS: for trying things
+      --read-only-tool <glob>   may be called in quarantine, if its server says that it only reads; repeatable
+      --registry <url>          the registry to ask          [https://registry.modelcontextprotocol.io]
+      --trust-store <file>      what is said about trust              [~/.config/mcp-bridge/trust.json]
+      --publish                 serve a manifest at /.well-known/mcp.json; wants --public-url
       --public-url <url>        address under which clients reach the bridge
       --allowed-host <name>     further host name under which they do; repeatable
       --allowed-origin <url>    origin of web pages that may call; repeatable
@@ -83,6 +117,16 @@ const OPTIONS = {
   'allow-unauthenticated': { type: 'boolean' },
   'log-level': { type: 'string' },
   'log-format': { type: 'string' },
+  discover: { type: 'string', multiple: true },
+  'discover-allow': { type: 'string', multiple: true },
+  'discover-loopback': { type: 'boolean' },
+  'read-only-tool': { type: 'string', multiple: true },
+  registry: { type: 'string' },
+  'trust-store': { type: 'string' },
+  publish: { type: 'boolean' },
+  tools: { type: 'string', multiple: true },
+  for: { type: 'string' },
+  backup: { type: 'string', multiple: true },
   json: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
   version: { type: 'boolean', short: 'V' },
@@ -126,11 +170,69 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
     case 'check':
       if (flags.config === undefined) throw new UsageError('check needs --config <file>')
       return { kind: 'check', settings: settingsOf(flags, undefined, [], elsewhere), file: flags.config }
+    case 'discover': {
+      const where = [...rest, ...(flags.discover ?? [])]
+      const settings = settingsOf({ ...flags, ...(where.length > 0 && { discover: where }) }, undefined, [], elsewhere)
+      return { kind: 'discover', settings, json: flags.json ?? false }
+    }
+    case 'trust':
+      return trustCommand(rest, flags, elsewhere)
     default:
       throw new UsageError(
-        `"${name}" is no command: there are probe and check; a server is given with --upstream or after --`,
+        `"${name}" is no command: there are probe, check, discover and trust; a server is given with --upstream or after --`,
       )
   }
+}
+
+const TRUST =
+  'trust list | approve <server> | pin <server> | revoke <server> | unpin <server> | key add <publisher> <file>'
+
+function trustCommand(words: readonly string[], flags: Flags, elsewhere: Elsewhere): Command {
+  const file = flags.config === undefined ? {} : readConfig(flags.config, elsewhere.read)
+  const inFile = file['trustStore']
+  const trustStore = flags['trust-store'] ?? (typeof inFile === 'string' ? inFile : undefined)
+  const found = (server: string) =>
+    settingsOf({ ...flags, discover: flags.discover ?? discoverIn(file) ?? [server] }, undefined, [], elsewhere)
+  const trust = (action: TrustAction): Command => ({ kind: 'trust', action, trustStore })
+  const [what, server, ...more] = words
+  if (what === 'list' && server === undefined) return trust({ do: 'list', json: flags.json ?? false })
+  if (what === 'key') {
+    const [publisher, which] = more
+    if (publisher === undefined || which === undefined || more.length > 2)
+      throw new UsageError('trust key wants: trust key add <publisher> <file>, or trust key remove <publisher> <id>')
+    if (server === 'add') return trust({ do: 'key add', publisher, file: which })
+    if (server === 'remove') return trust({ do: 'key remove', publisher, id: which })
+  }
+  if (server === undefined || (more.length > 0 && (what !== 'approve' || flags.tools === undefined)))
+    throw new UsageError(`What is to be done? ${TRUST}`)
+  switch (what) {
+    case 'approve': {
+      // After --tools, all that follows is globs.
+      const tools = [...(flags.tools ?? ['*']), ...more]
+      return trust({ do: 'approve', server, settings: found(server), tools, days: daysIn(flags.for ?? '30d') })
+    }
+    case 'pin':
+      return trust({ do: 'pin', server, settings: found(server), backups: flags.backup ?? [] })
+    case 'revoke':
+    case 'unpin':
+      return trust({ do: what, server })
+    default:
+      throw new UsageError(`"trust ${what}" is no command: ${TRUST}`)
+  }
+}
+
+function discoverIn(file: Record<string, unknown>): string[] | undefined {
+  const { discover } = file
+  return Array.isArray(discover) && discover.length > 0 ? (discover as string[]) : undefined
+}
+
+/** Of 12h, 30d and 8w, the days. */
+function daysIn(text: string): number {
+  const [, number, unit] = /^(\d{1,4})([hdw])$/.exec(text) ?? []
+  const days = Number(number) * ({ h: 1 / 24, d: 1, w: 7 }[unit ?? ''] ?? Number.NaN)
+  if (!(days > 0 && days <= 366))
+    throw new UsageError(`--for wants a time like 12h, 30d or 8w, of a year at most, not "${text}"`)
+  return days
 }
 
 function readFlags(args: readonly string[]) {
@@ -153,8 +255,10 @@ function settingsOf(
   if (upstream !== undefined && command !== undefined)
     throw new UsageError('One server, please: either --upstream or a command after --')
   const entry = upstream !== undefined ? parseUpstream(upstream) : command !== undefined ? { command, args } : undefined
-  if (entry === undefined && flags.config === undefined)
-    throw new UsageError('Which server? Give one with --upstream, after --, or in a file with --config')
+  if (entry === undefined && flags.config === undefined && flags.discover === undefined)
+    throw new UsageError(
+      'Which server? Give one with --upstream, after --, in a file with --config, or with --discover',
+    )
   const servers = entry === undefined ? chosen(file['mcpServers'], flags.server) : { [UNNAMED]: entry }
   const given = {
     listen: flags.listen,
@@ -163,19 +267,28 @@ function settingsOf(
     allowedHosts: flags['allowed-host'],
     allowedOrigins: flags['allowed-origin'],
     allowUnauthenticated: flags['allow-unauthenticated'],
+    discover: flags.discover,
+    discoverAllow: flags['discover-allow'],
+    discoverLoopback: flags['discover-loopback'],
+    readOnlyTools: flags['read-only-tool'],
+    registry: flags.registry,
+    trustStore: flags['trust-store'],
   }
   const log = { level: flags['log-level'], format: flags['log-format'] }
   return parseSettings(
     {
       ...file,
       ...defined(given),
+      ...(flags.publish === true && { publish: object(file['publish']) }),
       ...(flags.redis !== undefined && { redis: { ...object(file['redis']), url: flags.redis } }),
       ...(Object.values(log).some((value) => value !== undefined) && {
         log: { ...object(file['log']), ...defined(log) },
       }),
-      mcpServers: isRecord(servers)
-        ? mapValues(servers, (server) => (isRecord(server) ? withFlags(server, flags) : server))
-        : servers,
+      ...(servers !== undefined && {
+        mcpServers: isRecord(servers)
+          ? mapValues(servers, (server) => (isRecord(server) ? withFlags(server, flags) : server))
+          : servers,
+      }),
     },
     elsewhere,
   )

@@ -3,12 +3,12 @@ import type * as z from 'zod'
 import { isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './config/addresses.js'
 import { ConfigError, type Issue } from './config/error.js'
 import { type Elsewhere, expand } from './config/expand.js'
-import { fileSchema, isStdio, knownKeys, type Settings } from './config/schema.js'
+import { fileSchema, isStdio, knownKeys, type ServerSettings, type Settings, secretOf } from './config/schema.js'
 
 export * from './config/addresses.js'
 export * from './config/error.js'
 export type { Elsewhere } from './config/expand.js'
-export { isStdio, type ServerSettings, type Settings, transportOf } from './config/schema.js'
+export { isStdio, type ServerSettings, type Settings, secretOf, transportOf } from './config/schema.js'
 
 /** Checks what a file or the flags say and fills in the rest. Throws a ConfigError that names every place. */
 export function parseSettings(input: unknown, elsewhere: Elsewhere): Settings {
@@ -21,7 +21,7 @@ export function parseSettings(input: unknown, elsewhere: Elsewhere): Settings {
   const settings = { ...parsed.data, mcpServers: Object.fromEntries(enabled) }
   const listen = parseListen(settings.listen)
   const issues = [
-    ...nothing(enabled.length, listen),
+    ...nothing(settings, listen),
     ...together(settings),
     ...unclear(settings),
     ...exposed(settings, listen),
@@ -31,7 +31,26 @@ export function parseSettings(input: unknown, elsewhere: Elsewhere): Settings {
   return settings
 }
 
-function nothing(servers: number, listen: Listen): Issue[] {
+/** A server that has been found, as if it stood in the configuration of `elsewhere`. Throws a ConfigError. */
+export function foundServer(name: string, entry: unknown, elsewhere: Elsewhere): ServerSettings {
+  return parseSettings({ mcpServers: { [name]: entry } }, elsewhere).mcpServers[name] as ServerSettings
+}
+
+/** A configuration and servers that have been found, as far as there is a place for each. */
+export function withServers(settings: Settings, found: Readonly<Record<string, ServerSettings>>): Settings {
+  const listen = parseListen(settings.listen)
+  let all = settings
+  for (const [name, server] of Object.entries(found)) {
+    const more = { ...all, mcpServers: { ...all.mcpServers, [name]: server } }
+    if (colliding(more, listen).length === 0) all = more
+  }
+  return all
+}
+
+function nothing({ mcpServers, discover }: Settings, listen: Listen): Issue[] {
+  const servers = Object.keys(mcpServers).length
+  // What there is to serve is not known yet.
+  if (discover.length > 0) return []
   if (servers === 0) return [{ path: 'mcpServers', message: 'names no server that is not disabled' }]
   if (servers === 1 || listen.kind === 'http') return []
   return [{ path: 'mcpServers', message: `names ${servers} servers, and on stdio there is one: choose with --server` }]
@@ -53,7 +72,9 @@ export function unknownKeys(settings: Settings): Issue[] {
 function checkEntries(input: unknown): void {
   if (!isObject(input))
     throw new ConfigError([{ path: '', message: 'has to be a JSON object with the key "mcpServers"' }])
-  const { mcpServers } = input
+  const { mcpServers, discover } = input
+  const isFinding = Array.isArray(discover) && discover.length > 0
+  if (mcpServers === undefined && isFinding) return
   if (!isObject(mcpServers))
     throw new ConfigError([{ path: 'mcpServers', message: 'has to be an object of servers by name' }])
   const issues: Issue[] = []
@@ -63,23 +84,31 @@ function checkEntries(input: unknown): void {
     else if ('command' in entry === 'url' in entry)
       issues.push({ path, message: 'has to have either "command" (a program) or "url" (an address)' })
   }
-  if (Object.keys(mcpServers).length === 0) issues.push({ path: 'mcpServers', message: 'names no server' })
+  if (Object.keys(mcpServers).length === 0 && !isFinding)
+    issues.push({ path: 'mcpServers', message: 'names no server' })
   if (issues.length > 0) throw new ConfigError(issues)
 }
 
 /** What cannot be without something else. */
-function together({ redis, stateKeys }: Settings): Issue[] {
-  if (!redis || stateKeys.length > 0) return []
-  const message = 'is missing, and replicas need it: one secret of 32 or more characters, the same for all of them'
-  return [{ path: 'stateKeys', message }]
+function together({ redis, stateKeys, publish, publicUrl }: Settings): Issue[] {
+  const issues: Issue[] = []
+  const secret = 'is missing, and replicas need it: one secret of 32 or more characters, the same for all of them'
+  if (redis && stateKeys.length === 0) issues.push({ path: 'stateKeys', message: secret })
+  const address = 'is missing, and what is published says it: the address under which clients reach the bridge'
+  if (publish && publicUrl === undefined) issues.push({ path: 'publicUrl', message: address })
+  return issues
 }
 
 /** What authentication leaves open to doubt; there, doubt is a mistake. */
-function unclear({ auth, mcpServers }: Settings): Issue[] {
+function unclear({ auth, mcpServers, discover }: Settings): Issue[] {
   if (auth === undefined) return []
   const { tokens, passthrough } = auth
   if ((tokens !== undefined) === passthrough)
     return [{ path: 'auth', message: 'has to have either "tokens" or "passthrough": true, not both' }]
+  if (passthrough && discover.length > 0) {
+    const message = 'would send credentials of clients to servers that were found: it and "discover" exclude each other'
+    return [{ path: 'auth.passthrough', message }]
+  }
   return tokens === undefined ? misled(mcpServers) : mistaken(tokens)
 }
 
@@ -96,11 +125,11 @@ function misled(servers: Settings['mcpServers']): Issue[] {
 }
 
 /** Tokens that do not tell who it is. */
-function mistaken(tokens: Readonly<Record<string, string>>): Issue[] {
+function mistaken(tokens: NonNullable<NonNullable<Settings['auth']>['tokens']>): Issue[] {
   const entries = Object.entries(tokens)
   if (entries.length === 0) return [{ path: 'auth.tokens', message: 'names nobody, so that nobody could call' }]
   return entries.flatMap(([name, secret], i) => {
-    const other = entries.slice(0, i).find(([, earlier]) => earlier === secret)
+    const other = entries.slice(0, i).find(([, earlier]) => secretOf(earlier) === secretOf(secret))
     return other ? [{ path: `auth.tokens.${name}`, message: `is the same as that of ${other[0]}` }] : []
   })
 }

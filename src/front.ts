@@ -1,12 +1,13 @@
 /** What the bridge is over HTTP: what is registered here, in the order in which a request meets it, is all there is. */
 import { type FastifyError, type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
 import type { Pino } from './app.js'
-import { isLoopback, type Listen, type Settings, servedPaths } from './config.js'
+import { isLoopback, type Listen, type Settings, secretOf, servedPaths } from './config.js'
 import { refuse } from './downstream/http/replies.js'
 import type { Mount } from './mount.js'
 import { type AuthMode, auth } from './plugins/auth.js'
 import { type HealthOptions, health, OPEN } from './plugins/health.js'
 import { origin } from './plugins/origin.js'
+import { PUBLIC, type WellKnownOptions, wellKnown } from './plugins/well-known.js'
 import { Fault, type FaultName } from './protocol/fault.js'
 
 export interface FrontOptions {
@@ -16,6 +17,8 @@ export interface FrontOptions {
   log: Pino
   /** How the bridge is doing is told here as well, unless that has an address of its own. */
   health: HealthOptions | undefined
+  /** What is told to those who look for servers, if anything is. */
+  published: WellKnownOptions['published'] | undefined
   /** A request has come; gives what is to be called when it has been answered whole. */
   onRequest(): () => void
   /** Whether the bridge is being stopped. */
@@ -44,7 +47,8 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
 
   const own = settings.publicUrl === undefined ? [] : [new URL(settings.publicUrl)]
   const names = own.map(({ hostname }) => hostname)
-  const reachable = options.health ? OPEN : []
+  const { published } = options
+  const reachable = [...(options.health ? OPEN : []), ...(published ? PUBLIC : [])]
   await app.register(origin, {
     allowedHosts: [...settings.allowedHosts, ...names, ...(isLoopback(listen.host) ? [] : [listen.host])],
     allowedOrigins: [...settings.allowedOrigins, ...own.map((url) => url.origin)],
@@ -56,6 +60,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     open: (path) => [...reachable, ...open].some((known) => path === known || path === known.replace(/\/\*$/, '')),
   })
   if (options.health) await app.register(health, options.health)
+  if (published) await app.register(wellKnown, { published })
   const address = (request: FastifyRequest) => settings.publicUrl ?? `${request.protocol}://${request.host}`
   for (const [name, mount] of mounts) await mount.register(app, { paths: served.get(name) ?? [], address })
   await app.ready()
@@ -72,7 +77,10 @@ function nothingHere(endpoints: readonly string[]): string {
 
 /** Who is asked for what on an address. On stdio nobody is: there it is whoever started the bridge. */
 function authMode({ auth }: Settings, host: string): AuthMode {
-  if (auth?.tokens) return { kind: 'tokens', tokens: auth.tokens }
+  if (auth?.tokens) {
+    const tokens = Object.entries(auth.tokens).map(([name, token]) => [name, secretOf(token)] as const)
+    return { kind: 'tokens', tokens: Object.fromEntries(tokens) }
+  }
   return auth?.passthrough ? { kind: 'passthrough' } : { kind: 'none', loopback: isLoopback(host) }
 }
 

@@ -19,8 +19,12 @@ export interface Inspection {
 
 const MAX_PAGES = 100
 
-/** Asks the server. Rejects with a Fault. */
-export async function inspect(server: Server): Promise<Inspection> {
+/** Asks the server. Whoever wants to gets each page of its tools as well, or has it not asked for them. Rejects with a Fault. */
+export async function inspect(
+  server: Server,
+  seen: (page: Payload) => void = () => {},
+  withTools = true,
+): Promise<Inspection> {
   const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
   const { verdict } = server
   if (!verdict) throw new Fault('internal', 'The server answered, but nothing is known of it')
@@ -33,15 +37,16 @@ export async function inspect(server: Server): Promise<Inspection> {
     server: named === undefined ? undefined : (JSON.parse(named) as Inspection['server']),
     instructions: value(discovered, 'instructions') as string | undefined,
     capabilities,
-    tools: 'tools' in capabilities ? await listTools(server) : [],
+    tools: withTools && 'tools' in capabilities ? await listTools(server, seen) : [],
   }
 }
 
-async function listTools(server: Server): Promise<Inspection['tools']> {
+async function listTools(server: Server, seen: (page: Payload) => void): Promise<Inspection['tools']> {
   const tools: Inspection['tools'] = []
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page++) {
     const { result } = await ask(server, 'tools/list', cursor === undefined ? EMPTY : edit(EMPTY, { cursor }))
+    seen(result)
     for (const { name, title, description } of value(result, 'tools') as Inspection['tools'])
       tools.push({ name, ...(title !== undefined && { title }), ...(description !== undefined && { description }) })
     cursor = raw(result, 'nextCursor')

@@ -2,10 +2,13 @@
 /** The process: arguments, signals, exit codes. The only file that touches `process`. */
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import process from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { Bridge } from './app.js'
+import { Bridge, type Surroundings } from './app.js'
 import { type Command, HELP, parseCommand, UsageError } from './cli.js'
 import { ConfigError, parseListen, type Settings, unknownKeys } from './config.js'
+import type { Discovery } from './found/parts.js'
+import type { FoundServers } from './found/servers.js'
 import { describe, inspect } from './inspect.js'
 import { createLog } from './log.js'
 import type { Mount } from './mount.js'
@@ -17,6 +20,14 @@ import type { Verdict } from './upstream/detection.js'
 /** Milliseconds between looks at the files of the configuration. */
 const FILE_CHECK = 1_000
 const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 }
+/** Milliseconds for which the bridge waits for what is to be found before it begins without it. */
+const FINDING = 10_000
+const ELSEWHERE = { env: process.env, read: (path: string) => readFileSync(path, 'utf8') }
+const OUTPUT = {
+  out: (text: string) => process.stdout.write(text),
+  err: (text: string) => process.stderr.write(text),
+  terminal: terminal(),
+}
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
 try {
@@ -40,9 +51,31 @@ async function run(command: Command): Promise<void> {
     }
     case 'probe':
       return probe(command.settings, command.json)
+    case 'discover': {
+      const { settings, json } = command
+      const { runDiscover } = await import('./cli/discover.js')
+      const usable = await runDiscover(await discovering(), settings, OUTPUT, json)
+      process.exitCode = usable ? EXIT.ok : EXIT.failed
+      return
+    }
+    case 'trust': {
+      const { action, trustStore } = command
+      const { runTrust } = await import('./cli/trust.js')
+      const context = { trustStore, env: process.env, discovering: await discovering(), output: OUTPUT }
+      process.exitCode = (await runTrust(action, context)) ? EXIT.ok : EXIT.failed
+      return
+    }
     case 'run':
       return serve(command.settings, command.files)
   }
+}
+
+/** What makes what finds servers, and meets them. */
+async function discovering(): Promise<(settings: Settings) => Discovery> {
+  const { Discovery } = await import('./found/parts.js')
+  const log = await createLog({ level: 'silent', format: 'auto' }, false)
+  return (settings) =>
+    new Discovery({ settings, surroundings: { log, version, env: process.env }, elsewhere: ELSEWHERE })
 }
 
 async function probe(settings: Settings, json: boolean): Promise<void> {
@@ -69,8 +102,10 @@ async function serve(settings: Settings, files: readonly string[]): Promise<void
   // Loaded only where it is used, as what draws up traces is.
   const metrics = counted ? new (await import('./telemetry/metrics.js')).Metrics({ version }) : undefined
   const tracing = await startTracing(process.env, { version, log })
-  const bridge = new Bridge(settings, { log, version, env: process.env, metrics, tracer: tracing?.tracer })
-  const stop = stopper(bridge, tracing)
+  const surroundings = { log, version, env: process.env, metrics, tracer: tracing?.tracer }
+  const found = await finding(settings, surroundings, listen.kind === 'stdio')
+  const bridge = new Bridge(found?.with(settings) ?? settings, { ...surroundings, lead: found?.lead })
+  const stop = stopper(bridge, tracing, found)
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       log.info({ signal }, 'stopping')
@@ -86,7 +121,9 @@ async function serve(settings: Settings, files: readonly string[]): Promise<void
       return await stop()
     }
     announce(log, settings, bridge, await bridge.listen(listen))
-    if (files.length > 0) followChanges(log, bridge, files)
+    const current = { settings }
+    found?.follow(() => reload(log, bridge, found.with(current.settings)))
+    if (files.length > 0) followChanges(log, bridge, files, { found, current })
     await bridge.warmUp((mount, verdict) => report(log, bridge, mount, verdict))
   } catch (error) {
     process.exitCode = complain(error)
@@ -112,15 +149,20 @@ function report(log: Logger, { mounts }: Bridge, { name, server }: Mount, verdic
 }
 
 /** Goes over to another configuration when one of its files changes, and on SIGHUP. */
-function followChanges(log: Logger, bridge: Bridge, files: readonly string[]): void {
+function followChanges(
+  log: Logger,
+  bridge: Bridge,
+  files: readonly string[],
+  { found, current }: { found: FoundServers | undefined; current: { settings: Settings } },
+): void {
   let followed: readonly string[] = []
   const follow = (now: readonly string[]) => {
     for (const file of followed) unwatchFile(file)
     followed = now
     // Looked at by name again and again: editors and Kubernetes put another file in its place.
-    for (const file of followed) watchFile(file, { interval: FILE_CHECK, persistent: false }, reload)
+    for (const file of followed) watchFile(file, { interval: FILE_CHECK, persistent: false }, look)
   }
-  const reload = () => {
+  const look = () => {
     let command: Command
     try {
       command = parseCommand(process.argv.slice(2), process.env)
@@ -133,23 +175,54 @@ function followChanges(log: Logger, bridge: Bridge, files: readonly string[]): v
     const { settings } = command
     follow(command.files)
     for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
-    bridge.reload(settings).then(
-      ({ fixed, ...changes }) => {
-        log.info(changes, 'configuration changed')
-        if (fixed.length > 0) log.warn({ options: fixed }, 'these take effect when the bridge is started again')
-      },
-      (error: unknown) => log.error({ err: error }, 'the configuration cannot be used: the one before stays'),
-    )
+    current.settings = settings
+    reload(log, bridge, found?.with(settings) ?? settings)
   }
   follow(files)
-  process.on('SIGHUP', reload)
+  process.on('SIGHUP', look)
+}
+
+function reload(log: Logger, bridge: Bridge, settings: Settings): void {
+  bridge.reload(settings).then(
+    ({ fixed, ...changes }) => {
+      log.info(changes, 'configuration changed')
+      if (fixed.length > 0) log.warn({ options: fixed }, 'these take effect when the bridge is started again')
+    },
+    (error: unknown) => log.error({ err: error }, 'the configuration cannot be used: the one before stays'),
+  )
+}
+
+/** Looks for servers, if any are to be found. On a pipe there is one, so that it has to be there from the beginning. */
+async function finding(
+  settings: Settings,
+  surroundings: Surroundings,
+  onPipe: boolean,
+): Promise<FoundServers | undefined> {
+  if (settings.discover.length === 0) return undefined
+  const { FoundServers } = await import('./found/servers.js')
+  const found = new FoundServers({ settings, surroundings, elsewhere: ELSEWHERE })
+  surroundings.log.info({ where: settings.discover }, 'looking for servers')
+  await Promise.race([found.look(), ...(onPipe ? [] : [sleep(FINDING, undefined, { ref: false })])])
+  const names = Object.keys(found.with(settings).mcpServers)
+  if (onPipe && names.length !== 1) {
+    found.close()
+    throw new ConfigError([
+      { path: 'discover', message: `on stdio there is one server, and there are ${names.join(', ') || 'none'}` },
+    ])
+  }
+  return found
 }
 
 /** Ends the process, gently. Each further cause to end it, be it a signal or the end of the input, leaves less time. */
-function stopper(bridge: Bridge, tracing: Tracing | undefined): (hurry?: boolean) => Promise<void> {
+function stopper(
+  bridge: Bridge,
+  tracing: Tracing | undefined,
+  found: FoundServers | undefined,
+): (hurry?: boolean) => Promise<void> {
   let causes = 0
   return async (hurry = false) => {
     if (++causes > 2) process.exit()
+    found?.close()
     await bridge.close(hurry || causes > 1)
     await tracing?.close()
     process.exit()
@@ -170,6 +243,7 @@ function announce(
     url.replace(/^http:\/\/(?:0\.0\.0\.0|\[::\])/, 'http://127.0.0.1'),
   )
   const curl = `curl -s ${first} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
+  if (urls.size === 0) return log.warn('no server has been found yet: they are served as soon as they are')
   const targets = [...urls].map(([name, url]) => ({ url, target: mounts.get(name)?.server.target ?? name }))
   if (format === 'pretty' || (format === 'auto' && terminal())) {
     const lines =

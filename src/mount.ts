@@ -11,17 +11,25 @@ import { type SseSession, sse } from './downstream/http/sse.js'
 import type { Logger } from './downstream/record.js'
 import type { SessionSettings } from './downstream/session.js'
 import { type PipeOptions, servePipe } from './downstream/stdio.js'
+import { inspect } from './inspect.js'
 import type { Results } from './policy/cache/results.js'
 import { Cache, isOfCache } from './policy/cache.js'
 import { compose } from './policy/compose.js'
 import { Endings } from './policy/endings.js'
 import { type Bound, Gate, limits } from './policy/limits.js'
+import { globs, MAX_NAME, Quarantine } from './policy/quarantine.js'
+import { scopes } from './policy/scopes.js'
 import { timeout } from './policy/timeout.js'
-import type { Upstream } from './protocol/call.js'
+import { type UnavailableOptions, unavailable } from './policy/unavailable.js'
+import type { Policy, Upstream } from './protocol/call.js'
 import type { Gauge, Observe } from './protocol/event.js'
+import { Fault } from './protocol/fault.js'
 import type { Replicas } from './protocol/replicas.js'
+import type { Standing, ToolList } from './protocol/standing.js'
+import type { Json } from './rpc/splice.js'
 import { keyOf } from './seal.js'
 import { HttpTransport } from './upstream/http.js'
+import type { Connect } from './upstream/origin.js'
 import { Server, type ServerOptions } from './upstream/server.js'
 import { SseTransport } from './upstream/sse.js'
 import { StdioTransport } from './upstream/stdio.js'
@@ -34,6 +42,30 @@ export interface Shared {
   results: Results
   /** The others, where this bridge is one of several. */
   replicas?: Replicas | undefined
+}
+
+/** What is known of a server that has been found, and that it is kept on a lead for. */
+export interface Lead {
+  /** What its connections are made under: while it is the same, they can stay. */
+  plan: string
+  connect: Connect
+  standing(tools: ToolList | undefined): Standing
+  /** Globs of tools that may be called in quarantine. */
+  readOnly: readonly string[]
+  /** Whether it is left alone at this moment. */
+  state: UnavailableOptions['state']
+  /** Scopes that its manifest asks for. */
+  required(tool: string): readonly string[]
+  /** It has said again who it is. */
+  heard(serverInfo: Json): void
+  /** It could not be reached. */
+  missed(): void
+}
+
+/** What a server says of itself. */
+export interface Identity {
+  identity: { name: string; version: string }
+  capabilities: Record<string, unknown>
 }
 
 /** How a server is doing, as far as anybody has found out. */
@@ -72,6 +104,8 @@ const INHERITED = [
 ]
 /** Milliseconds. */
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
+/** Milliseconds for which what a server has said of itself holds. */
+const INTRODUCED = 300_000
 /** Subscriptions with which changes are heard of what is kept of one server. */
 const MAX_LISTENED = 256
 
@@ -94,17 +128,20 @@ export class Mount {
   readonly #sessionSettings: SessionSettings
   readonly #relay: Relay | undefined
   readonly #replicas: Replicas | undefined
+  readonly #quarantine: Quarantine | undefined
+  #identity: { known?: Identity | undefined; since: number } | undefined
 
   constructor(name: string, settings: Settings, shared: Shared, surroundings: Surroundings) {
     const own = settings.mcpServers[name] as ServerSettings
     this.name = name
-    this.plan = planOf(name, settings)
+    const lead = surroundings.lead?.(name)
+    this.plan = planOf(name, settings, lead)
     this.#settings = settings
     const { log, metrics, tracer } = surroundings
     const observe = metrics?.observe
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
-    this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas))
+    this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas, lead?.connect))
     const { callsPerServer, clientSessions } = settings.limits
     const { clientIdle, keepAlive } = settings.timeouts
     const keeping = { max: clientSessions, idle: clientIdle, keepAlive, replicas: shared.replicas }
@@ -122,18 +159,27 @@ export class Mount {
     this.#cache = cache
     this.#deafen =
       cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
+    const scoped = scopesOf(own, settings, lead)
+    const quarantine = lead && new Quarantine({ name, standing: lead.standing, readOnly: lead.readOnly })
+    this.#quarantine = quarantine
+    // What has to be looked at call by call goes no way on which nobody looks.
+    const looksAtCalls = lead !== undefined || scoped !== undefined
     this.#upstream = {
       handle: compose(
         this.server.handle,
         limits(this.#gate),
         this.#endings.policy,
         timeout({ idle: call, total: callTotal }),
+        ...(scoped ? [scoped] : []),
+        ...(lead && quarantine ? [unavailable({ name, state: lead.state }), quarantine.policy, watched(lead)] : []),
         ...(this.#cache ? [this.#cache.policy] : []),
       ),
-      notify: (notice) => this.server.notify(notice),
-      legacyLeg: (sender) => this.server.legacyLeg(sender),
+      notify: (notice) => {
+        if (!quarantine || quarantine.open) this.server.notify(notice)
+      },
+      legacyLeg: (sender) => (looksAtCalls ? Promise.resolve('translate') : this.server.legacyLeg(sender)),
     }
-    const { relayed } = this.server
+    const relayed = looksAtCalls ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
     const passing = { log: this.#log, gate: this.#gate, maxSessions: clientSessions, keeps, shared: known }
@@ -163,6 +209,30 @@ export class Mount {
     if (down) return { state: 'down', why: down.message }
     if (!verdict) return { state: 'unknown' }
     return { state: 'ready', era: verdict.era, revision: verdict.revision, why: verdict.why }
+  }
+
+  /** What the server says of itself, as far as it has been asked. */
+  get identity(): Identity | undefined {
+    return this.#identity?.known
+  }
+
+  /** Asks the server what it says of itself, unless it has been asked lately. Never rejects. */
+  async introduce(): Promise<void> {
+    const { known, since } = this.#identity ?? { since: 0 }
+    if (Date.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
+    this.#identity = { known, since: Date.now() }
+    try {
+      const { server, capabilities } = await inspect(this.server, undefined, false)
+      const { name, version } = server ?? {}
+      if (name && version) this.#identity = { known: { identity: { name, version }, capabilities }, since: Date.now() }
+    } catch (error) {
+      this.#log.debug({ err: error }, 'the server says nothing of itself, and is not published')
+    }
+  }
+
+  /** Whether the server may be recommended to others. */
+  get isTrusted(): boolean {
+    return !this.#quarantine || this.#quarantine.open
   }
 
   /** Makes what is served over HTTP known to a Fastify instance. */
@@ -254,11 +324,58 @@ export class Mount {
 }
 
 /** All of the configuration that a mount is made of. Where it is served is not: that can change around it. */
-export function planOf(name: string, settings: Settings): string {
+export function planOf(name: string, settings: Settings, lead?: Lead): string {
   const { compat, limits, timeouts, auth, stateKeys, redis } = settings
   const { drainDelay: _delay, drainTimeout: _timeout, ...times } = timeouts
   const { path: _path, ...own } = settings.mcpServers[name] as ServerSettings
-  return JSON.stringify([name, own, compat, limits, times, auth?.passthrough ?? false, stateKeys, redis])
+  return JSON.stringify([
+    name,
+    own,
+    compat,
+    limits,
+    times,
+    auth?.passthrough ?? false,
+    stateKeys,
+    redis,
+    scopesByPrincipal(settings),
+    lead?.plan,
+  ])
+}
+
+/** Keeps tools from those who do not have the scopes for them, where any tool asks for some. */
+function scopesOf(own: ServerSettings, settings: Settings, lead: Lead | undefined): Policy | undefined {
+  const rules = Object.entries(own.scopes).map(([glob, wanted]) => ({ named: globs([glob]), wanted }))
+  if (rules.length === 0 && !lead) return undefined
+  const known = new Map(Object.entries(scopesByPrincipal(settings)).map(([name, list]) => [name, new Set(list)]))
+  return scopes({
+    required: (tool) => [
+      // Of a name that no glob is compared with, nobody can tell that it takes less than any other.
+      ...rules.flatMap(({ named, wanted }) => (named(tool) || tool.length > MAX_NAME ? wanted : [])),
+      ...(lead?.required(tool) ?? []),
+    ],
+    scopesOf: (principal) => known.get(principal),
+  })
+}
+
+function scopesByPrincipal({ auth }: Settings): Record<string, readonly string[]> {
+  const entries = Object.entries(auth?.tokens ?? {})
+  return Object.fromEntries(entries.map(([name, token]) => [name, typeof token === 'string' ? [] : token.scopes]))
+}
+
+/** Hears what a server that was found says of itself, and that it cannot be reached. */
+function watched({ heard, missed }: Lead): Policy {
+  return (next) =>
+    async function* watchedCall(call) {
+      try {
+        for await (const reply of next(call)) {
+          if (reply.kind !== 'notification' && reply.server !== undefined) heard(reply.server)
+          yield reply
+        }
+      } catch (error) {
+        if (error instanceof Fault && error.fault === 'upstreamUnavailable') missed()
+        throw error
+      }
+    }
 }
 
 /** The time limits of a server: its own, and those of all where it has none. */
@@ -288,12 +405,14 @@ function metadataPaths({ pathname }: URL, path: string): Map<string, string> {
   return new Map([[METADATA + path, METADATA + pathname.replace(/\/$/, '')]])
 }
 
-function serverOptions(
+/** What the server of an entry is made of. */
+export function serverOptions(
   name: string,
   settings: ServerSettings,
   all: Settings,
   { log, version, env, metrics }: Surroundings,
-  replicas: Replicas | undefined,
+  replicas?: Replicas,
+  connect?: Connect,
 ): ServerOptions {
   const { limits, auth, stateKeys } = all
   const timeouts = timesOf(all, settings)
@@ -340,7 +459,7 @@ function serverOptions(
     streamLimit: limits.streamBytes,
     connections: limits.callsPerServer * 2 + limits.subscriptions,
   }
-  const reach = { url: new URL(settings.url), headers, ...bounds }
+  const reach = { url: new URL(settings.url), headers, connect, ...bounds }
   const kind = transportOf(settings)
   const sse = new SseTransport(reach)
   return {

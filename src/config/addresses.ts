@@ -6,7 +6,13 @@ import type { Settings } from './schema.js'
 export type Listen = { kind: 'stdio' } | { kind: 'http'; host: string; port: number; path: string }
 
 /** Paths of the bridge itself, whatever it serves. */
-export const RESERVED: readonly string[] = ['/healthz', '/readyz', '/metrics']
+export const RESERVED: readonly string[] = [
+  '/healthz',
+  '/readyz',
+  '/metrics',
+  '/.well-known/mcp.json',
+  '/.well-known/mcp.json.jws',
+]
 
 /** Reads where to listen. Throws a ConfigError that names the option. */
 export function parseListen(listen: string, option = 'listen'): Listen {

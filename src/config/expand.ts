@@ -41,10 +41,11 @@ export function expand(input: unknown, { env, read }: Elsewhere): unknown {
       return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, deep(item, `${path}.${key}`)]))
     return text(value, path)
   }
-  const { mcpServers, auth, stateKeys, redis } = input
+  const { mcpServers, auth, stateKeys, redis, publish } = input
   const expanded = {
     ...input,
-    mcpServers: deep(mcpServers, 'mcpServers'),
+    ...(mcpServers !== undefined && { mcpServers: deep(mcpServers, 'mcpServers') }),
+    ...(publish !== undefined && { publish: deep(publish, 'publish') }),
     ...(stateKeys !== undefined && { stateKeys: deep(stateKeys, 'stateKeys') }),
     ...(redis !== undefined && { redis: deep(redis, 'redis') }),
     ...(isObject(auth) && { auth: { ...auth, tokens: deep(auth['tokens'], 'auth.tokens') } }),

@@ -34,6 +34,11 @@ const servedPath = z
   .string()
   .regex(/^(?:\/[\w.~%-]+)+$/, 'has to be a path like /tools/mcp, which does not end in a slash')
 
+/** As in OAuth: visible characters, and no space among them. */
+const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/, 'has to be visible ASCII without spaces')
+
+const token = z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
+
 const serverSettings = {
   disabled: z.boolean().default(false).describe('Leave this server out.'),
   path: servedPath.optional().describe('Where the server is served; /<name>/mcp by default.'),
@@ -60,6 +65,10 @@ const serverSettings = {
     .enum(['principal', 'public'])
     .default('principal')
     .describe('Who gets what is cached of this server: who has asked for it before, or everybody.'),
+  scopes: z
+    .record(z.string().min(1), z.array(scope).min(1))
+    .default({})
+    .describe('Scopes that it takes to see and to call tools, by globs of their names.'),
   strictRevisions: z.boolean().optional().describe('The same as compat.strictRevisions, for this server.'),
   timeouts: z
     .strictObject(
@@ -103,7 +112,50 @@ export const fileSchema = z.strictObject({
   $schema: z.string().optional().describe('Address of the JSON Schema of this file, for editors.'),
   mcpServers: z
     .record(entryName, server)
+    .default({})
     .describe('Servers by name, as in the configuration of Claude Desktop, Cursor and others.'),
+  discover: z
+    .array(z.string().min(1))
+    .default([])
+    .describe(
+      'Servers to find: hosts, addresses, files of other programs, registry:<query>, stdio:<command>. What is found is kept in quarantine until it is trusted.',
+    ),
+  registry: z
+    .url({ protocol: /^https?$/, error: 'has to be an https:// address' })
+    .optional()
+    .describe('The registry that is asked; the official one by default.'),
+  discoverAllow: z
+    .array(z.string().min(1))
+    .default([])
+    .describe(
+      'Hosts, addresses and networks that may be reached though they are not public, when servers are looked for.',
+    ),
+  discoverLoopback: z
+    .boolean()
+    .default(false)
+    .describe('Also reach this machine, and there without TLS, when servers are looked for: for development.'),
+  readOnlyTools: z
+    .array(z.string().min(1).max(128))
+    .default([])
+    .describe('Globs of tools that may be called in quarantine, if the server says that they only read.'),
+  trustStore: z
+    .string()
+    .optional()
+    .describe('The file with what has been said about trust; mcp-bridge/trust.json in the folder of configurations.'),
+  publish: z
+    .strictObject({
+      publisher: z
+        .string()
+        .regex(/^[a-z0-9](?:[a-z0-9.-]{0,126}[a-z0-9])?$/, 'has to be made of small letters, digits, "." and "-"')
+        .optional()
+        .describe('Who publishes; the host of publicUrl by default.'),
+      key: z
+        .string()
+        .optional()
+        .describe('A private key to sign with, PEM or JWK: as in ${file:/run/secrets/key.pem}.'),
+    })
+    .optional()
+    .describe('Serve a manifest of the servers at /.well-known/mcp.json. Needs "publicUrl".'),
   listen: z.string().default('http://127.0.0.1:8080/mcp').describe('Where to listen: an http:// address, or stdio.'),
   admin: z
     .string()
@@ -137,10 +189,12 @@ export const fileSchema = z.strictObject({
         .record(
           // The other two are those who have shown no token.
           entryName.refine((name) => name !== 'anon' && name !== 'local', 'is what callers without a token are called'),
-          z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces'),
+          z.union([token, z.strictObject({ token, scopes: z.array(scope).default([]) })]),
         )
         .optional()
-        .describe('Bearer tokens by the names of their principals: one of them is asked of every request over HTTP.'),
+        .describe(
+          'Bearer tokens by the names of their principals: one of them is asked of every request over HTTP. Each may come with the scopes of its principal.',
+        ),
       passthrough: z
         .boolean()
         .default(false)
@@ -266,4 +320,9 @@ export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | 
 /** Keys of an entry that mean something here. */
 export function knownKeys(settings: ServerSettings): readonly string[] {
   return Object.keys((isStdio(settings) ? stdioServer : httpServer).shape)
+}
+
+/** The secret of a principal. */
+export function secretOf(token: string | { token: string }): string {
+  return typeof token === 'string' ? token : token.token
 }

@@ -20,12 +20,22 @@ const REASONS = {
   },
   body: { 'too-large': false, truncated: true, malformed: false, timeout: true },
   document: { malformed: false, incomplete: false, unsupported: false },
+  handshake: {
+    unreachable: true,
+    closed: true,
+    timeout: true,
+    refused: false,
+    program: false,
+    protocol: false,
+    'no-common-revision': false,
+  },
   cooling: { down: false },
 } as const
 
 /**
  * Where it went wrong: reading a file; in the address itself; looking up its host; what the host is; connecting; the
- * handshake of TLS; the head of the answer; its body; what the document says. *Cooling*, nothing was tried at all.
+ * handshake of TLS; the head of the answer; its body; what the document says; what the server says when it is spoken to.
+ * *Cooling*, nothing was tried at all.
  */
 export type Phase = keyof typeof REASONS
 export type Reason<P extends Phase = Phase> = P extends Phase ? keyof (typeof REASONS)[P] & string : never

@@ -52,7 +52,7 @@ const LONG_AGO = Number.NEGATIVE_INFINITY
 /** Milliseconds for all pages of the list. */
 const LIST_TIMEOUT = 30_000
 /** Characters of a tool's name that is compared with globs. */
-const MAX_NAME = 256
+export const MAX_NAME = 256
 /** What the bridge asks by itself is no call of anybody's, so that no line of the log is for it. */
 const QUIET: CallLog = { note() {}, debug() {}, warn() {} }
 
@@ -263,16 +263,20 @@ function onlyLists(params: Payload): Payload {
 
 const matchers = new WeakMap<readonly string[], (name: string) => boolean>()
 
-/** Whether a name is one of those that globs name. `*` is all names there are. */
-function matches(globs: readonly string[], name: string): boolean {
-  let matcher = matchers.get(globs)
+function matches(list: readonly string[], name: string): boolean {
+  let matcher = matchers.get(list)
   if (!matcher) {
-    matcher = globs.includes('*')
-      ? () => true
-      : globs.length === 0
-        ? () => false
-        : picomatch([...globs], { dot: true, nonegate: true, strictSlashes: true })
-    matchers.set(globs, matcher)
+    matcher = globs(list)
+    matchers.set(list, matcher)
   }
-  return name.length <= MAX_NAME && matcher(name)
+  return matcher(name)
+}
+
+/** Tells whether a name of a tool is one of those that globs name. `*` is all names there are. */
+export function globs(list: readonly string[]): (name: string) => boolean {
+  if (list.length === 0) return () => false
+  const matcher = list.includes('*')
+    ? () => true
+    : picomatch([...list], { dot: true, nonegate: true, strictSlashes: true })
+  return (name) => name.length <= MAX_NAME && matcher(name)
 }

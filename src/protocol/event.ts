@@ -36,6 +36,8 @@ export type BridgeEvent =
   | { kind: 'child'; server: string; what: 'started' | 'restarted' | 'ended' }
   /** A request that belongs to another replica. */
   | { kind: 'forwarded'; server: string; what: 'answered' | 'lost' | 'unavailable' }
+  /** A server, or what is said of it, could not be had in spite of retries. Here it is called by its address. */
+  | { kind: 'discovery'; server: string; phase: string; reason: string }
 
 export type Observe = (event: BridgeEvent) => void
 

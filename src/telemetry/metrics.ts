@@ -51,6 +51,7 @@ export class Metrics {
   readonly #sessions: Counter
   readonly #children: Counter
   readonly #forwarded: Counter
+  readonly #discoveries: Counter
   readonly #used: Level
   readonly #limit: Level
 
@@ -80,6 +81,7 @@ export class Metrics {
     this.#sessions = counter('session_events', 'Sessions of clients, and with servers.', 'server side event')
     this.#children = counter('child_events', 'Processes of servers on stdio.', 'server event')
     this.#forwarded = counter('forwarded', 'Requests that belonged to another replica.', 'server outcome')
+    this.#discoveries = counter('discovery_failures', 'Cycles of discovery that came to nothing.', 'phase reason')
     this.#used = level('bound_used', 'How far a bound is reached.', 'bound server')
     this.#limit = level('bound_limit', 'What a bound is.', 'bound server')
     level('build_info', 'The version of the bridge.', 'version').set({ version }, 1)
@@ -107,6 +109,7 @@ export class Metrics {
 
   readonly observe: Observe = (event) => {
     if (event.kind === 'call') return this.#called(event)
+    if (event.kind === 'discovery') return this.#discoveries.inc({ phase: event.phase, reason: event.reason })
     const server = this.#servers(event.server)
     switch (event.kind) {
       case 'verdict':

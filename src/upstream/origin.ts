@@ -1,10 +1,12 @@
 /** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
 import { TextDecoder } from 'node:util'
-import { type Dispatcher, Pool } from 'undici'
+import { type buildConnector, type Dispatcher, Pool } from 'undici'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
 import { ChannelError } from './channel.js'
 
 export type Headers = Readonly<Record<string, string>>
+/** Makes a connection: a connector of undici. */
+export type Connect = buildConnector.connector
 
 export interface OriginOptions {
   url: URL
@@ -13,6 +15,8 @@ export interface OriginOptions {
   /** Connections at once; calls beyond wait for one. */
   connections?: number
   connectTimeout?: number
+  /** Makes the connections, where not every one will do. Nothing is sent through one that it refuses. */
+  connect?: Connect | undefined
   /** Bytes of a JSON answer. */
   bodyLimit?: number
   /** Bytes of all that one stream of events carries. */
@@ -80,14 +84,25 @@ export class Origin {
   readonly #limits: { body: number; stream: number }
 
   constructor(options: OriginOptions) {
-    const { url, headers = {}, connections, connectTimeout, bodyLimit, streamLimit } = { ...DEFAULTS, ...options }
+    const {
+      url,
+      headers = {},
+      connections,
+      connectTimeout,
+      connect,
+      bodyLimit,
+      streamLimit,
+    } = {
+      ...DEFAULTS,
+      ...options,
+    }
     this.url = url
     this.headers = { 'accept-encoding': 'identity', ...headers }
     this.#limits = { body: bodyLimit, stream: streamLimit }
     this.#pool = new Pool(url.origin, {
       connections,
       pipelining: 1,
-      connect: { timeout: connectTimeout },
+      connect: connect ? telling(connect) : { timeout: connectTimeout },
       // How long an answer may take is for the call to say, not for the connection.
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -223,6 +238,15 @@ export function onSameOrigin(location: string | undefined, base: URL): URL | und
   if (location === undefined || !URL.canParse(location, base.href)) return undefined
   const target = new URL(location, base)
   return target.origin === base.origin ? target : undefined
+}
+
+/** Of what fails before there is a connection, the server has seen nothing. */
+function telling(connect: Connect): Connect {
+  return (target, done) =>
+    connect(target, (...[error, socket]) => {
+      if (error) done(new ChannelError(error.message, { cause: error, delivered: 'no' }), null)
+      else done(null, socket as NonNullable<typeof socket>)
+    })
 }
 
 function asChannelError(error: Error): ChannelError {

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { connect as dial, type TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { Agent, buildConnector, request } from 'undici'
+import { guardedConnector } from '../../src/discovery/connect.js'
+import { Guard } from '../../src/discovery/guard.js'
 import { assertPinned, isPin, lookAt, originToPin, pinnedConnector, pinOf } from '../../src/discovery/trust/pin.js'
 import { makeCa, makeKeys, type ServerOptions, serveTls } from '../support/tls.js'
 
@@ -142,6 +144,26 @@ t.test('one that is resumed all the same is not taken, though Node checks nothin
   t.equal(second.isSessionReused(), true)
   t.equal(checked, 1)
   t.throws(() => assertPinned(second, 'localhost', [own.pin]), { code: 'ERR_PIN_MISMATCH' })
+})
+
+t.test('the connections of the guard are looked at in the same way', async (t) => {
+  const { port, asked } = await serve(t, own)
+  const origin = `https://localhost:${port}`
+  const guard = new Guard({ allowLoopback: true })
+  const dispatcher = (pins: readonly string[]) => {
+    const secured = (socket: TLSSocket, host: string) => assertPinned(socket, host, pins)
+    const agent = new Agent({ connect: guardedConnector({ guard, ca: ca.cert, secured }) })
+    t.teardown(() => agent.destroy())
+    return agent
+  }
+  t.equal(await ask(origin, dispatcher([OTHER_PIN, own.pin])), 'here')
+  await t.rejects(ask(origin, dispatcher([OTHER_PIN])), {
+    phase: 'tls',
+    reason: 'pin',
+    cause: { code: 'ERR_PIN_MISMATCH' },
+  })
+  t.same(asked, ['/'])
+  t.match(await lookAt(origin, guardedConnector({ guard, ca: ca.cert })), { pin: own.pin })
 })
 
 t.test('what a certificate says can be looked at before it is pinned', async (t) => {

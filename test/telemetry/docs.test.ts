@@ -46,6 +46,7 @@ const EVENTS: BridgeEvent[] = [
   { ...ABOUT, kind: 'downlevelled', what: 'outputSchema' },
   { ...ABOUT, kind: 'cache', what: 'hit' },
   { ...ABOUT, kind: 'forwarded', what: 'answered' },
+  { ...ABOUT, kind: 'discovery', phase: 'connect', reason: 'refused' },
 ]
 
 /** All that there is to scrape, when everything has happened. */

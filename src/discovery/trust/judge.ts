@@ -166,7 +166,8 @@ function doubtful(
   return undefined
 }
 
-function namesEndpoint({ transports }: ManifestServer, endpoint: string): boolean {
+/** Whether a manifest means this endpoint by what it says of a server. */
+export function namesEndpoint({ transports }: ManifestServer, endpoint: string): boolean {
   return transports.some((one) => {
     const { type } = one
     return canonical(type === 'stdio' ? stdioEndpoint(one.command, one.args) : httpEndpoint(one.url)) === endpoint
@@ -202,7 +203,7 @@ export function changes(before: KeptList, { tools }: ToolList): string {
 }
 
 /** How a server differs from what its manifest says of it, if it does. */
-function difference({ handshake, tools }: Facts, server: ManifestServer): string | undefined {
+export function difference({ handshake, tools }: Facts, server: ManifestServer): string | undefined {
   if (handshake) {
     const expected = server.serverName ?? server.name
     if (handshake.name !== expected) return differing('its name', handshake.name, expected)

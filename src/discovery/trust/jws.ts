@@ -39,6 +39,7 @@ export type Verification =
 export type Untrusted =
   /** Not a manifest. */
   | 'malformed'
+  /** Nothing stands beside it, or nothing that is a detached JWS. */
   | 'unsigned'
   /** The signature is none of the kind that is understood. */
   | 'header'
@@ -108,7 +109,8 @@ function readSignature(jws: Uint8Array): Signature {
   const wrong = (what: string) => new Distrust('header', `its signature ${what}`)
   const text = jws.length > MAX_JWS_BYTES ? '' : Buffer.from(jws).toString('latin1')
   const [, encoded = '', signature = ''] = SHAPE.exec(text) ?? []
-  if (encoded === '') throw wrong('is no detached JWS: <header>..<signature>')
+  // It may be a page that says in words that there is nothing.
+  if (encoded === '') throw new Distrust('unsigned', 'what stands beside it is no detached JWS: <header>..<signature>')
   // Of several ways to encode the same bytes only one is taken.
   if (![encoded, signature].every((part) => encode(decode(part)) === part))
     throw wrong('is not encoded as it has to be')

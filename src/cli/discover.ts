@@ -1,0 +1,153 @@
+/** What `mcp-bridge discover` does and prints. */
+
+import type { Settings } from '../config.js'
+import type { Candidate, PlaceFailure } from '../discovery/candidate.js'
+import { type Discovered, discover, type Examined, type Progress } from '../discovery/discover.js'
+import type { Discovery } from '../found/parts.js'
+import { withFlags } from '../found/remedy.js'
+import { shown } from '../protocol/shown.js'
+
+/** Where a command of a person says something. */
+export interface Output {
+  /** The result. */
+  out(text: string): void
+  /** What goes on meanwhile. */
+  err(text: string): void
+  /** Somebody is looking at it. */
+  terminal: boolean
+}
+
+const WIDTH = 100
+const HINT =
+  'Only public hosts are reached, over TLS: --discover-allow <host or network> lets it reach others, --discover-loopback this machine.'
+
+/** Finds and examines, and says how far it is. Commands in the verdicts work as they are. */
+export async function look(
+  discovery: Discovery,
+  settings: Settings,
+  output: Output,
+  targets: readonly string[] = settings.discover,
+): Promise<Discovered> {
+  const told = ({ about, step, ms, ok, message }: Progress) => {
+    const line = shown(`${ok ? ' ' : '!'} ${about}  ${step}  ${Math.round(ms)} ms  ${message}`, WIDTH)
+    output.err(output.terminal ? `\r\u001b[K${line}` : `${line}\n`)
+  }
+  const found = await discover(targets, discovery.parts, told, await discovery.own())
+  if (output.terminal) output.err('\r\u001b[K')
+  const servers = found.servers.map((one) => ({ ...one, verdict: withFlags(one.verdict, { settings, ...one }) }))
+  return { ...found, servers }
+}
+
+/** Says what is found. Gives whether any of it can be used. */
+export async function runDiscover(
+  discovering: (settings: Settings) => Discovery,
+  settings: Settings,
+  output: Output,
+  json: boolean,
+): Promise<boolean> {
+  const found = await look(discovering(settings), settings, output)
+  output.out(json ? `${JSON.stringify(asJson(found), null, 2)}\n` : inWords(found))
+  return found.servers.some(isUsable)
+}
+
+/** It could be met, and may be spoken to: how far it is trusted is another question. */
+function isUsable({ meeting, verdict }: Examined): boolean {
+  return meeting !== undefined && verdict.state !== 'refused'
+}
+
+function asJson({ servers, failures, leftOut }: Discovered): object {
+  return {
+    servers: servers.map((one) => {
+      const { candidate, verdict, meeting, manifest, failure, steps } = one
+      const { name, endpoint, source, from, alsoFrom, runnable, entry, wants } = candidate
+      const { state, by, reason, missing, remedy, only } = verdict
+      return {
+        name,
+        ...(endpoint.kind === 'http' ? { url: endpoint.url } : { command: endpoint.command, args: endpoint.args }),
+        source,
+        from,
+        alsoFrom: alsoFrom.map(({ source, from }) => ({ source, from })),
+        usable: isUsable(one),
+        // What the network has named, a person may want to write down; what a person has written may be secret.
+        ...(!runnable && { entry }),
+        ...(wants && { wants }),
+        ...(meeting && {
+          era: meeting.era,
+          transport: meeting.transport,
+          ...meeting.handshake,
+          server: { name: meeting.handshake.name, version: meeting.handshake.version },
+          name,
+          version: undefined,
+          tools: [...meeting.tools.tools].map(([name, { hints }]) => ({ name, ...hints })),
+        }),
+        ...(manifest && { manifest: { url: manifest.url, ...signatureIn(one) } }),
+        ...(failure && { failure: { phase: failure.phase, reason: failure.reason, message: failure.message } }),
+        steps: steps.map(({ step, ms, ok, message }) => ({ step, ms: Math.round(ms), ok, message })),
+        trust: { state, by, only, reason, missing, remedy },
+      }
+    }),
+    failures: failures.map(({ place, error: { phase, reason, message } }) => ({ place, phase, reason, message })),
+    ...(leftOut > 0 && { leftOut }),
+  }
+}
+
+function signatureIn({ manifest }: Examined): object {
+  if (!manifest) return {}
+  const { verification } = manifest
+  return verification.trusted
+    ? { signed: true, publisher: verification.publisher, keyId: verification.keyId }
+    : { signed: false, publisher: verification.manifest?.publisher, why: verification.message }
+}
+
+function inWords({ servers, failures, leftOut }: Discovered): string {
+  const blocks = servers.map(describe)
+  if (blocks.length === 0) blocks.push('No server was found.')
+  const guarded = [...failures.map(({ error }) => error), ...servers.flatMap(({ failure }) => failure ?? [])]
+  if (guarded.some(({ phase, reason }) => phase === 'guard' || reason === 'scheme')) blocks.push(HINT)
+  if (leftOut > 0) blocks.push(`${leftOut} more were found, and are left out.`)
+  if (failures.length > 0) blocks.push(failures.map(inLine).join('\n'))
+  return `${blocks.join('\n\n')}\n`
+}
+
+function inLine({ place, error: { phase, message } }: PlaceFailure): string {
+  return `! ${shown(place, WIDTH)}  ${phase}: ${shown(message, 1_000)}`
+}
+
+function describe({ candidate, verdict, meeting, steps }: Examined): string {
+  const { name, from, alsoFrom, runnable, wants } = candidate
+  const line = (label: string, text: string) => `  ${label.padEnd(13)}${text}`
+  const places = [from, ...alsoFrom.map(({ from }) => from)].filter((one, at, all) => all.indexOf(one) === at)
+  const lines = [
+    `${name}  ${shown(targetOf(candidate), 500)}`,
+    line('from', places.map((one) => shown(one, WIDTH)).join(', ')),
+  ]
+  for (const { step, ms, ok, message } of steps)
+    lines.push(line(step, `${`${Math.round(ms)} ms`.padStart(8)}  ${ok ? '' : '! '}${message}`))
+  if (wants && wants.length > 0) lines.push(line('wants', wants.join(', ')))
+  if (meeting)
+    lines.push(
+      ...toolLines(meeting.listing, meeting.tools.tools).map((text, at) => line(at === 0 ? 'tools' : '', text)),
+    )
+  if (!runnable) lines.push(line('entry', JSON.stringify({ [name]: candidate.entry })))
+  const { missing, remedy } = verdict
+  if (missing !== '') lines.push(line('missing', missing))
+  if (remedy !== '') lines.push(line('to allow it', remedy))
+  return lines.join('\n')
+}
+
+/** The tools of a server, each in a line with what it says of itself. */
+export function toolLines(
+  listing: readonly { name: string; title?: string; description?: string }[],
+  facts: ReadonlyMap<string, { hints: Readonly<Record<string, boolean>> }>,
+): string[] {
+  if (listing.length === 0) return ['none']
+  return listing.map(({ name, title, description }) => {
+    const says = facts.get(name)?.hints['readOnlyHint'] === true ? 'reads only' : ''
+    const about = shown((description ?? title ?? '').replace(/\s+/g, ' '), 60)
+    return `${shown(name, 40).padEnd(24)} ${says.padEnd(10)}  ${about}`.trimEnd()
+  })
+}
+
+export function targetOf({ endpoint }: Pick<Candidate, 'endpoint'>): string {
+  return endpoint.kind === 'http' ? endpoint.url : [endpoint.command, ...endpoint.args].join(' ')
+}

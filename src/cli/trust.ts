@@ -1,0 +1,228 @@
+/** What `mcp-bridge trust` does and prints. */
+import { readFileSync } from 'node:fs'
+import type { TrustAction } from '../cli.js'
+import type { Settings } from '../config.js'
+import { type Examined, isConfigured } from '../discovery/discover.js'
+import { canonical } from '../discovery/endpoint.js'
+import { DiscoveryFailure } from '../discovery/failure.js'
+import { meaningOf } from '../discovery/sources/address.js'
+import { KeyError, readPublicKey } from '../discovery/trust/keys.js'
+import { isPin, originToPin } from '../discovery/trust/pin.js'
+import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
+import { type Discovery, storePath } from '../found/parts.js'
+import { withFlags } from '../found/remedy.js'
+import { shown } from '../protocol/shown.js'
+import { look, type Output, targetOf, toolLines } from './discover.js'
+
+export interface TrustContext {
+  trustStore: string | undefined
+  env: Readonly<Record<string, string | undefined>>
+  /** Makes what finds and meets servers. */
+  discovering(settings: Settings): Discovery
+  output: Output
+}
+
+/** What was asked for cannot be done. */
+class CannotError extends Error {}
+
+const DAY = 86_400_000
+const PUBLISHER = /^[a-z0-9](?:[a-z0-9.-]{0,126}[a-z0-9])?$/
+
+/** Does it. Gives whether it could be done. */
+export async function runTrust(action: TrustAction, context: TrustContext): Promise<boolean> {
+  const { output } = context
+  try {
+    await act(action, context)
+    return true
+  } catch (error) {
+    const isKnown =
+      error instanceof CannotError ||
+      error instanceof TrustStoreError ||
+      error instanceof DiscoveryFailure ||
+      error instanceof KeyError ||
+      (error instanceof Error && 'code' in error)
+    if (!isKnown) throw error
+    output.err(`mcp-bridge: ${error.message}\n`)
+    return false
+  }
+}
+
+async function act(action: TrustAction, context: TrustContext): Promise<void> {
+  const { output, trustStore, env } = context
+  const store = new TrustStore({ path: storePath(trustStore, env) })
+  switch (action.do) {
+    case 'list':
+      return output.out(action.json ? `${JSON.stringify(store.list(), null, 2)}\n` : listed(store))
+    case 'approve':
+      return approve(action, context)
+    case 'pin':
+      return pin(action, store, context)
+    case 'revoke': {
+      const approval = approvalOf(action.server, store.list().approvals)
+      await store.revoke(approval.endpoint)
+      return output.out(`${approval.name} (${approval.endpoint}) is not approved any more.\n`)
+    }
+    case 'unpin': {
+      const origin = originOf(action.server)
+      if (!(await store.unpin(origin))) throw new CannotError(`${origin} is not pinned`)
+      return output.out(`${origin} is not pinned any more.\n`)
+    }
+    case 'key add': {
+      const { publisher, file } = action
+      if (!PUBLISHER.test(publisher))
+        throw new CannotError(`"${shown(publisher)}" is no publisher: small letters, digits, "." and "-"`)
+      const key = await readPublicKey(readFileSync(file, 'utf8'))
+      await store.addKey(publisher, key)
+      return output.out(`What ${publisher} signs with the key ${key.id} is trusted.\n`)
+    }
+    case 'key remove': {
+      const { publisher, id } = action
+      if (!(await store.removeKey(publisher, id))) throw new CannotError(`${publisher} has no key ${id} here`)
+      return output.out(`The key ${id} of ${publisher} is gone.\n`)
+    }
+  }
+}
+
+async function approve(
+  { server, settings, tools, days }: TrustAction & { do: 'approve' },
+  context: TrustContext,
+): Promise<void> {
+  const { output } = context
+  const discovery = context.discovering(settings)
+  const one = await findOne(server, discovery, settings, output)
+  const { candidate, facts, manifest, meeting, verdict, failure } = one
+  const name = manifest?.server?.name ?? candidate.name
+  if (isConfigured(candidate)) throw new CannotError(`${name} is in the configuration, and trusted for that`)
+  if (!meeting) throw new CannotError(`${targetOf(candidate)} cannot be met: ${failure?.message ?? verdict.reason}`)
+  // Only what nobody vouches for is for a person to decide; what speaks against a server stays.
+  if (verdict.state !== 'trusted' && !verdict.remedy.includes(' trust approve '))
+    throw new CannotError(
+      `${name} cannot be approved: ${verdict.reason}. What is missing: ${verdict.missing}`,
+    )
+  const until = Date.now() + days * DAY
+  const { endpoint } = facts
+  await discovery.store.approve({
+    endpoint,
+    name,
+    bound: verdict.bound,
+    tools: [...tools],
+    until,
+    list: meeting.tools,
+  })
+  const after = withFlags(discovery.parts.judge(facts), { settings, ...one })
+  const which = tools.includes('*')
+    ? 'All of its tools, as they are now'
+    : `Of its tools, as they are now, ${tools.join(' ')}`
+  output.out(
+    [
+      `${name}  ${targetOf(candidate)}`,
+      ...toolLines(meeting.listing, meeting.tools.tools).map((line) => `  ${line}`),
+      `${which}: approved until ${new Date(until).toISOString().slice(0, 16)}Z. If they change, it is asked again.`,
+      `It is ${after.state} now: ${after.reason}.`,
+      '',
+    ].join('\n'),
+  )
+  if (after.state !== 'trusted') throw new CannotError(`That is not enough. What is missing: ${after.missing}`)
+}
+
+async function pin(
+  { server, settings, backups }: TrustAction & { do: 'pin' },
+  store: TrustStore,
+  context: TrustContext,
+): Promise<void> {
+  const { output } = context
+  const wrong = backups.find((one) => !isPin(one))
+  if (wrong !== undefined)
+    throw new CannotError(`"${shown(wrong)}" is no pin: the SHA-256 of a public key (SubjectPublicKeyInfo) in base64`)
+  const discovery = context.discovering(settings)
+  const { pin, subject, issuer, names, validTo } = await discovery.lookAt(originOf(server))
+  const origin = originOf(server)
+  const before = store.pinsOf(origin)
+  await store.pin(origin, [pin, ...backups.filter((one) => one !== pin)])
+  output.out(
+    [
+      `${origin} is pinned to ${[pin, ...backups].join(' and ')}${before ? `, in place of ${before.join(' and ')}` : ''}.`,
+      `  certificate  of ${shown(subject)} by ${shown(issuer)}, for ${shown(names, 200)}, until ${shown(validTo)}`,
+      ...(backups.length > 0 ? [] : ['  Without --backup <pin> it has to be pinned anew when it gets another key.']),
+      '',
+    ].join('\n'),
+  )
+}
+
+/** The one server that is meant, by its name or its address, among what is found. */
+async function findOne(server: string, discovery: Discovery, settings: Settings, output: Output): Promise<Examined> {
+  const meant = meaningIn(server)
+  const endpoint = meant?.kind === 'server' ? canonical(meant.finding.endpoint) : undefined
+  const isMeant = ({ candidate }: Examined) =>
+    candidate.name === server || (endpoint !== undefined && canonical(candidate.endpoint) === endpoint)
+  const { servers } = await look(discovery, settings, output)
+  const named = servers.filter(isMeant)
+  // Where it is what was looked for, all that is found is meant.
+  const asked = settings.discover.length === 1 && settings.discover[0] === server
+  const own = asked ? servers : meant ? (await look(discovery, settings, output, [server])).servers : []
+  const [only, ...others] = named.length > 0 ? named : own.filter(({ candidate }) => !discovery.isOwn(candidate))
+  if (!only || others.length > 0) {
+    const which = [only, ...others, ...servers].flatMap((one) => (one ? [targetOf(one.candidate)] : []))
+    const found = which.length === 0 ? 'Nothing was found' : `There are ${[...new Set(which)].join(', ')}`
+    throw new CannotError(
+      `Which server is "${shown(server, 200)}"? ${found}. Give its address, or say with --discover where it is found`,
+    )
+  }
+  return only
+}
+
+function meaningIn(text: string) {
+  try {
+    return meaningOf(text)
+  } catch (error) {
+    if (error instanceof DiscoveryFailure) return undefined
+    throw error
+  }
+}
+
+function originOf(server: string): string {
+  const meant = meaningIn(server)
+  const url =
+    meant?.kind === 'host'
+      ? meant.origin
+      : meant?.kind === 'server' && meant.finding.endpoint.kind === 'http'
+        ? meant.finding.endpoint.url
+        : undefined
+  if (url === undefined) throw new CannotError(`"${shown(server)}" is no address: what is pinned is the key of a host`)
+  try {
+    return originToPin(url)
+  } catch (error) {
+    throw new CannotError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function approvalOf(server: string, approvals: readonly Approval[]): Approval {
+  const meant = meaningIn(server)
+  const endpoint = meant?.kind === 'server' ? canonical(meant.finding.endpoint) : undefined
+  const named = approvals.filter((one) => one.endpoint === endpoint || one.name === server || one.endpoint === server)
+  const [only, ...others] = named
+  if (!only) throw new CannotError(`"${shown(server)}" is not approved: mcp-bridge trust list says what is`)
+  if (others.length > 0)
+    throw new CannotError(`There are several of that name: ${named.map(({ endpoint }) => endpoint).join(', ')}`)
+  return only
+}
+
+function listed(store: TrustStore): string {
+  if (store.refusal !== undefined) throw new TrustStoreError(store.refusal)
+  const { keys, pins, approvals } = store.list()
+  const day = (moment: number) => new Date(moment).toISOString().slice(0, 10)
+  const lines = [
+    ...approvals.flatMap(({ name, endpoint, tools, since, until, withdrawn, bound }) => [
+      `approved  ${name}  ${endpoint}`,
+      `  tools     ${tools.join(' ')}  on ${day(since)}, until ${day(until)}, with ${bound === 'none' ? 'no key' : bound}`,
+      ...(withdrawn === undefined
+        ? until < Date.now()
+          ? ['  ! it has expired']
+          : []
+        : [`  ! does not hold any longer: ${withdrawn}`]),
+    ]),
+    ...pins.map(({ origin, pins, added }) => `pinned    ${origin}  ${pins.join(' ')}  on ${day(added)}`),
+    ...keys.map(({ publisher, id, added }) => `key       ${publisher}  ${id}  on ${day(added)}`),
+  ]
+  return lines.length === 0 ? `Nobody is trusted yet (${store.path}).\n` : `${lines.join('\n')}\n`
+}
