@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Logger as Pino } from 'pino'
-import { isLoopback, type Listen, parseListen, type Settings, servedPaths } from './config.js'
+import { ConfigError, isLoopback, type Listen, parseListen, type Settings, servedPaths } from './config.js'
 import type { PipeOptions } from './downstream/stdio.js'
 import { front } from './front.js'
 import { Listener } from './listener.js'
@@ -330,7 +330,7 @@ async function publisher(
   if (!publish || base === undefined) return undefined
   const { publishing, publisherOf } = await import('./discovery/publish.js')
   const { readSigningKey } = await import('./discovery/trust/keys.js')
-  const key = publish.key === undefined ? undefined : await readSigningKey(publish.key)
+  const key = publish.key === undefined ? undefined : await readSigningKey(publish.key).catch(unusable)
   const paths = servedPaths(settings, listen)
   const wants = auth?.tokens ? ({ type: 'bearer' } as const) : undefined
   const content = () => ({
@@ -343,9 +343,13 @@ async function publisher(
   })
   const published = publishing({ content, key })
   return async () => {
-    await Promise.all([...mounts.values()].map((mount) => mount.introduce()))
+    await Promise.all([...mounts.values()].flatMap((mount) => (mount.isTrusted ? [mount.introduce()] : [])))
     return published()
   }
+}
+
+function unusable(cause: unknown): never {
+  throw new ConfigError([{ path: 'publish.key', message: cause instanceof Error ? cause.message : String(cause) }])
 }
 
 function httpListen(settings: Pick<Settings, 'listen'>): Listen & { kind: 'http' } {

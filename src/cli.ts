@@ -142,7 +142,10 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
   const dashes = argv.indexOf('--')
   const own = dashes < 0 ? argv : argv.slice(0, dashes)
   const program = dashes < 0 ? [] : argv.slice(dashes + 1)
-  const { values: flags, positionals } = readFlags(own)
+  // What ids of keys are made of may begin with a dash.
+  const isRemoval = own.slice(0, 3).join(' ') === 'trust key remove'
+  const { values: flags, positionals } = readFlags(isRemoval ? own.toSpliced(4, 1) : own)
+  if (isRemoval) positionals.push(...own.slice(4, 5))
   if (flags.help) return { kind: 'help' }
   if (flags.version) return { kind: 'version' }
   const [name, ...rest] = positionals
@@ -165,6 +168,7 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
       const settings = settingsOf(flags, rest[0] ?? flags.upstream, program, elsewhere)
       const names = Object.keys(settings.mcpServers)
       if (names.length > 1) throw new UsageError(`Which of ${names.join(', ')}? Say it with --server`)
+      if (names.length === 0) throw new UsageError('Which server? What is to be found first is for mcp-bridge discover')
       return { kind: 'probe', settings, json: flags.json ?? false }
     }
     case 'check':
@@ -203,7 +207,11 @@ function trustCommand(words: readonly string[], flags: Flags, elsewhere: Elsewhe
     if (server === 'add') return trust({ do: 'key add', publisher, file: which })
     if (server === 'remove') return trust({ do: 'key remove', publisher, id: which })
   }
-  if (server === undefined || (more.length > 0 && (what !== 'approve' || flags.tools === undefined)))
+  if (
+    what === undefined ||
+    server === undefined ||
+    (more.length > 0 && (what !== 'approve' || flags.tools === undefined))
+  )
     throw new UsageError(`What is to be done? ${TRUST}`)
   switch (what) {
     case 'approve': {

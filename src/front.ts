@@ -69,6 +69,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
 
 function nothingHere(endpoints: readonly string[]): string {
   const [first, ...more] = endpoints
+  if (first === undefined) return 'Nothing here: no server has been found yet'
   if (more.length > 5) return `Nothing here: the ${endpoints.length} MCP endpoints are at paths like ${first}`
   return more.length === 0
     ? `Nothing here: the MCP endpoint is ${first}`

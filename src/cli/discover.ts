@@ -18,7 +18,8 @@ export interface Output {
 }
 
 const WIDTH = 100
-const HINT =
+/** What helps where the guard lets nobody through. */
+export const HINT =
   'Only public hosts are reached, over TLS: --discover-allow <host or network> lets it reach others, --discover-loopback this machine.'
 
 /** Finds and examines, and says how far it is. Commands in the verdicts work as they are. */

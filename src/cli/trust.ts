@@ -12,7 +12,7 @@ import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/s
 import { type Discovery, storePath } from '../found/parts.js'
 import { withFlags } from '../found/remedy.js'
 import { shown } from '../protocol/shown.js'
-import { look, type Output, targetOf, toolLines } from './discover.js'
+import { HINT, look, type Output, targetOf, toolLines } from './discover.js'
 
 export interface TrustContext {
   trustStore: string | undefined
@@ -93,12 +93,13 @@ async function approve(
   const { candidate, facts, manifest, meeting, verdict, failure } = one
   const name = manifest?.server?.name ?? candidate.name
   if (isConfigured(candidate)) throw new CannotError(`${name} is in the configuration, and trusted for that`)
-  if (!meeting) throw new CannotError(`${targetOf(candidate)} cannot be met: ${failure?.message ?? verdict.reason}`)
+  if (!meeting) {
+    const help = failure?.phase === 'guard' ? `. ${HINT}` : ''
+    throw new CannotError(`${targetOf(candidate)} cannot be met: ${failure?.message ?? verdict.reason}${help}`)
+  }
   // Only what nobody vouches for is for a person to decide; what speaks against a server stays.
   if (verdict.state !== 'trusted' && !verdict.remedy.includes(' trust approve '))
-    throw new CannotError(
-      `${name} cannot be approved: ${verdict.reason}. What is missing: ${verdict.missing}`,
-    )
+    throw new CannotError(`${name} cannot be approved: ${verdict.reason}. What is missing: ${verdict.missing}`)
   const until = Date.now() + days * DAY
   const { endpoint } = facts
   await discovery.store.approve({

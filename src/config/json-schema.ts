@@ -16,5 +16,7 @@ export function settingsSchema(): string {
       for (const rule of ['pattern', 'minLength', 'format'] as const) delete jsonSchema[rule]
     },
   })
-  return `${JSON.stringify({ title: 'Configuration of mcp-bridge', ...schema }, null, 2)}\n`
+  // There has to be something to serve.
+  const anyOf = ['mcpServers', 'discover'].map((name) => ({ required: [name] }))
+  return `${JSON.stringify({ title: 'Configuration of mcp-bridge', ...schema, anyOf }, null, 2)}\n`
 }

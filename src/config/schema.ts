@@ -152,7 +152,7 @@ export const fileSchema = z.strictObject({
       key: z
         .string()
         .optional()
-        .describe('A private key to sign with, PEM or JWK: as in ${file:/run/secrets/key.pem}.'),
+        .describe('A private key to sign with, PEM or JWK: best referred to in a file of its own.'),
     })
     .optional()
     .describe('Serve a manifest of the servers at /.well-known/mcp.json. Needs "publicUrl".'),

@@ -5,8 +5,8 @@ import type { TLSSocket } from 'node:tls'
 import type { Surroundings } from '../app.js'
 import { ConfigError, type Elsewhere, foundServer, type ServerSettings, type Settings } from '../config.js'
 import { type Candidate, Findings } from '../discovery/candidate.js'
-import { guardedConnector } from '../discovery/connect.js'
-import { Cycles, type FailedCycle } from '../discovery/cycle.js'
+import { type ConnectOptions, guardedConnector } from '../discovery/connect.js'
+import { Cycles, type CyclesOptions, type FailedCycle } from '../discovery/cycle.js'
 import {
   forgetManifest,
   handshakeFailure,
@@ -37,6 +37,9 @@ export interface DiscoveryOptions {
   settings: Settings
   surroundings: Surroundings
   elsewhere: Elsewhere
+  /** How the network is reached, and time passes, where that is not as usual. */
+  network?: Pick<ConnectOptions, 'ca' | 'resolve'> | undefined
+  timing?: Pick<CyclesOptions, 'now' | 'sleep' | 'random'> | undefined
   /** Is told of each failed cycle. */
   told?: (failed: FailedCycle) => void
   signal?: AbortSignal | undefined
@@ -72,9 +75,12 @@ export class Discovery {
 
   /** Throws a ConfigError where what may be reached is said in a way that cannot be understood. */
   constructor(options: DiscoveryOptions) {
-    const { settings, surroundings, told = () => {}, signal } = options
+    const { settings, surroundings, network, timing, told = () => {}, signal } = options
     this.#options = options
-    this.store = new TrustStore({ path: storePath(settings.trustStore, surroundings.env) })
+    this.store = new TrustStore({
+      path: storePath(settings.trustStore, surroundings.env),
+      ...(timing?.now && { now: timing.now }),
+    })
     this.#guard = { allowed: settings.discoverAllow, allowLoopback: settings.discoverLoopback }
     try {
       new Guard(this.#guard)
@@ -83,8 +89,9 @@ export class Discovery {
         { path: 'discoverAllow', message: cause instanceof Error ? cause.message : String(cause) },
       ])
     }
-    const { fetch, forget } = documents({ ...this.#guard, told, signal })
+    const { fetch, forget } = documents({ ...this.#guard, ...network, ...timing, told, signal })
     this.#meetings = new Cycles({
+      ...timing,
       signal,
       told: (failed) => {
         this.#reasons.set(failed.endpoint, failed.error.message)
@@ -98,7 +105,7 @@ export class Discovery {
       verify: (fetched) => this.store.verify(fetched),
       pinsOf: (origin) => this.store.pinsOf(origin),
       meet: (candidate, pins) => this.#meetInCycles(candidate, pins),
-      judge: (facts) => judge(facts, this.store, Date.now()),
+      judge: (facts) => judge(facts, this.store, (timing?.now ?? Date.now)()),
     }
   }
 
@@ -161,12 +168,12 @@ export class Discovery {
         throw error
       }
     }
-    return guardedConnector({ guard: new Guard(this.#guard), secured })
+    return guardedConnector({ ...this.#options.network, guard: new Guard(this.#guard), secured })
   }
 
   /** What the certificate of an origin says, whoever it is. Rejects with a DiscoveryFailure. */
   lookAt(origin: string): Promise<Certificate> {
-    return lookAt(origin, guardedConnector({ guard: new Guard(this.#guard) }))
+    return lookAt(origin, guardedConnector({ ...this.#options.network, guard: new Guard(this.#guard) }))
   }
 
   async #locate(target: string): Promise<Findings> {

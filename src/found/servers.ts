@@ -2,24 +2,20 @@
  * The servers that a running bridge has found: they are looked for again and again, and looked at. One that has been found
  * stays, even if nobody names it any more or it cannot be reached: its callers are told so.
  */
-import type { Surroundings } from '../app.js'
-import { type Elsewhere, type ServerSettings, type Settings, withServers } from '../config.js'
-import type { Candidate } from '../discovery/candidate.js'
+import { type ServerSettings, type Settings, withServers } from '../config.js'
+import { CANDIDATES, type Candidate } from '../discovery/candidate.js'
 import type { FailedCycle } from '../discovery/cycle.js'
-import { type Examined, examine, isConfigured, locate, type Vouched } from '../discovery/discover.js'
+import { type Examined, examine, isConfigured, locate, type Meeting, type Vouched } from '../discovery/discover.js'
 import { canonical } from '../discovery/endpoint.js'
 import type { Facts, Verdict } from '../discovery/trust/judge.js'
 import { standingOf } from '../discovery/trust/standing.js'
 import type { Lead } from '../mount.js'
 import type { Standing, ToolList } from '../protocol/standing.js'
 import type { Json } from '../rpc/splice.js'
-import { Discovery } from './parts.js'
+import { Discovery, type DiscoveryOptions } from './parts.js'
 import { withFlags } from './remedy.js'
 
-export interface FoundOptions {
-  settings: Settings
-  surroundings: Surroundings
-  elsewhere: Elsewhere
+export interface FoundOptions extends Omit<DiscoveryOptions, 'told' | 'signal'> {
   /** Milliseconds between looks at what may be too old. */
   every?: number
 }
@@ -30,6 +26,8 @@ interface Known {
   entry: ServerSettings
   facts: Omit<Facts, 'tools'>
   manifest: Vouched | undefined
+  /** When it was met last: what it said then. */
+  meeting: Meeting | undefined
   /** The pins that its connections are to be made under. */
   pins: readonly string[] | undefined
   /** What is served is not taken away again. */
@@ -41,6 +39,13 @@ interface Known {
 
 /** Milliseconds. What was fetched holds for longer; what failed is tried again. */
 const EVERY = 30_000
+const UNMET: Standing = {
+  state: 'quarantined',
+  dependsOnTools: false,
+  reason: 'it has not been met yet',
+  missing: 'a handshake, which is tried again by itself',
+  remedy: '',
+}
 /** Milliseconds between looks that somebody has asked for. */
 const SOONEST = 2_000
 
@@ -48,6 +53,8 @@ export class FoundServers {
   readonly #options: FoundOptions
   readonly #discovery: Discovery
   readonly #known = new Map<string, Known>()
+  /** What endpoints are called here. */
+  readonly #names = new Map<string, string>()
   readonly #end = new AbortController()
   readonly #timer: NodeJS.Timeout
   #looking: Promise<void> | undefined
@@ -61,15 +68,15 @@ export class FoundServers {
   /** Throws a ConfigError. */
   constructor(options: FoundOptions) {
     this.#options = options
-    const { settings, surroundings, elsewhere, every = EVERY } = options
+    const { every = EVERY, ...discovery } = options
     this.#discovery = new Discovery({
-      settings,
-      surroundings,
-      elsewhere,
+      ...discovery,
       told: (failed) => this.#failed(failed),
       signal: this.#end.signal,
     })
-    this.#timer = setInterval(() => this.look(), every)
+    this.#timer = setInterval(() => {
+      this.look().catch(() => {})
+    }, every)
     this.#timer.unref()
   }
 
@@ -122,22 +129,39 @@ export class FoundServers {
     for (const { place, error } of failures)
       this.#log.debug({ place, phase: error.phase, why: error.message }, 'not found')
     const named = new Map(candidates.map((one) => [canonical(one.endpoint), one]))
+    // What was never there is not waited for.
+    for (const [endpoint, { served }] of this.#known) if (!served && !named.has(endpoint)) this.#forget(endpoint)
     const gone = [...this.#known].filter(([endpoint]) => !named.has(endpoint)).map(([, { candidate }]) => candidate)
-    const all = [...candidates, ...gone].filter((one) => one.runnable && !this.#discovery.isOwn(one))
+    const all = [...gone, ...candidates]
+      .filter((one) => one.runnable && !this.#discovery.isOwn(one))
+      .slice(0, CANDIDATES)
     await Promise.all(
       all.map(async (candidate) => {
         const endpoint = canonical(candidate.endpoint)
-        const name = this.#known.get(endpoint)?.name ?? this.#free(candidate.name)
-        this.#learn(endpoint, await examine({ ...candidate, name }, parts))
+        const name = this.#nameOf(endpoint, candidate.name)
+        try {
+          this.#learn(endpoint, await examine({ ...candidate, name }, parts))
+        } catch (error) {
+          if (this.#end.signal.aborted) return
+          const why = error instanceof Error ? error.message : String(error)
+          this.#log.warn({ server: name, why }, 'what was found cannot be served')
+        }
       }),
     )
   }
 
+  #forget(endpoint: string): void {
+    this.#known.delete(endpoint)
+    this.#names.delete(endpoint)
+  }
+
   /** A name that no other server that was found has: the same one for an endpoint as long as the bridge runs. */
-  #free(wanted: string): string {
-    const taken = new Set([...this.#known.values()].map(({ name }) => name))
-    let name = wanted
-    for (let number = 2; taken.has(name); number++) name = `${wanted.slice(0, 60)}-${number}`
+  #nameOf(endpoint: string, wanted: string): string {
+    const taken = new Set(this.#names.values())
+    let name = this.#names.get(endpoint) ?? wanted
+    if (!this.#names.has(endpoint))
+      for (let number = 2; taken.has(name); number++) name = `${wanted.slice(0, 60)}-${number}`
+    this.#names.set(endpoint, name)
     return name
   }
 
@@ -148,13 +172,15 @@ export class FoundServers {
     // What could not be found out is what it was.
     if (unread && known.manifest) now.manifest = known.manifest
     else known.manifest = manifest
-    now.handshake ??= known.facts.handshake
-    now.pin ??= known.facts.pin
+    // What has been heard since it was met is newer.
+    const isNew = meeting !== undefined && meeting !== known.meeting
+    if (!isNew) Object.assign(now, { handshake: known.facts.handshake, pin: now.pin ?? known.facts.pin })
+    if (!isNew && meeting) now.pin = known.facts.pin
+    if (isNew) Object.assign(known, { meeting, said: undefined })
     known.facts = now
     known.candidate = candidate
     const origin = now.origin
     known.pins = origin === undefined ? undefined : this.#discovery.parts.pinsOf(origin)
-    known.said = undefined
     known.served ||= meeting !== undefined || failure?.transient === true || failure?.phase === 'cooling'
     known.lead = this.#leadOf(endpoint, known)
     this.#tell()
@@ -164,7 +190,7 @@ export class FoundServers {
     const { name } = candidate
     const entry = this.#discovery.entryOf(candidate)
     const known: Known = {
-      ...{ name, candidate, entry, facts, manifest: undefined, pins: undefined },
+      ...{ name, candidate, entry, facts, manifest: undefined, meeting: undefined, pins: undefined },
       ...{ served: false, lead: undefined, said: undefined },
     }
     this.#known.set(endpoint, known)
@@ -182,7 +208,9 @@ export class FoundServers {
       this.#discovery.doubt(endpoint)
     })
     if (!connect) throw new TypeError(`${name} is no server that is found on a network`)
+    const { timing } = this.#options
     const standing = standingOf({
+      ...(timing?.now && { now: timing.now }),
       store: this.#discovery.store,
       facts: () => this.#factsOf(known),
       changed: (verdict) => this.#judged(known, verdict),
@@ -190,8 +218,12 @@ export class FoundServers {
     return {
       plan,
       connect,
-      standing: (tools: ToolList | undefined): Standing =>
-        withFlags(standing(tools), { settings: this.#options.settings, ...known }),
+      standing: (tools: ToolList | undefined): Standing => {
+        const now = standing(tools)
+        // What nobody has shaken hands with has not been compared with what is said of it.
+        if (now.state === 'trusted' && !known.facts.handshake) return UNMET
+        return withFlags(now, { settings: this.#options.settings, ...known })
+      },
       readOnly: this.#options.settings.readOnlyTools,
       state: () => {
         const cooling = this.#discovery.cooling(endpoint)
@@ -201,7 +233,7 @@ export class FoundServers {
         const tools = known.manifest?.server?.tools
         return (Array.isArray(tools) && tools.find((one) => one.name === tool)?.scopes) || []
       },
-      heard: (said) => this.#heard(known, said),
+      heard: (said) => this.#heard(endpoint, known, said),
       missed: () => {
         this.#discovery.doubt(endpoint)
         this.#lookSoon()
@@ -216,13 +248,17 @@ export class FoundServers {
     return facts
   }
 
-  #heard(known: Known, said: Json): void {
+  #heard(endpoint: string, known: Known, said: Json): void {
     if (known.said === said) return
     known.said = said
     const { handshake } = known.facts
     const { name, version } = JSON.parse(said) as Record<string, unknown>
+    if (!handshake) this.#lookSoon()
     if (!handshake || typeof name !== 'string' || typeof version !== 'string') return
+    if (handshake.name === name && handshake.version === version) return
     known.facts = { ...known.facts, handshake: { ...handshake, name, version } }
+    this.#discovery.doubt(endpoint)
+    this.#lookSoon()
   }
 
   #judged({ name, manifest, facts }: Known, { state, reason, dependsOnTools }: Verdict): void {
@@ -243,7 +279,7 @@ export class FoundServers {
     if (this.#wanted || this.#end.signal.aborted) return
     this.#wanted = setTimeout(() => {
       this.#wanted = undefined
-      this.look()
+      this.look().catch(() => {})
     }, SOONEST)
     this.#wanted.unref()
   }

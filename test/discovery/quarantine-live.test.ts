@@ -9,7 +9,7 @@ import { Guard } from '../../src/discovery/guard.js'
 import { standingOf } from '../../src/discovery/trust/standing.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import type { Lead } from '../../src/mount.js'
-import type { ToolList } from '../../src/protocol/standing.js'
+import type { Standing, ToolList } from '../../src/protocol/standing.js'
 import type { Client } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect } from '../matrix/clients.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
@@ -137,7 +137,11 @@ t.test('what the server says only reads, and the operator has listed, can be cal
       const echo = await one.request('tools/call', { name: 'echo', arguments: { say: 'hello' } }).answer
       t.notOk(echo.message.result?.['isError'], `${nameOf(client)}: it reads, and is listed`)
       const act = await one.request('tools/call', { name: 'act', arguments: { key: CANARY } }).answer
-      t.equal(act.message.result?.['isError'], true, `${nameOf(client)}: it is listed, and does not say that it only reads`)
+      t.equal(
+        act.message.result?.['isError'],
+        true,
+        `${nameOf(client)}: it is listed, and does not say that it only reads`,
+      )
       await one.close()
     }
     t.notMatch(JSON.stringify(server.reached()), CANARY, `${nameOf(kind)}: nothing of it was seen`)
@@ -148,10 +152,13 @@ t.test('what the server says only reads, and the operator has listed, can be cal
 t.test('a server that is refused is not spoken to, and one that is left alone is spoken for', async (t) => {
   for (const kind of SERVERS) {
     const server = await kind.start(t)
-    const refused = {
-      ...{ state: 'refused', dependsOnTools: false, reason: 'it shows another key' },
-      ...{ missing: 'the right one', remedy: 'mcp-bridge trust pin x' },
-    } as const
+    const refused: Standing = {
+      state: 'refused',
+      dependsOnTools: false,
+      reason: 'it shows another key',
+      missing: 'the right one',
+      remedy: 'mcp-bridge trust pin x',
+    }
     const { lead } = leadOf(t, { standing: () => refused })
     const { bridge, url, log } = await startBridge(t, server.entry, {}, { lead: () => lead })
     for (const client of CLIENTS.filter(({ transport }) => transport === 'HTTP')) {
@@ -179,7 +186,11 @@ t.test('the tools of a server that is left alone stay listed, and calls are answ
     const after = await client.request('tools/list').answer
     const names = (tools: unknown) => (tools as { name: string }[]).map(({ name }) => name)
     t.same(names(after.message.result?.['tools']), names(before.message.result?.['tools']), 'the same tools')
-    t.match(JSON.stringify(after.message), /\(unavailable\)[\s\S]*mcp-bridge\/unavailable/, 'which say that they cannot be had')
+    t.match(
+      JSON.stringify(after.message),
+      /\(unavailable\)[\s\S]*mcp-bridge\/unavailable/,
+      'which say that they cannot be had',
+    )
     const call = await client.request('tools/call', { name: 'echo', arguments: {} }).answer
     t.match(call.message.error, { data: { reason: 'upstream_unavailable' } })
     t.match(call.message.error?.message, /nobody answers/)
@@ -201,7 +212,12 @@ t.test('scopes hold for every client, with a server that is configured as well',
     const { bridge, url } = await startBridge(t, { ...server.entry, scopes }, { auth: { tokens } })
     const asks = async (token: string, tool: string) => {
       const authorization = `Bearer ${token}`
-      const modern = await call(url, 'tools/call', { name: tool, arguments: { key: CANARY } }, { headers: { authorization } })
+      const modern = await call(
+        url,
+        'tools/call',
+        { name: tool, arguments: { key: CANARY } },
+        { headers: { authorization } },
+      )
       const legacy = await LegacyClient.open(url, { headers: { authorization } })
       const old = await legacy.call(tool, { key: CANARY })
       const listed = await call(url, 'tools/list', {}, { headers: { authorization } })

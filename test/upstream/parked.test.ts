@@ -2,8 +2,8 @@
 import t from 'tap'
 import type { Call, Reply } from '../../src/protocol/call.js'
 import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
-import { ParkedCalls, type ParkedOptions } from '../../src/upstream/parked.js'
 import { newKey } from '../../src/seal.js'
+import { ParkedCalls, type ParkedOptions } from '../../src/upstream/parked.js'
 import type { LegacySession } from '../../src/upstream/session.js'
 import { stopClock } from '../support/clock.js'
 
