@@ -1,7 +1,7 @@
 /** One server as it is served: itself, the policies around it, the sessions of its legacy clients, what is passed on to it. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Surroundings } from './app.js'
-import { isStdio, type ServerSettings, type Settings, ssePaths, transportOf } from './config.js'
+import { isStdio, type ServerSettings, type Settings, ssePaths } from './config.js'
 import { beside, METADATA } from './downstream/http/beside.js'
 import { endpoint } from './downstream/http/endpoint.js'
 import { Relay } from './downstream/http/relay.js'
@@ -12,27 +12,20 @@ import type { Logger } from './downstream/record.js'
 import type { SessionSettings } from './downstream/session.js'
 import { type PipeOptions, servePipe } from './downstream/stdio.js'
 import { inspect } from './inspect.js'
+import { cacheOf, type Lead, scopesByPrincipal, scopesOf, watched } from './mount/policies.js'
+import { serverOptions, timesOf } from './mount/server.js'
 import type { Results } from './policy/cache/results.js'
-import { Cache, isOfCache } from './policy/cache.js'
+import { type Cache, isOfCache } from './policy/cache.js'
 import { compose } from './policy/compose.js'
 import { Endings } from './policy/endings.js'
 import { type Bound, Gate, limits } from './policy/limits.js'
-import { globs, MAX_NAME, Quarantine } from './policy/quarantine.js'
-import { scopes } from './policy/scopes.js'
+import { Quarantine } from './policy/quarantine.js'
 import { timeout } from './policy/timeout.js'
-import { type UnavailableOptions, unavailable } from './policy/unavailable.js'
-import type { Policy, Upstream } from './protocol/call.js'
-import type { Gauge, Observe } from './protocol/event.js'
-import { Fault } from './protocol/fault.js'
+import { unavailable } from './policy/unavailable.js'
+import type { Upstream } from './protocol/call.js'
+import type { Gauge } from './protocol/event.js'
 import type { Replicas } from './protocol/replicas.js'
-import type { Standing, ToolList } from './protocol/standing.js'
-import type { Json } from './rpc/splice.js'
-import { keyOf } from './seal.js'
-import { HttpTransport } from './upstream/http.js'
-import type { Connect } from './upstream/origin.js'
-import { Server, type ServerOptions } from './upstream/server.js'
-import { SseTransport } from './upstream/sse.js'
-import { StdioTransport } from './upstream/stdio.js'
+import { Server } from './upstream/server.js'
 
 /** What all servers share. */
 export interface Shared {
@@ -42,24 +35,6 @@ export interface Shared {
   results: Results
   /** The others, where this bridge is one of several. */
   replicas?: Replicas | undefined
-}
-
-/** What is known of a server that has been found, and that it is kept on a lead for. */
-export interface Lead {
-  /** What its connections are made under: while it is the same, they can stay. */
-  plan: string
-  connect: Connect
-  standing(tools: ToolList | undefined): Standing
-  /** Globs of tools that may be called in quarantine. */
-  readOnly: readonly string[]
-  /** Whether it is left alone at this moment. */
-  state: UnavailableOptions['state']
-  /** Scopes that its manifest asks for. */
-  required(tool: string): readonly string[]
-  /** It has said again who it is. */
-  heard(serverInfo: Json): void
-  /** It could not be reached. */
-  missed(): void
 }
 
 /** What a server says of itself. */
@@ -84,31 +59,8 @@ export interface Reach {
   address(request: FastifyRequest): string
 }
 
-/** What every child gets from the environment of the bridge; the rest is named in the configuration. */
-const INHERITED = [
-  'HOME',
-  'LOGNAME',
-  'PATH',
-  'SHELL',
-  'TERM',
-  'USER',
-  'LANG',
-  'TMPDIR',
-  'APPDATA',
-  'LOCALAPPDATA',
-  'PATHEXT',
-  'SYSTEMROOT',
-  'TEMP',
-  'USERNAME',
-  'USERPROFILE',
-]
-/** Milliseconds. */
-const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
 /** Milliseconds for which what a server has said of itself holds. */
 const INTRODUCED = 300_000
-/** Subscriptions with which changes are heard of what is kept of one server. */
-const MAX_LISTENED = 256
-
 export class Mount {
   readonly name: string
   readonly server: Server
@@ -182,8 +134,8 @@ export class Mount {
     const relayed = looksAtCalls ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
-    const passing = { log: this.#log, gate: this.#gate, maxSessions: clientSessions, keeps, shared: known }
-    this.#relay = relayed && new Relay({ relayed, ...passing })
+    const sessions = { max: clientSessions, shared: known }
+    this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, keeps })
   }
 
   /** Calls that have been let in and are not over, and those whose clients have been asked something. */
@@ -200,7 +152,7 @@ export class Mount {
       { bound: 'calls_per_server', server, used: this.#calls.open, limit: this.#calls.max },
       { bound: 'client_sessions', server, used: this.#sessions.http.size, limit },
       { bound: 'client_sessions_sse', server, used: this.#sessions.sse.size, limit },
-      { bound: 'relayed_sessions', server, used: this.#relay?.sessions ?? 0, limit },
+      { bound: 'relayed_sessions', server, used: this.#relay?.sessions.size ?? 0, limit },
     ]
   }
 
@@ -342,131 +294,7 @@ export function planOf(name: string, settings: Settings, lead?: Lead): string {
   ])
 }
 
-/** Keeps tools from those who do not have the scopes for them, where any tool asks for some. */
-function scopesOf(own: ServerSettings, settings: Settings, lead: Lead | undefined): Policy | undefined {
-  const rules = Object.entries(own.scopes).map(([glob, wanted]) => ({ named: globs([glob]), wanted }))
-  if (rules.length === 0 && !lead) return undefined
-  const known = new Map(Object.entries(scopesByPrincipal(settings)).map(([name, list]) => [name, new Set(list)]))
-  return scopes({
-    required: (tool) => [
-      // Of a name that no glob is compared with, nobody can tell that it takes less than any other.
-      ...rules.flatMap(({ named, wanted }) => (named(tool) || tool.length > MAX_NAME ? wanted : [])),
-      ...(lead?.required(tool) ?? []),
-    ],
-    scopesOf: (principal) => known.get(principal),
-  })
-}
-
-function scopesByPrincipal({ auth }: Settings): Record<string, readonly string[]> {
-  const entries = Object.entries(auth?.tokens ?? {})
-  return Object.fromEntries(entries.map(([name, token]) => [name, typeof token === 'string' ? [] : token.scopes]))
-}
-
-/** Hears what a server that was found says of itself, and that it cannot be reached. */
-function watched({ heard, missed }: Lead): Policy {
-  return (next) =>
-    async function* watchedCall(call) {
-      try {
-        for await (const reply of next(call)) {
-          if (reply.kind !== 'notification' && reply.server !== undefined) heard(reply.server)
-          yield reply
-        }
-      } catch (error) {
-        if (error instanceof Fault && error.fault === 'upstreamUnavailable') missed()
-        throw error
-      }
-    }
-}
-
-/** The time limits of a server: its own, and those of all where it has none. */
-function timesOf(settings: Settings, own: ServerSettings): Settings['timeouts'] {
-  const given = Object.entries(own.timeouts).filter(([, time]) => time !== undefined)
-  return { ...settings.timeouts, ...Object.fromEntries(given) }
-}
-
-/** What keeps results of a server, if they are to be kept. */
-function cacheOf(
-  name: string,
-  own: ServerSettings,
-  { limits }: Settings,
-  results: Results,
-  observe: Observe | undefined,
-): Cache | undefined {
-  if (own.cache === 'off') return undefined
-  // What listens to a legacy server holds a session that a caller could have; and one that is a single call's hears nothing.
-  const sessions = isStdio(own) ? limits.processes : limits.sessions
-  const subscriptions = own.session === 'per-request' ? 0 : Math.min(MAX_LISTENED, Math.floor(sessions / 2))
-  const shared = own.cacheFor === 'public'
-  return new Cache({ server: name, mode: own.cache, shared, results, subscriptions, observe })
-}
-
 /** Metadata are where clients look for them, on both sides. */
 function metadataPaths({ pathname }: URL, path: string): Map<string, string> {
   return new Map([[METADATA + path, METADATA + pathname.replace(/\/$/, '')]])
-}
-
-/** What the server of an entry is made of. */
-export function serverOptions(
-  name: string,
-  settings: ServerSettings,
-  all: Settings,
-  { log, version, env, metrics }: Surroundings,
-  replicas?: Replicas,
-  connect?: Connect,
-): ServerOptions {
-  const { limits, auth, stateKeys } = all
-  const timeouts = timesOf(all, settings)
-  const common = {
-    name,
-    era: settings.era,
-    isolation: settings.session,
-    passthrough: auth?.passthrough ?? false,
-    tasks: settings.tasks,
-    roots: settings.roots,
-    clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
-    log: log.child({ server: name }),
-    observe: metrics?.observe,
-    replicas,
-    parked: {
-      ttl: timeouts.answer,
-      max: limits.parked,
-      maxPerPrincipal: limits.parkedPerPrincipal,
-      ...(stateKeys.length > 0 && { keys: stateKeys.map(keyOf) }),
-    },
-  }
-  const times = (kind: 'http' | 'sse' | 'stdio') => ({
-    probe: timeouts.probe ?? PROBE_TIMEOUT[kind],
-    initialize: timeouts.initialize,
-    idle: timeouts.idle,
-  })
-  if (isStdio(settings)) {
-    const { command, args, cwd } = settings
-    const inherited = Object.fromEntries(INHERITED.flatMap((key) => (env[key] === undefined ? [] : [[key, env[key]]])))
-    const transport = new StdioTransport({
-      command,
-      args,
-      cwd,
-      env: { ...inherited, ...settings.env },
-      lineLimit: limits.lineBytes,
-      onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
-      onChild: (what) => metrics?.observe({ kind: 'child', server: name, what }),
-    })
-    return { ...common, transport, timeouts: times('stdio'), maxSessions: limits.processes }
-  }
-  const headers = Object.fromEntries(Object.entries(settings.headers).map(([key, value]) => [key.toLowerCase(), value]))
-  const bounds = {
-    bodyLimit: limits.answerBytes,
-    streamLimit: limits.streamBytes,
-    connections: limits.callsPerServer * 2 + limits.subscriptions,
-  }
-  const reach = { url: new URL(settings.url), headers, connect, ...bounds }
-  const kind = transportOf(settings)
-  const sse = new SseTransport(reach)
-  return {
-    ...common,
-    transport: kind === 'sse' ? sse : new HttpTransport(reach),
-    ...(kind === undefined && { fallback: sse }),
-    timeouts: times(kind === 'sse' ? 'sse' : 'http'),
-    maxSessions: limits.sessions,
-  }
 }

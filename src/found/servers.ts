@@ -9,7 +9,7 @@ import { type Examined, examine, isConfigured, locate, type Meeting, type Vouche
 import { canonical } from '../discovery/endpoint.js'
 import type { Facts, Verdict } from '../discovery/trust/judge.js'
 import { standingOf } from '../discovery/trust/standing.js'
-import type { Lead } from '../mount.js'
+import type { Lead } from '../mount/policies.js'
 import type { Standing, ToolList } from '../protocol/standing.js'
 import type { Json } from '../rpc/splice.js'
 import { Discovery, type DiscoveryOptions } from './parts.js'

@@ -12,13 +12,13 @@ import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { encodeReply } from '../../protocol/modern-client.js'
-import type { Records } from '../../protocol/replicas.js'
 import type { Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { encodeEvent, FieldFilter } from '../../rpc/sse.js'
 import { idIn } from '../inbound.js'
 import { CallRecord, type Logger, tell } from '../record.js'
 import { traceHeaders } from './headers.js'
+import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { type Refusing, refuse } from './replies.js'
 
 export interface RelayOptions {
@@ -26,10 +26,7 @@ export interface RelayOptions {
   log: Logger
   /** Lets a request in, or throws a Fault; gives a way out. */
   gate: { enter(entering: { endless: boolean; goesOn?: boolean | undefined }): () => void }
-  /** Sessions that may be remembered. */
-  maxSessions: number
-  /** What all replicas know, for as many milliseconds as a session may be idle; where there are several. */
-  shared?: { server: string; records: Records; idle: number } | undefined
+  sessions: Omit<RelayedSessionsOptions, 'told'>
   /** Methods of modern requests that are not to go as they are, because results are kept here. */
   keeps?: ((method: string) => boolean) | undefined
 }
@@ -55,14 +52,6 @@ interface Underway extends Passing {
   handOver: HandOver
   /** Why it cannot be answered by the server. */
   fault?: Fault
-}
-
-interface Session {
-  principal: string
-  /** The server keeps none: the id is ours, and it never hears of it. */
-  ours: boolean
-  /** When the other replicas were last told of it. */
-  told: number
 }
 
 /** Headers of a request that are about this connection, or that are for us. Names beginning like the second kind, too. */
@@ -97,7 +86,8 @@ interface Response {
 export class Relay {
   readonly #options: RelayOptions
   readonly #passing = new WeakMap<FastifyRequest, Underway>()
-  readonly #sessions = new Map<string, Session>()
+  /** Sessions of the server's own. */
+  readonly sessions: RelayedSessions
   /** Streams that stay open for ever: ends one, gently. */
   readonly #endless = new Set<() => void>()
   /** Ends the request that is being handed over, when its client goes. */
@@ -105,6 +95,8 @@ export class Relay {
 
   constructor(options: RelayOptions) {
     this.#options = options
+    const told = (what: 'opened' | 'ended') => tell(options.log, { kind: 'session', side: 'client', what })
+    this.sessions = new RelayedSessions({ ...options.sessions, told })
   }
 
   /** Registers the proxy at a path. Everything that comes there meets `handle`, which may `pass` it on. */
@@ -161,16 +153,7 @@ export class Relay {
   async takesSession(id: string, principal: string): Promise<boolean> {
     // Where anybody may call, one who knows a session of the server may use it, as if the bridge were not there.
     const open = principal === 'local' || principal === 'anon'
-    const session = this.#sessions.get(id) ?? (await this.#recall(id, open))
-    if (session) {
-      if (session.principal !== principal)
-        throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
-      // Those that have been used last stand last.
-      this.#sessions.delete(id)
-      this.#sessions.set(id, session)
-      this.#share(id, session)
-      return true
-    }
+    if (await this.sessions.isOf(principal, id, open)) return true
     return open && this.#options.relayed.speaks() === 'legacy'
   }
 
@@ -181,52 +164,9 @@ export class Relay {
 
   /** Ends a session of which the server knows nothing. */
   endOurs(id: string): boolean {
-    if (!this.#sessions.get(id)?.ours) return false
-    this.#forget(id)
+    if (!this.sessions.isOurs(id)) return false
+    this.sessions.forget(id)
     return true
-  }
-
-  /** Sessions of the server's own, as far as it is remembered whose they are. */
-  get sessions(): number {
-    return this.#sessions.size
-  }
-
-  /** A session that another replica knows of. Rejects with a Fault where that cannot be found out, and matters. */
-  async #recall(id: string, open: boolean): Promise<Session | undefined> {
-    const { shared } = this.#options
-    const recalled = shared?.records.recall('session', `${shared.server} ${id}`)
-    const text = await recalled?.catch((error: unknown) => {
-      if (!open) throw error
-    })
-    if (text === undefined) return undefined
-    const session = { ...(JSON.parse(text) as Session), told: Date.now() }
-    this.#keep(id, session)
-    return session
-  }
-
-  /** Tells the other replicas of a session, as long as it is in use. */
-  #share(id: string, session: Session): void {
-    const { shared } = this.#options
-    if (!shared || Date.now() - session.told < shared.idle / 4) return
-    session.told = Date.now()
-    shared.records.remember('session', `${shared.server} ${id}`, JSON.stringify(session), shared.idle).catch(() => {})
-  }
-
-  #keep(id: string, session: Session): void {
-    const [oldest] = this.#sessions.keys()
-    if (oldest !== undefined && this.#sessions.size >= this.#options.maxSessions) this.#drop(oldest)
-    this.#sessions.set(id, session)
-  }
-
-  /** It is over. */
-  #forget(id: string): void {
-    const { shared } = this.#options
-    shared?.records.forget('session', `${shared.server} ${id}`)
-    this.#drop(id)
-  }
-
-  #drop(id: string): void {
-    if (this.#sessions.delete(id)) tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
 
   #pass(
@@ -281,7 +221,7 @@ export class Relay {
     for (const name of [...NOT_SENT_ON, ...(modern ? OF_SESSIONS : [])]) delete sent[name]
     for (const name of Object.keys(sent)) if (NOT_SENT_ON_LIKE.test(name)) delete sent[name]
     const session = sent['mcp-session-id']
-    if (typeof session === 'string' && this.#sessions.get(session)?.ours) delete sent['mcp-session-id']
+    if (typeof session === 'string' && this.sessions.isOurs(session)) delete sent['mcp-session-id']
     if (request.credential !== undefined) sent['authorization'] = request.credential
     if (underway?.handOver.trace) Object.assign(sent, { tracestate: undefined, ...underway.handOver.trace })
     return { ...sent, 'accept-encoding': 'identity', ...this.#options.relayed.headers }
@@ -364,17 +304,14 @@ export class Relay {
     const asked = request.headers['mcp-session-id']
     if (!opens) {
       const over = statusCode === 404 || (request.method === 'DELETE' && statusCode < 300)
-      if (over && typeof asked === 'string') this.#forget(asked)
+      if (over && typeof asked === 'string') this.sessions.forget(asked)
       return
     }
     if (statusCode >= 400) return this.#options.relayed.doubt()
     const given = headers['mcp-session-id']
     const id = typeof given === 'string' ? given : crypto.randomUUID()
     if (given === undefined) reply.header('mcp-session-id', id)
-    const session = { principal: request.principal, ours: given === undefined, told: 0 }
-    this.#keep(id, session)
-    this.#share(id, session)
-    tell(this.#options.log, { kind: 'session', side: 'client', what: 'opened' })
+    this.sessions.opened(id, { principal: request.principal, ours: given === undefined })
   }
 
   #idOf(request: FastifyRequest): Id | undefined {
