@@ -1,6 +1,7 @@
 /** The path in the README for whoever is new to it: its very commands, one after the other. */
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { env as environment, execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -32,7 +33,23 @@ function shell(t: Test) {
   return { start, run }
 }
 
-t.test('the commands of the README', async (t) => {
+/** The commands name ports, as people do. Resolves to the one that somebody else has, if there is one. */
+async function taken(...ports: readonly number[]): Promise<number | undefined> {
+  for (const port of ports) {
+    const server = createServer()
+    const free = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
+    })
+    await new Promise((resolve) => server.close(resolve))
+    if (!free) return port
+  }
+  return undefined
+}
+
+const port = await taken(8080, 8931)
+const skip = port !== undefined && `port ${port} is in use here`
+
+t.test('the commands of the README', { skip }, async (t) => {
   const [demo = '', discover = '', serve = '', call = '', approve = ''] = commands
   t.equal(commands.length, 5)
   t.equal(demo, 'npm run demo:discover')
