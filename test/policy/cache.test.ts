@@ -5,7 +5,8 @@ import { Cache, type CacheOptions, isOfCache } from '../../src/policy/cache.js'
 import type { CacheHint, Call, CallLog, Reply } from '../../src/protocol/call.js'
 import { methods } from '../../src/protocol/methods.js'
 import { sourceOfBytes } from '../../src/rpc/source.js'
-import { EMPTY, edit, parseObject, parseSource, wire, write } from '../../src/rpc/splice.js'
+import { EMPTY, edit, parseSource, wire, write } from '../../src/rpc/splice.js'
+import { type Changes, callOf, payload } from '../support/calls.js'
 import { type Clock, stopClock } from '../support/clock.js'
 
 const LISTEN = 'subscriptions/listen'
@@ -27,14 +28,8 @@ const PRIVATE: CacheHint = { ttlMs: MINUTE, scope: 'private' }
 const PUBLIC: CacheHint = { ttlMs: MINUTE, scope: 'public' }
 
 type Filter = Record<string, unknown> & { resourceSubscriptions?: string[] }
-type Changes = Omit<Partial<Call>, 'params' | 'meta' | 'caller'> & {
-  params?: object | string
-  meta?: object
-  caller?: Partial<Call['caller']>
-}
 type Answer = (call: Call, nth: number) => Reply | Promise<Reply>
 
-const payload = (value: object | string) => parseObject(typeof value === 'string' ? value : JSON.stringify(value))
 const notice = (method: string, params: object = {}) =>
   ({ kind: 'notification', method, params: payload(params) }) as const
 const changed = (list: string) => notice(`notifications/${list}/list_changed`)
@@ -42,22 +37,6 @@ const changed = (list: string) => notice(`notifications/${list}/list_changed`)
 const numbered =
   (cache?: CacheHint): Answer =>
   (_call, nth) => ({ kind: 'result', result: payload({ nth }), server: '{"name":"s","version":"1"}', cache })
-
-function callOf({ params = {}, meta = {}, caller, ...changes }: Changes): Call {
-  const controller = new AbortController()
-  return {
-    method: 'tools/list',
-    params: payload(params),
-    meta: payload(meta),
-    progress: false,
-    caller: { revision: '2026-07-28', capabilities: '{}', ...caller },
-    principal: 'alice',
-    signal: controller.signal,
-    abort: (reason) => controller.abort(reason),
-    log: QUIET,
-    ...changes,
-  }
-}
 
 /** One subscription, as the server has it. */
 class Subscription {

@@ -2,7 +2,8 @@
 import type { Call, CallLog, Handler, Policy, Reply } from '../../src/protocol/call.js'
 import { parseObject, write } from '../../src/rpc/splice.js'
 
-type Changes = Omit<Partial<Call>, 'params' | 'meta' | 'caller'> & {
+/** What a test says of a call; the rest is as in most of them. */
+export type Changes = Omit<Partial<Call>, 'params' | 'meta' | 'caller'> & {
   params?: object | string
   meta?: object
   caller?: Partial<Call['caller']>
