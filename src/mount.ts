@@ -61,6 +61,7 @@ export interface Reach {
 
 /** Milliseconds for which what a server has said of itself holds. */
 const INTRODUCED = 300_000
+
 export class Mount {
   readonly name: string
   readonly server: Server
@@ -157,10 +158,10 @@ export class Mount {
   }
 
   get health(): Health {
-    const { verdict, down } = this.server
+    const { verdict, down, met } = this.server
     if (down) return { state: 'down', why: down.message }
-    if (!verdict) return { state: 'unknown' }
-    return { state: 'ready', era: verdict.era, revision: verdict.revision, why: verdict.why }
+    if (!met) return { state: 'unknown' }
+    return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why }
   }
 
   /** What the server says of itself, as far as it has been asked. */

@@ -1,5 +1,6 @@
 /** Several servers in one bridge: where each is served, what each has for itself, and how all of them are doing. */
 import { mkdtempSync, writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -9,11 +10,12 @@ import { until } from './support/eventually.js'
 import { LegacyClient } from './support/legacy-client.js'
 import { LegacyHttp } from './support/legacy-http.js'
 import { legacyStdio } from './support/legacy-stdio.js'
-import { call, send } from './support/modern.js'
+import { CLIENT_INFO, call, send } from './support/modern.js'
 import { ModernHttp } from './support/modern-http.js'
 import { SseClient } from './support/sse-client.js'
 
 type Json = Record<string, unknown>
+type Override = (arrived: object, response: ServerResponse) => boolean
 
 const nothing: Elsewhere = { env: {}, read: () => '' }
 const issuesOf = (input: object, elsewhere = nothing): string[] => {
@@ -139,6 +141,52 @@ t.test('a bridge none of whose servers can be had is not ready, and finds out wh
   }, 'ready')
   t.ok(true)
 })
+
+t.test('a server that was started again is found again without a call', async (t) => {
+  const server = await LegacyHttp.start(t)
+  const { url, bridge } = await startBridge(t, { url: server.url })
+  const asked = async () => (await get(at(url, '/readyz'))).status
+  await bridge.warmUp(() => {})
+  t.equal(await asked(), 200)
+  const start = await server.stop()
+  t.match((await call(url, 'tools/list')).message.error, { data: { reason: 'upstream_unavailable' } })
+  t.equal(await asked(), 503)
+  await start()
+  await until(async () => (await asked()) === 200, 'ready again')
+})
+
+for (const [era, start] of [
+  ['legacy', (override: Override) => LegacyHttp.start(t, { override })],
+  ['modern', (override: Override) => ModernHttp.start(t, { override })],
+] as const) {
+  t.test(`a ${era} server that is gone for a while is found again without a call`, async (t) => {
+    let away = false
+    const server = await start((_arrived, response) => {
+      if (away) response.destroy()
+      return away
+    })
+    const { url, bridge } = await startBridge(t, { url: server.url })
+    const asked = async () => (await get(at(url, '/readyz'))).status
+    await bridge.warmUp(() => {})
+    t.equal(await asked(), 200)
+    away = true
+    // Another client, for whom a session has to be opened where there are sessions.
+    await call(url, 'tools/list', {}, { meta: { [CLIENT_INFO]: { name: 'another', version: '1' } } })
+    if (era === 'legacy') t.equal(await asked(), 503)
+    away = false
+    await until(async () => (await asked()) === 200, 'ready again')
+  })
+
+  t.test(`a ${era} server that answers nobody without a credential is there all the same`, async (t) => {
+    const server = await start((_arrived, response) => {
+      response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+      return true
+    })
+    const { url, bridge } = await startBridge(t, { url: server.url }, { auth: { passthrough: true } })
+    await bridge.warmUp(() => {})
+    t.equal((await get(at(url, '/readyz'))).status, 200)
+  })
+}
 
 t.test('where health has an address of its own, it is told there, in detail, and nowhere else', async (t) => {
   const mcpServers = { good: legacyStdio(t).server, bad: { url: 'http://127.0.0.1:9/mcp' } }

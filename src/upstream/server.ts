@@ -79,6 +79,7 @@ export class Server implements Upstream {
   /** The answer to a server that asks for roots, where no client is asked. */
   readonly #roots: Json | undefined
   readonly #lines: Lines
+  #met = false
   /** Hears nothing of other replicas any more. */
   readonly #deafen: (() => void) | undefined
   /** The question whether a modern server keeps sessions as well, while it is asked. */
@@ -149,6 +150,11 @@ export class Server implements Upstream {
     return this.#detection.current
   }
 
+  /** The server has answered once, if only that it wants a credential: what is known of it may be too old by now. */
+  get met(): boolean {
+    return this.#met || this.#detection.current !== undefined
+  }
+
   /** Why the server cannot be had, if it cannot. */
   get down(): Fault | undefined {
     return this.#detection.down
@@ -203,11 +209,17 @@ export class Server implements Upstream {
 
   /** Reaches for the server before anybody calls. Rejects with a Fault where it cannot be had. */
   async warmUp(): Promise<Verdict | undefined> {
+    if (this.#detection.down) {
+      this.#detection.throwIfDown()
+      // What has failed since it was asked has to show that it can be had again.
+      this.#detection.forget()
+    }
     const verdict = await this.#detection.known().catch((error: unknown) => {
       // Where callers bring credentials of their own, nothing can be found out without one.
       if (this.#options.passthrough && error instanceof Fault && error.refused) return undefined
       throw error
     })
+    this.#met = true
     if (!verdict) return undefined
     // A child that did not stand being asked has to show that it takes `initialize`, and HTTP+SSE that it is there.
     const proven = verdict.era === 'modern' || this.#detection.hasSpare || verdict.transport.kind === 'http'

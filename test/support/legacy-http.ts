@@ -107,6 +107,15 @@ export class LegacyHttp {
     this.#server.closeAllConnections()
   }
 
+  /** Listens no more. Gives what has it listen again, at the same port. */
+  async stop(): Promise<() => Promise<void>> {
+    const { port } = this.#server.address() as AddressInfo
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    this.#server.closeAllConnections()
+    await closed
+    return () => new Promise((resolve) => this.#server.listen(port, '127.0.0.1', resolve))
+  }
+
   #take(request: IncomingMessage, response: ServerResponse): void {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
