@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Logger as Pino } from 'pino'
-import { ConfigError, isLoopback, type Listen, parseListen, type Settings, servedPaths } from './config.js'
+import { ConfigError, isLoopback, type Listen, parseListen, type Settings, servedPaths, shareOf } from './config.js'
 import type { PipeOptions } from './downstream/stdio.js'
 import { front } from './front.js'
 import { Listener } from './listener.js'
@@ -11,6 +11,7 @@ import { Mount, planOf, type Shared } from './mount.js'
 import { type HealthOptions, health } from './plugins/health.js'
 import type { WellKnownOptions } from './plugins/well-known.js'
 import { keepResults } from './policy/cache/results.js'
+import { Bound } from './protocol/bound.js'
 import type { Gauge } from './protocol/event.js'
 import { Fault } from './protocol/fault.js'
 import type { Tracer } from './protocol/trace.js'
@@ -91,11 +92,12 @@ export class Bridge {
     this.#surroundings = surroundings
     this.#log = surroundings.log
     const { calls, subscriptions } = settings.limits
+    const share = shareOf(settings)
     this.#replicas = replicasOf(settings, surroundings.log)
     this.#shared = {
       replicas: this.#replicas,
-      calls: { max: calls, open: 0, where: 'with the bridge' },
-      subscriptions: { max: subscriptions, open: 0, where: 'with the bridge' },
+      calls: new Bound({ max: calls, share }),
+      subscriptions: new Bound({ max: subscriptions, share }),
       results: keepResults(),
     }
     const names = Object.keys(settings.mcpServers)
@@ -216,8 +218,8 @@ export class Bridge {
   #gauges(): Gauge[] {
     const { calls, subscriptions, results } = this.#shared
     return [
-      { bound: 'calls', used: calls.open, limit: calls.max },
-      { bound: 'subscriptions', used: subscriptions.open, limit: subscriptions.max },
+      { bound: 'calls', used: calls.used, limit: calls.max },
+      { bound: 'subscriptions', used: subscriptions.used, limit: subscriptions.max },
       { bound: 'connections', used: this.#listener?.connections ?? 0, limit: this.#settings.limits.connections },
       { bound: 'cached_results', used: results.size, limit: results.max },
       { bound: 'cached_bytes', used: results.calculatedSize, limit: results.maxSize },
@@ -282,8 +284,8 @@ export class Bridge {
     this.#settings = settings
     this.#mounts = mounts
     if (this.#replicas) this.#replicas.keys = settings.stateKeys.map(keyOf)
-    this.#shared.calls.max = settings.limits.calls
-    this.#shared.subscriptions.max = settings.limits.subscriptions
+    Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
+    Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
     for (const mount of fresh) mount.server.warmUp().catch(() => {})
     for (const mount of gone)
       this.#retire(mount).catch((error: unknown) => this.#log.error({ err: error }, 'server not ended'))

@@ -1,7 +1,7 @@
 /** One server as it is served: itself, the policies around it, the sessions of its legacy clients, what is passed on to it. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Surroundings } from './app.js'
-import { isStdio, type ServerSettings, type Settings, ssePaths } from './config.js'
+import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from './config.js'
 import { beside, METADATA } from './downstream/http/beside.js'
 import { endpoint } from './downstream/http/endpoint.js'
 import { Relay } from './downstream/http/relay.js'
@@ -18,10 +18,11 @@ import type { Results } from './policy/cache/results.js'
 import { type Cache, isOfCache } from './policy/cache.js'
 import { compose } from './policy/compose.js'
 import { Endings } from './policy/endings.js'
-import { type Bound, Gate, limits } from './policy/limits.js'
+import { Gate, limits } from './policy/limits.js'
 import { Quarantine } from './policy/quarantine.js'
 import { timeout } from './policy/timeout.js'
 import { unavailable } from './policy/unavailable.js'
+import { Bound } from './protocol/bound.js'
 import type { Upstream } from './protocol/call.js'
 import type { Gauge } from './protocol/event.js'
 import type { Replicas } from './protocol/replicas.js'
@@ -105,8 +106,14 @@ export class Mount {
       emulateTasks,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
     }
-    this.#calls = { max: callsPerServer, open: 0, where: 'with the server' }
-    this.#gate = new Gate([shared.calls, this.#calls], [shared.subscriptions])
+    this.#calls = new Bound({ max: callsPerServer, share: shareOf(settings) })
+    this.#gate = new Gate(
+      [
+        { bound: shared.calls, where: 'with the bridge' },
+        { bound: this.#calls, where: 'with the server' },
+      ],
+      [{ bound: shared.subscriptions, where: 'with the bridge' }],
+    )
     const { call, callTotal } = timesOf(settings, own)
     const cache = cacheOf(name, own, settings, shared.results, observe)
     this.#cache = cache
@@ -141,7 +148,7 @@ export class Mount {
 
   /** Calls that have been let in and are not over, and those whose clients have been asked something. */
   get busy(): { calls: number; parked: number } {
-    return { calls: this.#calls.open, parked: this.server.parked }
+    return { calls: this.#calls.used, parked: this.server.parked }
   }
 
   /** How far the bounds are reached that are this server's own. */
@@ -150,7 +157,7 @@ export class Mount {
     const { clientSessions: limit } = this.#settings.limits
     return [
       ...this.server.gauges,
-      { bound: 'calls_per_server', server, used: this.#calls.open, limit: this.#calls.max },
+      { bound: 'calls_per_server', server, used: this.#calls.used, limit: this.#calls.max },
       { bound: 'client_sessions', server, used: this.#sessions.http.size, limit },
       { bound: 'client_sessions_sse', server, used: this.#sessions.sse.size, limit },
       { bound: 'relayed_sessions', server, used: this.#relay?.sessions.size ?? 0, limit },

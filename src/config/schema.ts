@@ -271,6 +271,14 @@ export const fileSchema = z.strictObject({
         .positive()
         .default(10_000)
         .describe('Sessions of legacy clients, over each of the HTTP transports.'),
+      perPrincipal: z
+        .number()
+        .positive()
+        .max(1)
+        .optional()
+        .describe(
+          'Part of what the others leave of each of these limits that one principal may use: 0.5 where there can be several, else 1.',
+        ),
       parked: z.number().int().positive().default(2_000).describe('Calls that wait for their clients to answer.'),
       parkedPerPrincipal: z.number().int().positive().default(32).describe('The same, of one principal.'),
       sessions: z.number().int().positive().default(200).describe('Sessions with one HTTP server.'),
@@ -320,6 +328,12 @@ export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | 
 /** Keys of an entry that mean something here. */
 export function knownKeys(settings: ServerSettings): readonly string[] {
   return Object.keys((isStdio(settings) ? stdioServer : httpServer).shape)
+}
+
+/** The part of what the others leave of a bound that one principal may have: all of it, where there is only one. */
+export function shareOf({ auth, limits }: Settings): number {
+  const several = auth?.passthrough === true || Object.keys(auth?.tokens ?? {}).length > 1
+  return limits.perPrincipal ?? (several ? 0.5 : 1)
 }
 
 /** The secret of a principal. */

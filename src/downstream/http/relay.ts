@@ -25,7 +25,7 @@ export interface RelayOptions {
   relayed: Relayed
   log: Logger
   /** Lets a request in, or throws a Fault; gives a way out. */
-  gate: { enter(entering: { endless: boolean; goesOn?: boolean | undefined }): () => void }
+  gate: { enter(entering: { principal: string; endless: boolean; goesOn?: boolean | undefined }): () => void }
   sessions: Omit<RelayedSessionsOptions, 'told'>
   /** Methods of modern requests that are not to go as they are, because results are kept here. */
   keeps?: ((method: string) => boolean) | undefined
@@ -185,7 +185,7 @@ export class Relay {
       ...(name !== undefined && { name: name.slice(0, 120) }),
     })
     record.follow(EMPTY, traceHeaders(request))
-    const leave = this.#enter(passing, record)
+    const leave = this.#enter(request.principal, passing, record)
     const underway: Underway = { ...passing, record, handOver: record.handedOver() }
     this.#passing.set(request, underway)
     const controller = new AbortController()
@@ -205,9 +205,9 @@ export class Relay {
     this.#signal = undefined
   }
 
-  #enter(passing: Passing, record: CallRecord): () => void {
+  #enter(principal: string, passing: Passing, record: CallRecord): () => void {
     try {
-      return this.#options.gate.enter(passing)
+      return this.#options.gate.enter({ ...passing, principal })
     } catch (error) {
       record.failed(Fault.from(error))
       throw error
