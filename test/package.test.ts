@@ -1,21 +1,25 @@
 /** What `npm pack` makes: it runs from its tarball, in a folder where nothing else is. */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { execPath } from 'node:process'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { says, startProgram } from './support/cli.js'
 import { legacyStdio } from './support/legacy-stdio.js'
 import { call } from './support/modern.js'
 import { noRedis, RedisServer } from './support/redis.js'
+import { copyOfSource } from './support/source.js'
+import { temporaryFolder } from './support/transcript.js'
 
 const run = promisify(execFile)
 
-void t.test('the package runs from its tarball in an empty folder, alone', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-package-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  await run('npm', ['pack', '--pack-destination', folder])
+t.test('the package runs from its tarball in an empty folder, alone', async (t) => {
+  const source = copyOfSource(t)
+  const folder = temporaryFolder(t)
+  const manifestBefore = readFileSync(join(source, 'package.json'), 'utf8')
+  await run('npm', ['pack', '--pack-destination', folder], { cwd: source })
+  t.equal(readFileSync(join(source, 'package.json'), 'utf8'), manifestBefore, "the developers' package.json is back")
   const [tarball = ''] = readdirSync(folder)
   t.match(tarball, /^mcp-bridge-.*\.tgz$/)
 
@@ -26,10 +30,12 @@ void t.test('the package runs from its tarball in an empty folder, alone', async
   )
   const installed = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))
   t.same(installed, ['mcp-bridge'], 'no other package comes with it')
-  const manifest = JSON.parse(readFileSync(join(folder, 'node_modules/mcp-bridge/package.json'), 'utf8')) as {
-    scripts: object
-  }
-  t.notMatch(Object.keys(manifest.scripts).join(), /install/, 'nothing runs when it is installed')
+  const manifest = JSON.parse(readFileSync(join(folder, 'node_modules/mcp-bridge/package.json'), 'utf8')) as object
+  for (const field of ['scripts', 'dependencies', 'devDependencies', 'overrides'])
+    t.notOk(field in manifest, `the published package.json has no ${field}`)
+  t.match(manifest, { name: 'mcp-bridge', engines: { node: /./ }, bin: { 'mcp-bridge': /./ } })
+  for (const path of ['dist/sbom.cdx.json', 'dist/LICENSES.txt', 'LICENSE', 'config/healthcheck.mjs'])
+    t.ok(existsSync(join(folder, 'node_modules/mcp-bridge', path)), `${path} is in the package`)
 
   const server = legacyStdio(t).server
   const program = startProgram(
@@ -52,4 +58,37 @@ void t.test('the package runs from its tarball in an empty folder, alone', async
   const replica = startProgram(t, ['--config', config], {}, [join(folder, 'node_modules/.bin/mcp-bridge')])
   await says(replica, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
   t.notMatch(replica.stderr(), /Redis is not available/, 'what is loaded only for replicas is there')
+})
+
+t.test('npx runs the tarball, with nothing else to fetch', async (t) => {
+  const source = copyOfSource(t)
+  const folder = temporaryFolder(t)
+  await run('npm', ['pack', '--pack-destination', folder], { cwd: source })
+  const [tarball = ''] = readdirSync(folder)
+  const env = { ...process.env, npm_config_cache: join(folder, 'cache'), npm_config_offline: 'true' }
+  const { stdout } = await run('npx', ['-y', `./${tarball}`, '--version'], { cwd: folder, env })
+  t.match(stdout, /^\d+\.\d+\.\d+\n$/)
+})
+
+t.test('a pack that was killed leaves nothing that the next one would take for the manifest', async (t) => {
+  const source = copyOfSource(t)
+  const before = readFileSync(join(source, 'package.json'), 'utf8')
+  const manifest = (task: string) => run(execPath, ['.ci/manifest.mjs', task], { cwd: source })
+  await manifest('publish')
+  const published = readFileSync(join(source, 'package.json'), 'utf8')
+  t.not(published, before)
+  await manifest('publish')
+  t.equal(readFileSync(join(source, 'package.json'), 'utf8'), published)
+  await manifest('restore')
+  t.equal(readFileSync(join(source, 'package.json'), 'utf8'), before)
+  await manifest('restore')
+  t.equal(readFileSync(join(source, 'package.json'), 'utf8'), before, 'once more changes nothing')
+})
+
+t.test('no package asks for a newer Node.js than the bridge does', async (t) => {
+  const folder = temporaryFolder(t)
+  for (const name of ['package.json', 'package-lock.json'])
+    writeFileSync(join(folder, name), readFileSync(new URL(`../${name}`, import.meta.url)))
+  const args = ['ci', '--dry-run', '--engine-strict', '--offline', '--ignore-scripts', '--no-audit', '--no-fund']
+  await t.resolves(run('npm', args, { cwd: folder }), 'on this Node.js')
 })

@@ -48,7 +48,9 @@ interface Kinds {
   }
   NetworkPolicy: { podSelector: Selector; ingress?: { ports?: { port?: string | number }[] }[] }
   PodDisruptionBudget: { selector?: Selector }
-  PrometheusRule: { groups: { name: string; rules: { alert: string; expr: string; for?: string; labels?: object }[] }[] }
+  PrometheusRule: {
+    groups: { name: string; rules: { alert: string; expr: string; for?: string; labels?: object }[] }[]
+  }
   Secret: unknown
   Service: { selector?: Record<string, string>; ports?: { name: string; port: number; targetPort: string | number }[] }
   ServiceAccount: unknown
@@ -162,8 +164,14 @@ const SCHEMAS: Readonly<Record<string, [module: string, name: string]>> = {
   'networking.k8s.io/v1 NetworkPolicy': [CORE, 'IoK8sApiNetworkingV1NetworkPolicy'],
   'policy/v1 PodDisruptionBudget': [CORE, 'IoK8sApiPolicyV1PodDisruptionBudget'],
   'gateway.networking.k8s.io/v1 HTTPRoute': [GATEWAY, 'IoK8sSigsGatewayApiApisV1HTTPRoute'],
-  'monitoring.coreos.com/v1 PrometheusRule': [PROMETHEUS, 'ComGithubPrometheusOperatorPrometheusOperatorPkgApisMonitoringV1PrometheusRule'],
-  'monitoring.coreos.com/v1 ServiceMonitor': [PROMETHEUS, 'ComGithubPrometheusOperatorPrometheusOperatorPkgApisMonitoringV1ServiceMonitor'],
+  'monitoring.coreos.com/v1 PrometheusRule': [
+    PROMETHEUS,
+    'ComGithubPrometheusOperatorPrometheusOperatorPkgApisMonitoringV1PrometheusRule',
+  ],
+  'monitoring.coreos.com/v1 ServiceMonitor': [
+    PROMETHEUS,
+    'ComGithubPrometheusOperatorPrometheusOperatorPkgApisMonitoringV1ServiceMonitor',
+  ],
 }
 
 type Validate = ((data: unknown) => boolean) & { errors: unknown }

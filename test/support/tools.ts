@@ -13,7 +13,8 @@ const folderOf = (set: ToolSet) => fileURLToPath(new URL(`../../.ci/tools/${set}
 export function missing(set: ToolSet): string | false {
   const folder = folderOf(set)
   const copy = join(folder, 'node_modules/.installed.json')
-  const same = existsSync(copy) && readFileSync(copy, 'utf8') === readFileSync(join(folder, 'package-lock.json'), 'utf8')
+  const same =
+    existsSync(copy) && readFileSync(copy, 'utf8') === readFileSync(join(folder, 'package-lock.json'), 'utf8')
   return same ? false : `not installed: node .ci/tool.mjs ${set}`
 }
 
@@ -23,7 +24,12 @@ export function inTools(set: ToolSet, path: string): string {
 }
 
 /** Runs a program of a set, or else of the machine. */
-export function runTool(set: ToolSet, program: string, args: readonly string[], cwd?: string): SpawnSyncReturns<string> {
+export function runTool(
+  set: ToolSet,
+  program: string,
+  args: readonly string[],
+  cwd?: string,
+): SpawnSyncReturns<string> {
   const PATH = [inTools(set, '.bin'), env['PATH']].join(delimiter)
   return spawnSync(program, args, { cwd, encoding: 'utf8', env: { ...env, PATH } })
 }
