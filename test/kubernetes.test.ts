@@ -2,7 +2,9 @@
  * The examples for Kubernetes: that a cluster would take them as they are, that their pods may run in a namespace that
  * restricts what pods may do, and that what they tell the bridge is what it understands.
  */
-import { readFileSync } from 'node:fs'
+import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { commandIn, ports, secret } from './support/deployment.js'
 import { named, parseDockerfile } from './support/dockerfile.js'
@@ -12,15 +14,20 @@ import {
   containersOf,
   ofKind,
   type Pod,
+  parseManifest,
   type Resource,
   readManifests,
 } from './support/kubernetes.js'
 import { forbidden } from './support/restricted.js'
-import { missing } from './support/tools.js'
+import { lacks, missing, runTool } from './support/tools.js'
+import { temporaryFolder } from './support/transcript.js'
 
 const dockerfile = readFileSync(new URL('../Dockerfile', import.meta.url), 'utf8')
 const manifests = readManifests()
 const skip = missing('kubernetes')
+const noKubectl = skip || lacks('kubectl', ['version', '--client'], 'kubernetes')
+const folder = fileURLToPath(new URL('../config/kubernetes/', import.meta.url))
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
 const isBridge = ({ image }: Container) => image?.startsWith('mcp-bridge:') ?? false
 
@@ -139,6 +146,51 @@ for (const { file, text, mistakes, resources } of manifests) {
     // Beside another container it starts first and ends last.
     t.equal(bridge.restartPolicy, pod.containers.includes(bridge) ? undefined : 'Always')
   })
+}
+
+t.test(
+  '`kubectl apply -k` takes the gateway with the published image, and nothing else',
+  { skip: noKubectl },
+  async (t) => {
+    const [gateway] = manifests.filter(({ file }) => file === 'gateway.yaml')
+    const { mistakes, resources } = kustomize(folder)
+    t.same(mistakes, [])
+    const image = `ghcr.io/mcp-bridge/mcp-bridge:${version}`
+    const published = JSON.parse(
+      JSON.stringify(gateway?.resources).replace(`mcp-bridge:${version}`, image),
+    ) as Resource[]
+    t.same(byName(resources), byName(published))
+  },
+)
+
+t.test('the documentation shows a kustomization of your own that kubectl takes', { skip: noKubectl }, async (t) => {
+  const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+  const mine = temporaryFolder(t)
+  for (const [, file = '', content = ''] of operations.matchAll(/```yaml\n# (\S+)\n([\s\S]*?)```/g))
+    writeFileSync(
+      join(mine, file),
+      content.replace('../mcp-bridge/config/kubernetes', relative(realpathSync(mine), folder)),
+    )
+  const { mistakes, resources } = kustomize(mine)
+  t.same(mistakes, [])
+  for (const one of resources) t.same(await complaints(one), [], `${one.kind} ${one.metadata?.name}`)
+  t.match(ofKind(resources, 'HorizontalPodAutoscaler'), [{ spec: { maxReplicas: 20 } }])
+  t.match(
+    ofKind(resources, 'ConfigMap')[0]?.data?.['mcp.json'],
+    /^\{ "mcpServers": \{ "orders": \{ "url": "[^"]+" \} \} \}\n$/,
+  )
+})
+
+/** What kustomize makes of a folder. */
+function kustomize(path: string) {
+  const { status, stdout, stderr } = runTool('kubernetes', 'kubectl', ['kustomize', path])
+  if (status !== 0) throw new Error(stderr)
+  return parseManifest(stdout)
+}
+
+/** In an order that does not depend on where they came from. */
+function byName(resources: readonly Resource[]): Resource[] {
+  return resources.toSorted((a, b) => `${a.kind}${a.metadata?.name}`.localeCompare(`${b.kind}${b.metadata?.name}`))
 }
 
 /** The files that a container gets from its volumes, by their paths, and what is wrong with the volumes. */
