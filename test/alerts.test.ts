@@ -1,11 +1,10 @@
 /** The rules for Prometheus: they are those of docs/operations.md, and fire when they should, by the word of promtool. */
-import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parse } from 'yaml'
-import { lacks } from './support/tools.js'
+import { lacks, runTool } from './support/tools.js'
 import { temporaryFolder } from './support/transcript.js'
 
 interface Rule {
@@ -46,7 +45,7 @@ t.test('what is recorded is made of metrics that there are', async (t) => {
 })
 
 t.test('Prometheus takes the rules', { skip }, async (t) => {
-  const { status, stdout, stderr } = spawnSync('promtool', ['check', 'rules', path], { encoding: 'utf8' })
+  const { status, stdout, stderr } = runTool('debian', 'promtool', ['check', 'rules', path])
   t.equal(status, 0, stderr)
   t.match(stdout, new RegExp(`${rules.length} rules found`))
 })
@@ -167,7 +166,7 @@ t.test('every alert fires when it should, and none for a bridge that is well', {
     },
   ]
   writeFileSync(file, JSON.stringify({ rule_files: [path], evaluation_interval: '1m', tests }))
-  const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' })
+  const { status, stdout, stderr } = runTool('debian', 'promtool', ['test', 'rules', file])
   t.equal(status, 0, `${stdout}\n${stderr}`)
 })
 

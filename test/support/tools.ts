@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url'
 
 export type ToolSet = 'kubernetes' | 'release'
 
+/** Where programs are that `.ci/debian` took out of a package and did not install. */
+const DEBIAN = fileURLToPath(new URL('../../.ci/tools/debian/usr/bin/', import.meta.url))
+
 const folderOf = (set: ToolSet) => fileURLToPath(new URL(`../../.ci/tools/${set}/`, import.meta.url))
 
 /** Why tests that need a set are skipped; false where it is installed as its lockfile says. */
@@ -25,17 +28,18 @@ export function inTools(set: ToolSet, path: string): string {
 
 /** Runs a program of a set, or else of the machine. */
 export function runTool(
-  set: ToolSet,
+  set: ToolSet | 'debian',
   program: string,
   args: readonly string[],
   cwd?: string,
 ): SpawnSyncReturns<string> {
-  const PATH = [inTools(set, '.bin'), env['PATH']].join(delimiter)
+  const folder = set === 'debian' ? DEBIAN : inTools(set, '.bin')
+  const PATH = [folder, env['PATH']].join(delimiter)
   return spawnSync(program, args, { cwd, encoding: 'utf8', env: { ...env, PATH } })
 }
 
 /** Why tests that need a program are skipped; false where there is one. */
-export function lacks(program: string, version: readonly string[], set?: ToolSet): string | false {
-  const { error } = set === undefined ? spawnSync(program, version) : runTool(set, program, version)
+export function lacks(program: string, version: readonly string[], set: ToolSet | 'debian' = 'debian'): string | false {
+  const { error } = runTool(set, program, version)
   return error === undefined ? false : `there is no ${program} on the PATH`
 }
