@@ -4,12 +4,16 @@
  */
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createClient } from '@redis/client'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { CHART, helm, NAMESPACE, noHelm, RELEASE, type Rendering, render } from './support/chart.js'
 import { commandIn, ports, secret } from './support/deployment.js'
-import { type Container, complaints, containersOf, ofKind, type Pod } from './support/kubernetes.js'
+import { type Container, complaints, containersOf, ofKind, type Pod, parseManifest } from './support/kubernetes.js'
+import { noRedis, RedisServer } from './support/redis.js'
 import { forbidden } from './support/restricted.js'
+import { runTool } from './support/tools.js'
 import { temporaryFolder } from './support/transcript.js'
 
 const readme = readFileSync(join(CHART, 'README.md'), 'utf8')
@@ -145,6 +149,36 @@ t.test('what everything is set to arrives', { skip: noHelm }, async (t) => {
   })
 })
 
+t.test(
+  'its own Redis starts as it is told, and lets the bridge in and nobody else',
+  { skip: noHelm || noRedis },
+  async (t) => {
+    const { resources } = render(t, least)
+    const found = ofKind(resources, 'Deployment').find(
+      ({ metadata }) => metadata?.name === `${RELEASE}-mcp-bridge-redis`,
+    )
+    const [container] = found?.spec?.template.spec.containers ?? []
+    t.same(container?.command, ['redis-server'])
+    const password = secret('redis-password')
+    const args = container?.args?.map((arg) => arg.replace('$(REDIS_PASSWORD)', password)) ?? []
+    const redis = await RedisServer.start(t, ...args)
+    const { settings } = understood(t, { resources })
+    const url = settings.redis?.url.replace(`${RELEASE}-mcp-bridge-redis:6379`, new URL(redis.url).host)
+    const connect = async (url = '') => {
+      const client = createClient({ url, socket: { reconnectStrategy: false } }).on('error', () => {})
+      t.teardown(() => client.destroy())
+      await client.connect()
+      return client
+    }
+    const client = await connect(url)
+    t.match(await client.configGet('maxmemory-policy'), { 'maxmemory-policy': 'noeviction' })
+    await t.rejects(
+      connect(redis.url).then((stranger) => stranger.ping()),
+      /NOAUTH/,
+    )
+  },
+)
+
 t.test('streams get through every ingress controller that the chart knows', { skip: noHelm }, async (t) => {
   const controllers: [controller: string, annotations: Record<string, string>][] = [
     [
@@ -252,6 +286,27 @@ t.test(
     })
   },
 )
+
+t.test('the commands of the documents install something', { skip: noHelm }, async (t) => {
+  const root = fileURLToPath(new URL('../', import.meta.url))
+  const documents = ['README.md', 'docs/operations.md'].map((path) => readFileSync(join(root, path), 'utf8'))
+  const commands = documents.flatMap((text) => text.replaceAll(/\\\n\s*/g, '').match(/^helm install .*$/gm) ?? [])
+  t.equal(commands.length, 2)
+  for (const command of commands) {
+    const args = [
+      'template',
+      ...command
+        .split(/\s+/)
+        .slice(2)
+        .filter((word) => word !== '--create-namespace'),
+    ]
+    const { status, stdout, stderr } = runTool('kubernetes', 'helm', args, root)
+    t.equal(status, 0, stderr)
+    t.match(understood(t, parseManifest(stdout)).settings, {
+      mcpServers: { orders: { url: 'http://orders.shop:3000/mcp' } },
+    })
+  }
+})
 
 t.test('the chart, its application and the image have the same version', async (t) => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
