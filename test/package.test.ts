@@ -1,6 +1,6 @@
 /** What `npm pack` makes: it runs from its tarball, in a folder where nothing else is. */
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { promisify } from 'node:util'
@@ -14,13 +14,14 @@ import { temporaryFolder } from './support/transcript.js'
 
 const run = promisify(execFile)
 
+const source = copyOfSource(t)
+const folder = temporaryFolder(t)
+const manifestBefore = readFileSync(join(source, 'package.json'), 'utf8')
+await run('npm', ['pack', '--pack-destination', folder], { cwd: source })
+const [tarball = ''] = readdirSync(folder)
+
 t.test('the package runs from its tarball in an empty folder, alone', async (t) => {
-  const source = copyOfSource(t)
-  const folder = temporaryFolder(t)
-  const manifestBefore = readFileSync(join(source, 'package.json'), 'utf8')
-  await run('npm', ['pack', '--pack-destination', folder], { cwd: source })
   t.equal(readFileSync(join(source, 'package.json'), 'utf8'), manifestBefore, "the developers' package.json is back")
-  const [tarball = ''] = readdirSync(folder)
   t.match(tarball, /^mcp-bridge-.*\.tgz$/)
 
   await run(
@@ -61,17 +62,14 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
 })
 
 t.test('npx runs the tarball, with nothing else to fetch', async (t) => {
-  const source = copyOfSource(t)
-  const folder = temporaryFolder(t)
-  await run('npm', ['pack', '--pack-destination', folder], { cwd: source })
-  const [tarball = ''] = readdirSync(folder)
-  const env = { ...process.env, npm_config_cache: join(folder, 'cache'), npm_config_offline: 'true' }
-  const { stdout } = await run('npx', ['-y', `./${tarball}`, '--version'], { cwd: folder, env })
+  const empty = temporaryFolder(t)
+  const env = { ...process.env, npm_config_cache: join(empty, 'cache'), npm_config_offline: 'true' }
+  copyFileSync(join(folder, tarball), join(empty, tarball))
+  const { stdout } = await run('npx', ['-y', `./${tarball}`, '--version'], { cwd: empty, env })
   t.match(stdout, /^\d+\.\d+\.\d+\n$/)
 })
 
 t.test('a pack that was killed leaves nothing that the next one would take for the manifest', async (t) => {
-  const source = copyOfSource(t)
   const before = readFileSync(join(source, 'package.json'), 'utf8')
   const manifest = (task: string) => run(execPath, ['.ci/manifest.mjs', task], { cwd: source })
   await manifest('publish')
