@@ -83,10 +83,9 @@ function decodeError(call: Call, error: Payload): RpcError {
     }
   }
   const foreign = () => ({ code: -32603, message, data: withMember(data, 'upstreamCode', String(code)) })
-  if (code === -32002) {
-    if (call.method !== 'resources/read') return foreign()
+  if (call.method === 'resources/read' && (code === -32002 || code === -32602))
     return { code: -32602, message, data: withMember(data, 'uri', raw(call.params, 'uri') ?? 'null') }
-  }
+  if (code === -32002) return foreign()
   // Its data holds addresses that only a person may be sent to, by way of a question.
   if (code === -32042) return { code: -32603, message, data: withMember(undefined, 'upstreamCode', String(code)) }
   if (code <= -32020 && code >= -32099) return foreign()

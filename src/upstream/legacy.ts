@@ -13,6 +13,7 @@ import { Contradiction, callFault, pause, sessionGone, worthRepeating } from './
 import { listen } from './listen.js'
 import { addressKey, type ParkedCalls } from './parked.js'
 import type { Lease } from './pool.js'
+import { throwIfRefused } from './refusals.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 import type { LegacyTasks } from './tasks.js'
@@ -182,20 +183,10 @@ function answer(
     const page = payloadAt(source, member)
     if (page) session.tools.learn(page, raw(call.params, 'cursor'))
   }
+  throwIfRefused(reply, session.asking.refusedDuring(exchange))
   if (reply.kind !== 'error') return reply
-  const refused = session.asking
-    .refusedDuring(exchange)
-    .filter(({ certain, said }) => certain || reply.error.message.includes(said))
-  if (refused.length > 0) {
-    const names = [...new Set(refused.map(({ name }) => name))].join(', ')
-    const requiredCapabilities = write(
-      edit(EMPTY, Object.fromEntries(refused.map(({ name, needed }) => [name, needed]))),
-    )
-    throw new Fault('missingCapability', `The server needs client capabilities that were not declared: ${names}`, {
-      data: { requiredCapabilities },
-    })
-  }
-  if (reply.error.code === -32601 && methodTraits(call.method).capability === undefined)
+  // Of a method that names one of many things, the error may be about the thing.
+  if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)
     throw new Fault('methodNotFound', reply.error.message)
   return reply
 }

@@ -24,6 +24,7 @@ import {
 import { newKey, randomId, Sealer, type SealKey } from '../seal.js'
 import { callFault, pause, sessionGone } from './failure.js'
 import type { Lease } from './pool.js'
+import { throwIfRefused } from './refusals.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
@@ -127,7 +128,11 @@ export class LegacyTasks {
   drive(call: Call, lease: Lease, { id }: Created): RunningCall {
     const { session } = lease
     const running = new RunningCall(lease.share(), call, {
-      decode: (leg, response) => decodeReply(leg, response, session.handshake.serverInfo),
+      decode: (leg, response, exchange) => {
+        const reply = decodeReply(leg, response, session.handshake.serverInfo)
+        throwIfRefused(reply, session.asking.refusedDuring(exchange))
+        return reply
+      },
       task: id,
       onGivenUp: () => {
         session.request('tasks/cancel', idOf(id)).catch(() => {})
