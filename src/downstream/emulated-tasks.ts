@@ -6,7 +6,7 @@ import { Fault } from '../protocol/fault.js'
 import { RELATED_TASK } from '../protocol/meta.js'
 import type { TaskStatus } from '../protocol/tasks.js'
 import type { Wire } from '../rpc/source.js'
-import { type Json, value } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import type { CallStep, Outcome } from './translated-call.js'
 
 /** Makes the call that a task is of. What it asks says that it is `about` the task. */
@@ -14,6 +14,8 @@ export type Run = (about: Json, controller: AbortController) => AsyncGenerator<C
 
 interface Task {
   id: string
+  /** What of the call decides how its result is told. */
+  about: Payload
   status: TaskStatus
   statusMessage: string | undefined
   createdAt: string
@@ -38,12 +40,13 @@ const POLL_INTERVAL = 1_000
 export class EmulatedTasks {
   readonly #tasks = new Map<string, Task>()
 
-  /** Begins a task. Gives the CreateTaskResult. Throws a Fault where there are too many. */
-  start(ttl: unknown, run: Run): Json {
+  /** Begins a task of a call of a tool. Gives the CreateTaskResult. Throws a Fault where there are too many. */
+  start(params: Payload, ttl: unknown, run: Run): Json {
     if (this.#tasks.size >= MAX_TASKS) throw new Fault('overloaded', `A session may have ${MAX_TASKS} tasks`)
     const now = new Date().toISOString()
     const task: Task = {
       id: crypto.randomUUID(),
+      about: parseObject(write(edit(EMPTY, { name: raw(params, 'name') }))),
       status: 'working',
       statusMessage: undefined,
       createdAt: now,
@@ -66,6 +69,11 @@ export class EmulatedTasks {
 
   get(id: unknown): Json {
     return told(this.#find(id))
+  }
+
+  /** Params of the call that a task is of, as far as they decide how its result is told. */
+  paramsOf(id: unknown): Payload {
+    return this.#find(id).about
   }
 
   list(): Json {

@@ -3,7 +3,7 @@
  * a call that says everything.
  */
 import type { Call, Caller, Notice, Reply } from '../protocol/call.js'
-import type { Downlevel } from '../protocol/downlevel.js'
+import { type Downlevel, downlevelNotification } from '../protocol/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import {
@@ -52,25 +52,17 @@ export class TranslatedSession implements ClientSession {
   #ready = false
   #listened = false
 
-  private constructor({ revision, clientInfo, capabilities }: Opening, offered: Payload, options: OpenOptions) {
+  private constructor(
+    { revision, clientInfo, capabilities }: Opening,
+    to: Downlevel,
+    offered: Payload,
+    options: OpenOptions,
+  ) {
     this.revision = revision
     this.#options = options
     this.#caller = { revision: NEWEST_MODERN, clientInfo, capabilities }
     this.#offered = offered
-    const told = new Set<string>()
-    const lost = (feature: string) => {
-      tell(options.log, { kind: 'downlevelled', what: feature })
-      if (told.has(feature)) return
-      told.add(feature)
-      options.log.info({ feature, revision }, 'not known to the client, and left out')
-    }
-    this.#to = {
-      revision,
-      strict: options.settings.strict,
-      memory: { wrapped: new Set() },
-      lost,
-      tasks: emulatesTasks(revision, options),
-    }
+    this.#to = to
     this.#questions = new Questions({
       capabilities,
       to: this.#to,
@@ -100,10 +92,9 @@ export class TranslatedSession implements ClientSession {
     }
     if (discovered?.kind !== 'result') throw new Fault('upstreamProtocol', 'The server does not say what it offers')
     record.ended(discovered)
-    const tasks = emulatesTasks(opening.revision, options)
-    const answer = initializeResult(discovered, opening.revision, { serverInfo: options.settings.serverInfo, tasks })
-    const offered = objectIn(parseObject(answer), 'capabilities') ?? EMPTY
-    return { text: result(request.id, answer), session: new TranslatedSession(opening, offered, options) }
+    const to = downlevelFor(opening.revision, options)
+    const { answer, offered } = initializeResult(discovered, to, options.settings.serverInfo)
+    return { text: result(request.id, answer), session: new TranslatedSession(opening, to, offered, options) }
   }
 
   get open(): number {
@@ -261,7 +252,7 @@ export class TranslatedSession implements ClientSession {
     this.#check('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = withoutTask('tools/call', params)
-    return this.#tasks.start(value(task, 'ttl'), (about, controller) => {
+    return this.#tasks.start(bare, value(task, 'ttl'), (about, controller) => {
       const parts = { caller: { ...this.#caller }, controller, record, options: this.#options, progress: true }
       return this.#run(callOf('tools/call', bare, meta, parts), about)
     })
@@ -275,10 +266,11 @@ export class TranslatedSession implements ClientSession {
     record: CallRecord,
   ): AsyncGenerator<Frame, void> {
     const taskId = value(params, 'taskId')
+    const called = this.#tasks.paramsOf(taskId)
     const waiting = this.#tasks.result(taskId, controller.signal)
     let next = await waiting.next()
     for (; !next.done; next = await waiting.next()) yield { text: next.value }
-    const call = callOf('tools/call', params, EMPTY, {
+    const call = callOf('tools/call', called, EMPTY, {
       caller: this.#caller,
       controller,
       record,
@@ -315,7 +307,7 @@ export class TranslatedSession implements ClientSession {
   }
 
   #deliver(method: string, params: Payload): void {
-    const text = write(params)
+    const text = write(downlevelNotification(method, params, this.#to))
     const uri = raw(params, 'uri')
     this.#options.outlet.deliver(
       notification(method, text === '{}' ? undefined : text),
@@ -324,9 +316,22 @@ export class TranslatedSession implements ClientSession {
   }
 }
 
-/** Whether the client can have its calls as tasks: its revision has to know them, and the configuration to want it. */
-function emulatesTasks(revision: LegacyRevision, { settings }: OpenOptions): boolean {
-  return settings.emulateTasks && traits[revision].tasks
+/** How a client of the revision is spoken to. Each kind of loss is logged once. */
+function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions): Downlevel {
+  const told = new Set<string>()
+  return {
+    revision,
+    strict: settings.strict,
+    memory: { wrapped: new Set() },
+    // Calls can be tasks where the client's revision knows them and the configuration wants it.
+    tasks: settings.emulateTasks && traits[revision].tasks,
+    lost: (feature) => {
+      tell(log, { kind: 'downlevelled', what: feature })
+      if (told.has(feature)) return
+      told.add(feature)
+      log.info({ feature, revision }, 'not known to the client, and left out')
+    },
+  }
 }
 
 interface CallParts {

@@ -60,32 +60,35 @@ export function decodeInitialize({ params }: Request): Opening {
 }
 
 /**
- * The answer to `initialize`, from a DiscoverResult. `serverInfo` is for a server that does not name itself, and `tasks`
- * says whether calls of tools can be tasks.
+ * The answer to `initialize`, from a DiscoverResult, and the capabilities that the session has: the client may be told of
+ * fewer, where its revision has no word for one. `serverInfo` is for a server that does not name itself.
  */
 export function initializeResult(
   { result: discovered, server }: Reply & { kind: 'result' },
-  revision: LegacyRevision,
-  { serverInfo, tasks }: { serverInfo: Json; tasks: boolean },
-): Json {
+  to: Downlevel,
+  serverInfo: Json,
+): { answer: Json; offered: Payload } {
   const offered = objectIn(discovered, 'capabilities') ?? EMPTY
   const capabilities: Record<string, Json | undefined> = {}
   for (const name of CAPABILITIES) if (objectIn(offered, name)) capabilities[name] = raw(offered, name)
   const extensions = objectIn(offered, 'extensions')
-  if (tasks && capabilities['tools'] !== undefined)
+  if (to.tasks && capabilities['tools'] !== undefined)
     capabilities['tasks'] = '{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}'
   const carried = extensions && edit(extensions, { [TASKS_EXTENSION]: undefined })
   if (carried && !isEmpty(carried)) capabilities['extensions'] = write(carried)
-  const meta = objectIn(discovered, '_meta')
-  return write(
-    edit(EMPTY, {
-      protocolVersion: JSON.stringify(revision),
-      capabilities: write(edit(EMPTY, capabilities)),
-      serverInfo: isImplementation(server) ? server : serverInfo,
-      instructions: typeof value(discovered, 'instructions') === 'string' ? raw(discovered, 'instructions') : undefined,
-      _meta: meta && write(meta),
-    }),
+  const told = write(edit(EMPTY, capabilities))
+  const answer = parseObject(
+    write(
+      edit(EMPTY, {
+        protocolVersion: JSON.stringify(to.revision),
+        capabilities: told,
+        serverInfo: isImplementation(server) ? server : serverInfo,
+        instructions: raw(discovered, 'instructions'),
+        _meta: raw(discovered, '_meta'),
+      }),
+    ),
   )
+  return { answer: write(downlevelResult('initialize', EMPTY, answer, to)), offered: parseObject(told) }
 }
 
 function isImplementation(server: Json | undefined): boolean {
