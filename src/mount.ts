@@ -104,6 +104,7 @@ export class Mount {
     this.#sessionSettings = {
       strict: own.strictRevisions ?? strictRevisions,
       emulateTasks,
+      answerWithin: timesOf(settings, own).answer,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
     }
     this.#calls = new Bound({ max: callsPerServer, share: shareOf(settings) })

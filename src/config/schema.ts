@@ -27,7 +27,9 @@ const serverTimes = {
     .int()
     .min(1_000)
     .max(3_600_000)
-    .describe('That a modern client has to answer what a server asks in the middle of a call.'),
+    .describe(
+      'That a client has to answer what a server asks in the middle of a call, and that a server may ask to be called again.',
+    ),
 }
 
 const servedPath = z

@@ -66,6 +66,7 @@ export class TranslatedSession implements ClientSession {
     this.#questions = new Questions({
       capabilities,
       to: this.#to,
+      within: options.settings.answerWithin,
       told: (what) => tell(options.log, { kind: 'question', what }),
     })
     tell(options.log, { kind: 'session', side: 'client', what: 'opened' })
@@ -243,8 +244,10 @@ export class TranslatedSession implements ClientSession {
   }
 
   #run(call: Call, about?: Json): AsyncGenerator<CallStep, Outcome> {
-    const { handle } = this.#options.upstream
-    return runCall(call, { handle, questions: this.#questions, caller: () => ({ ...this.#caller }), about })
+    const { upstream, settings } = this.#options
+    const caller = () => ({ ...this.#caller })
+    const { answerWithin } = settings
+    return runCall(call, { handle: upstream.handle, questions: this.#questions, caller, answerWithin, about })
   }
 
   /** Makes a task of a call. */

@@ -6,7 +6,7 @@ import type { Answers } from '../protocol/call.js'
 import { type Downlevel, downlevelQuestion } from '../protocol/downlevel.js'
 import { traits } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
-import { type InputRequest, readInputRequests, uncovered, wellFormed } from '../protocol/input.js'
+import { type InputRequest, readInputRequests, stateOf, uncovered, wellFormed } from '../protocol/input.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import { type Id, idKey, notification, type Response, request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -16,6 +16,8 @@ export interface QuestionsOptions {
   /** ClientCapabilities that the client has declared. */
   capabilities: Json
   to: Downlevel
+  /** Milliseconds for one round of questions. */
+  within: number
   /** What has become of a round of questions, for whoever counts. */
   told(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'): void
 }
@@ -33,8 +35,6 @@ export class Unanswered extends Error {
 
 type Outcome = { kind: 'result'; result: Payload } | { kind: 'error'; code: number; message: string }
 
-/** Milliseconds that a person has for one round of questions. */
-const ROUND = 600_000
 const CANCELLED: Payload = parseObject('{"action":"cancel"}')
 
 export class Questions {
@@ -67,7 +67,7 @@ export class Questions {
     const round = new AbortController()
     const giveUp = () => round.abort()
     signal.addEventListener('abort', giveUp, { once: true })
-    const timer = setTimeout(giveUp, ROUND)
+    const timer = setTimeout(giveUp, this.#options.within)
     const asked: Asked[] = []
     // A null prototype, because it is the server that chooses the keys.
     const answers: Record<string, Json> = Object.create(null) as Record<string, Json>
@@ -105,7 +105,7 @@ export class Questions {
     }
     signal.throwIfAborted()
     const responses = requests.length === 0 ? undefined : write(edit(EMPTY, answers))
-    return { responses, state: raw(input, 'requestState') }
+    return { responses, state: stateOf(input) }
   }
 
   /** Takes an answer of the client. */

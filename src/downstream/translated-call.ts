@@ -22,6 +22,8 @@ export interface CallContext {
   questions: Questions
   /** Who calls, as it is now: the level of log messages may be set anew while the client is asked. */
   caller(): Caller
+  /** Milliseconds that a server may have itself called again without asking anything. */
+  answerWithin: number
   /** What questions say in their `_meta` that they are about. */
   about?: Json | undefined
 }
@@ -36,7 +38,7 @@ export async function* runCall(call: Call, context: CallContext): AsyncGenerator
 }
 
 async function* untilAnswered(call: Call, context: CallContext): AsyncGenerator<CallStep, Outcome> {
-  const rounds = new Rounds()
+  const rounds = new Rounds(context.answerWithin)
   let { capabilities } = call.caller
   for (let answers: Answers | undefined; ; ) {
     const leg: Call = { ...call, answers, caller: { ...context.caller(), capabilities } }

@@ -132,3 +132,55 @@ t.test('11.11 the result of a task is what the list has promised of its tool', a
   const { _meta, ...result } = (await client.request('tasks/result', { taskId })).message.result ?? {}
   t.same(result, direct)
 })
+
+/** Answers `tools/call` with these, one after the other, and with the last from then on. */
+function inTurn(results: Json[]): HttpPlan {
+  let at = 0
+  return {
+    override: ({ message }, response) => {
+      if (message?.['method'] !== 'tools/call') return false
+      const result = results[Math.min(at++, results.length - 1)]
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message['id'], result }))
+      return true
+    },
+  }
+}
+
+const waiting = (requestState: string, more: Json = { inputRequests: {} }) => ({
+  resultType: 'input_required',
+  requestState,
+  ...more,
+})
+const DONE = { resultType: 'complete', content: [{ type: 'text', text: 'done' }] }
+
+t.test('11.6 a server that asks nothing is called again with its state, after a while', async (t) => {
+  const waits = [waiting('a'), waiting('b', { inputRequests: null }), waiting('c', {})]
+  const { url, modern } = await start(t, inTurn([...waits, DONE]))
+  const client = await LegacyClient.open(url)
+  const began = performance.now()
+  const { messages, message } = await client.call('slow', { x: 1 })
+  t.ok(performance.now() - began >= 1_700, 'it has waited 250, 500 and 1,000 ms')
+  t.same(message.result, { content: DONE.content })
+  t.equal(messages.length, 1, 'the client is not asked anything')
+  const sent = modern.of('tools/call').map(({ message }) => message?.['params'] as Json)
+  t.same(
+    sent.map(({ requestState }) => requestState),
+    [undefined, 'a', 'b', 'c'],
+  )
+  t.ok(sent.every((params) => !('inputResponses' in params)))
+})
+
+t.test('11.6 it is waited for no longer than for a client that is asked', async (t) => {
+  const { url, modern } = await start(t, inTurn([waiting('a')]), { timeouts: { answer: 1_000 } })
+  const { message } = await (await LegacyClient.open(url)).call('slow')
+  t.match(message.error, { code: -32603, data: { reason: 'upstream_timeout', outcome: 'unknown' } })
+  t.equal(modern.of('tools/call').length, 3)
+})
+
+t.test('11.6 one that gives no state either has asked nothing at all', async (t) => {
+  const { url, modern } = await start(t, inTurn([{ resultType: 'input_required', inputRequests: {} }]))
+  const { message } = await (await LegacyClient.open(url)).call('slow')
+  t.match(message.error, { code: -32603, data: { reason: 'upstream_protocol_error' } })
+  t.equal(modern.of('tools/call').length, 1)
+})
