@@ -25,7 +25,7 @@ import {
   type Response,
   result,
 } from '../rpc/message.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 import { Changes } from './changes.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { type Frame, onlyIncreasing } from './frames.js'

@@ -10,7 +10,7 @@ import { type InputRequest, readInputRequests, stateOf, uncovered, wellFormed } 
 import { withoutEnvelope } from '../protocol/meta.js'
 import { type Id, idKey, notification, type Response, request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, value, write } from '../rpc/splice.js'
 
 export interface QuestionsOptions {
   /** ClientCapabilities that the client has declared. */

@@ -57,6 +57,8 @@ export class Detection {
   #detecting: Promise<Verdict> | undefined
   /** A channel through which nothing but the probe has gone. */
   #spare: Peer | undefined
+  /** Channels to processes that have not been asked what they speak. */
+  readonly #unasked = new WeakSet<Peer>()
   /** What other replicas know is not to be relied on. */
   #asksItself = false
   #failures = 0
@@ -106,10 +108,14 @@ export class Detection {
     this.#options.shared?.forget()
   }
 
-  /** Asks a server once more that was silent when it was asked: it may have been a modern one that was slow to start. */
+  /**
+   * Asks a program that does not take `initialize` once more, where it was silent when it was asked, or was not asked at all
+   * because one before it was: it may have been slow to start, or have been replaced by one of the other era.
+   */
   async isModernAfterAll(verdict: Verdict, peer: Peer): Promise<boolean> {
-    const { transport, timeout, clientInfo } = this.#options
-    if (!verdict.weak || transport.kind !== 'stdio') return false
+    const { transport, era, timeout, clientInfo } = this.#options
+    const said = era !== 'auto' || (!verdict.weak && !this.#unasked.has(peer))
+    if (said || transport.kind !== 'stdio' || peer.end) return false
     const finding = await probe({ transport, clientInfo, timeout, peer })
     if (finding.era !== 'modern') return false
     this.#turnedModern(verdict, peer)
@@ -133,12 +139,18 @@ export class Detection {
   /** The channel that the probe has left, if it is still there; else another. Rejects with a ChannelError. */
   async channel(transport: Transport, stateless = false): Promise<Peer> {
     const spare = this.hasSpare && transport === this.#options.transport ? this.#spare : undefined
-    if (spare) this.#spare = undefined
-    return spare ?? new Peer(await transport.open({ stateless }))
+    if (spare) {
+      this.#spare = undefined
+      return spare
+    }
+    const peer = new Peer(await transport.open({ stateless }))
+    this.#unasked.add(peer)
+    return peer
   }
 
   /** Puts a channel back that has come to no use. */
   giveBack(peer: Peer): void {
+    if (peer === this.#spare) return
     if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.#closed) this.#spare = peer
     else peer.channel.close().catch(() => {})
   }

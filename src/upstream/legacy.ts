@@ -7,7 +7,7 @@ import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/l
 import { methodTraits } from '../protocol/methods.js'
 import { knowsTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
-import { EMPTY, edit, type Json, objectIn, parseObject, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { type Json, objectIn, parseObject, payloadAt, raw, value } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
 import { Contradiction, callFault, pause, sessionGone, worthRepeating } from './failure.js'
 import { listen } from './listen.js'

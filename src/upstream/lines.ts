@@ -2,7 +2,7 @@
 import type { Line, Sender } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import type { Request } from '../rpc/message.js'
-import type { ChannelError } from './channel.js'
+import { ChannelError } from './channel.js'
 import type { Detection, Verdict } from './detection.js'
 import { credentialOf } from './failure.js'
 import { DirectLine } from './line.js'
@@ -55,7 +55,7 @@ export class Lines {
         return line
       }
       this.#lines.delete(peer)
-      if (verdict.era === 'modern' || (await detection.isModernAfterAll(verdict, peer))) {
+      if (await this.#isModern(verdict, peer)) {
         verdict.alsoLegacy = false
         detection.giveBack(peer)
         return undefined
@@ -65,10 +65,20 @@ export class Lines {
     } catch (error) {
       this.#lines.delete(peer)
       await peer.channel.close()
-      if (verdict.era === 'legacy') throw detection.failed(error)
+      const refused = error instanceof ChannelError && error.refusal !== undefined
+      if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer)))) throw detection.failed(error)
       verdict.alsoLegacy = false
       return undefined
     }
+  }
+
+  /** Whether a server that does not take `initialize` is a modern one, perhaps since a moment ago. */
+  async #isModern(verdict: Verdict, peer: Peer): Promise<boolean> {
+    const { detection } = this.#options
+    if (verdict.era === 'modern') return true
+    if (verdict.transport.kind !== 'http') return detection.isModernAfterAll(verdict, peer)
+    detection.forget()
+    return (await detection.known()).era === 'modern'
   }
 
   async close(hurry: boolean): Promise<void> {

@@ -13,7 +13,16 @@ import type { Params } from '../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import type { ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
-import { answerOf, Contradiction, callFault, credentialOf, pause, type Said, worthRepeating } from './failure.js'
+import {
+  answerOf,
+  Contradiction,
+  callFault,
+  contradicts,
+  credentialOf,
+  pause,
+  type Said,
+  worthRepeating,
+} from './failure.js'
 import type { Peer } from './peer.js'
 import { ToolCache } from './tools.js'
 
@@ -23,7 +32,7 @@ export interface ModernOptions {
   /** A channel to the server, with somebody at the other end who answers `server/discover`. */
   connect(): Promise<Peer>
   /** Answers the call instead, when the server has turned out to speak something else. */
-  elsewhere: Handler
+  elsewhere(call: Call, why: Contradiction): AsyncIterable<Reply>
   /** The channel has come to its end by itself. `served` says whether anything was answered on it. */
   onEnd(error: ChannelError, served: boolean): void
   /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
@@ -38,8 +47,6 @@ const MAX_HEADERS = 500
 const LISTEN = 'subscriptions/listen'
 const HEADER_MISMATCH = -32020
 const UNSUPPORTED_REVISION = -32022
-/** Codes with which servers of the legacy era ask for a session. */
-const LEGACY_CODES: ReadonlySet<number> = new Set([-32600, -32000])
 
 export class ModernServer {
   readonly handle: Handler
@@ -58,20 +65,24 @@ export class ModernServer {
     this.#options = options
     const half = this
     this.handle = async function* answerFromModern(call) {
+      let turned: Contradiction
       for (let attempt = 0; ; attempt++) {
         try {
           const peer = await half.#connected()
           yield* half.#answer(peer, call, attempt > 0)
           return
         } catch (error) {
-          if (error instanceof Contradiction) break
+          if (error instanceof Contradiction) {
+            turned = error
+            break
+          }
           const again = !call.signal.aborted && attempt === 0
           const wait = again ? worthRepeating(error, half.#repeatable(call)) : undefined
           if (wait === undefined) throw callFault(error)
           await pause(wait, call.signal)
         }
       }
-      yield* options.elsewhere(call)
+      yield* options.elsewhere(call, turned)
     }
   }
 
@@ -146,8 +157,8 @@ export class ModernServer {
         continue
       }
       const { code, data } = reply.error
-      if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction(reply.error.message)
-      if (code === -32601 && call.method === 'server/discover') throw new Contradiction(reply.error.message)
+      if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction(reply.error.message, reply)
+      if (code === -32601 && call.method === 'server/discover') throw new Contradiction(reply.error.message, reply)
       // The schema of the tool is not known, or has changed: it says which arguments are mirrored.
       if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
         const tools = this.#toolsOf(call)
@@ -170,7 +181,7 @@ export class ModernServer {
       call.signal.throwIfAborted()
       exchange.send(call.method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
       for (;;) {
-        const arrival = await exchange.next().catch((error: ChannelError) => answerOf(error, notModern))
+        const arrival = await exchange.next().catch((error: ChannelError) => answerOf(error, notModern(call)))
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
           yield this.#last(peer, call, decodeReply(call, arrival))
@@ -293,10 +304,12 @@ function supportsOurs(data: Json | undefined): boolean {
   return Array.isArray(supported) && supported.some((version) => isModern(version))
 }
 
-/** A refusal that is not how a modern server refuses: the server has become another. */
-function notModern({ refusal }: ChannelError, said: Said | undefined): Error | undefined {
-  const status = refusal?.status ?? 0
-  const gone = said === undefined && (status === 404 || status === 405)
-  const wantsSession = said !== undefined && LEGACY_CODES.has(said.code) && /session|initiali[sz]/i.test(said.message)
-  return gone || wantsSession ? new Contradiction(`The server answered with HTTP ${status}`) : undefined
-}
+/** A refusal that is not how a modern server refuses: the server may have become another. */
+const notModern =
+  (call: Call) =>
+  (error: ChannelError, said: Said | undefined): Error | undefined => {
+    const { refusal } = error
+    if (!refusal || !contradicts(refusal, 'modern', said)) return undefined
+    const instead = said ? decodeReply(call, said) : callFault(error)
+    return new Contradiction(`The server answered with HTTP ${refusal.status}`, instead)
+  }

@@ -1,5 +1,5 @@
 /** One server behind the bridge: its calls are answered in the way that takes what it speaks. */
-import type { Call, Handler, LegacyLeg, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
+import type { Call, Handler, LegacyLeg, Notice, Relayed, Reply, Sender, Upstream } from '../protocol/call.js'
 import { canBeAsked, carriedCapabilities } from '../protocol/capabilities.js'
 import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Gauge, Observe } from '../protocol/event.js'
@@ -111,17 +111,13 @@ export class Server implements Upstream {
       told: this.#told,
       log,
     })
-    const elsewhere =
-      (era: Era): Handler =>
-      (call) =>
-        this.#answerElsewhere(call, era)
     const replica = replicas?.id
     this.#parked = new ParkedCalls({ server: name, observe, replica, ...options.parked })
     const { keys } = options.parked
     this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, keys, replica })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
-      elsewhere: elsewhere('legacy'),
+      elsewhere: (call) => this.#answerElsewhere(call, 'legacy'),
       parked: this.#parked,
       tasks: this.#tasks,
       taskMode: options.tasks,
@@ -129,7 +125,7 @@ export class Server implements Upstream {
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     this.#modern = new ModernServer({
       connect: () => this.#connectModern(),
-      elsewhere: elsewhere('modern'),
+      elsewhere: (call, { instead }) => this.#answerElsewhere(call, 'modern', instead),
       changed:
         replicas && transport.kind === 'stdio'
           ? ({ principal: who }, method, params) => replicas.tell({ server: name, who, method, params })
@@ -275,8 +271,11 @@ export class Server implements Upstream {
     yield* this.#half(await this.#detection.known(call))(call)
   }
 
-  /** The server is not what it was when the call was given to one half: asked again, it may say what it is now. */
-  async *#answerElsewhere(call: Call, from: Era) {
+  /**
+   * The server may not be what it was when the call was given to one half: asked again, it says what it is now. Where it is
+   * what it was, `instead` is what the caller gets.
+   */
+  async *#answerElsewhere(call: Call, from: Era, instead?: Reply | Fault): AsyncGenerator<Reply> {
     if (this.#moved.has(call.signal))
       throw new Fault('upstreamIncompatible', 'The server does not stay with what it says that it speaks')
     if (this.#options.era !== 'auto')
@@ -287,7 +286,10 @@ export class Server implements Upstream {
     this.#moved.add(call.signal)
     // Somebody else may have found out already.
     if (this.#detection.current?.era === from) this.#detection.forget()
-    yield* this.#answerOnceKnown(call)
+    const verdict = await this.#detection.known(call)
+    if (verdict.era !== from || !instead) yield* this.#half(verdict)(call)
+    else if (instead instanceof Fault) throw instead
+    else yield instead
   }
 
   /** A channel has come to its end by itself. */
