@@ -139,8 +139,11 @@ function report(log: Logger, { mounts }: Bridge, { name, server }: Mount, verdic
   const named = mounts.size > 1 ? { server: name } : {}
   if (verdict instanceof Fault) {
     if (mounts.size === 1 && server.isProgram) throw verdict
-    const { message: why } = verdict
-    log.warn({ server: name, why }, 'the server cannot be had for now; it is tried again when somebody calls')
+    const { message: why, said } = verdict
+    log.warn(
+      { server: name, why, ...(said !== undefined && { said }) },
+      'the server cannot be had for now; it is tried again when somebody calls',
+    )
   } else if (verdict) {
     log.info({ ...named, era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
   } else {
@@ -282,15 +285,16 @@ function complain(error: unknown): number {
   return EXIT.failed
 }
 
-function reasons({ cause }: Fault): string {
+function reasons({ cause, message, said }: Fault): string {
   if (!(cause instanceof ChannelError)) return ''
-  const said =
+  const stderr =
     cause.stderr.length === 0
       ? ''
       : `  It last wrote to stderr:\n${cause.stderr.map((line) => `    ${line}\n`).join('')}`
+  const answered = said === undefined || message.includes(said) ? '' : `  The server said: ${said}\n`
   const inner =
     cause.cause instanceof Error && !cause.message.includes(cause.cause.message) ? `  ${cause.cause.message}\n` : ''
-  return `${inner}${said}  mcp-bridge probe <server> shows how far it gets; --log-level debug tells more.\n`
+  return `${inner}${answered}${stderr}  mcp-bridge probe <server> shows how far it gets; --log-level debug tells more.\n`
 }
 
 function terminal(): boolean {

@@ -8,7 +8,7 @@ import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, write } from '../rpc/splice.js'
 import type { Frame } from './frames.js'
 import { metaOf } from './inbound.js'
-import { CallRecord, subject, tell } from './record.js'
+import { CallRecord, replyIn, subject, tell } from './record.js'
 import { Running } from './running.js'
 import type { ClientSession, OpenOptions } from './session.js'
 
@@ -56,18 +56,23 @@ export class DirectSession implements ClientSession {
     record.follow(metaOf(request), trace)
     const handOver = record.handedOver()
     try {
-      let answer: Wire | undefined
-      for await (const { text, last } of this.#line.ask(traced(request, handOver), controller.signal)) {
-        if (last) answer = text
-        else yield { text }
+      let last: Wire | undefined
+      for await (const { text, answer } of this.#line.ask(traced(request, handOver), controller.signal)) {
+        if (!answer) {
+          yield { text }
+          continue
+        }
+        const reply = replyIn(answer)
+        handOver.over(reply)
+        record.ended(reply)
+        last = text
       }
-      if (answer === undefined) throw new Fault('internal', 'The call ended without an answer')
-      handOver.over({ kind: 'result', result: EMPTY })
-      record.answered('ok')
-      yield { text: answer, last: { status: 200 } }
+      if (last === undefined) throw new Fault('internalUnknown', 'The call ended without an answer')
+      yield { text: last, last: { status: 200 } }
     } catch (error) {
-      const cancelled = controller.signal.aborted
-      const fault = Fault.from(error)
+      const { aborted, reason } = controller.signal
+      const fault = record.faultOf(reason instanceof Fault ? reason : error)
+      const cancelled = aborted && reason !== fault
       handOver.over(cancelled ? undefined : fault)
       if (cancelled) record.cancelled()
       else record.failed(fault)

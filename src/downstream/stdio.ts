@@ -84,7 +84,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     try {
       await conversation.take(message)
     } catch (error) {
-      await refuseAloud(error, message)
+      await refuseAloud(Fault.from(error, true), message)
     } finally {
       for (const id of ids) inSession.delete(id)
     }
@@ -113,7 +113,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   /** Refuses a line. Where nothing in it says whom to answer, saying nothing is safest: old clients choke on `null`. */
   async function refuse(error: unknown, id: Id | undefined, aloud = id !== undefined): Promise<void> {
     const fault = Fault.from(error)
-    if (fault.fault === 'internal') log.error({ err: fault.cause }, 'line not understood')
+    if (fault.row.reason === 'internal_error') log.error({ err: fault.cause }, 'line not understood')
     else log.warn({ why: fault.message }, 'line refused')
     if (aloud) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
   }
@@ -136,7 +136,8 @@ export async function servePipe(options: PipeOptions): Promise<void> {
 
   for await (const chunk of input) {
     for (const bytes of decoder.push(chunk as Uint8Array)) {
-      if (bytes === TOO_LONG) await refuse(new Fault('bodyTooLarge', `A line of over ${lineLimit} bytes`), undefined)
+      if (bytes === TOO_LONG)
+        await refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
       else await line(bytes)
     }
   }

@@ -52,6 +52,7 @@ export function serverOptions(
     isolation: settings.session,
     passthrough: auth?.passthrough ?? false,
     tasks: settings.tasks,
+    retry: settings.retry,
     roots: settings.roots,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),

@@ -8,6 +8,7 @@ import type { Json, Payload } from '../rpc/splice.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { Fault } from './fault.js'
 import type { LogLevel } from './methods.js'
+import type { Refusal } from './refusal.js'
 import type { TraceContext } from './trace.js'
 
 export type { RpcError } from '../rpc/message.js'
@@ -124,8 +125,8 @@ export interface Line {
 /** One message about a request of the client. */
 export interface LineMessage {
   text: Wire
-  /** The answer: nothing follows it. */
-  last: boolean
+  /** What this is, if it is the answer: nothing follows it. */
+  answer?: Response
 }
 
 export interface LineListener {
@@ -147,6 +148,12 @@ export interface Relayed {
   speaks(): Era | undefined
   /** Something has come back that does not fit what is known of the server. */
   doubt(): void
+  /** What it means to the caller that a connection has failed. */
+  failed(error: Error): Fault
+  /** What a refusal means to the caller; undefined where its body is the server's own JSON-RPC error. */
+  refused(refusal: Refusal): Fault | undefined
+  /** Whether a refusal is one that no server of this era gives. */
+  contradicts(refusal: Refusal, era: Era): boolean
 }
 
 export interface CallLog {

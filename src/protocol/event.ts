@@ -13,7 +13,7 @@ export type BridgeEvent =
       clientEra: Era
       serverEra: Era | undefined
       method: string
-      outcome: 'ok' | 'asks' | 'error' | 'cancelled' | 'fault'
+      outcome: 'ok' | 'tool_error' | 'asks' | 'error' | 'cancelled' | 'fault'
       blame: Blame | undefined
       ms: number
       upstreamMs: number | undefined

@@ -87,7 +87,7 @@ export class DirectLine implements Line {
         const arrival = await this.#next(exchange.next())
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          yield { text: responseMessage(request.id, arrival), last: true }
+          yield { text: responseMessage(request.id, arrival), answer: arrival }
           return
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
@@ -95,7 +95,7 @@ export class DirectLine implements Line {
           progress && typeof arrival.params !== 'string'
             ? write(edit(arrival.params, { progressToken: token }))
             : textOf(arrival.params)
-        yield { text: notification(arrival.method, params), last: false }
+        yield { text: notification(arrival.method, params) }
       }
     } catch (error) {
       throw sessionGone(error) ? this.#forgotten(error) : callFault(error)

@@ -20,6 +20,7 @@ import {
   contradicts,
   credentialOf,
   pause,
+  repeatable,
   type Said,
   worthRepeating,
 } from './failure.js'
@@ -37,6 +38,8 @@ export interface ModernOptions {
   onEnd(error: ChannelError, served: boolean): void
   /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
   changed?: ((call: Call, method: string, params: Payload) => void) | undefined
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
   log: { debug(fields: object, message: string): void }
 }
 
@@ -267,12 +270,8 @@ export class ModernServer {
   }
 
   #repeatable(call: Call): boolean {
-    const { idempotent, asks } = methodTraits(call.method)
     if (call.answers) return false
-    if (idempotent) return true
-    if (!asks || call.method !== 'tools/call') return false
-    const cache = this.#tools.get(`${call.principal} ${call.caller.capabilities}`)
-    return cache?.known(String(value(call.params, 'name')))?.repeatable ?? false
+    return repeatable(call, this.#tools.get(`${call.principal} ${call.caller.capabilities}`), this.#options.retry)
   }
 }
 

@@ -1,6 +1,7 @@
 /** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
 import { TextDecoder } from 'node:util'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
+import { refusalOf } from '../protocol/refusal.js'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
 import { ChannelError } from './channel.js'
 
@@ -59,6 +60,8 @@ const DEFAULTS = {
   bodyLimit: 16 * 1024 * 1024,
   streamLimit: 64 * 1024 * 1024,
 }
+/** Bytes of a refusal that are looked at. */
+const REFUSAL_BODY = 64 * 1024
 /** Errors of undici and the system that come before the first byte of a request is on the wire. */
 const NOT_SENT: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
@@ -201,7 +204,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#settle.reject(asChannelError(error))
+    this.#settle.reject(channelError(error))
   }
 
   #readEvents(chunk: Buffer): void {
@@ -233,6 +236,15 @@ export function mediaType(headers: AnswerHeaders): string | undefined {
   return (end < 0 ? type : type?.slice(0, end).trim())?.toLowerCase()
 }
 
+/** Throws where the answer is a refusal. */
+export function refuse({ status, headers, body }: Answer): void {
+  if (status < 300) return
+  const said = Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY)
+  throw new ChannelError(`The server answered with HTTP ${status}`, {
+    refusal: refusalOf(status, (name) => headerOf(headers, name), said),
+  })
+}
+
 /** Where a server points to, if that is on its own origin: elsewhere, what is meant for it would be in other hands. */
 export function onSameOrigin(location: string | undefined, base: URL): URL | undefined {
   if (location === undefined || !URL.canParse(location, base.href)) return undefined
@@ -249,7 +261,8 @@ function telling(connect: Connect): Connect {
     })
 }
 
-function asChannelError(error: Error): ChannelError {
+/** What an error of undici or of the system says of what was sent. */
+export function channelError(error: Error): ChannelError {
   if (error instanceof ChannelError) return error
   if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })
   const code = 'code' in error ? String(error.code) : ''

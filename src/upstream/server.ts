@@ -11,13 +11,14 @@ import type { ChangeNotice, Replicas } from '../protocol/replicas.js'
 import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
 import { Detection, type Verdict } from './detection.js'
-import { Contradiction, credentialOf } from './failure.js'
+import { Contradiction, callFault, contradicts, credentialOf, errorIn, refusedCall } from './failure.js'
 import { handedOver } from './handover.js'
 import { HttpTransport } from './http.js'
 import { legacyHandler, type TaskMode } from './legacy.js'
 import { negotiated } from './line.js'
 import { Lines } from './lines.js'
 import { ModernServer } from './modern.js'
+import { channelError } from './origin.js'
 import { ParkedCalls, type ParkedOptions } from './parked.js'
 import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
@@ -37,6 +38,8 @@ export interface ServerOptions {
   era: 'auto' | Era
   isolation: Isolation
   tasks: TaskMode
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
   /** Callers bring credentials of their own, which are sent on. */
   passthrough: boolean
   /** What the server may know of folders: what its clients say, nothing, or these. */
@@ -121,6 +124,7 @@ export class Server implements Upstream {
       parked: this.#parked,
       tasks: this.#tasks,
       taskMode: options.tasks,
+      retry: options.retry,
     })
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     this.#modern = new ModernServer({
@@ -130,6 +134,7 @@ export class Server implements Upstream {
         replicas && transport.kind === 'stdio'
           ? ({ principal: who }, method, params) => replicas.tell({ server: name, who, method, params })
           : undefined,
+      retry: options.retry,
       log,
       onEnd,
     })
@@ -252,6 +257,13 @@ export class Server implements Upstream {
         return verdict?.transport === transport ? verdict.era : undefined
       },
       doubt: () => this.#detection.forget(),
+      failed: (error) => callFault(channelError(error)),
+      refused: (refusal) => {
+        const { status } = refusal
+        const answered = status >= 400 && status !== 401 && status !== 403 && errorIn(refusal) !== undefined
+        return answered ? undefined : refusedCall(refusal)
+      },
+      contradicts,
     }
   }
 

@@ -60,6 +60,7 @@ async function bridgeOf(t: Test, address: string) {
     era: 'auto',
     isolation: 'per-principal',
     tasks: 'auto',
+    retry: 'off',
     passthrough: false,
     roots: 'ask',
     clientInfo: '{"name":"mcp-bridge","version":"0"}',

@@ -161,8 +161,8 @@ export class SseSession implements Kept {
   }
 
   #refuse(error: unknown, id: Id | undefined): void {
-    const fault = Fault.from(error)
-    if (fault.fault === 'internal') this.#options.log.error({ err: fault.cause }, 'message not understood')
+    const fault = Fault.from(error, true)
+    if (fault.fault === 'internalUnknown') this.#options.log.error({ err: fault.cause }, 'message not understood')
     if (id !== undefined) this.#write(errorMessage(id, fault.toRpcError()))?.catch(() => {})
   }
 
