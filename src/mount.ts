@@ -106,6 +106,7 @@ export class Mount {
       emulateTasks,
       answerWithin: timesOf(settings, own).answer,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
+      begin: (abort) => this.#endings.begin(abort),
     }
     this.#calls = new Bound({ max: callsPerServer, share: shareOf(settings) })
     this.#gate = new Gate(
@@ -268,6 +269,7 @@ export class Mount {
   /** Tells callers whose calls have not ended that they will not. */
   cut(): void {
     this.#endings.cut()
+    this.#relay?.cut()
   }
 
   async close(hurry: boolean): Promise<void> {

@@ -88,7 +88,6 @@ const packages: Record<string, readonly string[]> = {
   'node:fs': ['main', 'cli', 'discovery/trust'],
   'node:stream': ['downstream/http', 'downstream/stdio', 'replicas'],
   'node:stream/consumers': ['downstream/http'],
-  'node:stream/promises': ['downstream/http'],
   'node:buffer': ['upstream/http', 'upstream/stdio', 'policy/cache'],
   'node:timers/promises': ['app', 'main', 'upstream/http', 'discovery/cycle', 'discovery/trust/lock'],
   'node:util': ['cli', 'upstream/origin'],

@@ -15,12 +15,16 @@ import type { ClientSession, OpenOptions } from './session.js'
 export class DirectSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #line: Line
-  readonly #options: Pick<OpenOptions, 'log' | 'transport'>
+  readonly #options: Pick<OpenOptions, 'log' | 'transport' | 'settings'>
   readonly #running = new Running()
   /** The server has ended the session. */
   #lost = false
 
-  constructor(line: Line, revision: LegacyRevision, options: Pick<OpenOptions, 'log' | 'transport' | 'outlet'>) {
+  constructor(
+    line: Line,
+    revision: LegacyRevision,
+    options: Pick<OpenOptions, 'log' | 'transport' | 'outlet' | 'settings'>,
+  ) {
     this.revision = revision
     this.#line = line
     this.#options = options
@@ -53,6 +57,7 @@ export class DirectSession implements ClientSession {
       ...subject(method, typeof params === 'string' ? EMPTY : params),
     })
     const controller = this.#running.begin(id)
+    const over = this.#options.settings.begin((reason) => controller.abort(reason))
     record.follow(metaOf(request), trace)
     const handOver = record.handedOver()
     try {
@@ -78,6 +83,7 @@ export class DirectSession implements ClientSession {
       else record.failed(fault)
       yield { text: errorMessage(id, fault.toRpcError()), last: { status: 200, fault, cancelled } }
     } finally {
+      over()
       this.#running.end(id, controller)
     }
   }

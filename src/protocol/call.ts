@@ -146,8 +146,8 @@ export interface Relayed {
   dispatcher: unknown
   /** The era that the server is known to speak at this moment, if it is. */
   speaks(): Era | undefined
-  /** Something has come back that does not fit what is known of the server. */
-  doubt(): void
+  /** Asks the server again what it speaks. Whether that is something else than `era`; false where it cannot be found out. */
+  turned(era: Era, sender: Sender): Promise<boolean>
   /** What it means to the caller that a connection has failed. */
   failed(error: Error): Fault
   /** What a refusal means to the caller; undefined where its body is the server's own JSON-RPC error. */

@@ -256,7 +256,11 @@ export class Server implements Upstream {
         const verdict = this.#detection.current
         return verdict?.transport === transport ? verdict.era : undefined
       },
-      doubt: () => this.#detection.forget(),
+      turned: async (era, sender) => {
+        if (this.#detection.current?.era === era) this.#detection.forget()
+        const verdict = await this.#detection.known(sender).catch(() => undefined)
+        return verdict !== undefined && verdict.era !== era
+      },
       failed: (error) => callFault(channelError(error)),
       refused: (refusal) => {
         const { status } = refusal

@@ -104,6 +104,7 @@ async function bridgeOf(t: Test, address: string) {
       emulateTasks: false,
       answerWithin: 600_000,
       serverInfo: '{"name":"mcp-bridge","version":"0"}',
+      begin: () => () => {},
     },
     keepAlive: 15_000,
     commitAfter: 10_000,
