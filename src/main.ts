@@ -13,6 +13,7 @@ import { describe, inspect } from './inspect.js'
 import { createLog } from './log.js'
 import type { Mount } from './mount.js'
 import { Fault } from './protocol/fault.js'
+import { losesHeaders } from './runtime.js'
 import { startTracing, type Tracing } from './telemetry/tracing.js'
 import { ChannelError } from './upstream/channel.js'
 import type { Verdict } from './upstream/detection.js'
@@ -96,6 +97,10 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
 async function serve(settings: Settings, files: readonly string[]): Promise<void> {
   const log = await createLog(settings.log, terminal())
   for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
+  if (losesHeaders(process.versions.node)) {
+    const why = 'it drops request headers past the 1,000th (CVE-2026-58044); the bridge itself refuses over 100'
+    log.warn({ node: process.versions.node, why }, 'upgrade Node.js to the newest patch of its version')
+  }
   const listen = parseListen(settings.listen)
   // On a pipe there is nobody who could ask for them.
   const counted = settings.metrics && listen.kind === 'http'

@@ -4,6 +4,7 @@ import type { Surroundings } from './app.js'
 import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from './config.js'
 import { beside, METADATA } from './downstream/http/beside.js'
 import { endpoint } from './downstream/http/endpoint.js'
+import type { Refusals } from './downstream/http/refusals.js'
 import { Relay } from './downstream/http/relay.js'
 import type { HttpSession } from './downstream/http/session.js'
 import { Sessions } from './downstream/http/sessions.js'
@@ -34,6 +35,8 @@ export interface Shared {
   subscriptions: Bound
   /** What is kept of results. */
   results: Results
+  /** Is told of requests that do not become calls. */
+  refusals: Refusals
   /** The others, where this bridge is one of several. */
   replicas?: Replicas | undefined
 }
@@ -82,6 +85,7 @@ export class Mount {
   readonly #sessionSettings: SessionSettings
   readonly #relay: Relay | undefined
   readonly #replicas: Replicas | undefined
+  readonly #refusals: Refusals
   readonly #quarantine: Quarantine | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
@@ -95,6 +99,7 @@ export class Mount {
     const observe = metrics?.observe
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
+    this.#refusals = shared.refusals
     this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas, lead?.connect))
     const { callsPerServer, clientSessions } = settings.limits
     const { clientIdle, keepAlive } = settings.timeouts
@@ -207,6 +212,7 @@ export class Mount {
       log: this.#log,
       settings: this.#sessionSettings,
       replicas: this.#replicas,
+      refusals: this.#refusals,
     }
     for (const path of paths) {
       const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href

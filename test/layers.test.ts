@@ -8,7 +8,7 @@ const source = fileURLToPath(new URL('../src/', import.meta.url))
 
 /** Each layer, and the layers that it may import. */
 const arrows: Record<string, readonly string[]> = {
-  main: ['cli', 'app', 'config', 'found', 'inspect', 'log', 'mount', 'protocol', 'telemetry', 'upstream'],
+  main: ['cli', 'app', 'config', 'found', 'inspect', 'log', 'mount', 'protocol', 'runtime', 'telemetry', 'upstream'],
   cli: ['config', 'discovery', 'found', 'protocol'],
   found: ['app', 'config', 'discovery', 'inspect', 'mount', 'policy', 'protocol', 'rpc', 'upstream'],
   discovery: ['protocol', 'rpc'],
@@ -27,11 +27,12 @@ const arrows: Record<string, readonly string[]> = {
     'telemetry',
     'upstream',
   ],
-  front: ['app', 'config', 'downstream', 'mount', 'plugins', 'protocol'],
+  front: ['config', 'downstream', 'listener', 'mount', 'plugins', 'protocol'],
   mount: ['app', 'config', 'downstream', 'inspect', 'policy', 'protocol', 'rpc', 'seal', 'upstream'],
-  listener: [],
+  listener: ['protocol', 'rpc'],
   inspect: ['upstream', 'protocol', 'rpc'],
   log: ['config'],
+  runtime: [],
   config: [],
   downstream: ['protocol', 'rpc'],
   upstream: ['protocol', 'rpc', 'seal'],

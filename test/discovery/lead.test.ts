@@ -8,6 +8,7 @@ import { judge } from '../../src/discovery/trust/judge.js'
 import { standingOf } from '../../src/discovery/trust/standing.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import { endpoint } from '../../src/downstream/http/endpoint.js'
+import { Refusals } from '../../src/downstream/http/refusals.js'
 import type { HttpSession } from '../../src/downstream/http/session.js'
 import { Sessions } from '../../src/downstream/http/sessions.js'
 import { auth } from '../../src/plugins/auth.js'
@@ -95,6 +96,7 @@ async function bridgeOf(t: Test, address: string) {
     upstream,
     relay: undefined,
     replicas: undefined,
+    refusals: new Refusals(quiet, undefined),
     log: quiet,
     sessions: new Sessions<HttpSession>({ max: 10, idle: 60_000, keepAlive: 15_000 }),
     refusing: { draftErrorCodes: false },

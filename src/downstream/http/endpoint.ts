@@ -20,6 +20,7 @@ import { openSession, type SessionSettings } from '../session.js'
 import { carry } from './elsewhere.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { checkMedia, checkTakesEvents } from './media.js'
+import { type Refusals, refusedOf } from './refusals.js'
 import type { Pass, Passing, Relay } from './relay.js'
 import { explain, explainInBand, type Refusing, refuse, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
 import { HttpSession } from './session.js'
@@ -35,6 +36,8 @@ export interface EndpointOptions {
   /** Passes on what needs no translation, where the server is one that can be reached so. */
   relay: Relay | undefined
   refusing: Refusing
+  /** Is told of requests that do not become calls. */
+  refusals: Refusals
   /** The others, where this is one of several. */
   replicas: Replicas | undefined
   /** Milliseconds. */
@@ -130,14 +133,27 @@ class Endpoint {
     } catch (error) {
       if (error instanceof Elsewhere) throw error
       const fault = Fault.from(error, message !== undefined)
+      if (message?.kind === 'notification' && fault.status === 200) this.#refuseSilently(reply, fault)
       // What could be read, had its headers been in order: its sender wants to know which one it was.
-      this.#refuse(reply, fault, message ? idToAnswer(message) : idIn(request.body))
+      else this.#refuse(reply, fault, message ? idToAnswer(message) : idIn(request.body))
     }
     return reply
   }
 
   #refuse(reply: FastifyReply, fault: Fault, id: Id | undefined): void {
+    this.#note(reply, fault)
     refuse(reply, fault, { ...this.#options.refusing, id })
+  }
+
+  /** A notification has no answer, not even an error. What is wrong with it, the status says (MCP 2026-07-28, streamable-http). */
+  #refuseSilently(reply: FastifyReply, fault: Fault): void {
+    this.#note(reply, fault)
+    reply.code(400).send()
+  }
+
+  #note({ request }: FastifyReply, fault: Fault): void {
+    const { refusals, log } = this.#options
+    refusals.note(fault, { ...refusedOf(request), server: log.telemetry?.server })
   }
 
   async #take(

@@ -16,6 +16,7 @@ import type { SessionSettings } from '../session.js'
 import { carry } from './elsewhere.js'
 import { readHeaders } from './headers.js'
 import { checkBody, checkTakesEvents } from './media.js'
+import { type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
 import type { Kept, Sessions } from './sessions.js'
 
@@ -26,6 +27,8 @@ export interface SseOptions {
   sessions: Sessions<SseSession>
   /** The others, where this is one of several. */
   replicas: Replicas | undefined
+  /** Is told of requests that do not become calls. */
+  refusals: Refusals
   log: Logger
   settings: SessionSettings
 }
@@ -137,7 +140,10 @@ export class SseSession implements Kept {
       reply.code(202).send()
       this.#conversation.take(message).catch((error: unknown) => this.#refuse(error, id))
     } catch (error) {
-      refuse(reply, Fault.from(error), { id })
+      const fault = Fault.from(error)
+      const { refusals, log } = this.#options
+      refusals.note(fault, { ...refusedOf(reply.request), server: log.telemetry?.server })
+      refuse(reply, fault, { id })
     }
   }
 
