@@ -72,7 +72,8 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   if (options.health) await app.register(health, options.health)
   if (published) await app.register(wellKnown, { published })
   const address = (request: FastifyRequest) => settings.publicUrl ?? `${request.protocol}://${request.host}`
-  for (const [name, mount] of mounts) await mount.register(app, { paths: served.get(name) ?? [], address })
+  const publicPath = own[0]?.pathname ?? '/'
+  for (const [name, mount] of mounts) await mount.register(app, { paths: served.get(name) ?? [], address, publicPath })
   await app.ready()
   return app
 }

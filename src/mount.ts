@@ -61,6 +61,8 @@ export interface Reach {
   paths: readonly string[]
   /** The address under which a client has reached the bridge. */
   address(request: FastifyRequest): string
+  /** The path of the public address, where there is one: `/` otherwise. */
+  publicPath: string
 }
 
 /** Milliseconds for which what a server has said of itself holds. */
@@ -203,7 +205,7 @@ export class Mount {
   }
 
   /** Makes what is served over HTTP known to a Fastify instance. */
-  async register(app: FastifyInstance, { paths, address }: Reach): Promise<void> {
+  async register(app: FastifyInstance, { paths, address, publicPath }: Reach): Promise<void> {
     const { compat, timeouts, auth } = this.#settings
     const { relayed } = this.server
     const passthrough = auth?.passthrough ?? false
@@ -231,7 +233,12 @@ export class Mount {
         keepAlive: timeouts.keepAlive,
         commitAfter: timeouts.commitAfter,
       })
-      await app.register(sse, { ...common, paths: ssePaths(path), sessions: this.#sessions.sse })
+      await app.register(sse, {
+        ...common,
+        paths: ssePaths(path),
+        publicPrefix: prefixOf(publicPath, path),
+        sessions: this.#sessions.sse,
+      })
     }
     const further = new Map(this.#further.map((path) => [path, path]))
     const [first = ''] = paths
@@ -309,6 +316,11 @@ export function planOf(name: string, settings: Settings, lead?: Lead): string {
     scopesByPrincipal(settings),
     lead?.plan,
   ])
+}
+
+/** What clients put before a path, by the public address: that is of the bridge as a whole, or of this very endpoint. */
+function prefixOf(publicPath: string, path: string): string {
+  return publicPath.endsWith(path) ? publicPath.slice(0, -path.length) : publicPath.replace(/\/$/, '')
 }
 
 /** Metadata are where clients look for them, on both sides. */

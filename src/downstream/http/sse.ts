@@ -23,6 +23,8 @@ import type { Kept, Sessions } from './sessions.js'
 export interface SseOptions {
   /** Where the stream is, and where messages are posted. */
   paths: { stream: string; messages: string }
+  /** What clients know these paths with before them, where a proxy takes it away: `/tools`, or nothing. */
+  publicPrefix: string
   upstream: Upstream
   sessions: Sessions<SseSession>
   /** The others, where this is one of several. */
@@ -38,7 +40,7 @@ const WAIT_AT = 1024 * 1024
 const CUT_AT = 16 * 1024 * 1024
 
 export async function sse(app: FastifyInstance, options: SseOptions): Promise<void> {
-  const { paths, sessions } = options
+  const { paths, publicPrefix, sessions } = options
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
 
@@ -47,8 +49,8 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
     checkTakesEvents(request)
     const { id, session } = sessions.add((id) => new SseSession(id, request, options))
     session.onClose = () => sessions.end(id)
-    // Relative to the stream, so that it holds behind a proxy that knows the bridge by another path.
-    sendEvents(reply, session.open(`${paths.messages.replace(/^.*\//, '')}?sessionId=${id}`))
+    // From the root: there are clients that resolve a relative address against that rather than against the stream.
+    sendEvents(reply, session.open(`${publicPrefix}${paths.messages}?sessionId=${id}`))
     return reply
   })
   app.route({
