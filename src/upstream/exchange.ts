@@ -15,6 +15,8 @@ export interface Question {
   addressed: boolean
   /** The call that carries it to its client; none as long as it waits for one. */
   carrier?: Exchange | undefined
+  /** A client has been asked it. */
+  shown?: boolean
   /** The server does not want to know any more. */
   withdrawn: boolean
 }

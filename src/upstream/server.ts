@@ -9,6 +9,7 @@ import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { ChangeNotice, Replicas } from '../protocol/replicas.js'
 import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/splice.js'
+import { Askers } from './askers.js'
 import { ChannelError, type Transport } from './channel.js'
 import { Detection, type Verdict } from './detection.js'
 import { Contradiction, credentialOf } from './failure.js'
@@ -71,6 +72,8 @@ export class Server implements Upstream {
   readonly #options: ServerOptions
   readonly #detection: Detection
   readonly #pool: SessionPool
+  /** What has been seen to ask its client something. */
+  readonly #askers = new Askers()
   readonly #parked: ParkedCalls
   readonly #tasks: LegacyTasks
   readonly #legacy: Handler
@@ -455,6 +458,7 @@ export class Server implements Upstream {
         timeout: timeouts.initialize,
         onEnd,
         roots: this.#roots,
+        askers: this.#askers,
         told: this.#told,
         changed: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })

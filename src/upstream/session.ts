@@ -8,6 +8,7 @@ import { offersTasks } from '../protocol/tasks.js'
 import type { Params, Request, Response } from '../rpc/message.js'
 import { cut } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
+import type { Askers } from './askers.js'
 import { Asking, refusalOf } from './asking.js'
 import { type Channel, ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
@@ -39,6 +40,8 @@ export interface SessionOptions {
   timeout: number
   /** The answer to a server that asks for roots, where no client is asked. */
   roots?: Json | undefined
+  /** What has been seen to ask its client something. */
+  askers: Askers
   /** Tells other replicas of what has changed. */
   changed?: ((method: string, params: Payload) => void) | undefined
   /** What has become of the session, for whoever counts. */
@@ -89,7 +92,11 @@ export class LegacySession {
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
-  private constructor(peer: Peer, handshake: Handshake, { identity, log, roots, told, changed }: SessionOptions) {
+  private constructor(
+    peer: Peer,
+    handshake: Handshake,
+    { identity, log, roots, askers, told, changed }: SessionOptions,
+  ) {
     this.#peer = peer
     this.who = identity.who
     this.watching = new Watching({
@@ -103,6 +110,8 @@ export class LegacySession {
       roots,
       candidates: () =>
         [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks && !one.answered ? [one] : [])),
+      hasAsked: (exchange) => askers.has(this.running.get(exchange)),
+      asks: (exchange) => askers.add(this.running.get(exchange)),
       respond: (id, answer) => peer.respond(id, answer),
       settled: () => peer.settled(),
     })
