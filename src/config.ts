@@ -8,7 +8,15 @@ import { fileSchema, isStdio, knownKeys, type ServerSettings, type Settings, sec
 export * from './config/addresses.js'
 export * from './config/error.js'
 export type { Elsewhere } from './config/expand.js'
-export { isStdio, type ServerSettings, type Settings, secretOf, shareOf, transportOf } from './config/schema.js'
+export {
+  hasSeveral,
+  isStdio,
+  type ServerSettings,
+  type Settings,
+  secretOf,
+  shareOf,
+  transportOf,
+} from './config/schema.js'
 
 /** Checks what a file or the flags say and fills in the rest. Throws a ConfigError that names every place. */
 export function parseSettings(input: unknown, elsewhere: Elsewhere): Settings {

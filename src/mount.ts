@@ -97,8 +97,16 @@ export class Mount {
     this.#replicas = shared.replicas
     this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas, lead?.connect))
     const { callsPerServer, clientSessions } = settings.limits
-    const { clientIdle, keepAlive } = settings.timeouts
-    const keeping = { max: clientSessions, idle: clientIdle, keepAlive, replicas: shared.replicas }
+    const { clientIdle, clientGone, keepAlive } = settings.timeouts
+    const share = shareOf(settings)
+    const keeping = {
+      max: clientSessions,
+      share,
+      idle: clientIdle,
+      gone: clientGone,
+      keepAlive,
+      replicas: shared.replicas,
+    }
     this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
     const { strictRevisions, emulateTasks } = settings.compat
     this.#sessionSettings = {
@@ -107,7 +115,7 @@ export class Mount {
       answerWithin: timesOf(settings, own).answer,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
     }
-    this.#calls = new Bound({ max: callsPerServer, share: shareOf(settings) })
+    this.#calls = new Bound({ max: callsPerServer, share })
     this.#gate = new Gate(
       [
         { bound: shared.calls, where: 'with the bridge' },
@@ -139,11 +147,12 @@ export class Mount {
         if (!quarantine || quarantine.open) this.server.notify(notice)
       },
       legacyLeg: (sender) => (looksAtCalls ? Promise.resolve('translate') : this.server.legacyLeg(sender)),
+      connected: (principal) => this.server.connected(principal),
     }
     const relayed = looksAtCalls ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
-    const sessions = { max: clientSessions, shared: known }
+    const sessions = { max: clientSessions, share, shared: known }
     this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, keeps })
   }
 

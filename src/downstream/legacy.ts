@@ -49,6 +49,8 @@ export class TranslatedSession implements ClientSession {
   readonly #questions: Questions
   readonly #tasks = new EmulatedTasks()
   readonly #changes: Changes
+  /** Tells the server that the client has gone. */
+  readonly #disconnected: (() => void) | undefined
   #ready = false
   #listened = false
 
@@ -70,6 +72,7 @@ export class TranslatedSession implements ClientSession {
       told: (what) => tell(options.log, { kind: 'question', what }),
     })
     tell(options.log, { kind: 'session', side: 'client', what: 'opened' })
+    this.#disconnected = options.upstream.connected?.(options.sender.principal)
     this.#changes = new Changes({
       offered,
       listen: (params, controller) => this.#listen(params, controller),
@@ -174,6 +177,7 @@ export class TranslatedSession implements ClientSession {
     this.#running.abortAll()
     this.#tasks.close()
     this.#changes.stop()
+    this.#disconnected?.()
     tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
 

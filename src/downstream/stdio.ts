@@ -31,6 +31,7 @@ const PRINCIPAL = 'local'
 export async function servePipe(options: PipeOptions): Promise<void> {
   const { input, output, upstream, compat, log, lineLimit, settings } = options
   const modern = new ModernDownstream(upstream, compat)
+  const disconnected = upstream.connected?.(PRINCIPAL)
   const running = new Running()
   /** Ids of the session's requests that are open: they share one space with those of the modern era. */
   const inSession = new Set<string>()
@@ -140,6 +141,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       else await line(bytes)
     }
   }
+  disconnected?.()
   running.abortAll()
   conversation.close()
   await Promise.all(answers)

@@ -22,6 +22,8 @@ export interface LineOptions {
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   log: { debug(fields: object, message: string): void }
+  /** A request begins or ends. */
+  onUse: () => void
   /** The session is over, whoever has ended it. */
   onEnd: (error: ChannelError | undefined) => void
 }
@@ -41,7 +43,7 @@ export class DirectLine implements Line {
   /** Until the server knows that the session is open, if it is being told. */
   #beginning: Promise<void> | undefined
   #over = false
-  lastUsed = Date.now()
+  #lastUsed = performance.now()
 
   private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
     this.#peer = peer
@@ -63,9 +65,13 @@ export class DirectLine implements Line {
     return new DirectLine(peer, options, opening.id, answer)
   }
 
-  /** Nothing is open, and nobody is connected who would notice that the session is gone. */
-  get idle(): boolean {
-    return this.#peer.open.next().done === true && this.#listener?.isIdle() === true
+  /**
+   * When a request of the client last began or ended, by `performance.now()`. Undefined while one is open, or while a client is
+   * connected.
+   */
+  get idleSince(): number | undefined {
+    const idle = this.#peer.open.next().done === true && this.#listener?.isIdle() === true
+    return idle ? this.#lastUsed : undefined
   }
 
   /** Ends the session, as if the server had. */
@@ -74,7 +80,7 @@ export class DirectLine implements Line {
   }
 
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
-    this.lastUsed = Date.now()
+    this.#used()
     const exchange = this.#peer.begin()
     const token = tokenOf(request.params)
     const hangUp = () => exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
@@ -102,7 +108,13 @@ export class DirectLine implements Line {
     } finally {
       signal.removeEventListener('abort', hangUp)
       exchange.release()
+      this.#used()
     }
+  }
+
+  #used(): void {
+    this.#lastUsed = performance.now()
+    this.#options.onUse()
   }
 
   notify(method: string, params: Json | undefined): void {

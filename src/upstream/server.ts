@@ -1,12 +1,24 @@
 /** One server behind the bridge: its calls are answered in the way that takes what it speaks. */
-import type { Call, Handler, LegacyLeg, Notice, Relayed, Reply, Sender, Upstream } from '../protocol/call.js'
-import { canBeAsked, carriedCapabilities } from '../protocol/capabilities.js'
+import { Bound } from '../protocol/bound.js'
+import {
+  ANONYMOUS,
+  type Call,
+  type Handler,
+  type LegacyLeg,
+  type Notice,
+  type Relayed,
+  type Reply,
+  type Sender,
+  type Upstream,
+} from '../protocol/call.js'
+import { canBeAsked, carriedCapabilities, clientName } from '../protocol/capabilities.js'
 import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Gauge, Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
+import { Occupancy } from '../protocol/occupancy.js'
 import type { ChangeNotice, Replicas } from '../protocol/replicas.js'
 import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { Askers } from './askers.js'
@@ -24,6 +36,7 @@ import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
 import { probe } from './probe.js'
 import { type Identity, LegacySession, type SessionLog } from './session.js'
+import { Starts } from './starts.js'
 import { LegacyTasks } from './tasks.js'
 import { SharedVerdicts } from './verdicts.js'
 
@@ -47,9 +60,14 @@ export interface ServerOptions {
   log: SessionLog
   /** Who counts what happens, if anybody does. */
   observe?: Observe | undefined
-  /** Milliseconds. */
-  timeouts: { probe: number; initialize: number; idle: number }
+  /** Milliseconds. Without `idle`, idle sessions end only to make room. */
+  timeouts: { probe: number; initialize: number; idle?: number | undefined }
+  /** Sessions, or processes of a program, at once. */
   maxSessions: number
+  /** The part of what others leave that one principal may use; 1 by default. */
+  share?: number
+  /** Processes that one principal may start in a minute, after `maxSessions` at once. No limit by default. */
+  startsPerMinute?: number | undefined
   /** For calls that wait for their clients' answers. */
   parked: Omit<ParkedOptions, 'server' | 'replica'>
   /** The others, where this bridge is one of several. */
@@ -61,6 +79,8 @@ const ASK_AGAIN = 300_000
 /** HTTP statuses of `initialize` that say nothing about where the endpoint is. */
 const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
 const CAPABILITY_MEMO = 1_000
+/** Milliseconds between checks for idle sessions, at most. */
+const SWEEP_EVERY = 30_000
 /** Milliseconds for which a task is asked to be kept, and tasks that may be known at once. */
 const TASK_TTL = 3_600_000
 const MAX_TASKS = 1_000
@@ -71,9 +91,15 @@ const NOBODY: Sender = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }
 export class Server implements Upstream {
   readonly #options: ServerOptions
   readonly #detection: Detection
+  /** All sessions with the server, or all its processes. */
+  readonly #occupancy: Occupancy
   readonly #pool: SessionPool
+  readonly #starts: Starts | undefined
+  readonly #sweeper: NodeJS.Timeout | undefined
   /** What has been seen to ask its client something. */
   readonly #askers = new Askers()
+  /** Clients that are connected, by principal. */
+  readonly #clients = new Map<string, number>()
   readonly #parked: ParkedCalls
   readonly #tasks: LegacyTasks
   readonly #legacy: Handler
@@ -95,7 +121,7 @@ export class Server implements Upstream {
   constructor(options: ServerOptions) {
     this.#options = options
     const { name, transport, era, clientInfo, maxSessions, timeouts, log, observe } = options
-    const { roots } = options
+    const { roots, isolation, share, startsPerMinute } = options
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
@@ -104,20 +130,28 @@ export class Server implements Upstream {
     this.#told = (what) => observe?.({ kind: 'session', server: name, side: 'server', what })
     const timeout = timeouts.probe
     this.#detection = new Detection({ name, transport, era, clientInfo, timeout, settle, log, observe, shared })
-    this.#pool = new SessionPool({ max: maxSessions, idle: timeouts.idle, others: () => this.#lines.size })
+    const what = this.isProgram ? 'processes of the server' : 'sessions with the server'
+    this.#occupancy = new Occupancy(new Bound({ max: maxSessions, ...(share !== undefined && { share }) }), what)
+    const { idle } = timeouts
+    if (idle !== undefined)
+      this.#sweeper = setInterval(() => this.#occupancy.endIdle(), Math.min(idle, SWEEP_EVERY)).unref()
+    // With a session for each call, the operator wants a process for each call.
+    if (this.isProgram && startsPerMinute !== undefined && isolation !== 'per-request')
+      this.#starts = new Starts({ burst: maxSessions, perMinute: startsPerMinute })
+    this.#pool = new SessionPool({ occupancy: this.#occupancy, idleLimit: (principal) => this.#idleLimit(principal) })
     this.#lines = new Lines({
       detection: this.#detection,
-      max: maxSessions,
-      pool: this.#pool,
+      occupancy: this.#occupancy,
+      mayStart: (principal) => this.#mayStart(principal),
       timeout: timeouts.initialize,
       onEnd: (error) => this.#ended(error, true),
       told: this.#told,
       log,
     })
     const replica = replicas?.id
-    this.#parked = new ParkedCalls({ server: name, observe, replica, ...options.parked })
+    this.#parked = new ParkedCalls({ server: name, observe, replica, share, ...options.parked })
     const { keys } = options.parked
-    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, keys, replica })
+    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, share, keys, replica })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
       elsewhere: (call) => this.#answerElsewhere(call, 'legacy'),
@@ -200,7 +234,7 @@ export class Server implements Upstream {
     const { name: server, transport, maxSessions, parked } = this.#options
     const sessions = transport.kind === 'stdio' ? 'processes' : 'sessions'
     return [
-      { bound: sessions, server, used: this.#pool.size + this.#lines.size, limit: maxSessions },
+      { bound: sessions, server, used: this.#occupancy.used, limit: maxSessions },
       { bound: 'parked', server, used: this.#parked.size, limit: parked.max },
       { bound: 'tasks', server, used: this.#tasks.size, limit: MAX_TASKS },
     ]
@@ -222,7 +256,7 @@ export class Server implements Upstream {
     if (!verdict) return undefined
     // A child that did not stand being asked has to show that it takes `initialize`, and HTTP+SSE that it is there.
     const proven = verdict.era === 'modern' || this.#detection.hasSpare || verdict.transport.kind === 'http'
-    if (!proven) (await this.#acquire(NOBODY)).release()
+    if (!proven) await this.#prove()
     return verdict
   }
 
@@ -258,7 +292,17 @@ export class Server implements Upstream {
     }
   }
 
+  connected(principal: string): () => void {
+    this.#clients.set(principal, (this.#clients.get(principal) ?? 0) + 1)
+    return () => {
+      const left = (this.#clients.get(principal) ?? 1) - 1
+      if (left > 0) this.#clients.set(principal, left)
+      else this.#clients.delete(principal)
+    }
+  }
+
   async close(hurry = false): Promise<void> {
+    clearInterval(this.#sweeper)
     this.#deafen?.()
     this.#parked.close()
     this.#tasks.close()
@@ -300,6 +344,16 @@ export class Server implements Upstream {
     this.#options.log.warn({ why: error.message, stderr: error.stderr }, 'the server has gone')
     if (served) this.#detection.worked(true)
     else this.#detection.failed(error)
+  }
+
+  /** Milliseconds after which an idle session of a principal ends. A program stays while a client is connected. */
+  #idleLimit(principal: string): number | undefined {
+    return this.isProgram && this.#clients.has(principal) ? undefined : this.#options.timeouts.idle
+  }
+
+  /** Waits until a principal may start a process, where that takes one. Rejects with a Fault. */
+  async #mayStart(principal: string): Promise<void> {
+    if (!this.#detection.hasSpare) await this.#starts?.turn(principal)
   }
 
   async #connectModern(): Promise<Peer> {
@@ -356,23 +410,27 @@ export class Server implements Upstream {
     )
   }
 
-  /**
-   * A call that may be asked something gets a session to itself, where questions would come without an address. A process is
-   * costly, so that calls of one principal share it; of those that nobody knows, each may be of another.
-   */
+  /** Anonymous callers may be different people: nobody may see a question that was meant for somebody else. */
   #acquireFor(call: Call): Promise<Lease> {
-    const { asks } = methodTraits(call.method)
-    const shares = !asks || (this.#options.transport.kind === 'stdio' && call.principal !== 'anon')
-    return this.#acquire(call, !shares && canBeAsked(call.caller.capabilities))
+    const alone = call.principal === ANONYMOUS && methodTraits(call.method).asks && canBeAsked(call.caller.capabilities)
+    return this.#acquire(call, alone)
   }
 
   async #acquire(sender: Sender, alone = false): Promise<Lease> {
     const identity = this.#identity(sender)
-    const key = this.#key(sender, identity)
-    const open = () => this.#open(identity)
-    const lease = await (alone ? this.#pool.acquireAlone(key, open) : this.#pool.acquire(key, open))
+    const { principal } = sender
+    const owner = { key: this.#key(sender, identity), principal }
+    const open = () => this.#open(identity, principal)
+    const lease = await (alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open))
     if (this.#options.isolation === 'per-request') lease.discard()
     return lease
+  }
+
+  /** Opens a session to see that it works, and ends it, because no client can use it. */
+  async #prove(): Promise<void> {
+    const lease = await this.#acquire(NOBODY)
+    lease.discard()
+    lease.release()
   }
 
   #identity({ caller, credential, principal }: Sender): Identity {
@@ -382,8 +440,9 @@ export class Server implements Upstream {
       if (this.#declared.size >= CAPABILITY_MEMO) this.#declared.clear()
       this.#declared.set(caller.capabilities, capabilities)
     }
-    const who = this.#options.isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
-    return { who, clientInfo: caller.clientInfo ?? this.#options.clientInfo, capabilities, credential }
+    const { isolation, clientInfo } = this.#options
+    const who = isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
+    return { who, clientInfo: caller.clientInfo ?? clientInfo, capabilities, credential }
   }
 
   /** What another replica has heard, for those of the same here. A process tells only who is connected to it. */
@@ -403,28 +462,22 @@ export class Server implements Upstream {
     return write(edit(parseObject(capabilities), { roots: roots === 'off' ? undefined : '{}' }))
   }
 
-  /** Who may share a session: the same principal with the same capabilities, and over HTTP the same client as well. */
+  /** Who may share a session: the same client of the same principal with the same capabilities, or everybody. */
   #key({ principal, caller }: Sender, { clientInfo, capabilities }: Identity): string {
-    switch (this.#options.isolation) {
-      case 'per-request':
-        return `${principal} ${Math.random()}`
-      case 'shared':
-        // What a server asks in the middle of somebody's call is nobody else's business.
-        return canBeAsked(caller.capabilities) ? `${principal} ${capabilities}` : capabilities
-      case 'per-principal':
-        // A process is costly: clients that differ in nothing but their name share it.
-        return this.#options.transport.kind === 'stdio'
-          ? `${principal} ${capabilities}`
-          : `${principal} ${capabilities} ${clientInfo}`
-    }
+    const { isolation } = this.#options
+    if (isolation === 'per-request') return `${principal} ${Math.random()}`
+    // What a server asks in the middle of somebody's call is nobody else's business.
+    if (isolation === 'shared' && !canBeAsked(caller.capabilities)) return capabilities
+    return `${principal} ${capabilities} ${clientName(clientInfo)}`
   }
 
   /** Opens a session. Rejects with a Fault, or with a Contradiction where the server is found to have none any more. */
-  async #open(identity: Identity): Promise<LegacySession> {
+  async #open(identity: Identity, principal: string): Promise<LegacySession> {
     this.#detection.throwIfDown()
     const { transport, since } = await this.#detection.known()
     if (transport.kind === 'http' && Date.now() - since > ASK_AGAIN) this.#detection.forget()
     const verdict = await this.#legacyVerdict()
+    await this.#mayStart(principal)
     try {
       const session = await this.#shakeHands(verdict, identity)
       this.#detection.worked(false)
@@ -450,7 +503,10 @@ export class Server implements Upstream {
     const { who } = identity
     const reused = this.#detection.hasSpare
     const peer = await this.#detection.channel(verdict.transport)
-    const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
+    const onEnd = (error: ChannelError, served: boolean) => {
+      this.#pool.forgetDead()
+      this.#ended(error, served)
+    }
     try {
       const session = await LegacySession.open(peer, {
         identity,
@@ -480,7 +536,8 @@ export class Server implements Upstream {
     const identity = this.#identity(sender)
     const tryTo = async () => {
       const session = await this.#shakeHands(verdict, identity)
-      const lease = await this.#pool.acquire(this.#key(sender, identity), () => Promise.resolve(session))
+      const owner = { key: this.#key(sender, identity), principal: sender.principal }
+      const lease = await this.#pool.acquire(owner, () => Promise.resolve(session))
       lease.release()
     }
     try {

@@ -203,7 +203,7 @@ class Endpoint {
     const leg = await upstream.legacyLeg({ caller, principal, credential }).catch((error: unknown) => Fault.from(error))
     if (pass && !(leg instanceof Fault) && leg !== 'translate' && leg.transport === 'http')
       return pass({ ...passingOf(message), opens: true })
-    sessions.makeRoom()
+    sessions.makeRoom(principal)
     const streams = new Streams()
     let opened: string | undefined
     const outlet = {
@@ -224,7 +224,14 @@ class Endpoint {
     if (session) {
       const { resumable, priming } = traits[session.revision]
       streams.options = { resumable, priming }
-      opened = sessions.add(() => new HttpSession(principal, session, streams, { commitAfter, passthrough })).id
+      const make = () => new HttpSession(principal, session, streams, { commitAfter, passthrough })
+      try {
+        opened = sessions.add(principal, make).id
+      } catch (error) {
+        // Another client may have taken the last place in the meantime.
+        session.close()
+        throw error
+      }
       reply.header('mcp-session-id', opened)
     }
     if (fault) explainInBand(reply, fault, passthrough)
