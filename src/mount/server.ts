@@ -1,6 +1,6 @@
 /** What a server of the configuration is made of: how it is reached, and within what bounds. */
 import type { Surroundings } from '../app.js'
-import { isStdio, type ServerSettings, type Settings, shareOf, transportOf } from '../config.js'
+import { hasSeveral, isStdio, type ServerSettings, type Settings, shareOf, transportOf } from '../config.js'
 import type { Replicas } from '../protocol/replicas.js'
 import { keyOf } from '../seal.js'
 import { HttpTransport } from '../upstream/http.js'
@@ -53,6 +53,7 @@ export function serverOptions(
     era: settings.era,
     isolation: settings.session,
     share: shareOf(all),
+    several: hasSeveral(all),
     passthrough: auth?.passthrough ?? false,
     tasks: settings.tasks,
     roots: settings.roots,

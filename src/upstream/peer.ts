@@ -32,6 +32,8 @@ export interface PeerEvents {
   deaf?(): void
   /** Of what belongs to no exchange, something may not have come in. */
   missed?(): void
+  /** The server has answered a request that was given up. */
+  answeredLate?(id: number): void
   /** Something came in that is no message, or that nobody waits for. */
   stray(what: string): void
 }
@@ -173,9 +175,13 @@ export class Peer implements Receiver, Line {
   #route(message: Exclude<Message, { kind: 'invalid' }>, stream: number | undefined): void {
     switch (message.kind) {
       case 'response': {
-        const exchange = this.#exchanges.get(Number(message.id))
+        const id = Number(message.id)
+        const exchange = this.#exchanges.get(id)
         if (exchange && !exchange.answered) exchange.push(message)
-        else this.events.stray('an answer that nobody waits for')
+        else {
+          this.events.answeredLate?.(id)
+          this.events.stray('an answer that nobody waits for')
+        }
         return
       }
       case 'notification': {

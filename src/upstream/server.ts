@@ -66,6 +66,8 @@ export interface ServerOptions {
   maxSessions: number
   /** The part of what others leave that one principal may use; 1 by default. */
   share?: number
+  /** More than one principal can exist. */
+  several?: boolean
   /** Processes that one principal may start in a minute, after `maxSessions` at once. No limit by default. */
   startsPerMinute?: number | undefined
   /** For calls that wait for their clients' answers. */
@@ -121,7 +123,7 @@ export class Server implements Upstream {
   constructor(options: ServerOptions) {
     this.#options = options
     const { name, transport, era, clientInfo, maxSessions, timeouts, log, observe } = options
-    const { roots, isolation, share, startsPerMinute } = options
+    const { roots, isolation, share, several = false, startsPerMinute } = options
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
@@ -138,7 +140,8 @@ export class Server implements Upstream {
     // With a session for each call, the operator wants a process for each call.
     if (this.isProgram && startsPerMinute !== undefined && isolation !== 'per-request')
       this.#starts = new Starts({ burst: maxSessions, perMinute: startsPerMinute })
-    this.#pool = new SessionPool({ occupancy: this.#occupancy, idleLimit: (principal) => this.#idleLimit(principal) })
+    const usedBy = { occupancy: this.#occupancy, idleLimit: (principal: string) => this.#idleLimit(principal) }
+    this.#pool = new SessionPool(usedBy)
     this.#lines = new Lines({
       detection: this.#detection,
       occupancy: this.#occupancy,
@@ -161,7 +164,8 @@ export class Server implements Upstream {
     })
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     this.#modern = new ModernServer({
-      connect: () => this.#connectModern(),
+      connect: (principal) => this.#connectModern(principal),
+      processes: this.isProgram ? { ...usedBy, several, separate: several && isolation !== 'shared' } : undefined,
       elsewhere: (call, { instead }) => this.#answerElsewhere(call, 'modern', instead),
       changed:
         replicas && transport.kind === 'stdio'
@@ -356,9 +360,10 @@ export class Server implements Upstream {
     if (!this.#detection.hasSpare) await this.#starts?.turn(principal)
   }
 
-  async #connectModern(): Promise<Peer> {
+  async #connectModern(principal: string): Promise<Peer> {
     const { transport, timeouts, clientInfo, era } = this.#options
     this.#detection.throwIfDown()
+    await this.#mayStart(principal)
     try {
       if (transport.kind === 'http' || era === 'modern' || this.#detection.hasSpare)
         return await this.#detection.channel(transport, true)
@@ -440,9 +445,10 @@ export class Server implements Upstream {
       if (this.#declared.size >= CAPABILITY_MEMO) this.#declared.clear()
       this.#declared.set(caller.capabilities, capabilities)
     }
-    const { isolation, clientInfo } = this.#options
+    const { isolation, several = false, clientInfo } = this.#options
     const who = isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
-    return { who, clientInfo: caller.clientInfo ?? clientInfo, capabilities, credential }
+    const ofSeveral = principal === ANONYMOUS || (several && who === EVERYBODY)
+    return { who, several: ofSeveral, clientInfo: caller.clientInfo ?? clientInfo, capabilities, credential }
   }
 
   /** What another replica has heard, for those of the same here. A process tells only who is connected to it. */

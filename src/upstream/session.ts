@@ -14,6 +14,7 @@ import { type Channel, ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
 import { rememberingList } from './lists.js'
 import type { Peer } from './peer.js'
+import { RunningCalls } from './running-calls.js'
 import { ToolCache } from './tools.js'
 import { Watching } from './watching.js'
 
@@ -21,6 +22,8 @@ import { Watching } from './watching.js'
 export interface Identity {
   /** Those whose sessions hear of the same changes. */
   who: string
+  /** Calls of several callers share the session. */
+  several: boolean
   clientInfo: Json
   /** Capabilities as they are declared to the server. */
   capabilities: Json
@@ -68,8 +71,8 @@ export class LegacySession {
   readonly makesTasks: boolean
   /** Takes results into the middle. Of the list of tools, which is long and stays the same, it is done once. */
   readonly lift = rememberingList(lift)
-  /** Calls that are with the server, oldest first. */
-  readonly running = new Map<Exchange, Call>()
+  /** Calls that are with the server. */
+  readonly running: RunningCalls
   lastUsed = Date.now()
   /** Who wants to hear of what changes. */
   readonly watching: Watching
@@ -87,7 +90,6 @@ export class LegacySession {
   readonly #listening: Promise<void>
   #receives: boolean | undefined
   #served = false
-  #mayTrail = 0
   #closing = false
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
@@ -99,6 +101,7 @@ export class LegacySession {
   ) {
     this.#peer = peer
     this.who = identity.who
+    this.running = new RunningCalls(identity)
     this.watching = new Watching({
       send: async (method, uri) => {
         resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
@@ -110,8 +113,8 @@ export class LegacySession {
       roots,
       candidates: () =>
         [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks && !one.answered ? [one] : [])),
-      hasAsked: (exchange) => askers.has(this.running.get(exchange)),
-      asks: (exchange) => askers.add(this.running.get(exchange)),
+      hasAsked: (exchange) => askers.has(this.running.of(exchange)),
+      asks: (exchange) => askers.add(this.running.of(exchange)),
       respond: (id, answer) => peer.respond(id, answer),
       settled: () => peer.settled(),
     })
@@ -148,6 +151,7 @@ export class LegacySession {
         session.#tellEnd('lost')
         onEnd?.(error, session.#served)
       },
+      answeredLate: (id) => session?.running.answeredLate(id),
       deaf: () => {
         if (!session) return
         session.#receives = false
@@ -183,7 +187,7 @@ export class LegacySession {
   /** Begins a call. Questions about `task` belong to it, however they come. */
   begin(call: Call, task?: string): Exchange {
     const exchange = this.#peer.begin()
-    this.running.set(exchange, call)
+    this.running.begin(exchange, call)
     this.lastUsed = Date.now()
     if (methodTraits(call.method).asks) this.asking.begun(exchange, task)
     return exchange
@@ -191,7 +195,7 @@ export class LegacySession {
 
   /** Another leg of a call that waited for its client. */
   resume(exchange: Exchange, call: Call): void {
-    if (this.running.has(exchange)) this.running.set(exchange, call)
+    this.running.resume(exchange, call)
     this.lastUsed = Date.now()
   }
 
@@ -215,11 +219,9 @@ export class LegacySession {
 
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
+    this.running.end(exchange)
     exchange.release(reason)
     this.lastUsed = Date.now()
-    // Who wanted log messages has waited for them: of the others there may be some on the way.
-    if (this.running.get(exchange)?.caller.logLevel === undefined) this.#mayTrail = this.lastUsed
-    this.running.delete(exchange)
     this.asking.ended(exchange)
   }
 
@@ -287,11 +289,8 @@ export class LegacySession {
     if (method === 'notifications/elicitation/complete') return this.#visit(params)
     this.watching.notified(method, params)
     if (method !== 'notifications/message') return
-    // Without a stream of its own a message belongs to the one call that runs; among several it could be anybody's, and
-    // so it could be where another has only just ended, if messages and answers come on different connections.
-    const [only, another] = this.running.keys()
-    const alone = only && !another && (this.#peer.channel.shared || Date.now() - this.#mayTrail > TRAILING)
-    if (alone) only.push({ kind: 'notification', method, params })
+    const exchange = this.running.forLog(params)
+    if (exchange) exchange.push({ kind: 'notification', method, params })
     else this.#log.debug({ running: this.running.size }, 'log message of the server belongs to no call')
   }
 
