@@ -99,14 +99,16 @@ export class Exchange {
     return questions
   }
 
-  push(arrival: Arrival): void {
+  /** Returns whether it is kept for a reader. */
+  push(arrival: Arrival): boolean {
     if (arrival.kind === 'response') this.answered = true
     if (this.#reader) {
       this.#reader.resolve(arrival)
       this.#reader = undefined
     } else if (arrival.kind !== 'notification' || this.#arrivals.length < MAX_UNREAD) {
       this.#arrivals.push(arrival)
-    }
+    } else return false
+    return true
   }
 
   /** The answer cannot come any more. What has come already can still be read. */

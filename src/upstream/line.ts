@@ -14,9 +14,10 @@ import {
 import { join, type Wire } from '../rpc/source.js'
 import { type Edits, edit, type Json, objectIn, payloadAt, raw, value, write } from '../rpc/splice.js'
 import type { ChannelError } from './channel.js'
-import type { Arrival } from './exchange.js'
+import type { Arrival, Exchange } from './exchange.js'
 import { answerOf, callFault, sessionGone } from './failure.js'
 import type { Peer } from './peer.js'
+import { Turns } from './turns.js'
 
 export interface LineOptions {
   /** Milliseconds for the answer to `initialize`. */
@@ -39,6 +40,8 @@ export class DirectLine implements Line {
   readonly #peer: Peer
   readonly #options: LineOptions
   readonly #waiting: Wire[] = []
+  /** Keeps the order of the server's messages, where the channel has one. */
+  readonly #turns: Turns<Exchange> | undefined
   #listener: LineListener | undefined
   /** Until the server knows that the session is open, if it is being told. */
   #beginning: Promise<void> | undefined
@@ -50,7 +53,10 @@ export class DirectLine implements Line {
     this.#options = options
     this.opened = responseMessage(opening, answer)
     this.revision = negotiated(answer)
+    const turns = peer.channel.shared ? new Turns<Exchange>() : undefined
+    this.#turns = turns
     peer.events = {
+      ...(turns && { arrived: (exchange) => turns.add(exchange) }),
       asked: ({ id, method, params }) => this.#deliver(requestMessage(id, method, textOf(params))),
       notified: (method, params) => this.#deliver(notification(method, textOf(params))),
       ended: (error) => this.#end(error),
@@ -83,7 +89,10 @@ export class DirectLine implements Line {
     this.#used()
     const exchange = this.#peer.begin()
     const token = tokenOf(request.params)
-    const hangUp = () => exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
+    const hangUp = () => {
+      exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
+      this.#turns?.leave(exchange)
+    }
     signal.addEventListener('abort', hangUp, { once: true })
     try {
       if (this.#beginning) await this.#beginning
@@ -91,6 +100,8 @@ export class DirectLine implements Line {
       exchange.send(request.method, withToken(request.params, token === undefined ? undefined : String(exchange.id)))
       for (;;) {
         const arrival = await this.#next(exchange.next())
+        const turn = this.#turns?.wait(exchange)
+        if (turn) await turn
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
           yield { text: responseMessage(request.id, arrival), last: true }
@@ -102,12 +113,14 @@ export class DirectLine implements Line {
             ? write(edit(arrival.params, { progressToken: token }))
             : textOf(arrival.params)
         yield { text: notification(arrival.method, params), last: false }
+        this.#turns?.done(exchange)
       }
     } catch (error) {
       throw sessionGone(error) ? this.#forgotten(error) : callFault(error)
     } finally {
       signal.removeEventListener('abort', hangUp)
       exchange.release()
+      this.#turns?.leave(exchange)
       this.#used()
     }
   }
@@ -174,6 +187,11 @@ export class DirectLine implements Line {
   }
 
   #deliver(text: Wire): void {
+    if (this.#turns) this.#turns.pass(() => this.#tell(text))
+    else this.#tell(text)
+  }
+
+  #tell(text: Wire): void {
     if (this.#listener) this.#listener.message(text)
     else if (this.#waiting.length < MAX_WAITING) this.#waiting.push(text)
   }
@@ -183,6 +201,7 @@ export class DirectLine implements Line {
     this.#over = true
     this.#peer.channel.close().catch(() => {})
     this.#options.onEnd(error)
+    this.#turns?.end()
     this.#listener?.ended()
   }
 }

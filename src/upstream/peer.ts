@@ -16,7 +16,7 @@ import {
 import { cut, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, raw } from '../rpc/splice.js'
 import { type Channel, ChannelError, type Receiver } from './channel.js'
-import { Exchange, type Line } from './exchange.js'
+import { type Arrival, Exchange, type Line } from './exchange.js'
 
 /** What a peer cannot settle by itself. */
 export interface PeerEvents {
@@ -26,6 +26,8 @@ export interface PeerEvents {
   notified(method: string, params: Params): void
   /** Whether a notification belongs to no exchange though it has come on the stream of one. */
   ofSession?(method: string): boolean
+  /** A message has come in for an exchange, and waits for its reader. */
+  arrived?(exchange: Exchange): void
   /** The channel has come to its end. */
   ended(error: ChannelError): void
   /** Nothing that belongs to no exchange will come in any more. */
@@ -177,7 +179,7 @@ export class Peer implements Receiver, Line {
       case 'response': {
         const id = Number(message.id)
         const exchange = this.#exchanges.get(id)
-        if (exchange && !exchange.answered) exchange.push(message)
+        if (exchange && !exchange.answered) this.#give(exchange, message)
         else {
           this.events.answeredLate?.(id)
           this.events.stray('an answer that nobody waits for')
@@ -190,7 +192,7 @@ export class Peer implements Receiver, Line {
         const owner = method === 'notifications/progress' ? progressOwner(params) : (by ?? listener(params))
         if (owner === undefined) return this.events.notified(message.method, message.params)
         const exchange = this.#exchanges.get(owner)
-        if (exchange && !exchange.answered) exchange.push(message)
+        if (exchange && !exchange.answered) this.#give(exchange, message)
         else this.events.stray('a notification for a call that is over')
         return
       }
@@ -203,6 +205,10 @@ export class Peer implements Receiver, Line {
         for (const { start, end } of message.elements) this.message(sourceOf(cut(message.source, start, end)), stream)
         return
     }
+  }
+
+  #give(exchange: Exchange, message: Arrival): void {
+    if (exchange.push(message)) this.events.arrived?.(exchange)
   }
 }
 
