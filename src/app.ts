@@ -169,13 +169,14 @@ export class Bridge {
     this.#stopping = true
     this.#hurried ||= hurry
     const { drainDelay, drainTimeout } = this.#settings.timeouts
-    if (this.#listener) await this.#until(Date.now() + drainDelay, () => false)
+    if (this.#listener) await this.#until(performance.now() + drainDelay, () => false)
     this.#draining = true
     for (const mount of this.#all) mount.drain()
     this.#sayWhatIsWaitedFor()
-    await this.#until(Date.now() + drainTimeout, () => this.#idle)
+    await this.#until(performance.now() + drainTimeout, () => this.#idle)
     for (const mount of this.#all) mount.cut()
-    for (const until = Date.now() + LAST_WORDS; this.#open > 0 && Date.now() < until; ) await sleep(DRAIN_CHECK)
+    for (const until = performance.now() + LAST_WORDS; this.#open > 0 && performance.now() < until; )
+      await sleep(DRAIN_CHECK)
     this.#listener?.close()
     await this.#replicas?.close()
     await Promise.all([
@@ -297,7 +298,7 @@ export class Bridge {
     this.#retiring.add(mount)
     mount.drain()
     const { drainTimeout } = this.#settings.timeouts
-    await this.#until(Date.now() + drainTimeout, () => mount.busy.calls === 0 || this.#stopping)
+    await this.#until(performance.now() + drainTimeout, () => mount.busy.calls === 0 || this.#stopping)
     if (this.#stopping) return
     mount.cut()
     await mount.close(false)
@@ -313,7 +314,7 @@ export class Bridge {
 
   /** Waits until a time, something, or a hurry. */
   async #until(deadline: number, reached: () => boolean): Promise<void> {
-    while (Date.now() < deadline && !this.#hurried && !reached()) await sleep(DRAIN_CHECK)
+    while (performance.now() < deadline && !this.#hurried && !reached()) await sleep(DRAIN_CHECK)
   }
 }
 

@@ -179,13 +179,14 @@ export class Mount {
 
   /** Asks the server what it says of itself, unless it has been asked lately. Never rejects. */
   async introduce(): Promise<void> {
-    const { known, since } = this.#identity ?? { since: 0 }
-    if (Date.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
-    this.#identity = { known, since: Date.now() }
+    const { known, since } = this.#identity ?? { since: Number.NEGATIVE_INFINITY }
+    if (performance.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
+    this.#identity = { known, since: performance.now() }
     try {
       const { server, capabilities } = await inspect(this.server, undefined, false)
       const { name, version } = server ?? {}
-      if (name && version) this.#identity = { known: { identity: { name, version }, capabilities }, since: Date.now() }
+      if (name && version)
+        this.#identity = { known: { identity: { name, version }, capabilities }, since: performance.now() }
     } catch (error) {
       this.#log.debug({ err: error }, 'the server says nothing of itself, and is not published')
     }

@@ -57,8 +57,8 @@ export class Redis {
   }
 
   get #answers(): boolean {
-    const late = this.#open > 0 && Date.now() - this.#since > this.#options.timeout
-    return this.#asking?.isReady === true && !late && Date.now() >= this.#restUntil
+    const late = this.#open > 0 && performance.now() - this.#since > this.#options.timeout
+    return this.#asking?.isReady === true && !late && performance.now() >= this.#restUntil
   }
 
   /** Connects, and goes on trying. Resolves when it is connected, or when that takes too long. */
@@ -123,11 +123,11 @@ export class Redis {
 
   async #ask<T>(command: (client: Client) => Promise<T>): Promise<T> {
     if (!this.#asking || !this.#answers) throw new RedisAway('Redis does not answer')
-    if (this.#open++ === 0) this.#since = Date.now()
+    if (this.#open++ === 0) this.#since = performance.now()
     const asked = command(this.#asking)
     const settled = () => {
       this.#open--
-      this.#since = Date.now()
+      this.#since = performance.now()
     }
     asked.then(settled, settled)
     let timer: NodeJS.Timeout | undefined
@@ -140,7 +140,7 @@ export class Redis {
       return await Promise.race([asked, late])
     } catch (error) {
       // A refusal is an answer: it may have no room, or not let us do this.
-      if (!(this.#library && error instanceof this.#library.ErrorReply)) this.#restUntil = Date.now() + REST
+      if (!(this.#library && error instanceof this.#library.ErrorReply)) this.#restUntil = performance.now() + REST
       throw error instanceof RedisAway ? error : new RedisAway('Redis has not done a command', { cause: error })
     } finally {
       clearTimeout(timer)

@@ -72,7 +72,7 @@ export class Detection {
   /** What is known now, without asking; undefined where that is nothing, or too old. */
   get current(): Verdict | undefined {
     const verdict = this.#verdict
-    return verdict && Date.now() - verdict.since < verdict.lifetime ? verdict : undefined
+    return verdict && performance.now() - verdict.since < verdict.lifetime ? verdict : undefined
   }
 
   /** Why the server cannot be had, as long as nothing has shown that it can again. */
@@ -158,7 +158,7 @@ export class Detection {
   /** Throws while the server is known to be down, so that not all calls try the same again. */
   throwIfDown(): void {
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
-    if (this.#down && this.#down.until > Date.now()) throw this.#down.fault
+    if (this.#down && this.#down.until > performance.now()) throw this.#down.fault
   }
 
   /** Notes a failure. Gives the Fault that says so. */
@@ -169,7 +169,7 @@ export class Detection {
     if (fault.refused) return fault
     const { first, most } = BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http']
     const wait = Math.min(first * 2 ** this.#failures++, most)
-    this.#down = { until: Date.now() + wait, fault }
+    this.#down = { until: performance.now() + wait, fault }
     return fault
   }
 
@@ -223,7 +223,7 @@ function judge(finding: Finding | Configured, transport: Transport): Verdict {
     revision: era === 'modern' ? NEWEST_MODERN : undefined,
     why,
     transport,
-    since: Date.now(),
+    since: performance.now(),
     lifetime: always ? LIFETIME.always : weak ? LIFETIME.weak : LIFETIME.sure,
     weak,
     listsLegacy: finding.era === 'modern' && finding.alsoLegacy,

@@ -91,7 +91,7 @@ async function ask(lease: Lease, call: Call, options: LegacyOptions): Promise<As
   const { parked, taskMode } = options
   const { session } = lease
   const { handshake } = session
-  session.lastUsed = Date.now()
+  session.lastUsed = performance.now()
   call.log.note({ serverEra: 'legacy', serverRevision: handshake.revision, serverTransport: session.transport })
   if (call.method === 'server/discover') {
     await session.settled()

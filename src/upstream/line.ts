@@ -41,7 +41,7 @@ export class DirectLine implements Line {
   /** Until the server knows that the session is open, if it is being told. */
   #beginning: Promise<void> | undefined
   #over = false
-  lastUsed = Date.now()
+  lastUsed = performance.now()
 
   private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
     this.#peer = peer
@@ -74,7 +74,7 @@ export class DirectLine implements Line {
   }
 
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
-    this.lastUsed = Date.now()
+    this.lastUsed = performance.now()
     const exchange = this.#peer.begin()
     const token = tokenOf(request.params)
     const hangUp = () => exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)

@@ -130,6 +130,8 @@ export class ParkedCalls {
     const parked = this.#parked.get(state.x)
     const finished = this.#finished.get(state.x)
     if (!parked && !finished) {
+      // Only here does the wall clock decide: a call that is parked in this process has a timer of its own.
+      if (state.exp <= Date.now()) throw invalid('requestState has expired')
       this.#tell('lost')
       if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has been stopped, and the call with it')
       if (call.method !== 'tools/call') return undefined
@@ -209,7 +211,7 @@ export class ParkedCalls {
   /** The result that asks, with a state for this round. */
   #ask(parked: Parked, call: Call, inputRequests: string, session: LegacySession): Final {
     const { server, ttl, replica } = this.#options
-    const left = AT_MOST - (Date.now() - parked.since)
+    const left = AT_MOST - (performance.now() - parked.since)
     if (parked.round >= MAX_ROUNDS || left <= 0) {
       this.#expire(parked)
       throw new Fault('upstreamProtocol', `The server has not answered after ${MAX_ROUNDS} rounds of questions`)
@@ -248,7 +250,6 @@ export class ParkedCalls {
     if (typeof text !== 'string') throw new Fault('invalidParams', 'requestState has to be a string')
     const state = this.#sealer.open(text) as State | undefined
     if (!state) throw invalid('requestState is not one that was given out here')
-    if (state.exp <= Date.now()) throw invalid('requestState has expired')
     if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
     return state
   }
@@ -297,7 +298,7 @@ export class ParkedCalls {
       waiting,
       round: 0,
       busy: false,
-      since: Date.now(),
+      since: performance.now(),
       timer: undefined,
       patience: undefined,
       last: undefined,
@@ -326,7 +327,7 @@ export class ParkedCalls {
   }
 
   #remember(parked: Parked, said: string | undefined, reply: Final): void {
-    if (said !== undefined) parked.last = { round: parked.round - 1, responses: said, reply, at: Date.now() }
+    if (said !== undefined) parked.last = { round: parked.round - 1, responses: said, reply, at: performance.now() }
   }
 
   #finish(parked: Parked, said: string | undefined, reply: Final): void {
@@ -334,7 +335,7 @@ export class ParkedCalls {
     if (said === undefined) return
     const [oldest] = this.#finished.keys()
     if (oldest !== undefined && this.#finished.size >= this.#options.max) this.#finished.delete(oldest)
-    this.#finished.set(parked.id, { round: parked.round, responses: said, reply, at: Date.now() })
+    this.#finished.set(parked.id, { round: parked.round, responses: said, reply, at: performance.now() })
     setTimeout(() => this.#finished.delete(parked.id), REPLAY).unref()
   }
 
@@ -377,7 +378,7 @@ function wellFormedAnswers(running: RunningCall, responses: Payload): [string, P
 
 /** The answer that a client has been given already, once more. */
 function replayed(last: Answered | undefined, { r }: State, said: string): Final {
-  if (last && last.round === r && last.responses === said && Date.now() - last.at < REPLAY) return last.reply
+  if (last && last.round === r && last.responses === said && performance.now() - last.at < REPLAY) return last.reply
   throw invalid('requestState has been used already')
 }
 

@@ -82,7 +82,7 @@ export class SessionPool {
    * if it can be had, or one beside it. Waits for one where there are as many as there may be.
    */
   async acquireAlone(key: string, open: () => Promise<LegacySession>): Promise<Lease> {
-    const deadline = Date.now() + ALONE_WITHIN
+    const deadline = performance.now() + ALONE_WITHIN
     for (;;) {
       const slots = Array.from({ length: MAX_BESIDE }, (_, at) => (at === 0 ? key : `${key} #${at}`))
       const free =
@@ -95,7 +95,7 @@ export class SessionPool {
           this.#waiters.get(key)?.shift()?.()
         })
       }
-      if (!(await this.#freed(key, deadline - Date.now())))
+      if (!(await this.#freed(key, deadline - performance.now())))
         throw new Fault('overloaded', 'All sessions with the server wait for answers', { retryAfter: 1 })
     }
   }
@@ -259,7 +259,7 @@ export class SessionPool {
   }
 
   #sweep(): void {
-    const before = Date.now() - this.#options.idle
+    const before = performance.now() - this.#options.idle
     for (const [key, { session, users }] of this.#entries) {
       if (session && users === 0 && session.lastUsed <= before) this.#evict(key)
     }

@@ -420,7 +420,7 @@ export class Server implements Upstream {
   async #open(identity: Identity): Promise<LegacySession> {
     this.#detection.throwIfDown()
     const { transport, since } = await this.#detection.known()
-    if (transport.kind === 'http' && Date.now() - since > ASK_AGAIN) this.#detection.forget()
+    if (transport.kind === 'http' && performance.now() - since > ASK_AGAIN) this.#detection.forget()
     const verdict = await this.#legacyVerdict()
     try {
       const session = await this.#shakeHands(verdict, identity)

@@ -67,7 +67,7 @@ export class LegacySession {
   readonly lift = rememberingList(lift)
   /** Calls that are with the server, oldest first. */
   readonly running = new Map<Exchange, Call>()
-  lastUsed = Date.now()
+  lastUsed = performance.now()
   /** Who wants to hear of what changes. */
   readonly watching: Watching
   /** Those who hear of the same changes. */
@@ -84,7 +84,7 @@ export class LegacySession {
   readonly #listening: Promise<void>
   #receives: boolean | undefined
   #served = false
-  #mayTrail = 0
+  #mayTrail = Number.NEGATIVE_INFINITY
   #closing = false
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
@@ -175,7 +175,7 @@ export class LegacySession {
   begin(call: Call, task?: string): Exchange {
     const exchange = this.#peer.begin()
     this.running.set(exchange, call)
-    this.lastUsed = Date.now()
+    this.lastUsed = performance.now()
     if (methodTraits(call.method).asks) this.asking.begun(exchange, task)
     return exchange
   }
@@ -183,16 +183,16 @@ export class LegacySession {
   /** Another leg of a call that waited for its client. */
   resume(exchange: Exchange, call: Call): void {
     if (this.running.has(exchange)) this.running.set(exchange, call)
-    this.lastUsed = Date.now()
+    this.lastUsed = performance.now()
   }
 
   /** Resolves when the server says that a person has been to all these addresses, or after so many milliseconds. */
   async visited(ids: readonly string[], milliseconds: number): Promise<void> {
     let changed = () => {}
-    const deadline = Date.now() + milliseconds
-    while (this.alive && !ids.every((id) => this.#visited.has(id)) && Date.now() < deadline) {
+    const deadline = performance.now() + milliseconds
+    while (this.alive && !ids.every((id) => this.#visited.has(id)) && performance.now() < deadline) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, deadline - Date.now())
+        const timer = setTimeout(resolve, deadline - performance.now())
         changed = () => {
           clearTimeout(timer)
           resolve()
@@ -207,7 +207,7 @@ export class LegacySession {
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
     exchange.release(reason)
-    this.lastUsed = Date.now()
+    this.lastUsed = performance.now()
     // Who wanted log messages has waited for them: of the others there may be some on the way.
     if (this.running.get(exchange)?.caller.logLevel === undefined) this.#mayTrail = this.lastUsed
     this.running.delete(exchange)
@@ -246,7 +246,7 @@ export class LegacySession {
   /** Has the server log at `level` at least. Asks only for more; what is too much is filtered on the way back. */
   async logAt(level: LogLevel): Promise<void> {
     if (!offers(this.handshake, 'logging/setLevel')) return
-    const idle = this.running.size === 0 && Date.now() - this.lastUsed >= LEVEL_IDLE
+    const idle = this.running.size === 0 && performance.now() - this.lastUsed >= LEVEL_IDLE
     if (this.#level === undefined || idle || !atLeast(level, this.#level)) {
       this.#level = level
       this.#levelSet = this.#peer.call('logging/setLevel', `{"level":"${level}"}`, SET_LEVEL_TIMEOUT).catch(() => {})
@@ -281,7 +281,7 @@ export class LegacySession {
     // Without a stream of its own a message belongs to the one call that runs; among several it could be anybody's, and
     // so it could be where another has only just ended, if messages and answers come on different connections.
     const [only, another] = this.running.keys()
-    const alone = only && !another && (this.#peer.channel.shared || Date.now() - this.#mayTrail > TRAILING)
+    const alone = only && !another && (this.#peer.channel.shared || performance.now() - this.#mayTrail > TRAILING)
     if (alone) only.push({ kind: 'notification', method, params })
     else this.#log.debug({ running: this.running.size }, 'log message of the server belongs to no call')
   }

@@ -28,7 +28,7 @@ function start(t: Test, { max = 100 }: { max?: number } = {}) {
         watching.kept.push(...uris)
       },
     }
-    const session: Fake = { name: opened.length, alive: true, closed: false, lastUsed: Date.now(), watching }
+    const session: Fake = { name: opened.length, alive: true, closed: false, lastUsed: performance.now(), watching }
     opened.push(session)
     return Object.assign(session, {
       async close() {

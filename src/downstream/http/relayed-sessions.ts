@@ -14,7 +14,7 @@ interface Session {
   principal: string
   /** The server keeps none: the id is ours, and it never hears of it. */
   ours: boolean
-  /** When the other replicas were last told of it. */
+  /** When the other replicas were last told of it, by this process's monotonic clock. */
   told: number
 }
 
@@ -37,7 +37,7 @@ export class RelayedSessions {
 
   /** Notes whose a session is that has been opened. */
   opened(id: string, session: Pick<Session, 'principal' | 'ours'>): void {
-    const noted = { ...session, told: 0 }
+    const noted = { ...session, told: Number.NEGATIVE_INFINITY }
     this.#keep(id, noted)
     this.#share(id, noted)
     this.#options.told('opened')
@@ -74,7 +74,7 @@ export class RelayedSessions {
       if (!open) throw error
     })
     if (text === undefined) return undefined
-    const session = { ...(JSON.parse(text) as Session), told: Date.now() }
+    const session = { ...(JSON.parse(text) as Session), told: performance.now() }
     this.#keep(id, session)
     return session
   }
@@ -82,8 +82,8 @@ export class RelayedSessions {
   /** Tells the other replicas of a session, as long as it is in use. */
   #share(id: string, session: Session): void {
     const { shared } = this.#options
-    if (!shared || Date.now() - session.told < shared.idle / 4) return
-    session.told = Date.now()
+    if (!shared || performance.now() - session.told < shared.idle / 4) return
+    session.told = performance.now()
     shared.records.remember('session', `${shared.server} ${id}`, JSON.stringify(session), shared.idle).catch(() => {})
   }
 

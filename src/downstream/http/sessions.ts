@@ -48,7 +48,7 @@ export class Sessions<S extends Kept> {
     this.makeRoom()
     const id = this.#options.replicas?.sessionId() ?? randomBytes(ID_BYTES).toString('base64url')
     const session = make(id)
-    this.#sessions.set(id, { session, lastUsed: Date.now() })
+    this.#sessions.set(id, { session, lastUsed: performance.now() })
     return { id, session }
   }
 
@@ -61,7 +61,7 @@ export class Sessions<S extends Kept> {
     const owner = entry ? undefined : this.#options.replicas?.ownerOf(id)
     if (owner !== undefined) throw new Elsewhere(owner, 'session')
     if (entry?.session.principal !== principal) return undefined
-    entry.lastUsed = Date.now()
+    entry.lastUsed = performance.now()
     // Those that have been used last stand last.
     this.#sessions.delete(id)
     this.#sessions.set(id, entry)
@@ -96,9 +96,9 @@ export class Sessions<S extends Kept> {
   }
 
   #tick(): void {
-    const before = Date.now() - this.#options.idle
+    const before = performance.now() - this.#options.idle
     for (const [id, entry] of this.#sessions) {
-      if (entry.session.busy) entry.lastUsed = Date.now()
+      if (entry.session.busy) entry.lastUsed = performance.now()
       if (entry.lastUsed < before) this.end(id)
       else entry.session.keepAlive()
     }
