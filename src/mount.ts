@@ -243,10 +243,13 @@ export class Mount {
     return [...metadata, ...this.#further]
   }
 
-  /** Serves a pipe until its input ends. */
-  pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
-    return servePipe({
+  /** Serves a pipe until its input ends, or nobody reads its output. */
+  async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
+    // What stays open for ever would be waited for.
+    streams.input.once('end', () => this.#endings.end())
+    await servePipe({
       ...streams,
+      patience: this.#settings.timeouts.drainTimeout,
       upstream: this.#upstream,
       compat: this.#settings.compat,
       log: this.#log,
