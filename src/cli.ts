@@ -1,7 +1,9 @@
 /** The command line: what is asked for, with which configuration. */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { ConfigError, type Elsewhere, parseSettings, parseUpstream, type Settings } from './config.js'
+import { ConfigError, type Elsewhere, type Issue, parseSettings, parseUpstream, type Settings } from './config.js'
+import { pathName } from './discovery/candidate.js'
+import { addressName, programName } from './discovery/sources/address.js'
 
 export type Command =
   | { kind: 'run'; settings: Settings; files: readonly string[] }
@@ -134,8 +136,18 @@ const OPTIONS = {
 
 type Flags = ReturnType<typeof readFlags>['values']
 
-/** Name of the one server that flags describe. */
-const UNNAMED = 'default'
+/** Commands of people, who read what is said; without one the bridge serves. */
+const COMMANDS = ['probe', 'check', 'discover', 'trust'] as const
+
+/** Whether complaints are for people, as far as arguments say that may be wrong: in a log for programs they are JSON. */
+export function speaksToPeople(argv: readonly string[], terminal: boolean): boolean {
+  const dashes = argv.indexOf('--')
+  const own = dashes < 0 ? argv : argv.slice(0, dashes)
+  if (COMMANDS.some((command) => own.includes(command))) return true
+  const at = own.findLastIndex((word) => word.startsWith('--log-format'))
+  const format = at < 0 ? undefined : (own[at]?.split('=')[1] ?? own[at + 1])
+  return format === 'pretty' || (format !== 'json' && terminal)
+}
 
 /** Reads the arguments. Throws a UsageError or a ConfigError. */
 export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Command {
@@ -161,6 +173,10 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
       return { kind: 'run', settings, files: [...files] }
     }
     case 'probe': {
+      if (rest.length === 0 && flags.upstream === undefined && program.length === 0 && flags.config === undefined)
+        throw new UsageError(
+          'probe needs a server: mcp-bridge probe https://example.com/mcp, or mcp-bridge probe stdio:"command args"',
+        )
       if (rest.length > 1)
         throw new UsageError(
           `probe takes one server, not ${rest.length}: put a command in quotes, as in stdio:"command args"`,
@@ -261,13 +277,14 @@ function settingsOf(
   const file = flags.config === undefined ? {} : readConfig(flags.config, elsewhere.read)
   const [command, ...args] = program
   if (upstream !== undefined && command !== undefined)
-    throw new UsageError('One server, please: either --upstream or a command after --')
+    throw new UsageError('Give either --upstream or a command after --, not both')
   const entry = upstream !== undefined ? parseUpstream(upstream) : command !== undefined ? { command, args } : undefined
   if (entry === undefined && flags.config === undefined && flags.discover === undefined)
     throw new UsageError(
       'Which server? Give one with --upstream, after --, in a file with --config, or with --discover',
     )
-  const servers = entry === undefined ? chosen(file['mcpServers'], flags.server) : { [UNNAMED]: entry }
+  const name = entry && nameOf(entry)
+  const servers = name === undefined ? chosen(file['mcpServers'], flags.server) : { [name]: entry }
   const given = {
     listen: flags.listen,
     admin: flags.admin,
@@ -283,23 +300,47 @@ function settingsOf(
     trustStore: flags['trust-store'],
   }
   const log = { level: flags['log-level'], format: flags['log-format'] }
-  return parseSettings(
-    {
-      ...file,
-      ...defined(given),
-      ...(flags.publish === true && { publish: object(file['publish']) }),
-      ...(flags.redis !== undefined && { redis: { ...object(file['redis']), url: flags.redis } }),
-      ...(Object.values(log).some((value) => value !== undefined) && {
-        log: { ...object(file['log']), ...defined(log) },
-      }),
-      ...(servers !== undefined && {
-        mcpServers: isRecord(servers)
-          ? mapValues(servers, (server) => (isRecord(server) ? withFlags(server, flags) : server))
-          : servers,
-      }),
-    },
-    elsewhere,
-  )
+  const input = {
+    ...file,
+    ...defined(given),
+    ...(flags.publish === true && { publish: object(file['publish']) }),
+    ...(flags.redis !== undefined && { redis: { ...object(file['redis']), url: flags.redis } }),
+    ...(Object.values(log).some((value) => value !== undefined) && {
+      log: { ...object(file['log']), ...defined(log) },
+    }),
+    ...(servers !== undefined && {
+      mcpServers: isRecord(servers)
+        ? mapValues(servers, (server) => (isRecord(server) ? withFlags(server, flags) : server))
+        : servers,
+    }),
+  }
+  try {
+    return parseSettings(input, elsewhere)
+  } catch (error) {
+    if (name === undefined || !(error instanceof ConfigError)) throw error
+    throw new ConfigError(error.issues.map((issue) => atFlag(issue, name)))
+  }
+}
+
+/** What the one server that flags describe is called: nobody has named it. */
+function nameOf({ url, command, args }: Record<string, unknown>): string {
+  return pathName(typeof url === 'string' ? addressName(url) : programName(String(command), (args ?? []) as string[]))
+}
+
+/** Flags for what stands in an entry, where they have other names. */
+const FLAGS: Readonly<Record<string, string>> = {
+  url: 'upstream',
+  command: 'upstream',
+  args: 'upstream',
+  headers: 'header',
+}
+
+/** Something wrong with the one server that flags describe, as it was given: `mcpServers.<name>.era` is `--era`. */
+function atFlag({ path, message }: Issue, name: string): Issue {
+  const prefix = `mcpServers.${name}`
+  if (path !== prefix && !path.startsWith(`${prefix}.`)) return { path, message }
+  const [key = 'upstream', ...rest] = path.slice(prefix.length + 1).split('.')
+  return { path: [`--${FLAGS[key] ?? (key || 'upstream')}`, ...rest].join(' '), message }
 }
 
 /** The servers that are asked for by name, or all. */

@@ -8,7 +8,9 @@ const source = fileURLToPath(new URL('../src/', import.meta.url))
 
 /** Each layer, and the layers that it may import. */
 const arrows: Record<string, readonly string[]> = {
-  main: ['cli', 'app', 'config', 'found', 'inspect', 'log', 'mount', 'protocol', 'telemetry', 'upstream'],
+  main: ['announce', 'app', 'cli', 'complaint', 'config', 'found', 'inspect', 'log', 'protocol', 'telemetry'],
+  announce: ['app', 'config', 'mount', 'protocol', 'upstream'],
+  complaint: ['cli', 'config', 'protocol', 'upstream'],
   cli: ['config', 'discovery', 'found', 'protocol'],
   found: ['app', 'config', 'discovery', 'inspect', 'mount', 'policy', 'protocol', 'rpc', 'upstream'],
   discovery: ['protocol', 'rpc'],
@@ -31,7 +33,7 @@ const arrows: Record<string, readonly string[]> = {
   mount: ['app', 'config', 'downstream', 'inspect', 'policy', 'protocol', 'rpc', 'seal', 'upstream'],
   listener: [],
   inspect: ['upstream', 'protocol', 'rpc'],
-  log: ['config'],
+  log: ['config', 'protocol'],
   config: [],
   downstream: ['protocol', 'rpc'],
   upstream: ['protocol', 'rpc', 'seal'],
@@ -54,7 +56,6 @@ const packages: Record<string, readonly string[]> = {
   pino: ['app', 'log', 'main'],
   'node:http': ['listener', 'replicas'],
   'node:net': ['listener', 'discovery/connect', 'discovery/guard'],
-  'pino-pretty': ['log'],
   'prom-client': ['telemetry/metrics'],
   '@opentelemetry/api': ['telemetry/opentelemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry/opentelemetry'],
@@ -85,12 +86,13 @@ const packages: Record<string, readonly string[]> = {
     'discovery/trust',
   ],
   'node:process': ['main', 'upstream/stdio'],
-  'node:fs': ['main', 'cli', 'discovery/trust'],
-  'node:stream': ['downstream/http', 'downstream/stdio', 'replicas'],
+  'node:fs': ['main', 'cli', 'log/writer', 'discovery/trust'],
+  'node:stream': ['downstream/http', 'downstream/stdio', 'log/writer', 'replicas'],
   'node:stream/consumers': ['downstream/http'],
   'node:stream/promises': ['downstream/http'],
   'node:buffer': ['upstream/http', 'upstream/stdio', 'policy/cache'],
   'node:timers/promises': ['app', 'main', 'upstream/http', 'discovery/cycle', 'discovery/trust/lock'],
+  'node:tty': ['main'],
   'node:util': ['cli', 'upstream/origin'],
 }
 

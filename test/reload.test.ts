@@ -144,7 +144,7 @@ t.test(
     t.equal((await echo(`${origin}/b/mcp`)).status, 200)
     t.equal((await client.request('ping')).status, 200)
     write({ mcpServers: { a, b: { command: 'x', era: 'old' } }, limit: {} })
-    const [said] = await says(running, /.*the configuration is not right.*/)
+    const [said] = await says(running, /.*invalid configuration; keeping.*/)
     t.match(said, /mcpServers\.b\.era.*"limit","message":"is not an option"|"limit".*mcpServers\.b\.era/)
     t.equal((await echo(`${origin}/b/mcp`)).status, 200)
     write('{')

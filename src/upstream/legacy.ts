@@ -5,6 +5,7 @@ import { checkParamHeaders } from '../protocol/headers.js'
 import { isShowable, uncovered } from '../protocol/input.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/legacy-server.js'
 import { methodTraits } from '../protocol/methods.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import { knowsTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
 import { type Json, objectIn, parseObject, payloadAt, raw, value } from '../rpc/splice.js'
@@ -234,5 +235,5 @@ function repeatable(call: Call, session: LegacySession): boolean {
 }
 
 function notFound({ method }: Call): Fault {
-  return new Fault('methodNotFound', `Method not found: the server does not offer ${method}`)
+  return new Fault('methodNotFound', `Method not found: the server does not offer ${shown(method, ECHOED)}`)
 }

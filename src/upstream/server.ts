@@ -166,6 +166,13 @@ export class Server implements Upstream {
     return this.#options.transport.kind === 'stdio'
   }
 
+  /** Milliseconds for which it is waited for when nothing is known of it yet: for each answer, one after the other. */
+  get patience(): { probe: number; initialize: number } {
+    const { timeouts, transport } = this.#options
+    const { probe, initialize } = timeouts
+    return { probe, initialize: transport.kind === 'http' ? Math.min(probe, initialize) : initialize }
+  }
+
   /** Where the server is, for people. */
   get target(): string {
     return this.#options.transport.target
@@ -442,8 +449,12 @@ export class Server implements Upstream {
     return verdict
   }
 
-  async #shakeHands(verdict: Verdict, identity: Identity): Promise<LegacySession> {
-    const { log, timeouts, name, replicas } = this.#options
+  async #shakeHands(
+    verdict: Verdict,
+    identity: Identity,
+    timeout = this.#options.timeouts.initialize,
+  ): Promise<LegacySession> {
+    const { log, name, replicas } = this.#options
     const { who } = identity
     const reused = this.#detection.hasSpare
     const peer = await this.#detection.channel(verdict.transport)
@@ -452,7 +463,7 @@ export class Server implements Upstream {
       const session = await LegacySession.open(peer, {
         identity,
         log,
-        timeout: timeouts.initialize,
+        timeout,
         onEnd,
         roots: this.#roots,
         told: this.#told,
@@ -465,7 +476,7 @@ export class Server implements Upstream {
         throw new Contradiction('The server has no sessions')
       await peer.channel.close()
       // A child that was asked something else before `initialize` may be in no state to answer it.
-      if (reused) return this.#shakeHands(verdict, identity)
+      if (reused) return this.#shakeHands(verdict, identity, timeout)
       throw error
     }
   }
@@ -474,8 +485,10 @@ export class Server implements Upstream {
   async #settle(verdict: Verdict, sender: Sender): Promise<void> {
     const { fallback } = this.#options
     const identity = this.#identity(sender)
+    // An address that was silent when it was probed is not waited for much longer.
+    const patience = verdict.weak ? this.patience.initialize : undefined
     const tryTo = async () => {
-      const session = await this.#shakeHands(verdict, identity)
+      const session = await this.#shakeHands(verdict, identity, patience)
       const lease = await this.#pool.acquire(this.#key(sender, identity), () => Promise.resolve(session))
       lease.release()
     }

@@ -53,7 +53,7 @@ function server(address: string, from: string, transport?: Transport): Meaning {
     throw failure('url', 'credentials', 'An address is given without user and password; they have a place in a header')
   const endpoint = httpEndpoint(address)
   const entry = { ...(transport !== undefined && { type: transport }), url: endpoint.url }
-  const name = new URL(endpoint.url).hostname
+  const name = addressName(endpoint.url)
   return { kind: 'server', finding: { name, endpoint, transport, source: 'address', from, entry, runnable: true } }
 }
 
@@ -63,16 +63,24 @@ function command(text: string, from: string): Meaning {
     throw failure('url', 'malformed', 'stdio: wants a command, as in stdio:"npx -y some-server"')
   const endpoint = stdioEndpoint(program, args)
   const entry = { command: program, args }
-  const name = nameOf(program, args)
+  const name = programName(program, args)
   return {
     kind: 'server',
     finding: { name, endpoint, transport: 'stdio', source: 'address', from, entry, runnable: true },
   }
 }
 
-/** Of `npx -y @scope/server`, `server`; of `/usr/bin/server.exe --flag`, `server`. */
-function nameOf(program: string, args: readonly string[]): string {
+/** What a server at an address is called where nobody has named it: its host. */
+export function addressName(address: string): string {
+  return URL.canParse(address) ? new URL(address).hostname : address
+}
+
+/**
+ * What a program is called where nobody has named it: of `npx -y @scope/server@1.2`, `server`; of `/usr/bin/server.exe --flag`,
+ * `server`.
+ */
+export function programName(program: string, args: readonly string[]): string {
   const last = (path: string) => win32.basename(posix.basename(path)).replace(/\.(?:exe|cmd|bat|[cm]?[jt]s|py)$/i, '')
   const started = LAUNCHERS.has(last(program)) ? args.find((argument) => !argument.startsWith('-')) : undefined
-  return last(started ?? program)
+  return last(started ?? program).replace(/(?<=.)@[^@]*$/, '')
 }
