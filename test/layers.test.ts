@@ -71,7 +71,7 @@ const packages: Record<string, readonly string[]> = {
   picomatch: ['policy/quarantine'],
   'node:dns/promises': ['discovery/connect'],
   'node:fs/promises': ['discovery/sources/files'],
-  'node:os': ['discovery/trust', 'found/parts'],
+  'node:os': ['discovery/home', 'discovery/trust', 'found/parts'],
   'node:path': ['discovery/sources', 'discovery/trust', 'found/parts'],
   'node:tls': ['discovery/connect', 'discovery/trust/pin', 'found/parts'],
   'node:child_process': ['upstream/stdio'],

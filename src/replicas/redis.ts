@@ -28,6 +28,8 @@ type Listener = (message: Buffer) => void
 
 /** Milliseconds after a failure in which Redis is not asked. */
 const REST = 500
+/** Milliseconds for which Redis has to stay before that is said. */
+const STEADY = 2_000
 /** Milliseconds for which a start waits for Redis. */
 const FIRST_WAIT = 2_000
 
@@ -43,6 +45,7 @@ export class Redis {
   #open = 0
   #since = 0
   #reported = false
+  #steady: NodeJS.Timeout | undefined
   #closed = false
   /** We listen again, after a time in which nothing was heard. */
   onReturn: () => void = () => {}
@@ -117,6 +120,7 @@ export class Redis {
 
   close(): void {
     this.#closed = true
+    clearTimeout(this.#steady)
     this.#asking?.destroy()
     this.#listening?.destroy()
   }
@@ -160,18 +164,23 @@ export class Redis {
       this.#options.log.warn({ policy }, 'Redis may forget what replicas keep in it: its policy should be noeviction')
   }
 
-  /** Says once that Redis has gone, and once that it is back. */
+  /** Says once that Redis has gone, and once that it is back to stay. */
   #watched(client: Client): Client {
     const { log } = this.#options
     client.on('error', (error: Error) => {
       if (this.#closed) return
+      clearTimeout(this.#steady)
       if (!this.#reported) log.warn({ why: error.message }, 'Redis is not available')
       this.#reported = true
     })
     client.on('ready', () => {
-      if (!this.#reported || !this.#asking?.isReady || !this.#listening?.isReady) return
-      log.info({}, 'Redis is available again')
-      this.#reported = false
+      clearTimeout(this.#steady)
+      if (!this.#reported) return
+      this.#steady = setTimeout(() => {
+        if (!this.#asking?.isReady || !this.#listening?.isReady) return
+        log.info({}, 'Redis is available again')
+        this.#reported = false
+      }, STEADY).unref()
     })
     return client
   }
