@@ -1,4 +1,5 @@
 /** What a bridge says when it has started or changed: where it listens, and what has become of its servers. */
+import { adviceOn } from './advice.js'
 import type { Bridge, Pino } from './app.js'
 import type { Settings } from './config.js'
 import type { Mount } from './mount.js'
@@ -44,15 +45,15 @@ export function announce(
 export function report(
   log: Pino,
   mounts: Bridge['mounts'],
-  { name }: Mount,
+  { name, server }: Mount,
   verdict: Verdict | Fault | undefined,
 ): void {
   const named = mounts.size > 1 ? { server: name } : {}
   if (verdict instanceof Fault) {
-    log.warn(
-      { server: name, why: verdict.message, ...stderrOf(verdict) },
-      'server unavailable; retrying on the next request',
-    )
+    // The arguments of a program may be secret.
+    const target = server.isProgram ? undefined : server.target
+    const fields = { server: name, why: verdict.message, target, ...adviceOn(verdict), ...stderrOf(verdict) }
+    log.warn(fields, 'server unavailable; retrying on the next request')
   } else if (verdict) {
     log.info({ ...named, era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
   } else {

@@ -1,7 +1,9 @@
 /** What to say when the program cannot go on: what happened, what belongs to it, what to do next, and the exit code. */
+import { adviceOn } from './advice.js'
 import { UsageError } from './cli.js'
 import { ConfigError } from './config.js'
 import { Fault } from './protocol/fault.js'
+import { shown } from './protocol/shown.js'
 import { ChannelError } from './upstream/channel.js'
 
 export interface Complaint {
@@ -20,8 +22,18 @@ export interface Complaint {
 
 export const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 } as const
 
-/** `probing` says that the person has asked for `probe` already, so that it need not be advised. */
-export function complaintOf(error: unknown, { probing = false } = {}): Complaint {
+/** What the program was about. */
+export interface Circumstances {
+  /** The person has asked for `probe`, so that it need not be advised. */
+  probing: boolean
+  /** The address of the server, if there is only one and it has an address: arguments of a program may be secret. */
+  target?: string | undefined
+}
+
+/** Characters of a line that somebody else has written. */
+const LINE = 1_000
+
+export function complaintOf(error: unknown, circumstances: Circumstances): Complaint {
   if (error instanceof UsageError)
     return {
       code: EXIT.usage,
@@ -39,7 +51,7 @@ export function complaintOf(error: unknown, { probing = false } = {}): Complaint
       details: error.issues.map(({ path, message }) => `${path}${path && ' '}${message}`),
       fields: { issues: error.issues },
     }
-  if (error instanceof Fault) return ofServer(error, probing)
+  if (error instanceof Fault) return ofServer(error, circumstances)
   if (error instanceof Error && 'code' in error && 'port' in error) return ofPort(error)
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return { code: EXIT.failed, kind: 'unexpected error', why: text, details: [], fields: {} }
@@ -56,23 +68,33 @@ export function inWords({ why, details, next }: Complaint): string {
 
 /** For the log, where that is for programs. */
 export function inFields({ why, next, fields }: Complaint): Record<string, unknown> {
-  return { ...('issues' in fields ? {} : { why }), ...fields, ...(next !== undefined && { next }) }
+  return { ...('issues' in fields ? {} : { why }), ...(next !== undefined && { next }), ...fields }
 }
 
-function ofServer(fault: Fault, probing: boolean): Complaint {
-  const complaint = { code: EXIT.failed, kind: 'server unavailable', why: fault.message, details: [], fields: {} }
+function ofServer(fault: Fault, { probing, target }: Circumstances): Complaint {
   const { cause } = fault
-  if (!(cause instanceof ChannelError)) return complaint
-  const { stderr } = cause
-  const inner = cause.cause instanceof Error ? cause.cause.message : ''
+  const stderr = cause instanceof ChannelError ? cause.stderr : []
+  const { next, ...known } = adviceOn(fault)
+  const { status } = known
+  const inner = cause instanceof ChannelError && cause.cause instanceof ChannelError ? cause.cause.message : ''
+  const further = `${probing ? '' : 'mcp-bridge probe <server> shows how far it gets; '}--log-level debug tells more.`
   return {
-    ...complaint,
+    code: EXIT.failed,
+    kind: 'server unavailable',
+    why: fault.message,
     details: [
-      ...(inner === '' || fault.message.includes(inner) ? [] : [inner]),
-      ...(stderr.length === 0 ? [] : ['It last wrote to stderr:', ...stderr.map((line) => `  ${line}`)]),
+      ...(target === undefined ? [] : [`${target}${status === undefined ? '' : ` answered with HTTP ${status}.`}`]),
+      ...(inner === '' || status !== undefined || fault.message.includes(inner) ? [] : [shown(inner, LINE)]),
+      ...(stderr.length === 0 ? [] : ['It last wrote to stderr:', ...stderr.map((line) => `  ${shown(line, LINE)}`)]),
+      ...(next === undefined ? [] : [next]),
     ],
-    next: `${probing ? '' : 'mcp-bridge probe <server> shows how far it gets; '}--log-level debug tells more.`,
-    fields: stderr.length === 0 ? {} : { stderr },
+    next: further,
+    fields: {
+      ...(target !== undefined && { target }),
+      ...known,
+      ...(stderr.length > 0 && { stderr }),
+      next: next ?? further,
+    },
   }
 }
 

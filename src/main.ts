@@ -7,7 +7,7 @@ import type { Logger } from 'pino'
 import { announce, report } from './announce.js'
 import { Bridge, type Surroundings } from './app.js'
 import { type Command, HELP, parseCommand, speaksToPeople } from './cli.js'
-import { complaintOf, EXIT, inFields, inWords } from './complaint.js'
+import { type Circumstances, complaintOf, EXIT, inFields, inWords } from './complaint.js'
 import { ConfigError, parseListen, type Settings, unknownKeys } from './config.js'
 import type { Discovery } from './found/parts.js'
 import type { FoundServers } from './found/servers.js'
@@ -37,7 +37,10 @@ const OUTPUT = {
 }
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 /** How complaints are written: commands of people get words, and a bridge that serves complains as its log is. */
-const speaking = { readable: speaksToPeople(process.argv.slice(2), OUTPUT.terminal), probing: false }
+const speaking: Circumstances & { readable: boolean } = {
+  readable: speaksToPeople(process.argv.slice(2), OUTPUT.terminal),
+  probing: false,
+}
 
 try {
   const code = await run(parseCommand(process.argv.slice(2), process.env))
@@ -99,6 +102,7 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
   const log = createLog({ ...settings.log, level: level === 'info' ? 'error' : level }, OUTPUT)
   const bridge = new Bridge(settings, { log, version, env: process.env })
   const { server } = bridge
+  if (!server.isProgram) speaking.target = server.target
   if (OUTPUT.terminal && !json) OUTPUT.err(`Asking ${server.target} …\n`)
   const { probe, initialize } = server.patience
   const limits = `up to ${probe / 1000} s for server/discover, then up to ${initialize / 1000} s for initialize`
@@ -126,6 +130,7 @@ async function serve(settings: Settings, files: readonly string[]): Promise<unde
   const surroundings = { log, version, env: process.env, metrics, tracer: tracing?.tracer }
   const found = await finding(settings, surroundings, listen.kind === 'stdio')
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...surroundings, lead: found?.lead })
+  if (bridge.mounts.size === 1 && !bridge.server.isProgram) speaking.target = bridge.server.target
   const stop = stopper(bridge, tracing, found)
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {

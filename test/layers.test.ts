@@ -9,8 +9,9 @@ const source = fileURLToPath(new URL('../src/', import.meta.url))
 /** Each layer, and the layers that it may import. */
 const arrows: Record<string, readonly string[]> = {
   main: ['announce', 'app', 'cli', 'complaint', 'config', 'found', 'inspect', 'log', 'protocol', 'telemetry'],
-  announce: ['app', 'config', 'mount', 'protocol', 'upstream'],
-  complaint: ['cli', 'config', 'protocol', 'upstream'],
+  advice: ['protocol', 'upstream'],
+  announce: ['advice', 'app', 'config', 'mount', 'protocol', 'upstream'],
+  complaint: ['advice', 'cli', 'config', 'protocol', 'upstream'],
   cli: ['config', 'discovery', 'found', 'protocol'],
   found: ['app', 'config', 'discovery', 'inspect', 'mount', 'policy', 'protocol', 'rpc', 'upstream'],
   discovery: ['protocol', 'rpc'],

@@ -153,6 +153,16 @@ t.test(
   },
 )
 
+t.test(
+  '11.29 a server that is added and cannot be had is said to be unavailable, and one that can to be ready',
+  async (t) => {
+    const { running, write, a, b } = await program(t, 'config.json')
+    write({ mcpServers: { a, b, gone: { command: 'no-such-command-here' } } })
+    await says(running, /"server":"gone","why":"[^"]*command not found","msg":"server unavailable; retrying/)
+    await says(running, /"server":"b","era":"legacy".*"msg":"server ready"/)
+  },
+)
+
 t.test('SIGHUP has it read again, with the files that it refers to', async (t) => {
   const { running, write, origin, a } = await program(t, 'config.json')
   const http = await LegacyHttp.start(t)

@@ -75,6 +75,8 @@ export interface Refusal {
   retryAfter: number | undefined
   /** `WWW-Authenticate`. */
   challenge?: string | undefined
+  /** `Location`: where the server redirects to. For the operator, never for a client. */
+  location?: string | undefined
 }
 
 export class ChannelError extends Error {

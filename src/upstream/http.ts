@@ -328,6 +328,7 @@ function refuse({ status, headers, body }: Answer): void {
       contentType: headerOf(headers, 'content-type'),
       retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
       challenge: headerOf(headers, 'www-authenticate'),
+      location: headerOf(headers, 'location'),
     },
   })
 }

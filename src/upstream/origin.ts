@@ -2,6 +2,7 @@
 import { TextDecoder } from 'node:util'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
+import { causeOf } from './causes.js'
 import { ChannelError } from './channel.js'
 
 export type Headers = Readonly<Record<string, string>>
@@ -59,22 +60,6 @@ const DEFAULTS = {
   bodyLimit: 16 * 1024 * 1024,
   streamLimit: 64 * 1024 * 1024,
 }
-/** Errors of undici and the system that come before the first byte of a request is on the wire. */
-const NOT_SENT: ReadonlySet<string> = new Set([
-  'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_DESTROYED',
-  'UND_ERR_CLOSED',
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'CERT_HAS_EXPIRED',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-])
 
 export class Origin {
   readonly url: URL
@@ -244,7 +229,7 @@ export function onSameOrigin(location: string | undefined, base: URL): URL | und
 function telling(connect: Connect): Connect {
   return (target, done) =>
     connect(target, (...[error, socket]) => {
-      if (error) done(new ChannelError(error.message, { cause: error, delivered: 'no' }), null)
+      if (error) done(new ChannelError(causeOf(error)?.what ?? error.message, { cause: error, delivered: 'no' }), null)
       else done(null, socket as NonNullable<typeof socket>)
     })
 }
@@ -252,16 +237,6 @@ function telling(connect: Connect): Connect {
 function asChannelError(error: Error): ChannelError {
   if (error instanceof ChannelError) return error
   if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })
-  const code = 'code' in error ? String(error.code) : ''
-  const delivered = NOT_SENT.has(code) || code.startsWith('ERR_TLS') ? 'no' : 'maybe'
-  return new ChannelError(describe(error, code), { cause: error, delivered })
-}
-
-function describe(error: Error, code: string): string {
-  if (code === 'ECONNREFUSED') return 'Connection refused'
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'The host name cannot be resolved'
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'The connection was not accepted in time'
-  if (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET')
-    return 'The connection was closed before the answer was complete'
-  return error.message
+  const cause = causeOf(error)
+  return new ChannelError(cause?.what ?? error.message, { cause: error, delivered: cause?.notSent ? 'no' : 'maybe' })
 }

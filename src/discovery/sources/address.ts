@@ -81,6 +81,8 @@ export function addressName(address: string): string {
  */
 export function programName(program: string, args: readonly string[]): string {
   const last = (path: string) => win32.basename(posix.basename(path)).replace(/\.(?:exe|cmd|bat|[cm]?[jt]s|py)$/i, '')
-  const started = LAUNCHERS.has(last(program)) ? args.find((argument) => !argument.startsWith('-')) : undefined
+  const started = LAUNCHERS.has(last(program))
+    ? args.find((argument) => /^[\w@./\\:][^\s;()]*$/.test(argument))
+    : undefined
   return last(started ?? program).replace(/(?<=.)@[^@]*$/, '')
 }
