@@ -22,6 +22,8 @@ const { metafile } = await build({
   target: 'node20.19',
   metafile: true,
   logLevel: 'warning',
+  // Its main file asks for its parts in a way that cannot be bundled.
+  alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
   // Some packages are CommonJS and ask for modules of Node.
   banner: { js: "import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)" },
   plugins: [

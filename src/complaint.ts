@@ -1,5 +1,6 @@
 /** What to say when the program cannot go on: what happened, what belongs to it, what to do next, and the exit code. */
 import { adviceOn } from './advice.js'
+import { inLine } from './cli/check.js'
 import { UsageError } from './cli.js'
 import { ConfigError } from './config.js'
 import { Fault } from './protocol/fault.js'
@@ -48,7 +49,7 @@ export function complaintOf(error: unknown, circumstances: Circumstances): Compl
       code: EXIT.config,
       kind: 'invalid configuration',
       why: 'invalid configuration:',
-      details: error.issues.map(({ path, message }) => `${path}${path && ' '}${message}`),
+      details: error.issues.map(inLine),
       fields: { issues: error.issues },
     }
   if (error instanceof Fault) return ofServer(error, circumstances)

@@ -6,9 +6,10 @@ import { isatty } from 'node:tty'
 import type { Logger } from 'pino'
 import { announce, report } from './announce.js'
 import { Bridge, type Surroundings } from './app.js'
+import { checkedInWords } from './cli/check.js'
 import { type Command, HELP, parseCommand, speaksToPeople } from './cli.js'
 import { type Circumstances, complaintOf, EXIT, inFields, inWords } from './complaint.js'
-import { ConfigError, parseListen, type Settings, unknownKeys } from './config.js'
+import { ConfigError, parseListen, type Settings } from './config.js'
 import type { Discovery } from './found/parts.js'
 import type { FoundServers } from './found/servers.js'
 import { describe, inspect } from './inspect.js'
@@ -63,11 +64,9 @@ async function run(command: Command): Promise<number | undefined> {
     case 'version':
       OUTPUT.out(`${version}\n`)
       return EXIT.ok
-    case 'check': {
-      const ignored = unknownKeys(command.settings).map(({ path, message }) => `  ${path} ${message}\n`)
-      OUTPUT.out(`${command.file} is valid.\n${ignored.join('')}`)
+    case 'check':
+      OUTPUT.out(checkedInWords(command))
       return EXIT.ok
-    }
     case 'probe':
       speaking.probing = true
       await probe(command.settings, command.json)
@@ -85,7 +84,7 @@ async function run(command: Command): Promise<number | undefined> {
       return (await runTrust(action, context)) ? EXIT.ok : EXIT.failed
     }
     case 'run':
-      return serve(command.settings, command.files)
+      return serve(command)
   }
 }
 
@@ -116,11 +115,12 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
   }
 }
 
-async function serve(settings: Settings, files: readonly string[]): Promise<undefined> {
+async function serve({ settings, files, notes, format }: Command & { kind: 'run' }): Promise<undefined> {
   speaking.readable = isReadable(settings.log, OUTPUT)
   const log = createLog(settings.log, OUTPUT)
   STDERR.onRoom = (lines) => log.error({ lines }, 'log lines dropped')
-  for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
+  if (format !== undefined) log.info({ format }, 'configuration is in the format of another program')
+  for (const { message, ...where } of notes) log.warn(where, message)
   const listen = parseListen(settings.listen)
   // On a pipe there is nobody who could ask for them.
   const counted = settings.metrics && listen.kind === 'http'
@@ -193,7 +193,7 @@ function followChanges(
     if (command.kind !== 'run') return
     const { settings } = command
     follow(command.files)
-    for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
+    for (const { message, ...where } of command.notes) log.warn(where, message)
     current.settings = settings
     reload(log, bridge, found?.with(settings) ?? settings)
   }

@@ -102,7 +102,7 @@ t.test('a server that cannot be had ends the program with the reason', async (t)
 
 t.test('a server at an address may come later than the bridge', async (t) => {
   const program = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', '--upstream', 'http://127.0.0.1:9/mcp'])
-  await says(program, /"why":".*Connection refused","msg":"server unavailable; retrying/)
+  await says(program, /"why":".*Connection refused".*"msg":"server unavailable; retrying/)
   const [, origin] = await says(program, /"url":"(http:[^"]*)\/mcp"/)
   t.equal((await fetch(`${origin}/readyz`)).status, 503)
   t.equal((await fetch(`${origin}/healthz`)).status, 200)
@@ -260,7 +260,7 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     0,
     /is valid/,
   ],
-  ['no JSON', '{"mcpServers":', 78, /is no JSON/],
+  ['no JSON', '{"mcpServers":', 78, /not valid JSON: a value is missing at line 1, column 15/],
   ['no servers', {}, 78, /mcpServers has to be an object of servers by name/],
   ['an empty list', { mcpServers: {} }, 78, /mcpServers names no server/],
   [

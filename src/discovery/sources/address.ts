@@ -29,7 +29,7 @@ export function meaningOf(given: string): Meaning {
   if (/^sse\+https?:\/\//i.test(text)) return server(text.slice('sse+'.length), text, 'sse')
   if (/^https?:\/\//i.test(text)) return atAddress(text)
   if (/\s/.test(text)) return command(text, text)
-  if (/^(?:[.~]?[\\/]|\.\.[\\/]|[A-Za-z]:[\\/])|\.jsonc?$/i.test(text)) return { kind: 'file', path: text }
+  if (/^(?:[.~]?[\\/]|\.\.[\\/]|[A-Za-z]:[\\/])|\.(?:jsonc?|toml)$/i.test(text)) return { kind: 'file', path: text }
   // A name with a dot in it, a name with a port, this machine, or an address of IPv6.
   if (/^(?:[^/:@]+\.[^/:@]+|[^/:@]+(?=:\d)|localhost|\[[\da-f:.]+\])(?::\d+)?(?:\/.*)?$/iu.test(text))
     return atAddress(`https://${text}`)
