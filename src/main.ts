@@ -131,7 +131,7 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
   const found = await finding(settings, surroundings, listen.kind === 'stdio')
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...surroundings, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) speaking.target = bridge.server.target
-  const stop = stopper(bridge, tracing, found)
+  const stop = stopper(bridge, { tracing, found, onPipe: listen.kind === 'stdio' })
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       log.info({ signal }, 'stopping')
@@ -237,10 +237,13 @@ async function finding(
 /** Stops the bridge, and ends the process. Each further cause to end it leaves less time; the same one counts once. */
 type Stop = (cause: unknown, hurry?: boolean) => Promise<void>
 
-function stopper(bridge: Bridge, tracing: Tracing | undefined, found: FoundServers | undefined): Stop {
+function stopper(
+  bridge: Bridge,
+  { tracing, found, onPipe }: { tracing: Tracing | undefined; found: FoundServers | undefined; onPipe: boolean },
+): Stop {
   const causes = new Set<unknown>()
   // What was being answered when the input ended may still be; a signal after that is the second cause.
-  process.stdin.once('end', () => causes.add(INPUT_ENDED))
+  if (onPipe) process.stdin.once('end', () => causes.add(INPUT_ENDED))
   return async (cause, hurry = false) => {
     causes.add(cause)
     if (causes.size > 2) return end()

@@ -2,7 +2,7 @@
 import type { Issue } from './error.js'
 
 /** As in `<YOUR_TOKEN>`, `YOUR_API_KEY` and `sk-xxxx`: something that a person was to fill in. */
-const PLACEHOLDER = /<[A-Za-z][^<>]{0,60}>|\b(?:YOUR|MY|INSERT|REPLACE|CHANGE)[_-][A-Z0-9_-]+\b|x{4,}/i
+const PLACEHOLDER = /<[A-Za-z][^<>]{0,60}>|\b(?:YOUR|INSERT|REPLACE|CHANGE)[_-][A-Z0-9_-]+\b|x{4,}/i
 /** A folder of a person, as shells write it. */
 const TILDE = /^~(?:[\\/]|$)|[=:]~[\\/]/
 /** A word, a space, and more that is no path with a space in it. */
