@@ -24,7 +24,8 @@ export function readableLine(line: string, colours: boolean): string {
   const paint = (text: string, colour: number) => (colours ? `\u001b[${colour}m${text}\u001b[39m` : text)
   const { name, colour } = LEVELS[Number(level)] ?? { name: String(level), colour: GREY }
   const rest = Object.entries(fields).map(([key, value]) => `${paint(`${shown(key)}=`, GREY)}${shown(value)}`)
-  const said = escaped(String(msg ?? ''))
+  // The escapes of JSON, which are no longer than those of the line that came in.
+  const said = escaped(JSON.stringify(String(msg ?? '')).slice(1, -1))
   return `${[timeOf(time), paint(name.padEnd(5), colour), said, ...rest].join(' ')}\n`
 }
 

@@ -56,7 +56,7 @@ for (const format of ['json', 'pretty'] as const) {
         const text = line.slice(0, -1).replaceAll(new RegExp(`${ESCAPE}\\[\\d\\dm`, 'g'), '')
         return lines.length === 1 && !DECEPTIVE.test(text) && Buffer.byteLength(text) <= MAX_LINE
       }),
-      { numRuns: 300 },
+      { numRuns: 300, endOnFailure: true },
     )
   })
 }
