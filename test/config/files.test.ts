@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { check } from '../support/check.js'
 import { run, says, startProgram } from '../support/cli.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
@@ -54,13 +55,11 @@ const checked: [file: string, code: number, said: RegExp[]][] = [
 ]
 
 t.test('11.34 check says whose file it is, what it leaves out and what is worth a look', async (t) => {
-  await Promise.all(
-    checked.map(async ([file, code, said]) => {
-      const ended = await run(t, ['check', '--config', fixtures + file], ELSEWHERE)
-      t.equal(ended.code, code, file)
-      for (const part of said) t.match(ended.stdout + ended.stderr, part, file)
-    }),
-  )
+  for (const [file, code, said] of checked) {
+    const ended = check(fixtures + file, { env: ELSEWHERE })
+    t.equal(ended.code, code, file)
+    for (const part of said) t.match(ended.said, part, file)
+  }
 })
 
 t.test(
@@ -87,9 +86,9 @@ t.test(
       [{ limits: { calls: '${NOT_REPLACED}' } }, /limits\.calls has to be a number, not a string/],
     ]
     for (const [change, said] of wrong) {
-      const refused = await run(t, ['check', '--offline', '--config', fileWith(t, { ...config, ...change })])
+      const refused = check(fileWith(t, { ...config, ...change }), { args: ['--offline'] })
       t.equal(refused.code, 78)
-      t.match(refused.stderr, said)
+      t.match(refused.said, said)
     }
   },
 )
@@ -166,13 +165,11 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
 ]
 
 t.test('11.24 check takes what editors take, and says where a mistake stands', async (t) => {
-  await Promise.all(
-    broken.map(async ([name, file, content, code, said]) => {
-      const ended = await run(t, ['check', '--config', fileWith(t, content, file)])
-      t.equal(ended.code, code, name)
-      t.match(ended.stdout + ended.stderr, said, name)
-    }),
-  )
+  for (const [name, file, content, code, said] of broken) {
+    const ended = check(fileWith(t, content, file))
+    t.equal(ended.code, code, name)
+    t.match(ended.said, said, name)
+  }
 })
 
 t.test('11.24 a file of VS Code with comments, inputs and names of its own is served as it is', async (t) => {

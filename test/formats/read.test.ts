@@ -243,6 +243,6 @@ t.test('11.34 nothing that parses makes the reader fail', async () => {
       const { servers, place } = read(JSON.stringify(value))
       for (const name of Object.keys(servers ?? {})) place(`mcpServers.${name}.url.x`)
     }),
-    { numRuns: 2_000 },
+    { numRuns: 500, endOnFailure: true },
   )
 })
