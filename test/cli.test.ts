@@ -350,7 +350,11 @@ t.test('check says what is wrong with a configuration, by path, or that it is va
   const valid = await run(t, ['check', '--config', fileWith(t, { mcpServers: { a: { command: 'x' } } })])
   t.match(valid, { code: 0, stdout: /is valid: 1 server\.$/m, stderr: '' })
   const invalid = await run(t, ['check', '--config', fileWith(t, {})])
-  t.match(invalid, { code: 78, stdout: '', stderr: /^mcp-bridge: invalid configuration:\n {2}\S+:1:1 mcpServers has to be/ })
+  t.match(invalid, {
+    code: 78,
+    stdout: '',
+    stderr: /^mcp-bridge: invalid configuration:\n {2}\S+:1:1 mcpServers has to be/,
+  })
 })
 
 t.test('the way to try it says where a token goes, and works with one', async (t) => {
