@@ -1,14 +1,14 @@
 /**
  * Builds what is published: one file with all that it needs, so that it is installed and started in no time and users run
  * exactly what was tested; before it a first file that tells old versions of Node.js that they are too old; and beside it what
- * went into it: an SBOM (CycloneDX), and the licences. Into `dist`, or the folder that is named.
+ * went into it: an SBOM (CycloneDX), and the licences.
  */
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cyclonedxEsbuildPlugin } from '@cyclonedx/cyclonedx-esbuild'
 import { build } from 'esbuild'
 
-const out = process.argv[2] ?? 'dist'
+const out = 'dist'
 
 rmSync(out, { recursive: true, force: true })
 const { metafile } = await build({
