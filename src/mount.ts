@@ -245,12 +245,13 @@ export class Mount {
 
   /** Serves a pipe until its input ends, or nobody reads its output. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
-    // What stays open for ever would be waited for.
-    streams.input.once('end', () => this.#endings.end())
+    // Nobody waits for what stays open for ever when the input has ended. Other pipes of this server keep theirs.
+    const endings = new Endings()
+    streams.input.once('end', () => endings.end())
     await servePipe({
       ...streams,
       patience: this.#settings.timeouts.drainTimeout,
-      upstream: this.#upstream,
+      upstream: { ...this.#upstream, handle: compose(this.#upstream.handle, endings.policy) },
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,
