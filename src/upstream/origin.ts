@@ -4,6 +4,7 @@ import { type buildConnector, type Dispatcher, Pool } from 'undici'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
 import { causeOf } from './causes.js'
 import { ChannelError } from './channel.js'
+import { Slices } from './slices.js'
 
 export type Headers = Readonly<Record<string, string>>
 /** Makes a connection: a connector of undici. */
@@ -133,6 +134,7 @@ class Answering implements Dispatcher.DispatchHandler {
   #length = 0
   #events: SseDecoder | undefined
   #utf8: TextDecoder | undefined
+  #slices: Slices<SseEvent> | undefined
 
   constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle) {
     this.#reader = reader
@@ -168,13 +170,17 @@ class Answering implements Dispatcher.DispatchHandler {
     if (this.#kind === 'events') {
       this.#events = new SseDecoder()
       this.#utf8 = new TextDecoder()
+      this.#slices = new Slices(
+        (event) => this.#handOn(event, controller),
+        () => controller.resume(),
+      )
     }
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#length += chunk.length
     try {
-      if (this.#kind === 'events') this.#readEvents(chunk)
+      if (this.#kind === 'events') this.#readEvents(chunk, controller)
       else if (this.#kind === 'whole') this.#keep(chunk)
     } catch (error) {
       controller.abort(error as Error)
@@ -182,19 +188,33 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#settle.resolve({ status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#chunks })
+    const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#chunks }
+    if (this.#slices) this.#slices.finish(() => this.#settle.resolve(answer))
+    else this.#settle.resolve(answer)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#settle.reject(asChannelError(error))
+    const reject = () => this.#settle.reject(asChannelError(error))
+    // What came before the stream broke may have been the answer.
+    if (this.#slices) this.#slices.finish(reject)
+    else reject()
   }
 
-  #readEvents(chunk: Buffer): void {
+  #readEvents(chunk: Buffer, controller: Dispatcher.DispatchController): void {
     if (this.#length > this.#limits.stream)
       throw new ChannelError(`A stream of over ${this.#limits.stream} bytes`, { protocol: true })
     const decoder = this.#events as SseDecoder
-    for (const event of decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true }))) {
-      this.#reader.event?.(event, decoder)
+    const slices = this.#slices as Slices<SseEvent>
+    slices.push(decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true })))
+    if (slices.busy) controller.pause()
+  }
+
+  #handOn(event: SseEvent, controller: Dispatcher.DispatchController): void {
+    try {
+      this.#reader.event?.(event, this.#events as SseDecoder)
+    } catch (error) {
+      this.#slices?.clear()
+      controller.abort(error as Error)
     }
   }
 
