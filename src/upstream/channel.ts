@@ -48,8 +48,8 @@ export interface Receiver {
   deaf(): void
   /** That stream had broken and is open again: what was said in between is not known. */
   missed(): void
-  /** Something has come in that is no text: rubbish. */
-  rubbish(what: string): void
+  /** Something has come in that could be read only after it had been repaired. */
+  repaired(what: string): void
   /** The channel has come to its end: nothing will come in on it any more, and nothing go out. Called once. */
   ended(error: ChannelError): void
 }
@@ -62,7 +62,9 @@ export interface ChannelErrorOptions {
   refusal?: Refusal
   /** What the far side did is no MCP: it is to blame, not the line. */
   protocol?: boolean
-  /** The last lines that a child wrote to stderr: for the operator, never for a client. */
+  /** No answer came in time. */
+  late?: boolean
+  /** What a child wrote to stderr: for the operator, never for a client. */
   stderr?: readonly string[]
 }
 
@@ -84,14 +86,16 @@ export class ChannelError extends Error {
   readonly delivered: 'no' | 'maybe'
   readonly refusal: Refusal | undefined
   readonly protocol: boolean
+  readonly late: boolean
   readonly stderr: readonly string[]
 
   constructor(message: string, options: ChannelErrorOptions = {}) {
-    const { cause, delivered = 'maybe', refusal, protocol = false, stderr = [] } = options
+    const { cause, delivered = 'maybe', refusal, protocol = false, late = false, stderr = [] } = options
     super(message, cause === undefined ? undefined : { cause })
     this.delivered = delivered
     this.refusal = refusal
     this.protocol = protocol
+    this.late = late
     this.stderr = stderr
   }
 }

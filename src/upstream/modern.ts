@@ -6,7 +6,7 @@ import { Fault } from '../protocol/fault.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../protocol/headers.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
-import { decodeReply, encodeNotice, encodeParams } from '../protocol/modern-server.js'
+import { decodeReply, discoverParams, encodeNotice, encodeParams } from '../protocol/modern-server.js'
 import type { ChangeNotice } from '../protocol/replicas.js'
 import { isChange, wants } from '../protocol/subscriptions.js'
 import type { Params } from '../rpc/message.js'
@@ -19,6 +19,7 @@ import {
   callFault,
   contradicts,
   credentialOf,
+  givenUpFor,
   pause,
   type Said,
   worthRepeating,
@@ -37,6 +38,8 @@ export interface ModernOptions {
   onEnd(error: ChannelError, served: boolean): void
   /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
   changed?: ((call: Call, method: string, params: Payload) => void) | undefined
+  /** The bridge's own Implementation. */
+  clientInfo: Json
   log: { debug(fields: object, message: string): void }
 }
 
@@ -137,7 +140,7 @@ export class ModernServer {
           this.#peer = undefined
           if (!this.#closing) this.#options.onEnd(error, this.#served)
         },
-        stray: (what) => this.#options.log.debug({ what }, 'message from the server dropped'),
+        ping: { method: 'server/discover', params: discoverParams(this.#options.clientInfo) },
       }
       return peer
     } catch (error) {
@@ -175,7 +178,7 @@ export class ModernServer {
     const headers = this.#headersOf(peer, call, mirrors)
     const exchange = peer.begin()
     this.#running.set(exchange, call)
-    const hangUp = () => this.#finish(exchange)
+    const hangUp = () => this.#finish(exchange, givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     try {
       call.signal.throwIfAborted()
@@ -199,9 +202,9 @@ export class ModernServer {
     }
   }
 
-  #finish(exchange: Exchange): void {
+  #finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
-    exchange.release()
+    exchange.release(reason)
     this.#running.delete(exchange)
   }
 

@@ -10,7 +10,7 @@ import { Elsewhere } from '../protocol/replicas.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import { digest, newKey, randomId, Sealer, type SealKey } from '../seal.js'
-import { callFault } from './failure.js'
+import { callFault, givenUpFor } from './failure.js'
 import type { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
@@ -167,7 +167,7 @@ export class ParkedCalls {
     parked: Parked | undefined,
     said: string | undefined,
   ): AsyncGenerator<Reply, void> {
-    const hangUp = () => running.end()
+    const hangUp = () => running.end(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     let waits = false
     try {

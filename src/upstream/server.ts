@@ -125,6 +125,7 @@ export class Server implements Upstream {
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     this.#modern = new ModernServer({
       connect: () => this.#connectModern(),
+      clientInfo,
       elsewhere: (call, { instead }) => this.#answerElsewhere(call, 'modern', instead),
       changed:
         replicas && transport.kind === 'stdio'

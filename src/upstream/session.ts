@@ -1,6 +1,6 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
 import type { Call } from '../protocol/call.js'
-import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
+import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
 import { lift } from '../protocol/lift.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
@@ -120,7 +120,7 @@ export class LegacySession {
 
   /** Shakes hands. Rejects with a ChannelError or a Fault; the channel is then the caller's to close. */
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
-    const { identity, log, timeout, onEnd } = options
+    const { identity, timeout, onEnd } = options
     let session: LegacySession | undefined
     // A server may ask as soon as it has answered, before it is heard that it has taken `notifications/initialized`.
     let early: Request[] | undefined
@@ -147,7 +147,7 @@ export class LegacySession {
       missed: () => session?.watching.missed(),
       // A server may say on the stream of a call that it does not want to know any more, or that something has changed.
       ofSession: (method) => method !== 'notifications/message',
-      stray: (what) => log.debug({ what }, 'message from the server dropped'),
+      ping: { method: 'ping', params: undefined },
     }
     const { credential } = identity
     const own = credential === undefined ? {} : { authorization: credential }
@@ -331,9 +331,12 @@ async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, ti
 function wanted({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
   const error = payloadAt(source, member)
   const data = error && objectIn(error, 'data')
-  const supported = data && value(data, 'supported')
-  const first = Array.isArray(supported) ? legacyRevision(supported[0]) : undefined
-  return first ? [first] : FALLBACKS
+  const supported: unknown = data && value(data, 'supported')
+  if (!Array.isArray(supported)) return FALLBACKS
+  const first = supported.map(legacyRevision).find((revision) => revision !== undefined)
+  if (first) return [first]
+  // A server that names modern revisions only has no session to open, whatever is offered to it.
+  return supported.some((version) => isModern(version)) ? [] : FALLBACKS
 }
 
 function resultOf({ outcome: { kind, source, member } }: Response, method: string): Payload {

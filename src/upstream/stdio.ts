@@ -3,7 +3,7 @@ import { isAscii } from 'node:buffer'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { kill, platform } from 'node:process'
 import { encodeLine, LineDecoder, TOO_LONG } from '../rpc/lines.js'
-import { type Source, sourceOfBytes } from '../rpc/source.js'
+import { repairedSourceOf } from '../rpc/source.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import { Tail } from './tail.js'
 
@@ -196,13 +196,8 @@ class StdioChannel implements Channel {
   }
 
   #receive(line: readonly Uint8Array[]): void {
-    let source: Source
-    try {
-      source = sourceOfBytes(line, isAscii)
-    } catch {
-      this.#receiver?.rubbish('a line that is no UTF-8')
-      return
-    }
+    const { source, repaired } = repairedSourceOf(line, isAscii)
+    if (repaired) this.#receiver?.repaired('bytes that are not UTF-8')
     this.#receiver?.message(source, undefined)
   }
 
