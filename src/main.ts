@@ -17,6 +17,7 @@ import { LineWriter } from './log/writer.js'
 import { createLog, isReadable } from './log.js'
 import { Fault } from './protocol/fault.js'
 import { startTracing, type Tracing } from './telemetry/tracing.js'
+import { endPrograms } from './upstream/stdio/process-group.js'
 
 /** Milliseconds between looks at the files of the configuration. */
 const FILE_CHECK = 1_000
@@ -42,6 +43,16 @@ const speaking: Circumstances & { readable: boolean } = {
   readable: speaksToPeople(process.argv.slice(2), OUTPUT.terminal),
   probing: false,
 }
+
+/** What a signal does that ends the process. Until there is a bridge to stop, it ends the programs that have been started. */
+let onSignal = (signal: 'SIGTERM' | 'SIGINT'): void => {
+  const code = signal === 'SIGINT' ? 130 : 143
+  endPrograms().then(
+    () => process.exit(code),
+    () => process.exit(code),
+  )
+}
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => onSignal(signal))
 
 try {
   const code = await run(parseCommand(process.argv.slice(2), process.env))
@@ -132,11 +143,9 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...surroundings, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) speaking.target = bridge.server.target
   const stop = stopper(bridge, { tracing, found, onPipe: listen.kind === 'stdio' })
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      log.info({ signal }, 'stopping')
-      stop(Symbol(signal)).catch(() => process.exit(EXIT.failed))
-    })
+  onSignal = (signal) => {
+    log.info({ signal }, 'stopping')
+    stop(Symbol(signal)).catch(() => process.exit(EXIT.failed))
   }
   process.on('uncaughtException', (error) => {
     process.exitCode = complain(error)

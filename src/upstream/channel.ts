@@ -1,6 +1,7 @@
 /** A channel carries JSON-RPC messages to and from one server. It knows framing and delivery, and no method. */
 
 import type { Source } from '../rpc/source.js'
+import { excerpt } from './tail.js'
 
 /** One message on its way to the server. */
 export interface Outgoing {
@@ -87,7 +88,9 @@ export class ChannelError extends Error {
   readonly refusal: Refusal | undefined
   readonly protocol: boolean
   readonly late: boolean
+  /** A few lines of what a child wrote to stderr: first what looks like the reason of its end. */
   readonly stderr: readonly string[]
+  readonly #allStderr: readonly string[]
 
   constructor(message: string, options: ChannelErrorOptions = {}) {
     const { cause, delivered = 'maybe', refusal, protocol = false, late = false, stderr = [] } = options
@@ -96,7 +99,13 @@ export class ChannelError extends Error {
     this.refusal = refusal
     this.protocol = protocol
     this.late = late
-    this.stderr = stderr
+    this.stderr = excerpt(stderr)
+    this.#allStderr = stderr
+  }
+
+  /** All that was kept of what the child wrote to stderr. Logs leave it out. */
+  get allStderr(): readonly string[] {
+    return this.#allStderr
   }
 }
 
@@ -110,4 +119,9 @@ export interface Transport {
    * over HTTP it has no session, and its streams are not taken up again.
    */
   open(options?: { stateless?: boolean }): Promise<Channel>
+  /**
+   * Ends every channel that is still open, whoever has it, and opens none any more: gently, or at once if there is no time.
+   * Only where something would live on otherwise. Never rejects.
+   */
+  endAll?(hurry?: boolean): Promise<void>
 }

@@ -268,7 +268,8 @@ export class Server implements Upstream {
     this.#parked.close()
     this.#tasks.close()
     const all = [this.#detection, this.#pool, this.#modern, this.#lines]
-    await Promise.all(all.map((one) => one.close(hurry)))
+    // What nobody has yet, as a program that is still asked what it speaks, ends with the transport.
+    await Promise.all([...all.map((one) => one.close(hurry)), this.#options.transport.endAll?.(hurry)])
   }
 
   #half({ era }: Verdict): Handler {
