@@ -118,7 +118,7 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
   const limits = `up to ${probe / 1000} s for server/discover, then up to ${initialize / 1000} s for initialize`
   const waiting = setTimeout(() => OUTPUT.err(`No answer yet. mcp-bridge waits ${limits}.\n`), SILENCE).unref()
   try {
-    const inspection = await inspect(server)
+    const inspection = await inspect(server, { tools: 'attempted' })
     OUTPUT.out(`${json ? JSON.stringify(inspection, null, 2) : describe(server.target, inspection)}\n`)
   } finally {
     clearTimeout(waiting)

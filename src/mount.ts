@@ -183,7 +183,7 @@ export class Mount {
     if (performance.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
     this.#identity = { known, since: performance.now() }
     try {
-      const { server, capabilities } = await inspect(this.server, undefined, false)
+      const { server, capabilities } = await inspect(this.server, { tools: 'left out' })
       const { name, version } = server ?? {}
       if (name && version)
         this.#identity = { known: { identity: { name, version }, capabilities }, since: performance.now() }
