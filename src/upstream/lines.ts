@@ -42,14 +42,22 @@ export class Lines {
   async connect(verdict: Verdict, opening: Request, sender: Sender): Promise<Line | undefined> {
     const { detection } = this.#options
     this.#makeRoom()
+    const { era } = verdict
+    const turned = () => era === 'legacy' && verdict.era === 'modern'
     const peer = await detection.channel(verdict.transport).catch((error: unknown) => {
       throw detection.failed(error)
     })
+    // While others waited for a process to start, it may have said what it is.
+    if (turned()) {
+      detection.giveBack(peer)
+      return undefined
+    }
     this.#lines.set(peer, undefined)
     try {
       const line = await this.#open(peer, opening, sender)
       if (line.revision !== undefined) {
         verdict.revision ??= line.revision
+        detection.opened(peer)
         this.#lines.set(peer, line)
         this.#options.told?.('opened')
         return line
@@ -64,6 +72,7 @@ export class Lines {
       return line
     } catch (error) {
       this.#lines.delete(peer)
+      if (turned()) return undefined
       await peer.channel.close()
       const refused = error instanceof ChannelError && error.refusal !== undefined
       if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer)))) throw detection.failed(error)

@@ -25,6 +25,7 @@ import {
   worthRepeating,
 } from './failure.js'
 import type { Peer } from './peer.js'
+import { starting } from './starting.js'
 import { ToolCache } from './tools.js'
 
 type Headers = Readonly<Record<string, string>>
@@ -32,6 +33,8 @@ type Headers = Readonly<Record<string, string>>
 export interface ModernOptions {
   /** A channel to the server, with somebody at the other end who answers `server/discover`. */
   connect(): Promise<Peer>
+  /** The server is a process of ours, which takes time to start. */
+  isProgram: boolean
   /** Answers the call instead, when the server has turned out to speak something else. */
   elsewhere(call: Call, why: Contradiction): AsyncIterable<Reply>
   /** The channel has come to its end by itself. `served` says whether anything was answered on it. */
@@ -71,7 +74,8 @@ export class ModernServer {
       let turned: Contradiction
       for (let attempt = 0; ; attempt++) {
         try {
-          const peer = await half.#connected()
+          const connected = half.#connected()
+          const peer = options.isProgram && call.progress ? yield* starting(call, connected) : await connected
           yield* half.#answer(peer, call, attempt > 0)
           return
         } catch (error) {

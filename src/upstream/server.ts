@@ -23,6 +23,7 @@ import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
 import { probe } from './probe.js'
 import { type Identity, LegacySession, type SessionLog } from './session.js'
+import { starting } from './starting.js'
 import { LegacyTasks } from './tasks.js'
 import { SharedVerdicts } from './verdicts.js'
 
@@ -117,6 +118,7 @@ export class Server implements Upstream {
     this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, keys, replica })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
+      isProgram: transport.kind === 'stdio',
       elsewhere: (call) => this.#answerElsewhere(call, 'legacy'),
       parked: this.#parked,
       tasks: this.#tasks,
@@ -125,6 +127,7 @@ export class Server implements Upstream {
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     this.#modern = new ModernServer({
       connect: () => this.#connectModern(),
+      isProgram: transport.kind === 'stdio',
       clientInfo,
       elsewhere: (call, { instead }) => this.#answerElsewhere(call, 'modern', instead),
       changed:
@@ -225,10 +228,27 @@ export class Server implements Upstream {
     })
     this.#met = true
     if (!verdict) return undefined
-    // A child that did not stand being asked has to show that it takes `initialize`, and HTTP+SSE that it is there.
-    const proven = verdict.era === 'modern' || this.#detection.hasSpare || verdict.transport.kind === 'http'
-    if (!proven) (await this.#acquire(NOBODY)).release()
+    // A program that did not say what it speaks has to show that it takes `initialize`, and HTTP+SSE that it is there.
+    const said = this.#detection.hasSpare && !verdict.weak
+    if (verdict.era === 'legacy' && !said && verdict.transport.kind !== 'http') await this.#prove(verdict)
     return verdict
+  }
+
+  /** Opens a session with a legacy server, unless somebody else does. Rejects with a Fault. */
+  async #prove(verdict: Verdict): Promise<void> {
+    const { weak } = verdict
+    // Whoever waits for the server has the first use of its process.
+    await new Promise((resolve) => setImmediate(resolve))
+    if (!this.#detection.hasSpare) await this.#detection.started()
+    const said = weak && !verdict.weak
+    if (verdict.era === 'modern' || verdict.revision !== undefined || said) return
+    try {
+      const lease = await this.#acquire(NOBODY)
+      lease.release()
+    } catch (error) {
+      // It has turned out to be modern.
+      if (!(error instanceof Contradiction)) throw error
+    }
   }
 
   notify(notice: Notice): void {
@@ -277,7 +297,9 @@ export class Server implements Upstream {
   }
 
   async *#answerOnceKnown(call: Call) {
-    yield* this.#half(await this.#detection.known(call))(call)
+    const known = this.#detection.known(call)
+    const verdict = this.isProgram && call.progress ? yield* starting(call, known) : await known
+    yield* this.#half(verdict)(call)
   }
 
   /**
@@ -309,15 +331,18 @@ export class Server implements Upstream {
   }
 
   async #connectModern(): Promise<Peer> {
-    const { transport, timeouts, clientInfo, era } = this.#options
+    const { transport, timeouts, clientInfo, era, log } = this.#options
     this.#detection.throwIfDown()
     try {
       if (transport.kind === 'http' || era === 'modern' || this.#detection.hasSpare)
         return await this.#detection.channel(transport, true)
-      // A child that is started again has to show that it is still what it was.
-      const finding = await probe({ transport, clientInfo, timeout: timeouts.probe })
+      // A child that is started again has to show that it is still what it was. It may be slow to start.
+      const timeout = Math.max(timeouts.probe, timeouts.initialize)
+      const finding = await probe({ transport, clientInfo, timeout, log })
       if (finding.era === 'modern') return finding.peer
       await finding.peer?.channel.close()
+      if (finding.unanswered)
+        throw new ChannelError(`No answer to server/discover in ${timeout} ms`, { delivered: 'no' })
     } catch (error) {
       throw this.#detection.failed(error)
     }
@@ -339,7 +364,7 @@ export class Server implements Upstream {
   async #keepsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
     const { clientInfo, capabilities } = this.#identity(sender)
     const credential = credentialOf(sender)
-    const peer = new Peer(await transport.open())
+    const peer = new Peer(await transport.open(), this.#options.log)
     const params = initializeParams(NEWEST_LEGACY, clientInfo, capabilities)
     try {
       if (!listsLegacy && !(await peer.channel.wantsSession?.(credential))) return false
@@ -460,6 +485,11 @@ export class Server implements Upstream {
     const { who } = identity
     const reused = this.#detection.hasSpare
     const peer = await this.#detection.channel(verdict.transport)
+    // While others waited for a process to start, it may have said what it is.
+    if (verdict.era === 'modern') {
+      this.#detection.giveBack(peer)
+      throw new Contradiction('The server has no sessions')
+    }
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     try {
       const session = await LegacySession.open(peer, {
@@ -472,13 +502,16 @@ export class Server implements Upstream {
         changed: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
       verdict.revision = session.handshake.revision
+      this.#detection.opened(peer)
       return session
     } catch (error) {
-      if (peer.end === undefined && (await this.#detection.isModernAfterAll(verdict, peer).catch(() => false)))
+      if (await this.#detection.isModernAfterAll(verdict, peer, error).catch(() => false))
         throw new Contradiction('The server has no sessions')
       await peer.channel.close()
-      // A child that was asked something else before `initialize` may be in no state to answer it.
-      if (reused) return this.#shakeHands(verdict, identity, timeout)
+      // A child that was asked something else before `initialize` may be in no state to answer it. One that has not said
+      // anything yet is slow to start: another would be as slow.
+      const slow = verdict.weak && error instanceof ChannelError && error.late
+      if (reused && !slow) return this.#shakeHands(verdict, identity, timeout)
       throw error
     }
   }
