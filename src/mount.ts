@@ -188,13 +188,14 @@ export class Mount {
 
   /** Asks the server what it says of itself, unless it has been asked lately. Never rejects. */
   async introduce(): Promise<void> {
-    const { known, since } = this.#identity ?? { since: 0 }
-    if (Date.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
-    this.#identity = { known, since: Date.now() }
+    const { known, since } = this.#identity ?? { since: Number.NEGATIVE_INFINITY }
+    if (performance.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
+    this.#identity = { known, since: performance.now() }
     try {
-      const { server, capabilities } = await inspect(this.server, undefined, false)
+      const { server, capabilities } = await inspect(this.server, { tools: 'left out' })
       const { name, version } = server ?? {}
-      if (name && version) this.#identity = { known: { identity: { name, version }, capabilities }, since: Date.now() }
+      if (name && version)
+        this.#identity = { known: { identity: { name, version }, capabilities }, since: performance.now() }
     } catch (error) {
       this.#log.debug({ err: error }, 'the server says nothing of itself, and is not published')
     }
@@ -251,11 +252,15 @@ export class Mount {
     return [...metadata, ...this.#further]
   }
 
-  /** Serves a pipe until its input ends. */
-  pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
-    return servePipe({
+  /** Serves a pipe until its input ends, or nobody reads its output. */
+  async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
+    // Nobody waits for what stays open for ever when the input has ended. Other pipes of this server keep theirs.
+    const endings = new Endings()
+    streams.input.once('end', () => endings.end())
+    await servePipe({
       ...streams,
-      upstream: this.#upstream,
+      patience: this.#settings.timeouts.drainTimeout,
+      upstream: { ...this.#upstream, handle: compose(this.#upstream.handle, endings.policy) },
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,

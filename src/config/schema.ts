@@ -343,14 +343,23 @@ export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | 
 }
 
 /** Keys of an entry that mean something here. */
-export function knownKeys(settings: ServerSettings): readonly string[] {
-  return Object.keys((isStdio(settings) ? stdioServer : httpServer).shape)
+export function knownKeys(entry: object): readonly string[] {
+  return Object.keys(('command' in entry ? stdioServer : httpServer).shape)
 }
 
 /** Whether there can be several principals. */
 export function hasSeveral({ auth }: Settings): boolean {
   return auth?.passthrough === true || Object.keys(auth?.tokens ?? {}).length > 1
 }
+
+/** Keys of entries of either kind that mean something here. */
+export const SERVER_KEYS: ReadonlySet<string> = new Set([
+  ...Object.keys(stdioServer.shape),
+  ...Object.keys(httpServer.shape),
+])
+
+/** Names of all options. */
+export const OPTIONS: readonly string[] = Object.keys(fileSchema.shape)
 
 /** The part of what the others leave of a bound that one principal may have: all of it, where there is only one. */
 export function shareOf(settings: Settings): number {

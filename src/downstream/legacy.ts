@@ -16,6 +16,7 @@ import {
   type Opening,
 } from '../protocol/legacy-client.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import type { TraceContext } from '../protocol/trace.js'
 import {
   error as errorMessage,
@@ -293,9 +294,9 @@ export class TranslatedSession implements ClientSession {
     const { eras, capability } = methodTraits(method)
     if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
     if (eras === 'modern' || method.startsWith('tasks/'))
-      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${method}`)
+      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${shown(method, ECHOED)}`)
     if (capability !== undefined && !objectIn(this.#offered, capability))
-      throw new Fault('methodNotFound', `Method not found: the server does not offer ${method}`)
+      throw new Fault('methodNotFound', `Method not found: the server does not offer ${shown(method, ECHOED)}`)
   }
 
   /** What the server says of its own accord is wanted from when the client is ready, and somebody can be told. */

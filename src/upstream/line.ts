@@ -60,7 +60,7 @@ export class DirectLine implements Line {
       asked: ({ id, method, params }) => this.#deliver(requestMessage(id, method, textOf(params))),
       notified: (method, params) => this.#deliver(notification(method, textOf(params))),
       ended: (error) => this.#end(error),
-      stray: (what) => options.log.debug({ what }, 'message from the server dropped'),
+      ping: { method: 'ping', params: undefined },
     }
     if (this.revision !== undefined) peer.headers = { ...peer.headers, 'mcp-protocol-version': this.revision }
   }

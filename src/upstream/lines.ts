@@ -79,14 +79,22 @@ export class Lines {
   ): Promise<Line | undefined> {
     const { detection, mayStart, told } = this.#options
     await mayStart(sender.principal)
+    const { era } = verdict
+    const turned = () => era === 'legacy' && verdict.era === 'modern'
     const peer = await detection.channel(verdict.transport).catch((error: unknown) => {
       throw detection.failed(error)
     })
+    // While others waited for a process to start, it may have said what it is.
+    if (turned()) {
+      detection.giveBack(peer)
+      return undefined
+    }
     this.#peers.add(peer)
     try {
       const line = await this.#open(peer, opening, sender, occupant)
       if (line.revision !== undefined) {
         verdict.revision ??= line.revision
+        detection.opened(peer)
         occupant.line = line
         told?.('opened')
         return line
@@ -101,6 +109,7 @@ export class Lines {
       return line
     } catch (error) {
       this.#peers.delete(peer)
+      if (turned()) return undefined
       await peer.channel.close()
       const refused = error instanceof ChannelError && error.refusal !== undefined
       if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer)))) throw detection.failed(error)

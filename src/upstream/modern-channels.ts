@@ -3,9 +3,10 @@
  * have a process each: log messages on a pipe name no call.
  */
 import { ANONYMOUS, type Call, type Sender } from '../protocol/call.js'
+import { discoverParams } from '../protocol/modern-server.js'
 import type { Occupancy, Occupant } from '../protocol/occupancy.js'
 import type { Params } from '../rpc/message.js'
-import { value } from '../rpc/splice.js'
+import { type Json, value } from '../rpc/splice.js'
 import { ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
 import type { Peer } from './peer.js'
@@ -30,6 +31,8 @@ export interface ModernChannelsOptions {
   onEnd(error: ChannelError, served: boolean): void
   /** Absent over HTTP. */
   processes?: Processes | undefined
+  /** The bridge's own Implementation. */
+  clientInfo: Json
   log: { debug(fields: object, message: string): void }
 }
 
@@ -88,7 +91,7 @@ export class ModernChannels {
   }
 
   #add(key: string, principal: string): ModernChannel {
-    const { processes, connect, onEnd, log } = this.#options
+    const { processes, connect, onEnd, clientInfo, log } = this.#options
     const several = key === EVERYBODY && processes?.several === true
     const channel = new ModernChannel({
       principal,
@@ -101,6 +104,7 @@ export class ModernChannels {
       onIdle: () => processes?.occupancy.touch(channel),
       end: () => this.#end(key, channel),
       onEnd,
+      clientInfo,
       log,
     })
     processes?.occupancy.enter(channel)
@@ -124,7 +128,7 @@ export class ModernChannels {
   }
 }
 
-interface ModernChannelOptions extends Pick<ModernChannelsOptions, 'onEnd' | 'log'> {
+interface ModernChannelOptions extends Pick<ModernChannelsOptions, 'onEnd' | 'clientInfo' | 'log'> {
   principal: string
   several: boolean
   idleLimit(): number | undefined
@@ -192,11 +196,11 @@ export class ModernChannel implements Occupant {
   }
 
   /** Ends a call: cancels it if it is not answered. Doing so again changes nothing. */
-  finish(exchange: Exchange): void {
+  finish(exchange: Exchange, reason?: string): void {
     if (!this.calls.of(exchange)) return
     if (exchange.answered) this.#served = true
     this.calls.end(exchange)
-    exchange.release()
+    exchange.release(reason)
     if (this.calls.size > 0) return
     this.#lastUsed = performance.now()
     this.#options.onIdle()
@@ -213,7 +217,7 @@ export class ModernChannel implements Occupant {
   }
 
   #take(peer: Peer): void {
-    const { log, onEnd, onOver } = this.#options
+    const { clientInfo, log, onEnd, onOver } = this.#options
     this.#peer = peer
     this.#lastUsed = performance.now()
     peer.events = {
@@ -224,7 +228,7 @@ export class ModernChannel implements Occupant {
         onOver()
         if (!this.#closing) onEnd(error, this.#served)
       },
-      stray: (what) => log.debug({ what }, 'message from the server dropped'),
+      ping: { method: 'server/discover', params: discoverParams(clientInfo) },
     }
   }
 

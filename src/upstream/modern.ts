@@ -18,6 +18,7 @@ import {
   callFault,
   contradicts,
   credentialOf,
+  givenUpFor,
   pause,
   type Said,
   worthRepeating,
@@ -31,6 +32,7 @@ import {
   subscriptionEnded,
 } from './modern-channels.js'
 import type { Peer } from './peer.js'
+import { starting } from './starting.js'
 import { ToolCache } from './tools.js'
 
 type Headers = Readonly<Record<string, string>>
@@ -66,7 +68,7 @@ export class ModernServer {
       let turned: Contradiction
       for (let attempt = 0; ; attempt++) {
         try {
-          const channel = half.#channels.current(call) ?? (await half.#channels.open(call))
+          const channel = half.#channels.current(call) ?? (yield* half.#opened(call))
           yield* half.#answer(channel, call, attempt > 0)
           return
         } catch (error) {
@@ -118,6 +120,12 @@ export class ModernServer {
     return this.#channels.close(hurry)
   }
 
+  /** Opens the channel for a call. A program takes time to start, of which its caller is told. */
+  async *#opened(call: Call): AsyncGenerator<Reply, ModernChannel> {
+    const opening = this.#channels.open(call)
+    return this.#options.processes && call.progress ? yield* starting(call, opening) : await opening
+  }
+
   async *#answer(channel: ModernChannel, call: Call, again: boolean): AsyncGenerator<Reply> {
     const { transport } = channel.peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
@@ -147,7 +155,7 @@ export class ModernServer {
     const { peer } = channel
     const headers = this.#headersOf(peer, call, mirrors)
     const exchange = channel.begin(call)
-    const hangUp = () => channel.finish(exchange)
+    const hangUp = () => channel.finish(exchange, givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     try {
       call.signal.throwIfAborted()

@@ -11,7 +11,7 @@ import { Elsewhere } from '../protocol/replicas.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import { digest, newKey, randomId, Sealer, type SealKey } from '../seal.js'
-import { callFault } from './failure.js'
+import { callFault, givenUpFor } from './failure.js'
 import type { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
@@ -135,6 +135,8 @@ export class ParkedCalls {
     const parked = this.#parked.get(state.x)
     const finished = this.#finished.get(state.x)
     if (!parked && !finished) {
+      // Only here does the wall clock decide: a call that is parked in this process has a timer of its own.
+      if (state.exp <= Date.now()) throw invalid('requestState has expired')
       this.#tell('lost')
       if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has been stopped, and the call with it')
       if (call.method !== 'tools/call') return undefined
@@ -170,7 +172,7 @@ export class ParkedCalls {
     parked: Parked | undefined,
     said: string | undefined,
   ): AsyncGenerator<Reply, void> {
-    const hangUp = () => running.end()
+    const hangUp = () => running.end(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     let waits = false
     try {
@@ -214,7 +216,7 @@ export class ParkedCalls {
   /** The result that asks, with a state for this round. */
   #ask(parked: Parked, call: Call, inputRequests: string, session: LegacySession): Final {
     const { server, ttl, replica } = this.#options
-    const left = AT_MOST - (Date.now() - parked.since)
+    const left = AT_MOST - (performance.now() - parked.since)
     if (parked.round >= MAX_ROUNDS || left <= 0) {
       this.#expire(parked)
       throw new Fault('upstreamProtocol', `The server has not answered after ${MAX_ROUNDS} rounds of questions`)
@@ -253,7 +255,6 @@ export class ParkedCalls {
     if (typeof text !== 'string') throw new Fault('invalidParams', 'requestState has to be a string')
     const state = this.#sealer.open(text) as State | undefined
     if (!state) throw invalid('requestState is not one that was given out here')
-    if (state.exp <= Date.now()) throw invalid('requestState has expired')
     if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
     return state
   }
@@ -302,7 +303,7 @@ export class ParkedCalls {
       waiting,
       round: 0,
       busy: false,
-      since: Date.now(),
+      since: performance.now(),
       timer: undefined,
       patience: undefined,
       last: undefined,
@@ -331,7 +332,7 @@ export class ParkedCalls {
   }
 
   #remember(parked: Parked, said: string | undefined, reply: Final): void {
-    if (said !== undefined) parked.last = { round: parked.round - 1, responses: said, reply, at: Date.now() }
+    if (said !== undefined) parked.last = { round: parked.round - 1, responses: said, reply, at: performance.now() }
   }
 
   #finish(parked: Parked, said: string | undefined, reply: Final): void {
@@ -339,7 +340,7 @@ export class ParkedCalls {
     if (said === undefined) return
     const [oldest] = this.#finished.keys()
     if (oldest !== undefined && this.#finished.size >= this.#options.max) this.#finished.delete(oldest)
-    this.#finished.set(parked.id, { round: parked.round, responses: said, reply, at: Date.now() })
+    this.#finished.set(parked.id, { round: parked.round, responses: said, reply, at: performance.now() })
     setTimeout(() => this.#finished.delete(parked.id), REPLAY).unref()
   }
 
@@ -379,7 +380,7 @@ function wellFormedAnswers(running: RunningCall, responses: Payload): [string, P
 
 /** The answer that a client has been given already, once more. */
 function replayed(last: Answered | undefined, { r }: State, said: string): Final {
-  if (last && last.round === r && last.responses === said && Date.now() - last.at < REPLAY) return last.reply
+  if (last && last.round === r && last.responses === said && performance.now() - last.at < REPLAY) return last.reply
   throw invalid('requestState has been used already')
 }
 

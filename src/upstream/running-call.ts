@@ -76,7 +76,7 @@ export class RunningCall {
     const exchange = this.#exchange
     this.session.resume(exchange, call)
     exchange.read = true
-    let gathering: number | undefined = this.#questions.size > 0 ? Date.now() : undefined
+    let gathering: number | undefined = this.#questions.size > 0 ? performance.now() : undefined
     for (;;) {
       if (this.#send && this.#questions.size === 0 && !exchange.unread) {
         this.#send()
@@ -170,7 +170,7 @@ export class RunningCall {
   }
 
   async #next(gathering: number | undefined) {
-    const left = gathering === undefined ? undefined : GATHER.most - (Date.now() - gathering)
+    const left = gathering === undefined ? undefined : GATHER.most - (performance.now() - gathering)
     const arriving =
       left === undefined ? this.#exchange.next() : this.#exchange.nextWithin(Math.max(0, Math.min(GATHER.quiet, left)))
     return arriving.catch((error: unknown) => answerOf(error, outsideSession))
@@ -180,7 +180,7 @@ export class RunningCall {
   #keep(question: Question): number | undefined {
     const first = this.#questions.size === 0
     this.#questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
-    return first ? Date.now() : undefined
+    return first ? performance.now() : undefined
   }
 
   #refuseAll(): void {

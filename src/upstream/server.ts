@@ -36,6 +36,7 @@ import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
 import { probe } from './probe.js'
 import { type Identity, LegacySession, type SessionLog } from './session.js'
+import { starting } from './starting.js'
 import { Starts } from './starts.js'
 import { LegacyTasks } from './tasks.js'
 import { SharedVerdicts } from './verdicts.js'
@@ -157,6 +158,7 @@ export class Server implements Upstream {
     this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, share, keys, replica })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
+      isProgram: transport.kind === 'stdio',
       elsewhere: (call) => this.#answerElsewhere(call, 'legacy'),
       parked: this.#parked,
       tasks: this.#tasks,
@@ -166,6 +168,7 @@ export class Server implements Upstream {
     this.#modern = new ModernServer({
       connect: (principal) => this.#connectModern(principal),
       processes: this.isProgram ? { ...usedBy, several, separate: several && isolation !== 'shared' } : undefined,
+      clientInfo,
       elsewhere: (call, { instead }) => this.#answerElsewhere(call, 'modern', instead),
       changed:
         replicas && transport.kind === 'stdio'
@@ -205,6 +208,13 @@ export class Server implements Upstream {
   /** The server is a process of ours. */
   get isProgram(): boolean {
     return this.#options.transport.kind === 'stdio'
+  }
+
+  /** Milliseconds for which it is waited for when nothing is known of it yet: for each answer, one after the other. */
+  get patience(): { probe: number; initialize: number } {
+    const { timeouts, transport } = this.#options
+    const { probe, initialize } = timeouts
+    return { probe, initialize: transport.kind === 'http' ? Math.min(probe, initialize) : initialize }
   }
 
   /** Where the server is, for people. */
@@ -258,10 +268,29 @@ export class Server implements Upstream {
     })
     this.#met = true
     if (!verdict) return undefined
-    // A child that did not stand being asked has to show that it takes `initialize`, and HTTP+SSE that it is there.
-    const proven = verdict.era === 'modern' || this.#detection.hasSpare || verdict.transport.kind === 'http'
-    if (!proven) await this.#prove()
+    // A program that did not say what it speaks has to show that it takes `initialize`, and HTTP+SSE that it is there.
+    const said = this.#detection.hasSpare && !verdict.weak
+    if (verdict.era === 'legacy' && !said && verdict.transport.kind !== 'http') await this.#prove(verdict)
     return verdict
+  }
+
+  /** Opens a session with a legacy server, unless somebody else does, and ends it. Rejects with a Fault. */
+  async #prove(verdict: Verdict): Promise<void> {
+    const { weak } = verdict
+    // Whoever waits for the server has the first use of its process.
+    await new Promise((resolve) => setImmediate(resolve))
+    if (!this.#detection.hasSpare) await this.#detection.started()
+    const said = weak && !verdict.weak
+    if (verdict.era === 'modern' || verdict.revision !== undefined || said) return
+    try {
+      const lease = await this.#acquire(NOBODY)
+      // No client can use it.
+      lease.discard()
+      lease.release()
+    } catch (error) {
+      // It has turned out to be modern.
+      if (!(error instanceof Contradiction)) throw error
+    }
   }
 
   notify(notice: Notice): void {
@@ -311,7 +340,8 @@ export class Server implements Upstream {
     this.#parked.close()
     this.#tasks.close()
     const all = [this.#detection, this.#pool, this.#modern, this.#lines]
-    await Promise.all(all.map((one) => one.close(hurry)))
+    // What nobody has yet, as a program that is still asked what it speaks, ends with the transport.
+    await Promise.all([...all.map((one) => one.close(hurry)), this.#options.transport.endAll?.(hurry)])
   }
 
   #half({ era }: Verdict): Handler {
@@ -319,7 +349,9 @@ export class Server implements Upstream {
   }
 
   async *#answerOnceKnown(call: Call) {
-    yield* this.#half(await this.#detection.known(call))(call)
+    const known = this.#detection.known(call)
+    const verdict = this.isProgram && call.progress ? yield* starting(call, known) : await known
+    yield* this.#half(verdict)(call)
   }
 
   /**
@@ -361,16 +393,19 @@ export class Server implements Upstream {
   }
 
   async #connectModern(principal: string): Promise<Peer> {
-    const { transport, timeouts, clientInfo, era } = this.#options
+    const { transport, timeouts, clientInfo, era, log } = this.#options
     this.#detection.throwIfDown()
     await this.#mayStart(principal)
     try {
       if (transport.kind === 'http' || era === 'modern' || this.#detection.hasSpare)
         return await this.#detection.channel(transport, true)
-      // A child that is started again has to show that it is still what it was.
-      const finding = await probe({ transport, clientInfo, timeout: timeouts.probe })
+      // A child that is started again has to show that it is still what it was. It may be slow to start.
+      const timeout = Math.max(timeouts.probe, timeouts.initialize)
+      const finding = await probe({ transport, clientInfo, timeout, log })
       if (finding.era === 'modern') return finding.peer
       await finding.peer?.channel.close()
+      if (finding.unanswered)
+        throw new ChannelError(`No answer to server/discover in ${timeout} ms`, { delivered: 'no' })
     } catch (error) {
       throw this.#detection.failed(error)
     }
@@ -392,7 +427,7 @@ export class Server implements Upstream {
   async #keepsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
     const { clientInfo, capabilities } = this.#identity(sender)
     const credential = credentialOf(sender)
-    const peer = new Peer(await transport.open())
+    const peer = new Peer(await transport.open(), this.#options.log)
     const params = initializeParams(NEWEST_LEGACY, clientInfo, capabilities)
     try {
       if (!listsLegacy && !(await peer.channel.wantsSession?.(credential))) return false
@@ -429,13 +464,6 @@ export class Server implements Upstream {
     const lease = await (alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open))
     if (this.#options.isolation === 'per-request') lease.discard()
     return lease
-  }
-
-  /** Opens a session to see that it works, and ends it, because no client can use it. */
-  async #prove(): Promise<void> {
-    const lease = await this.#acquire(NOBODY)
-    lease.discard()
-    lease.release()
   }
 
   #identity({ caller, credential, principal }: Sender): Identity {
@@ -481,7 +509,7 @@ export class Server implements Upstream {
   async #open(identity: Identity, principal: string): Promise<LegacySession> {
     this.#detection.throwIfDown()
     const { transport, since } = await this.#detection.known()
-    if (transport.kind === 'http' && Date.now() - since > ASK_AGAIN) this.#detection.forget()
+    if (transport.kind === 'http' && performance.now() - since > ASK_AGAIN) this.#detection.forget()
     const verdict = await this.#legacyVerdict()
     await this.#mayStart(principal)
     try {
@@ -504,11 +532,20 @@ export class Server implements Upstream {
     return verdict
   }
 
-  async #shakeHands(verdict: Verdict, identity: Identity): Promise<LegacySession> {
-    const { log, timeouts, name, replicas } = this.#options
+  async #shakeHands(
+    verdict: Verdict,
+    identity: Identity,
+    timeout = this.#options.timeouts.initialize,
+  ): Promise<LegacySession> {
+    const { log, name, replicas } = this.#options
     const { who } = identity
     const reused = this.#detection.hasSpare
     const peer = await this.#detection.channel(verdict.transport)
+    // While others waited for a process to start, it may have said what it is.
+    if (verdict.era === 'modern') {
+      this.#detection.giveBack(peer)
+      throw new Contradiction('The server has no sessions')
+    }
     const onEnd = (error: ChannelError, served: boolean) => {
       this.#pool.forgetDead()
       this.#ended(error, served)
@@ -517,7 +554,7 @@ export class Server implements Upstream {
       const session = await LegacySession.open(peer, {
         identity,
         log,
-        timeout: timeouts.initialize,
+        timeout,
         onEnd,
         roots: this.#roots,
         askers: this.#askers,
@@ -525,13 +562,16 @@ export class Server implements Upstream {
         changed: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
       verdict.revision = session.handshake.revision
+      this.#detection.opened(peer)
       return session
     } catch (error) {
-      if (peer.end === undefined && (await this.#detection.isModernAfterAll(verdict, peer).catch(() => false)))
+      if (await this.#detection.isModernAfterAll(verdict, peer, error).catch(() => false))
         throw new Contradiction('The server has no sessions')
       await peer.channel.close()
-      // A child that was asked something else before `initialize` may be in no state to answer it.
-      if (reused) return this.#shakeHands(verdict, identity)
+      // A child that was asked something else before `initialize` may be in no state to answer it. One that has not said
+      // anything yet is slow to start: another would be as slow.
+      const slow = verdict.weak && error instanceof ChannelError && error.late
+      if (reused && !slow) return this.#shakeHands(verdict, identity, timeout)
       throw error
     }
   }
@@ -540,8 +580,10 @@ export class Server implements Upstream {
   async #settle(verdict: Verdict, sender: Sender): Promise<void> {
     const { fallback } = this.#options
     const identity = this.#identity(sender)
+    // An address that was silent when it was probed is not waited for much longer.
+    const patience = verdict.weak ? this.patience.initialize : undefined
     const tryTo = async () => {
-      const session = await this.#shakeHands(verdict, identity)
+      const session = await this.#shakeHands(verdict, identity, patience)
       const owner = { key: this.#key(sender, identity), principal: sender.principal }
       const lease = await this.#pool.acquire(owner, () => Promise.resolve(session))
       lease.release()

@@ -1,6 +1,6 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
 import type { Call } from '../protocol/call.js'
-import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
+import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
 import { lift } from '../protocol/lift.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
@@ -73,7 +73,7 @@ export class LegacySession {
   readonly lift = rememberingList(lift)
   /** Calls that are with the server. */
   readonly running: RunningCalls
-  lastUsed = Date.now()
+  lastUsed = performance.now()
   /** Who wants to hear of what changes. */
   readonly watching: Watching
   /** Those who hear of the same changes. */
@@ -132,7 +132,7 @@ export class LegacySession {
 
   /** Shakes hands. Rejects with a ChannelError or a Fault; the channel is then the caller's to close. */
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
-    const { identity, log, timeout, onEnd } = options
+    const { identity, timeout, onEnd } = options
     let session: LegacySession | undefined
     // A server may ask as soon as it has answered, before it is heard that it has taken `notifications/initialized`.
     let early: Request[] | undefined
@@ -160,7 +160,7 @@ export class LegacySession {
       missed: () => session?.watching.missed(),
       // A server may say on the stream of a call that it does not want to know any more, or that something has changed.
       ofSession: (method) => method !== 'notifications/message',
-      stray: (what) => log.debug({ what }, 'message from the server dropped'),
+      ping: { method: 'ping', params: undefined },
     }
     const { credential } = identity
     const own = credential === undefined ? {} : { authorization: credential }
@@ -188,7 +188,7 @@ export class LegacySession {
   begin(call: Call, task?: string): Exchange {
     const exchange = this.#peer.begin()
     this.running.begin(exchange, call)
-    this.lastUsed = Date.now()
+    this.lastUsed = performance.now()
     if (methodTraits(call.method).asks) this.asking.begun(exchange, task)
     return exchange
   }
@@ -196,16 +196,16 @@ export class LegacySession {
   /** Another leg of a call that waited for its client. */
   resume(exchange: Exchange, call: Call): void {
     this.running.resume(exchange, call)
-    this.lastUsed = Date.now()
+    this.lastUsed = performance.now()
   }
 
   /** Resolves when the server says that a person has been to all these addresses, or after so many milliseconds. */
   async visited(ids: readonly string[], milliseconds: number): Promise<void> {
     let changed = () => {}
-    const deadline = Date.now() + milliseconds
-    while (this.alive && !ids.every((id) => this.#visited.has(id)) && Date.now() < deadline) {
+    const deadline = performance.now() + milliseconds
+    while (this.alive && !ids.every((id) => this.#visited.has(id)) && performance.now() < deadline) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, deadline - Date.now())
+        const timer = setTimeout(resolve, deadline - performance.now())
         changed = () => {
           clearTimeout(timer)
           resolve()
@@ -221,7 +221,7 @@ export class LegacySession {
     if (exchange.answered) this.#served = true
     this.running.end(exchange)
     exchange.release(reason)
-    this.lastUsed = Date.now()
+    this.lastUsed = performance.now()
     this.asking.ended(exchange)
   }
 
@@ -257,7 +257,7 @@ export class LegacySession {
   /** Has the server log at `level` at least. Asks only for more; what is too much is filtered on the way back. */
   async logAt(level: LogLevel): Promise<void> {
     if (!offers(this.handshake, 'logging/setLevel')) return
-    const idle = this.running.size === 0 && Date.now() - this.lastUsed >= LEVEL_IDLE
+    const idle = this.running.size === 0 && performance.now() - this.lastUsed >= LEVEL_IDLE
     if (this.#level === undefined || idle || !atLeast(level, this.#level)) {
       this.#level = level
       this.#levelSet = this.#peer.call('logging/setLevel', `{"level":"${level}"}`, SET_LEVEL_TIMEOUT).catch(() => {})
@@ -339,9 +339,12 @@ async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, ti
 function wanted({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
   const error = payloadAt(source, member)
   const data = error && objectIn(error, 'data')
-  const supported = data && value(data, 'supported')
-  const first = Array.isArray(supported) ? legacyRevision(supported[0]) : undefined
-  return first ? [first] : FALLBACKS
+  const supported: unknown = data && value(data, 'supported')
+  if (!Array.isArray(supported)) return FALLBACKS
+  const first = supported.map(legacyRevision).find((revision) => revision !== undefined)
+  if (first) return [first]
+  // A server that names modern revisions only has no session to open, whatever is offered to it.
+  return supported.some((version) => isModern(version)) ? [] : FALLBACKS
 }
 
 function resultOf({ outcome: { kind, source, member } }: Response, method: string): Payload {

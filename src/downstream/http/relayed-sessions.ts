@@ -23,7 +23,7 @@ interface Noted {
 
 type Session = Noted &
   Occupant & {
-    /** When the other replicas were last told of it. */
+    /** When the other replicas were last told of it, by `performance.now()`. */
     told: number
     idleSince: number
   }
@@ -49,7 +49,7 @@ export class RelayedSessions {
 
   /** Notes whose a session is that has been opened. */
   opened(id: string, session: Noted): void {
-    this.#share(id, this.#keep(id, session, 0))
+    this.#share(id, this.#keep(id, session, Number.NEGATIVE_INFINITY))
     this.#options.told('opened')
   }
 
@@ -83,14 +83,14 @@ export class RelayedSessions {
       if (!open) throw error
     })
     if (text === undefined) return undefined
-    return this.#keep(id, JSON.parse(text) as Noted, Date.now())
+    return this.#keep(id, JSON.parse(text) as Noted, performance.now())
   }
 
   /** Tells the other replicas of a session, as long as it is in use. */
   #share(id: string, session: Session): void {
     const { shared } = this.#options
-    if (!shared || Date.now() - session.told < shared.idle / 4) return
-    session.told = Date.now()
+    if (!shared || performance.now() - session.told < shared.idle / 4) return
+    session.told = performance.now()
     const { principal, ours } = session
     const noted: Noted = { principal, ours }
     shared.records.remember('session', `${shared.server} ${id}`, JSON.stringify(noted), shared.idle).catch(() => {})
