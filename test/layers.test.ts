@@ -8,7 +8,19 @@ const source = fileURLToPath(new URL('../src/', import.meta.url))
 
 /** Each layer, and the layers that it may import. */
 const arrows: Record<string, readonly string[]> = {
-  main: ['announce', 'app', 'cli', 'complaint', 'config', 'found', 'inspect', 'log', 'protocol', 'telemetry'],
+  main: [
+    'announce',
+    'app',
+    'cli',
+    'complaint',
+    'config',
+    'found',
+    'inspect',
+    'log',
+    'protocol',
+    'telemetry',
+    'upstream',
+  ],
   advice: ['protocol', 'upstream'],
   announce: ['advice', 'app', 'config', 'mount', 'protocol', 'upstream'],
   complaint: ['advice', 'cli', 'config', 'protocol', 'upstream'],

@@ -129,11 +129,11 @@ t.test('11.37 a program that is slow to start is started once, whatever it speak
 })
 
 t.test('11.37 a legacy client waits for a slow program as well, in a session of its own', async (t) => {
-  const legacy = legacyStdio(t, { slowStart: 2_000 })
-  const modern = modernStdio(t, { slowStart: 2_000 })
+  const legacy = legacyStdio(t, { slowStart: 4_000 })
+  const modern = modernStdio(t, { slowStart: 4_000 })
   await Promise.all(
     [legacy, modern].map(async ({ server, pids }) => {
-      const { url, bridge } = await startBridge(t, server, { timeouts: { probe: 200 } })
+      const { url, bridge } = await startBridge(t, server, { timeouts: { probe: 2_000 } })
       const [client] = await Promise.all([LegacyClient.open(url), bridge.server.warmUp()])
       t.match((await client.call('echo', { n: 1 })).message, { result: { structuredContent: { n: 1 } } })
       t.equal(pids().length, 1)
