@@ -38,12 +38,27 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
   for (const path of ['dist/sbom.cdx.json', 'dist/LICENSES.txt', 'LICENSE', 'config/healthcheck.mjs'])
     t.ok(existsSync(join(folder, 'node_modules/mcp-bridge', path)), `${path} is in the package`)
 
+  const bin = join(folder, 'node_modules/.bin/mcp-bridge')
+  for (const [version, code] of [
+    ['18.20.8', 1],
+    ['20.18.3', 1],
+    ['20.19.0', 0],
+    ['24.0.0', 0],
+  ] as const) {
+    const versions = `{ ...process.versions, node: '${version}' }`
+    const pretending = `data:text/javascript,Object.defineProperty(process, 'versions', { value: ${versions} })`
+    const ended = startProgram(t, ['--version'], {}, [execPath, '--import', pretending, bin])
+    t.equal(await ended.ended, code, `11.25 Node.js ${version}`)
+    const said = `mcp-bridge needs Node.js 20.19 or newer, and this is ${version}: install a newer one from https://nodejs.org\n`
+    t.equal(ended.stderr(), code === 0 ? '' : said)
+  }
+
   const server = legacyStdio(t).server
   const program = startProgram(
     t,
     ['--listen', 'http://127.0.0.1:0/mcp', '--log-format', 'json', '--', server.command, ...server.args],
     {},
-    [join(folder, 'node_modules/.bin/mcp-bridge')],
+    [bin],
   )
   const [url] = await says(program, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
   const answer = await call(url, 'tools/call', { name: 'echo', arguments: { a: 1 } })
@@ -56,7 +71,7 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
   const listen = 'http://127.0.0.1:0/mcp'
   const shared = { redis: { url: redis.url }, stateKeys: ['a secret that all the replicas know of'] }
   writeFileSync(config, JSON.stringify({ mcpServers: { it: server }, listen, log: { format: 'json' }, ...shared }))
-  const replica = startProgram(t, ['--config', config], {}, [join(folder, 'node_modules/.bin/mcp-bridge')])
+  const replica = startProgram(t, ['--config', config], {}, [bin])
   await says(replica, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
   t.notMatch(replica.stderr(), /Redis is not available/, 'what is loaded only for replicas is there')
 })

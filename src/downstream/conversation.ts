@@ -3,6 +3,7 @@ import type { Sender, Upstream } from '../protocol/call.js'
 import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import { error as errorMessage, type Message, type Request, result } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { readBatch, together } from './batch.js'
@@ -113,6 +114,6 @@ export class Conversation {
 /** Who asks in this way whether the other era is spoken here has to hear that it is not: then it goes on to initialize. */
 function outsideSession({ method }: Request): Fault {
   return methodTraits(method).eras === 'modern'
-    ? new Fault('methodNotFound', `Method not found: ${method}`)
+    ? new Fault('methodNotFound', `Method not found: ${shown(method, ECHOED)}`)
     : new Fault('invalidRequest', 'Session required: call initialize first')
 }

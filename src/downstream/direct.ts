@@ -4,7 +4,6 @@ import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { type TraceContext, withTrace } from '../protocol/trace.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../rpc/message.js'
-import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, write } from '../rpc/splice.js'
 import type { Frame } from './frames.js'
 import { metaOf } from './inbound.js'
@@ -61,19 +60,18 @@ export class DirectSession implements ClientSession {
     record.follow(metaOf(request), trace)
     const handOver = record.handedOver()
     try {
-      let last: Wire | undefined
+      let answered = false
       for await (const { text, answer } of this.#line.ask(traced(request, handOver), controller.signal)) {
-        if (!answer) {
-          yield { text }
-          continue
+        if (answer) {
+          answered = true
+          const reply = replyIn(answer)
+          handOver.over(reply)
+          record.ended(reply)
         }
-        const reply = replyIn(answer)
-        handOver.over(reply)
-        record.ended(reply)
-        last = text
+        // Messages that came after this one go out when the reader asks for more.
+        yield answer ? { text, last: { status: 200 } } : { text }
       }
-      if (last === undefined) throw new Fault('internalUnknown', 'The call ended without an answer')
-      yield { text: last, last: { status: 200 } }
+      if (!answered) throw new Fault('internalUnknown', 'The call ended without an answer')
     } catch (error) {
       const { aborted, reason } = controller.signal
       const fault = record.faultOf(reason instanceof Fault ? reason : error)

@@ -16,6 +16,7 @@ import {
   type Opening,
 } from '../protocol/legacy-client.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import type { TraceContext } from '../protocol/trace.js'
 import {
   error as errorMessage,
@@ -50,6 +51,8 @@ export class TranslatedSession implements ClientSession {
   readonly #questions: Questions
   readonly #tasks = new EmulatedTasks()
   readonly #changes: Changes
+  /** Tells the server that the client has gone. */
+  readonly #disconnected: (() => void) | undefined
   #ready = false
   #listened = false
 
@@ -71,6 +74,7 @@ export class TranslatedSession implements ClientSession {
       told: (what) => tell(options.log, { kind: 'question', what }),
     })
     tell(options.log, { kind: 'session', side: 'client', what: 'opened' })
+    this.#disconnected = options.upstream.connected?.(options.sender.principal)
     this.#changes = new Changes({
       offered,
       listen: (params, controller) => this.#listen(params, controller),
@@ -175,6 +179,7 @@ export class TranslatedSession implements ClientSession {
     this.#running.abortAll()
     this.#tasks.close()
     this.#changes.stop()
+    this.#disconnected?.()
     tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
 
@@ -301,9 +306,9 @@ export class TranslatedSession implements ClientSession {
     const { eras, capability } = methodTraits(method)
     if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
     if (eras === 'modern' || method.startsWith('tasks/'))
-      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${method}`)
+      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${shown(method, ECHOED)}`)
     if (capability !== undefined && !objectIn(this.#offered, capability))
-      throw new Fault('methodNotFound', `Method not found: the server does not offer ${method}`)
+      throw new Fault('methodNotFound', `Method not found: the server does not offer ${shown(method, ECHOED)}`)
   }
 
   /** What the server says of its own accord is wanted from when the client is ready, and somebody can be told. */

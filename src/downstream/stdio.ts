@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream'
 import type { Upstream } from '../protocol/call.js'
 import { type Compat, classifyLine } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
-import { encodeLine, LineDecoder, TOO_LONG } from '../rpc/lines.js'
+import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { cut, sourceOf, type Wire } from '../rpc/source.js'
 import { Conversation } from './conversation.js'
@@ -17,20 +17,26 @@ export interface PipeOptions {
   input: Readable
   output: Writable
   upstream: Upstream
-  compat: Pick<Compat, 'draftErrorCodes'>
+  compat: Pick<Compat, 'draftErrorCodes' | 'bareDiscover'>
   log: Logger
   /** Bytes of one line. */
   lineLimit: number
+  /** Milliseconds that answers may still take after the input has ended. */
+  patience: number
   settings: SessionSettings
 }
 
 /** Everybody on a pipe is the user who started the process. */
 const PRINCIPAL = 'local'
 
-/** Serves what comes in until the input ends; then gives up what is still open. Resolves when that is done. */
+/**
+ * Serves what comes in until the input ends, or the client has closed the output; then what is being answered has some time to
+ * end, and the rest is given up. Resolves when that is done.
+ */
 export async function servePipe(options: PipeOptions): Promise<void> {
-  const { input, output, upstream, compat, log, lineLimit, settings } = options
+  const { input, output, upstream, compat, log, lineLimit, patience, settings } = options
   const modern = new ModernDownstream(upstream, compat)
+  const disconnected = upstream.connected?.(PRINCIPAL)
   const running = new Running()
   /** Ids of the session's requests that are open: they share one space with those of the modern era. */
   const inSession = new Set<string>()
@@ -46,10 +52,10 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     if (taken || output.destroyed) return undefined
     return new Promise((resolve) => {
       const done = () => {
-        output.off('drain', done).off('close', done)
+        output.off('drain', done).off('close', done).off('error', done)
         resolve()
       }
-      output.on('drain', done).on('close', done)
+      output.on('drain', done).on('close', done).on('error', done)
     })
   }
 
@@ -63,10 +69,10 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     ended: () => log.warn({}, 'the server has ended the session: the client has to start the bridge again'),
   })
 
-  async function answerModern(request: Request): Promise<void> {
+  async function answerModern(request: Request, bare: boolean): Promise<void> {
     const controller = running.begin(request.id)
     try {
-      const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const }
+      const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const, bare }
       for await (const frame of modern.answer(request, arrived)) {
         // Nothing may follow a cancellation, not even that it was received. A call that was given up is another matter.
         const { aborted, reason } = controller.signal
@@ -92,7 +98,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
 
   function take(message: Message): void {
     const { revision } = conversation
-    const verdict = classifyLine(message, revision ? { revision } : 'none')
+    const verdict = classifyLine(message, revision ? { revision } : 'none', compat)
     if (message.kind === 'invalid') return
     if (message.kind === 'request' && (running.has(message.id) || inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'A request with this id is still open')
@@ -100,7 +106,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     // The id alone says whose request is meant: both eras share one space, and no notification has to have an envelope.
     if (cancels && running.cancel(message.params)) return
     if (verdict.era === 'legacy') return inBackground(answerInSession(message))
-    if (message.kind === 'request') inBackground(answerModern(message))
+    if (message.kind === 'request') inBackground(answerModern(message, 'bare' in verdict))
     else if (message.kind === 'notification') modern.notify(message, { principal: PRINCIPAL })
   }
 
@@ -124,26 +130,48 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     return refuse(error, id, id !== undefined || message?.kind === 'batch')
   }
 
-  async function line(bytes: readonly Uint8Array[]): Promise<void> {
+  async function takeLine(line: Line): Promise<void> {
+    if (line === TOO_LONG)
+      return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
     let message: Message | undefined
     try {
-      message = readMessage(bytes)
+      message = readMessage(line)
       take(message)
     } catch (error) {
       await refuseAloud(error, message)
     }
   }
 
-  for await (const chunk of input) {
-    for (const bytes of decoder.push(chunk as Uint8Array)) {
-      if (bytes === TOO_LONG)
-        await refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
-      else await line(bytes)
+  let closed = false
+  output.on('error', (error) => {
+    if (closed) return
+    closed = true
+    log.warn({ why: error.message }, 'client closed its end of stdout; ending')
+    input.destroy()
+  })
+  try {
+    for await (const chunk of input) {
+      for (const line of decoder.push(chunk as Uint8Array)) await takeLine(line)
     }
+    for (const line of decoder.end()) await takeLine(line)
+  } catch (error) {
+    if (!closed) log.warn({ why: error instanceof Error ? error.message : String(error) }, 'input broke off; ending')
   }
+  if (!closed) await endedWithin(patience, answers)
+  disconnected?.()
   running.abortAll()
   conversation.close()
   await Promise.all(answers)
+}
+
+/** Waits until all have ended, but no longer than so many milliseconds. */
+async function endedWithin(milliseconds: number, answers: Iterable<Promise<void>>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds)
+  })
+  await Promise.race([Promise.all(answers), late])
+  clearTimeout(timer)
 }
 
 /** What a message's requests are known by. */

@@ -38,7 +38,7 @@ const MAX_BYTES = 16 * 1024 * 1024
 /** Characters of parameters: a cursor, as a rule. */
 const MAX_PARAMS = 4 * 1024
 
-export function unavailable({ name, state, now = Date.now }: UnavailableOptions): Policy {
+export function unavailable({ name, state, now = () => performance.now() }: UnavailableOptions): Policy {
   const lasts = new LRUCache<string, Last>({
     max: MAX_LISTS,
     maxSize: MAX_BYTES,

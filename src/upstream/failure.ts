@@ -9,11 +9,17 @@ import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
 import { payloadAt, value } from '../rpc/splice.js'
 import { ChannelError } from './channel.js'
+import { TIMED_OUT } from './exchange.js'
 import type { ToolCache } from './tools.js'
 
 const UNKNOWN = 'whether it acted on the call is unknown'
 /** A refusal that asks to be patient for no longer than this many seconds is waited out. */
 const PATIENCE = 5
+
+/** Why a call is given up, as its server is told and as its channel counts it. Undefined where its client has gone. */
+export function givenUpFor({ reason }: AbortSignal): string | undefined {
+  return reason instanceof Fault && reason.fault === 'upstreamTimeout' ? TIMED_OUT : undefined
+}
 
 /** What is known of a server's era may be no longer so. Nothing has been done for the call that found out. */
 export class Contradiction extends Error {

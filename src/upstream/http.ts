@@ -1,7 +1,7 @@
 /** Streamable HTTP towards a server: a POST per message, answers as JSON or as events, streams taken up again. */
 import { isAscii } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Source, sourceOf, sourceOfBytes } from '../rpc/source.js'
+import { repairedSourceOf, sourceOf } from '../rpc/source.js'
 import type { SseDecoder, SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
@@ -97,9 +97,17 @@ class HttpChannel implements Channel {
     const answer = await this.#ask({ method: 'POST', headers: this.#headersToPost(headers), body: text }, reading)
     refuse(answer)
     if (exchange === undefined) return
-    if (answer.kind === 'whole') this.#receiver?.message(messageIn(answer), exchange)
+    if (answer.kind === 'whole') this.#take(answer, exchange)
     else if (answer.kind === 'nothing') throw noMessage(answer)
     if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading)
+  }
+
+  #take({ body }: Answer, exchange: number): void {
+    const { source, repaired } = repairedSourceOf(body, isAscii)
+    if (repaired) this.#receiver?.repaired('bytes that are not UTF-8')
+    this.#receiver?.message(source, exchange)
+    if (this.#receiver?.waiting(exchange))
+      throw new ChannelError('The body of the answer is no JSON-RPC answer to the request', { protocol: true })
   }
 
   abandon(exchange: number): void {
@@ -301,14 +309,6 @@ class Reading implements Reader {
 
   done(): void {
     clearTimeout(this.#over)
-  }
-}
-
-function messageIn({ body }: Answer): Source {
-  try {
-    return sourceOfBytes(body, isAscii)
-  } catch (cause) {
-    throw new ChannelError('The server answered with something that is no UTF-8', { cause, protocol: true })
   }
 }
 

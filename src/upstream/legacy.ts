@@ -5,6 +5,7 @@ import { checkParamHeaders } from '../protocol/headers.js'
 import { isShowable, uncovered } from '../protocol/input.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/legacy-server.js'
 import { methodTraits } from '../protocol/methods.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import { knowsTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
 import { type Json, objectIn, parseObject, payloadAt, raw, value } from '../rpc/splice.js'
@@ -16,6 +17,7 @@ import type { Lease } from './pool.js'
 import { throwIfRefused } from './refusals.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
+import { starting } from './starting.js'
 import type { LegacyTasks } from './tasks.js'
 import type { ToolFacts } from './tools.js'
 
@@ -25,6 +27,8 @@ const OF_TASKS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tas
 export interface LegacyOptions {
   /** Lends a session, alone where the call may be asked something that could come by any way. */
   acquire(call: Call): Promise<Lease>
+  /** The server is a process of ours, which takes time to start. */
+  isProgram: boolean
   /** Answers the call instead, where the server is found to have no sessions any more; nothing has been sent of it. */
   elsewhere: Handler
   parked: ParkedCalls
@@ -38,7 +42,7 @@ export interface LegacyOptions {
 export type TaskMode = 'auto' | 'async' | 'off'
 
 export function legacyHandler(options: LegacyOptions): Handler {
-  const { acquire, elsewhere, parked, tasks, taskMode } = options
+  const { acquire, isProgram, elsewhere, parked, tasks, taskMode } = options
   return async function* answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
     if (resumed) {
@@ -55,10 +59,12 @@ export function legacyHandler(options: LegacyOptions): Handler {
     }
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     for (let attempt = 0; ; attempt++) {
-      const lease = await acquire(call).catch((error: unknown) => {
+      const acquired = acquire(call).catch((error: unknown) => {
         if (error instanceof Contradiction) return undefined
         throw error
       })
+      const lease =
+        isProgram && call.progress ? yield* starting(call, acquired, (unused) => unused?.release()) : await acquired
       if (!lease) {
         yield* elsewhere(call)
         return
@@ -93,7 +99,7 @@ async function ask(lease: Lease, call: Call, options: LegacyOptions): Promise<As
   const { parked, taskMode } = options
   const { session } = lease
   const { handshake } = session
-  session.lastUsed = Date.now()
+  session.lastUsed = performance.now()
   call.log.note({ serverEra: 'legacy', serverRevision: handshake.revision, serverTransport: session.transport })
   if (call.method === 'server/discover') {
     await session.settled()
@@ -235,5 +241,5 @@ function worthAnotherTry(
 }
 
 function notFound({ method }: Call): Fault {
-  return new Fault('methodNotFound', `Method not found: the server does not offer ${method}`)
+  return new Fault('methodNotFound', `Method not found: the server does not offer ${shown(method, ECHOED)}`)
 }

@@ -2,6 +2,7 @@
  * Calls that wait for their clients (MCP 2026-07-28, basic/patterns/mrtr). A modern client is asked by a result, and answers
  * by calling again: meanwhile the call stays open with the server, and the client keeps a sealed text that leads back to it.
  */
+import { Bound } from '../protocol/bound.js'
 import type { Call, Reply } from '../protocol/call.js'
 import type { Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
@@ -10,7 +11,7 @@ import { Elsewhere } from '../protocol/replicas.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import { digest, newKey, randomId, Sealer, type SealKey } from '../seal.js'
-import { callFault } from './failure.js'
+import { callFault, givenUpFor } from './failure.js'
 import type { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
@@ -26,6 +27,8 @@ export interface ParkedOptions {
   /** Calls that may wait at once: in all, and of one principal. */
   max: number
   maxPerPrincipal: number
+  /** The part of what the others leave that one principal may have; 1 by default. */
+  share?: number | undefined
   observe?: Observe | undefined
 }
 
@@ -84,12 +87,14 @@ export class ParkedCalls {
   readonly #parked = new Map<string, Parked>()
   /** Answers to calls that are over, by their ids, oldest first. */
   readonly #finished = new Map<string, Answered>()
-  readonly #perPrincipal = new Map<string, number>()
+  readonly #bound: Bound
   #closed = false
 
   constructor(options: ParkedOptions) {
     this.#options = options
     this.#sealer = new Sealer(options.keys ?? [newKey()], 'rs')
+    const { max, share = 1 } = options
+    this.#bound = new Bound({ max, share })
   }
 
   get size(): number {
@@ -130,6 +135,8 @@ export class ParkedCalls {
     const parked = this.#parked.get(state.x)
     const finished = this.#finished.get(state.x)
     if (!parked && !finished) {
+      // Only here does the wall clock decide: a call that is parked in this process has a timer of its own.
+      if (state.exp <= Date.now()) throw invalid('requestState has expired')
       this.#tell('lost')
       if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has been stopped, and the call with it')
       if (call.method !== 'tools/call') return undefined
@@ -165,7 +172,7 @@ export class ParkedCalls {
     parked: Parked | undefined,
     said: string | undefined,
   ): AsyncGenerator<Reply, void> {
-    const hangUp = () => running.end()
+    const hangUp = () => running.end(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     let waits = false
     try {
@@ -209,7 +216,7 @@ export class ParkedCalls {
   /** The result that asks, with a state for this round. */
   #ask(parked: Parked, call: Call, inputRequests: string, session: LegacySession): Final {
     const { server, ttl, replica } = this.#options
-    const left = AT_MOST - (Date.now() - parked.since)
+    const left = AT_MOST - (performance.now() - parked.since)
     if (parked.round >= MAX_ROUNDS || left <= 0) {
       this.#expire(parked)
       throw new Fault('upstreamProtocol', `The server has not answered after ${MAX_ROUNDS} rounds of questions`)
@@ -248,7 +255,6 @@ export class ParkedCalls {
     if (typeof text !== 'string') throw new Fault('invalidParams', 'requestState has to be a string')
     const state = this.#sealer.open(text) as State | undefined
     if (!state) throw invalid('requestState is not one that was given out here')
-    if (state.exp <= Date.now()) throw invalid('requestState has expired')
     if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
     return state
   }
@@ -297,19 +303,19 @@ export class ParkedCalls {
       waiting,
       round: 0,
       busy: false,
-      since: Date.now(),
+      since: performance.now(),
       timer: undefined,
       patience: undefined,
       last: undefined,
     }
     this.#parked.set(parked.id, parked)
-    this.#perPrincipal.set(principal, (this.#perPrincipal.get(principal) ?? 0) + 1)
+    this.#bound.take(principal)
     return parked
   }
 
   #hasRoom(principal: string): boolean {
-    const { max, maxPerPrincipal } = this.#options
-    const room = this.#parked.size < max && (this.#perPrincipal.get(principal) ?? 0) < maxPerPrincipal
+    const { maxPerPrincipal } = this.#options
+    const room = !this.#bound.reached(principal) && this.#bound.heldBy(principal) < maxPerPrincipal
     if (!room) this.#tell('refused')
     return room
   }
@@ -326,7 +332,7 @@ export class ParkedCalls {
   }
 
   #remember(parked: Parked, said: string | undefined, reply: Final): void {
-    if (said !== undefined) parked.last = { round: parked.round - 1, responses: said, reply, at: Date.now() }
+    if (said !== undefined) parked.last = { round: parked.round - 1, responses: said, reply, at: performance.now() }
   }
 
   #finish(parked: Parked, said: string | undefined, reply: Final): void {
@@ -334,7 +340,7 @@ export class ParkedCalls {
     if (said === undefined) return
     const [oldest] = this.#finished.keys()
     if (oldest !== undefined && this.#finished.size >= this.#options.max) this.#finished.delete(oldest)
-    this.#finished.set(parked.id, { round: parked.round, responses: said, reply, at: Date.now() })
+    this.#finished.set(parked.id, { round: parked.round, responses: said, reply, at: performance.now() })
     setTimeout(() => this.#finished.delete(parked.id), REPLAY).unref()
   }
 
@@ -346,10 +352,7 @@ export class ParkedCalls {
   #forget(parked: Parked): void {
     clearTimeout(parked.timer)
     clearInterval(parked.patience)
-    if (!this.#parked.delete(parked.id)) return
-    const others = (this.#perPrincipal.get(parked.principal) ?? 1) - 1
-    if (others > 0) this.#perPrincipal.set(parked.principal, others)
-    else this.#perPrincipal.delete(parked.principal)
+    if (this.#parked.delete(parked.id)) this.#bound.give(parked.principal)
   }
 }
 
@@ -377,7 +380,7 @@ function wellFormedAnswers(running: RunningCall, responses: Payload): [string, P
 
 /** The answer that a client has been given already, once more. */
 function replayed(last: Answered | undefined, { r }: State, said: string): Final {
-  if (last && last.round === r && last.responses === said && Date.now() - last.at < REPLAY) return last.reply
+  if (last && last.round === r && last.responses === said && performance.now() - last.at < REPLAY) return last.reply
   throw invalid('requestState has been used already')
 }
 

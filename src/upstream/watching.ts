@@ -119,7 +119,7 @@ export class Watching {
   /** Tells of what another replica has heard of the server; once, where it is the `same` that is heard here as well. */
   heardElsewhere(method: string, params: Payload, same: boolean): void {
     const at = this.#heard.get(changeOf(method, params))
-    if (same && at !== undefined && Date.now() - at < SAME) return
+    if (same && at !== undefined && performance.now() - at < SAME) return
     for (const watcher of this.#watchers) watcher.changed(method, params)
   }
 
@@ -140,7 +140,7 @@ export class Watching {
     const { told } = this.#options
     if (told) {
       if (this.#heard.size >= MAX_HEARD) this.#heard.clear()
-      this.#heard.set(changeOf(method, params), Date.now())
+      this.#heard.set(changeOf(method, params), performance.now())
       told(method, params)
     }
     for (const watcher of this.#watchers) watcher.changed(method, params)

@@ -227,7 +227,7 @@ class Endpoint {
       return pass({ ...passingOf(message), opens: true }, () =>
         this.#answerHere(request, reply, (passing) => pass(passing)),
       )
-    sessions.makeRoom()
+    sessions.makeRoom(principal)
     const streams = new Streams()
     let opened: string | undefined
     const outlet = {
@@ -248,7 +248,14 @@ class Endpoint {
     if (session) {
       const { resumable, priming } = traits[session.revision]
       streams.options = { resumable, priming }
-      opened = sessions.add(() => new HttpSession(principal, session, streams, { commitAfter, passthrough })).id
+      const make = () => new HttpSession(principal, session, streams, { commitAfter, passthrough })
+      try {
+        opened = sessions.add(principal, make).id
+      } catch (error) {
+        // Another client may have taken the last place in the meantime.
+        session.close()
+        throw error
+      }
       reply.header('mcp-session-id', opened)
     }
     if (fault) explainInBand(reply, fault, passthrough)

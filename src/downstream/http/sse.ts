@@ -47,7 +47,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
   app.get(paths.stream, async (request, reply) => {
     readHeaders(request.raw.rawHeaders)
     checkTakesEvents(request)
-    const { id, session } = sessions.add((id) => new SseSession(id, request, options))
+    const { id, session } = sessions.add(request.principal, (id) => new SseSession(id, request, options))
     session.onClose = () => sessions.end(id)
     // From the root: there are clients that resolve a relative address against that rather than against the stream.
     sendEvents(reply, session.open(`${publicPrefix}${paths.messages}?sessionId=${id}`))

@@ -151,6 +151,11 @@ export class Streams {
     return [...this.#answering, ...this.#standalone].some(({ connected }) => connected)
   }
 
+  /** Whether the client had opened a stream for the server's own messages, and has none now. */
+  get left(): boolean {
+    return this.#standalone.length > 0 && !this.#standalone.some(({ connected }) => connected)
+  }
+
   /** A stream for the answer to a request. It is kept here from its first connection on. */
   answer(): EventStream {
     const stream = new EventStream(this, `p${++this.#lastId}`)
@@ -208,7 +213,7 @@ export class Streams {
 
   keep(stream: EventStream, number: number, event: Wire): void {
     const size = typeof event === 'string' ? event.length : event.reduce((sum, part) => sum + part.length, 0)
-    this.#kept.push({ stream, number, event, size, at: Date.now() })
+    this.#kept.push({ stream, number, event, size, at: performance.now() })
     this.#keptBytes += size
     while (this.#kept.length > KEEP.events || (this.#keptBytes > KEEP.bytes && this.#kept.length > 0))
       this.#forgetOldest()
@@ -248,7 +253,7 @@ export class Streams {
   }
 
   #forgetOld(): void {
-    const before = Date.now() - KEEP.milliseconds
+    const before = performance.now() - KEEP.milliseconds
     while (this.#kept[0] && this.#kept[0].at < before) this.#forgetOldest()
   }
 
