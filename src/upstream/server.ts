@@ -557,11 +557,6 @@ export class Server implements Upstream {
     const { who } = identity
     const reused = this.#detection.hasSpare
     const peer = await this.#detection.channel(verdict.transport)
-    // While others waited for a process to start, it may have said what it is.
-    if (verdict.era === 'modern') {
-      this.#detection.giveBack(peer)
-      throw new Contradiction('The server has no sessions')
-    }
     const onEnd = (error: ChannelError, served: boolean) => {
       this.#pool.forgetDead()
       this.#ended(error, served)
