@@ -112,6 +112,7 @@ export class DirectLine implements Line {
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
     this.#used()
     const exchange = this.#peer.begin()
+    this.#turns?.enter(exchange)
     const token = tokenOf(request.params)
     const hangUp = () => {
       exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
