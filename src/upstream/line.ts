@@ -224,7 +224,7 @@ export class DirectLine implements Line {
     return new Fault('upstreamUnavailable', 'The server has ended the session: connect again', { cause })
   }
 
-  /** The server does not know the session any more. Other calls hear that for themselves, or are answered yet. */
+  /** The server does not know the session any more. Other calls find that out for themselves, or are still answered. */
   #forget(): void {
     this.#lose(undefined, true)
     this.#closeUnused()

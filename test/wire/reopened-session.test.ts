@@ -25,13 +25,13 @@ import { SseClient } from '../support/sse-client.js'
 
 type Json = Record<string, unknown>
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 
 /** A client as people have it: it starts the bridge as its server on stdio. */
 async function connect(t: Test, upstream: string, capabilities: object = {}) {
   const transport = new StdioClientTransport({
     command: execPath,
-    args: ['--import=tsx', main, '--listen', 'stdio', '--upstream', upstream],
+    args: [main, '--listen', 'stdio', '--upstream', upstream],
     stderr: 'pipe',
   })
   let log = ''
