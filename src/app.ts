@@ -1,5 +1,7 @@
 /** The bridge: its servers, what they are served by, and how it starts, changes and stops. */
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import { getHeapStatistics } from 'node:v8'
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Logger as Pino } from 'pino'
 import { ConfigError, isLoopback, type Listen, parseListen, type Settings, servedPaths, shareOf } from './config.js'
@@ -14,6 +16,7 @@ import { keepResults } from './policy/cache/results.js'
 import { Bound } from './protocol/bound.js'
 import type { Gauge } from './protocol/event.js'
 import { Fault } from './protocol/fault.js'
+import { Memory } from './protocol/memory.js'
 import type { Tracer } from './protocol/trace.js'
 import { RedisReplicas } from './replicas/replicas.js'
 import { keyOf } from './seal.js'
@@ -94,10 +97,12 @@ export class Bridge {
     const { calls, subscriptions } = settings.limits
     const share = shareOf(settings)
     this.#replicas = replicasOf(settings, surroundings.log)
+    const memory = new Memory({ max: memoryOf(settings), share })
     this.#shared = {
       replicas: this.#replicas,
       calls: new Bound({ max: calls, share }),
       subscriptions: new Bound({ max: subscriptions, share }),
+      memory,
       results: keepResults(),
     }
     const names = Object.keys(settings.mcpServers)
@@ -216,8 +221,9 @@ export class Bridge {
 
   /** How far all bounds are reached that are cheap to look at. */
   #gauges(): Gauge[] {
-    const { calls, subscriptions, results } = this.#shared
+    const { calls, subscriptions, memory, results } = this.#shared
     return [
+      { bound: 'memory', used: memory.used, limit: memory.max },
       { bound: 'calls', used: calls.used, limit: calls.max },
       { bound: 'subscriptions', used: subscriptions.used, limit: subscriptions.max },
       { bound: 'connections', used: this.#listener?.connections ?? 0, limit: this.#settings.limits.connections },
@@ -286,6 +292,7 @@ export class Bridge {
     if (this.#replicas) this.#replicas.keys = settings.stateKeys.map(keyOf)
     Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
     Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
+    this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
     for (const mount of fresh) mount.server.warmUp().catch(() => {})
     for (const mount of gone)
       this.#retire(mount).catch((error: unknown) => this.#log.error({ err: error }, 'server not ended'))
@@ -353,6 +360,11 @@ async function publisher(
 
 function unusable(cause: unknown): never {
   throw new ConfigError([{ path: 'publish.key', message: cause instanceof Error ? cause.message : String(cause) }])
+}
+
+/** Bytes that may be lent: as many as the configuration says, else a quarter of what the heap may become. */
+function memoryOf({ limits }: Settings): number {
+  return limits.memory ?? Math.floor(getHeapStatistics().heap_size_limit / 4)
 }
 
 function httpListen(settings: Pick<Settings, 'listen'>): Listen & { kind: 'http' } {

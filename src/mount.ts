@@ -25,6 +25,7 @@ import { unavailable } from './policy/unavailable.js'
 import { Bound } from './protocol/bound.js'
 import type { Upstream } from './protocol/call.js'
 import type { Gauge } from './protocol/event.js'
+import type { Memory } from './protocol/memory.js'
 import type { Replicas } from './protocol/replicas.js'
 import { Server } from './upstream/server.js'
 
@@ -32,6 +33,8 @@ import { Server } from './upstream/server.js'
 export interface Shared {
   calls: Bound
   subscriptions: Bound
+  /** Bytes, from which all that gathers or keeps messages borrows. */
+  memory: Memory
   /** What is kept of results. */
   results: Results
   /** The others, where this bridge is one of several. */

@@ -91,6 +91,7 @@ const packages: Record<string, readonly string[]> = {
   'node:stream/promises': ['downstream/http'],
   'node:buffer': ['upstream/http', 'upstream/stdio', 'policy/cache'],
   'node:timers/promises': ['app', 'main', 'upstream/http', 'discovery/cycle', 'discovery/trust/lock'],
+  'node:v8': ['app'],
   'node:util': ['cli', 'upstream/origin'],
 }
 
