@@ -85,6 +85,7 @@ export class Mount {
   readonly #sessionSettings: SessionSettings
   readonly #relay: Relay | undefined
   readonly #replicas: Replicas | undefined
+  readonly #memory: Memory
   readonly #quarantine: Quarantine | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
@@ -98,6 +99,7 @@ export class Mount {
     const observe = metrics?.observe
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
+    this.#memory = shared.memory
     this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas, lead?.connect))
     const { callsPerServer, clientSessions } = settings.limits
     const { clientIdle, keepAlive } = settings.timeouts
@@ -208,6 +210,7 @@ export class Mount {
       log: this.#log,
       settings: this.#sessionSettings,
       replicas: this.#replicas,
+      memory: this.#memory,
     }
     for (const path of paths) {
       const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href

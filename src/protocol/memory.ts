@@ -45,8 +45,7 @@ export class Memory {
   /** Lends so many bytes at once. Throws a Fault where they cannot be had. */
   lend(principal: string, bytes: number): Loan {
     const loan = this.borrow(principal)
-    const reached = loan.hold(bytes)
-    if (reached) throw noMemory(reached)
+    loan.demand(bytes)
     return loan
   }
 
@@ -109,6 +108,12 @@ export class Loan {
     // Asking for more may have made this very borrower give something up.
     this.#lent += more
     return undefined
+  }
+
+  /** The same, for those who cannot go on without. Throws a Fault where it is refused. */
+  demand(bytes: number): void {
+    const reached = this.hold(bytes)
+    if (reached) throw noMemory(reached)
   }
 
   /** Gives everything back, for good. Calling it again does nothing. */

@@ -15,6 +15,7 @@ import { compose } from '../../src/policy/compose.js'
 import { Quarantine } from '../../src/policy/quarantine.js'
 import { fetchTools } from '../../src/policy/tool-list.js'
 import type { Upstream } from '../../src/protocol/call.js'
+import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY } from '../../src/rpc/splice.js'
 import { HttpTransport } from '../../src/upstream/http.js'
 import { Server } from '../../src/upstream/server.js'
@@ -101,6 +102,7 @@ async function bridgeOf(t: Test, address: string) {
     settings: { strict: false, emulateTasks: false, serverInfo: '{"name":"mcp-bridge","version":"0"}' },
     keepAlive: 15_000,
     commitAfter: 10_000,
+    memory: unlimited(),
   })
   await app.listen({ port: 0, host: '127.0.0.1' })
   t.teardown(async () => {

@@ -6,6 +6,7 @@ import { type Compat, classify, type SessionState } from '../../protocol/classif
 import { type LegacyRevision, legacyRevision, looksModern, traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkHeaders, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import type { Memory } from '../../protocol/memory.js'
 import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
 import type { Piece, Wire } from '../../rpc/source.js'
@@ -17,6 +18,7 @@ import { idIn, idToAnswer, readMessage } from '../inbound.js'
 import { ModernDownstream } from '../modern.js'
 import { type Logger, subject } from '../record.js'
 import { openSession, type SessionSettings } from '../session.js'
+import { lendUntilClosed, readBodies, takeOver } from './body.js'
 import { carry } from './elsewhere.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { checkMedia, checkTakesEvents } from './media.js'
@@ -42,6 +44,7 @@ export interface EndpointOptions {
   /** Milliseconds of silence after which an answer becomes a stream, so that nobody takes the connection for dead. */
   commitAfter: number
   settings: SessionSettings
+  memory: Memory
 }
 
 type Posted = FastifyRequest<{ Body: Buffer }>
@@ -54,8 +57,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
   const served = new Endpoint(options)
 
   // Bytes are read by us: which text they are, and whether they are JSON, decides what the client is told.
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  readBodies(app, options.memory)
   // Before the body is read: a page of another origin can send only what a form can send.
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.method === 'POST') checkMedia(request)
@@ -82,6 +84,7 @@ class Endpoint {
   }
 
   async handle(request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
+    lendUntilClosed(request, reply)
     try {
       if (request.method === 'POST') return await this.#post(request as Posted, reply, pass)
       return await this.#ofSession(request, reply, pass)
@@ -157,7 +160,7 @@ class Endpoint {
     const verdict = classify(message, version, state, compat)
     if (verdict.era === 'modern') return this.#takeModern(message, 'bare' in verdict, headers, request, reply)
     if (verdict.as === 'initialize') return this.#open(message as Request, request, reply, pass)
-    if (session) return this.#takeLegacy(message, session, reply)
+    if (session) return this.#takeLegacy(message, session, request, reply)
     throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
   }
 
@@ -184,12 +187,23 @@ class Endpoint {
     await this.#answer(reply, this.#modern.answer(message, arrived))
   }
 
-  async #takeLegacy(message: Message, session: HttpSession, reply: FastifyReply): Promise<void> {
-    if (message.kind === 'request') return session.answer(message, reply)
-    if (message.kind === 'batch') {
-      const batch = readBatch(message)
-      for (const other of batch.others) session.client.take(other)
-      return session.answerAll(batch, reply)
+  async #takeLegacy(
+    message: Message,
+    session: HttpSession,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> {
+    if (message.kind === 'request' || message.kind === 'batch') {
+      // A client that has gone has cancelled nothing: its calls, and what they need, stay until they are answered.
+      const loan = takeOver(request)
+      try {
+        if (message.kind === 'request') return await session.answer(message, reply)
+        const batch = readBatch(message)
+        for (const other of batch.others) session.client.take(other)
+        return await session.answerAll(batch, reply)
+      } finally {
+        loan?.end()
+      }
     }
     if (message.kind !== 'invalid') session.client.take(message)
     reply.code(202).send()

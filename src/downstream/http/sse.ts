@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Upstream } from '../../protocol/call.js'
 import { traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
+import type { Memory } from '../../protocol/memory.js'
 import type { Replicas } from '../../protocol/replicas.js'
 import { error as errorMessage, type Id, type Message } from '../../rpc/message.js'
 import type { Piece, Wire } from '../../rpc/source.js'
@@ -13,6 +14,7 @@ import { Conversation } from '../conversation.js'
 import { idToAnswer, readMessage } from '../inbound.js'
 import type { Logger } from '../record.js'
 import type { SessionSettings } from '../session.js'
+import { lendUntilClosed, readBodies, takeOver } from './body.js'
 import { carry } from './elsewhere.js'
 import { readHeaders } from './headers.js'
 import { checkBody, checkTakesEvents } from './media.js'
@@ -28,6 +30,7 @@ export interface SseOptions {
   replicas: Replicas | undefined
   log: Logger
   settings: SessionSettings
+  memory: Memory
 }
 
 /** Bytes that may wait for a client that does not read. */
@@ -36,8 +39,7 @@ const CUT_AT = 16 * 1024 * 1024
 
 export async function sse(app: FastifyInstance, options: SseOptions): Promise<void> {
   const { paths, sessions } = options
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  readBodies(app, options.memory)
 
   app.get(paths.stream, async (request, reply) => {
     readHeaders(request.raw.rawHeaders)
@@ -63,11 +65,12 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
       done()
     },
     handler: async (request, reply) => {
+      lendUntilClosed(request, reply)
       const { sessionId } = request.query
       try {
         const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
         if (!session) throw new Fault('sessionNotFound', 'Session not found: open another stream')
-        session.post(request.body ?? new Uint8Array(0), reply)
+        session.post(request, reply)
       } catch (error) {
         await carry(error, request, reply, options)
       }
@@ -127,15 +130,21 @@ export class SseSession implements Kept {
   }
 
   /** Takes what was posted: what is wrong with its form is said at once, everything else on the stream. */
-  post(body: Uint8Array, reply: FastifyReply): void {
+  post(request: FastifyRequest, reply: FastifyReply): void {
+    const body = request.body instanceof Uint8Array ? [request.body] : []
     let id: Id | undefined
     try {
-      const message = readMessage([body])
+      const message = readMessage(body)
       id = idToAnswer(message)
       if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
       this.#checkBatch(message)
+      const loan = takeOver(request)
       reply.code(202).send()
-      this.#conversation.take(message).catch((error: unknown) => this.#refuse(error, id))
+      this.#conversation
+        .take(message)
+        .catch((error: unknown) => this.#refuse(error, id))
+        .finally(() => loan?.end())
+        .catch(() => {})
     } catch (error) {
       refuse(reply, Fault.from(error), { id })
     }
