@@ -103,7 +103,7 @@ export class Bridge {
       calls: new Bound({ max: calls, share }),
       subscriptions: new Bound({ max: subscriptions, share }),
       memory,
-      results: keepResults(),
+      results: keepResults(memory),
     }
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(names.map((name) => [name, new Mount(name, settings, this.#shared, surroundings)]))

@@ -87,6 +87,8 @@ export class Mount {
   readonly #replicas: Replicas | undefined
   readonly #memory: Memory
   readonly #quarantine: Quarantine | undefined
+  /** Speaks for the server while it is not there. */
+  readonly #unavailable: ReturnType<typeof unavailable> | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
   constructor(name: string, settings: Settings, shared: Shared, surroundings: Surroundings) {
@@ -100,7 +102,8 @@ export class Mount {
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
     this.#memory = shared.memory
-    this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas, lead?.connect))
+    const { replicas, memory } = shared
+    this.server = new Server(serverOptions(name, own, settings, surroundings, memory, replicas, lead?.connect))
     const { callsPerServer, clientSessions } = settings.limits
     const { clientIdle, keepAlive } = settings.timeouts
     const keeping = { max: clientSessions, idle: clientIdle, keepAlive, replicas: shared.replicas }
@@ -129,6 +132,7 @@ export class Mount {
     this.#quarantine = quarantine
     // What has to be looked at call by call goes no way on which nobody looks.
     const looksAtCalls = lead !== undefined || scoped !== undefined
+    this.#unavailable = lead && unavailable({ name, state: lead.state, memory })
     this.#upstream = {
       handle: compose(
         this.server.handle,
@@ -136,7 +140,9 @@ export class Mount {
         this.#endings.policy,
         timeout({ idle: call, total: callTotal }),
         ...(scoped ? [scoped] : []),
-        ...(lead && quarantine ? [unavailable({ name, state: lead.state }), quarantine.policy, watched(lead)] : []),
+        ...(lead && quarantine && this.#unavailable
+          ? [this.#unavailable.policy, quarantine.policy, watched(lead)]
+          : []),
         ...(this.#cache ? [this.#cache.policy] : []),
       ),
       notify: (notice) => {
@@ -255,6 +261,7 @@ export class Mount {
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,
+      memory: this.#memory,
       settings: this.#sessionSettings,
     })
   }
@@ -280,6 +287,7 @@ export class Mount {
     this.cut()
     this.#sessions.http.close()
     this.#sessions.sse.close()
+    this.#unavailable?.close()
     await this.server.close(hurry)
   }
 

@@ -63,7 +63,7 @@ const packages: Record<string, readonly string[]> = {
   '@opentelemetry/sdk-trace-base': ['telemetry/opentelemetry'],
   zod: ['config', 'discovery/manifest', 'discovery/sources', 'discovery/trust'],
   'string-argv': ['config', 'discovery/sources/address'],
-  'lru-cache': ['policy/cache', 'policy/unavailable', 'discovery/cycle'],
+  'lru-cache': ['policy/lent-cache', 'discovery/cycle'],
   '@redis/client': ['replicas/client'],
   'ipaddr.js': ['discovery/connect', 'discovery/guard'],
   jose: ['discovery/trust'],

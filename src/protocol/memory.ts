@@ -4,6 +4,8 @@ import { Fault } from './fault.js'
 
 /** Bytes up to which a message on its way is not counted: the bounds on calls and connections are enough for it. */
 export const SMALL = 16 * 1024
+/** Who borrows what is kept for several principals, or for none that is known. */
+export const NOBODY = ''
 /** What is borrowed is a multiple of so many bytes: whoever grows by little asks rarely. */
 const STEP = 4 * 1024
 
@@ -12,7 +14,7 @@ export type GiveUp = (bytes: number, principal: string | undefined) => void
 
 export class Memory {
   readonly #bound: Bound
-  readonly #keepers: GiveUp[] = []
+  readonly #keepers = new Set<GiveUp>()
 
   constructor(options: BoundOptions) {
     this.#bound = new Bound(options)
@@ -32,14 +34,15 @@ export class Memory {
     Object.assign(this.#bound, { max, share })
   }
 
-  /** Names somebody who keeps what others may need more. Whoever was named first is asked first. */
-  addKeeper(giveUp: GiveUp): void {
-    this.#keepers.push(giveUp)
+  /** Names somebody who keeps what others may need more. Whoever was named first is asked first, until it is withdrawn. */
+  addKeeper(giveUp: GiveUp): () => void {
+    this.#keepers.add(giveUp)
+    return () => this.#keepers.delete(giveUp)
   }
 
-  /** Begins a loan of nothing yet. */
-  borrow(principal: string): Loan {
-    return new Loan(this, principal)
+  /** Begins a loan of nothing yet. As long as it is at most `free` bytes, it is not counted. */
+  borrow(principal: string, free = 0): Loan {
+    return new Loan(this, principal, free)
   }
 
   /** Lends so many bytes at once. Throws a Fault where they cannot be had. */
@@ -72,7 +75,8 @@ export class Memory {
     let reached = this.#bound.reached(principal, bytes)
     for (const giveUp of this.#keepers) {
       if (!reached) break
-      giveUp(bytes, reached === 'share' ? principal : undefined)
+      if (reached === 'full') giveUp(Math.min(bytes, this.used + bytes - this.max), undefined)
+      else giveUp(bytes, principal)
       reached = this.#bound.reached(principal, bytes)
     }
     return reached
@@ -83,12 +87,14 @@ export class Memory {
 export class Loan {
   readonly principal: string
   readonly #memory: Memory
+  readonly #free: number
   #lent = 0
   #over = false
 
-  constructor(memory: Memory, principal: string) {
+  constructor(memory: Memory, principal: string, free: number) {
     this.#memory = memory
     this.principal = principal
+    this.#free = free
   }
 
   /**
@@ -96,7 +102,7 @@ export class Loan {
    * and this says why. Less is never refused. A loan that is over gives nothing.
    */
   hold(bytes: number): Reached | undefined {
-    const wanted = Math.ceil(bytes / STEP) * STEP
+    const wanted = bytes <= this.#free ? 0 : Math.ceil(bytes / STEP) * STEP
     const more = wanted - this.#lent
     if (more > 0) {
       if (this.#over) return 'full'

@@ -78,7 +78,7 @@ t.test('who keeps what others need gives it up, in the order in which they were 
     if (principal !== 'c') second.hold(0)
   })
   memory.lend('c', 40 * KIB)
-  t.same(asked, [['first', 40 * KIB, undefined]])
+  t.same(asked, [['first', 16 * KIB, undefined]])
   t.equal(memory.used, 60 * KIB)
   t.equal(
     refusalOf(() => memory.lend('c', 4 * KIB)),
