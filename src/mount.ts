@@ -154,7 +154,7 @@ export class Mount {
     const keeps = this.#cache && isOfCache
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
     const sessions = { max: clientSessions, shared: known }
-    this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, keeps })
+    this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, memory, keeps })
   }
 
   /** Calls that have been let in and are not over, and those whose clients have been asked something. */

@@ -1,6 +1,7 @@
 /** What a server of the configuration is made of: how it is reached, and within what bounds. */
 import type { Surroundings } from '../app.js'
 import { isStdio, type ServerSettings, type Settings, transportOf } from '../config.js'
+import type { Memory } from '../protocol/memory.js'
 import type { Replicas } from '../protocol/replicas.js'
 import { keyOf } from '../seal.js'
 import { HttpTransport } from '../upstream/http.js'
@@ -41,6 +42,7 @@ export function serverOptions(
   settings: ServerSettings,
   all: Settings,
   { log, version, env, metrics }: Surroundings,
+  memory: Memory,
   replicas?: Replicas,
   connect?: Connect,
 ): ServerOptions {
@@ -56,6 +58,7 @@ export function serverOptions(
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
     observe: metrics?.observe,
+    memory,
     replicas,
     parked: {
       ttl: timeouts.answer,

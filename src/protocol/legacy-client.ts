@@ -1,5 +1,6 @@
 /** The codec of the legacy era towards clients: sessions opened and requests taken, answers in words that they know. */
 import { error as errorMessage, type Id, notification, type Request, readId, result } from '../rpc/message.js'
+import { own } from '../rpc/own.js'
 import type { Wire } from '../rpc/source.js'
 import {
   EMPTY,
@@ -20,6 +21,7 @@ import { carriedCapabilities } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
 import { Fault } from './fault.js'
+import { MAX_CAPABILITIES } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
 
@@ -52,11 +54,17 @@ export function decodeInitialize({ params }: Request): Opening {
   if (typeof asked !== 'string') throw new Fault('invalidParams', 'params.protocolVersion has to be a string')
   return {
     revision: legacyRevision(asked) ?? NEWEST_LEGACY,
-    clientInfo: objectIn(payload, 'clientInfo') && raw(payload, 'clientInfo'),
-    capabilities: carriedCapabilities(
-      objectIn(payload, 'capabilities') ? (raw(payload, 'capabilities') ?? '{}') : '{}',
-    ),
+    clientInfo: own(saidOfItself(payload, 'clientInfo')),
+    capabilities: own(carriedCapabilities(saidOfItself(payload, 'capabilities') ?? '{}')),
   }
+}
+
+/** An object that a client sends of itself, for as long as its session lasts. Throws a Fault where it is too long. */
+function saidOfItself(params: Payload, key: 'clientInfo' | 'capabilities'): Json | undefined {
+  const text = objectIn(params, key) && raw(params, key)
+  if (text !== undefined && text.length > MAX_CAPABILITIES)
+    throw new Fault('invalidParams', `params.${key} is longer than ${MAX_CAPABILITIES / 1024} KiB`)
+  return text
 }
 
 /**

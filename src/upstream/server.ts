@@ -5,9 +5,12 @@ import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Gauge, Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
+import type { Memory } from '../protocol/memory.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { ChangeNotice, Replicas } from '../protocol/replicas.js'
+import { own } from '../rpc/own.js'
+import { remembering } from '../rpc/remembering.js'
 import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
 import { Detection, type Verdict } from './detection.js'
@@ -51,6 +54,7 @@ export interface ServerOptions {
   maxSessions: number
   /** For calls that wait for their clients' answers. */
   parked: Omit<ParkedOptions, 'server' | 'replica'>
+  memory: Memory
   /** The others, where this bridge is one of several. */
   replicas?: Pick<Replicas, 'id' | 'records' | 'tell' | 'hear'> | undefined
 }
@@ -59,7 +63,6 @@ export interface ServerOptions {
 const ASK_AGAIN = 300_000
 /** HTTP statuses of `initialize` that say nothing about where the endpoint is. */
 const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
-const CAPABILITY_MEMO = 1_000
 /** Milliseconds for which a task is asked to be kept, and tasks that may be known at once. */
 const TASK_TTL = 3_600_000
 const MAX_TASKS = 1_000
@@ -75,7 +78,8 @@ export class Server implements Upstream {
   readonly #tasks: LegacyTasks
   readonly #legacy: Handler
   readonly #modern: ModernServer
-  readonly #declared = new Map<Json, Json>()
+  /** What is declared to the server for clients with these capabilities. */
+  readonly #declared: (capabilities: Json) => Json
   /** The answer to a server that asks for roots, where no client is asked. */
   readonly #roots: Json | undefined
   readonly #lines: Lines
@@ -93,6 +97,7 @@ export class Server implements Upstream {
     this.#options = options
     const { name, transport, era, clientInfo, maxSessions, timeouts, log, observe } = options
     const { roots } = options
+    this.#declared = remembering((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
@@ -135,6 +140,7 @@ export class Server implements Upstream {
           ? ({ principal: who }, method, params) => replicas.tell({ server: name, who, method, params })
           : undefined,
       log,
+      memory: options.memory,
       onEnd,
     })
     this.#deafen = replicas?.hear(name, {
@@ -371,12 +377,7 @@ export class Server implements Upstream {
   }
 
   #identity({ caller, credential, principal }: Sender): Identity {
-    let capabilities = this.#declared.get(caller.capabilities)
-    if (capabilities === undefined) {
-      capabilities = this.#withRoots(carriedCapabilities(caller.capabilities))
-      if (this.#declared.size >= CAPABILITY_MEMO) this.#declared.clear()
-      this.#declared.set(caller.capabilities, capabilities)
-    }
+    const capabilities = this.#declared(caller.capabilities)
     const who = this.#options.isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
     return { who, clientInfo: caller.clientInfo ?? this.#options.clientInfo, capabilities, credential }
   }
@@ -451,6 +452,7 @@ export class Server implements Upstream {
         identity,
         log,
         timeout: timeouts.initialize,
+        memory: this.#options.memory,
         onEnd,
         roots: this.#roots,
         told: this.#told,

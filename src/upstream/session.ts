@@ -2,7 +2,9 @@
 import type { Call } from '../protocol/call.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
+import { MAX_NAME } from '../protocol/lengths.js'
 import { lift } from '../protocol/lift.js'
+import type { Memory } from '../protocol/memory.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
 import { offersTasks } from '../protocol/tasks.js'
 import type { Params, Request, Response } from '../rpc/message.js'
@@ -37,6 +39,7 @@ export interface SessionOptions {
   log: SessionLog
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
+  memory: Memory
   /** The answer to a server that asks for roots, where no client is asked. */
   roots?: Json | undefined
   /** Tells other replicas of what has changed. */
@@ -89,7 +92,8 @@ export class LegacySession {
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
-  private constructor(peer: Peer, handshake: Handshake, { identity, log, roots, told, changed }: SessionOptions) {
+  private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
+    const { identity, log, memory, roots, told, changed } = options
     this.#peer = peer
     this.who = identity.who
     this.watching = new Watching({
@@ -111,7 +115,7 @@ export class LegacySession {
     this.#log = log
     this.#told = told
     told?.('opened')
-    this.tools = new ToolCache((cursor) => this.#listTools(cursor))
+    this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.borrow(identity.who))
     this.#receives = peer.channel.listen ? undefined : true
     this.#listening = (peer.channel.listen?.(peer.headers) ?? Promise.resolve(true)).then((receives) => {
       this.#receives = receives
@@ -270,6 +274,7 @@ export class LegacySession {
   #tellEnd(what: 'ended' | 'lost'): void {
     if (!this.#over) this.#told?.(what)
     this.#over = true
+    this.tools.close()
   }
 
   #notified(method: string, params: Params): void {
@@ -288,7 +293,7 @@ export class LegacySession {
 
   #visit(params: Params): void {
     const id = typeof params === 'string' ? undefined : value(params, 'elicitationId')
-    if (typeof id !== 'string') return
+    if (typeof id !== 'string' || id.length > MAX_NAME) return
     if (this.#visited.size >= MAX_VISITED) this.#visited.clear()
     this.#visited.add(id)
     for (const changed of this.#visits) changed()

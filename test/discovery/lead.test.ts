@@ -57,6 +57,7 @@ async function bridgeOf(t: Test, address: string) {
   const store = new TrustStore({ path: join(folderOf(t), 'trust.json') })
   const server = new Server({
     name: 'weather',
+    memory: unlimited(),
     transport: new HttpTransport({ url: new URL(address) }),
     era: 'auto',
     isolation: 'per-principal',
