@@ -2,6 +2,7 @@
 import type { Sender, Upstream } from '../protocol/call.js'
 import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
+import type { Memory } from '../protocol/memory.js'
 import { methodTraits } from '../protocol/methods.js'
 import { error as errorMessage, type Message, type Request, result } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -15,6 +16,7 @@ export interface ConversationOptions {
   sender: Pick<Sender, 'principal' | 'credential'>
   transport: 'sse' | 'stdio'
   log: Logger
+  memory: Memory
   settings: SessionSettings
   /** Says one message. What it gives back resolves when there is room for more. */
   write(text: Wire): Promise<void> | undefined

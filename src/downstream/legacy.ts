@@ -15,6 +15,7 @@ import {
   legacyError,
   type Opening,
 } from '../protocol/legacy-client.js'
+import { type Loan, SMALL } from '../protocol/memory.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
 import type { TraceContext } from '../protocol/trace.js'
 import {
@@ -25,6 +26,7 @@ import {
   type Response,
   result,
 } from '../rpc/message.js'
+import { own } from '../rpc/own.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { Changes } from './changes.js'
 import { EmulatedTasks } from './emulated-tasks.js'
@@ -49,14 +51,22 @@ export class TranslatedSession implements ClientSession {
   readonly #questions: Questions
   readonly #tasks = new EmulatedTasks()
   readonly #changes: Changes
+  /** What is kept for as long as the session lasts. */
+  readonly #loan: Loan
   #ready = false
   #listened = false
 
-  private constructor({ revision, clientInfo, capabilities }: Opening, offered: Payload, options: OpenOptions) {
+  private constructor(
+    { revision, clientInfo, capabilities }: Opening,
+    offered: Payload,
+    loan: Loan,
+    options: OpenOptions,
+  ) {
     this.revision = revision
     this.#options = options
     this.#caller = { revision: NEWEST_MODERN, clientInfo, capabilities }
     this.#offered = offered
+    this.#loan = loan
     const told = new Set<string>()
     const lost = (feature: string) => {
       tell(options.log, { kind: 'downlevelled', what: feature })
@@ -79,6 +89,7 @@ export class TranslatedSession implements ClientSession {
     tell(options.log, { kind: 'session', side: 'client', what: 'opened' })
     this.#changes = new Changes({
       offered,
+      loan: options.memory.borrow(options.sender.principal),
       listen: (params, controller) => this.#listen(params, controller),
       deliver: (method, params) => this.#deliver(method, params),
       log: options.log,
@@ -102,8 +113,12 @@ export class TranslatedSession implements ClientSession {
     record.ended(discovered)
     const tasks = emulatesTasks(opening.revision, options)
     const answer = initializeResult(discovered, opening.revision, { serverInfo: options.settings.serverInfo, tasks })
-    const offered = objectIn(parseObject(answer), 'capabilities') ?? EMPTY
-    return { text: result(request.id, answer), session: new TranslatedSession(opening, offered, options) }
+    const offered = own(raw(parseObject(answer), 'capabilities') ?? '{}')
+    const { clientInfo = '', capabilities } = opening
+    const loan = options.memory.borrow(options.sender.principal, SMALL)
+    loan.demand(offered.length + clientInfo.length + capabilities.length)
+    const session = new TranslatedSession(opening, parseObject(offered), loan, options)
+    return { text: result(request.id, answer), session }
   }
 
   get open(): number {
@@ -182,6 +197,7 @@ export class TranslatedSession implements ClientSession {
     this.#running.abortAll()
     this.#tasks.close()
     this.#changes.stop()
+    this.#loan.end()
     tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
 

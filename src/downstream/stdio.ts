@@ -3,10 +3,14 @@ import type { Readable, Writable } from 'node:stream'
 import type { Upstream } from '../protocol/call.js'
 import { type Compat, classifyLine } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
+import type { Memory } from '../protocol/memory.js'
+import { methodTraits } from '../protocol/methods.js'
 import { encodeLine, LineDecoder, TOO_LONG } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
+import { own } from '../rpc/own.js'
 import { cut, sourceOf, type Wire } from '../rpc/source.js'
 import { Conversation } from './conversation.js'
+import type { Frame } from './frames.js'
 import { idToAnswer, readMessage } from './inbound.js'
 import { ModernDownstream } from './modern.js'
 import type { Logger } from './record.js'
@@ -22,6 +26,7 @@ export interface PipeOptions {
   /** Bytes of one line. */
   lineLimit: number
   settings: SessionSettings
+  memory: Memory
 }
 
 /** Everybody on a pipe is the user who started the process. */
@@ -29,8 +34,8 @@ const PRINCIPAL = 'local'
 
 /** Serves what comes in until the input ends; then gives up what is still open. Resolves when that is done. */
 export async function servePipe(options: PipeOptions): Promise<void> {
-  const { input, output, upstream, compat, log, lineLimit, settings } = options
-  const modern = new ModernDownstream(upstream, compat)
+  const { input, output, upstream, compat, log, lineLimit, settings, memory } = options
+  const modern = new ModernDownstream(upstream, compat, memory)
   const running = new Running()
   /** Ids of the session's requests that are open: they share one space with those of the modern era. */
   const inSession = new Set<string>()
@@ -58,23 +63,29 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     sender: { principal: PRINCIPAL },
     transport: 'stdio',
     log,
+    memory,
     settings,
     write,
     ended: () => log.warn({}, 'the server has ended the session: the client has to start the bridge again'),
   })
 
-  async function answerModern(request: Request): Promise<void> {
+  function answerModern(request: Request): Promise<void> {
     const controller = running.begin(request.id)
+    const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const }
+    const id = methodTraits(request.method).endless ? own(request.id) : request.id
+    return writeAll(id, modern.answer(request, arrived), controller)
+  }
+
+  async function writeAll(id: Id, frames: AsyncIterable<Frame>, controller: AbortController): Promise<void> {
     try {
-      const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const }
-      for await (const frame of modern.answer(request, arrived)) {
+      for await (const frame of frames) {
         // Nothing may follow a cancellation, not even that it was received. A call that was given up is another matter.
         const { aborted, reason } = controller.signal
         if (aborted && !(reason instanceof Fault)) return
         await write(frame.text)
       }
     } finally {
-      running.end(request.id, controller)
+      running.end(id, controller)
     }
   }
 

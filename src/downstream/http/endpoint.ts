@@ -7,6 +7,7 @@ import { type LegacyRevision, legacyRevision, looksModern, traits } from '../../
 import { Fault } from '../../protocol/fault.js'
 import { checkHeaders, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import type { Memory } from '../../protocol/memory.js'
+import { methodTraits } from '../../protocol/methods.js'
 import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
 import type { Piece, Wire } from '../../rpc/source.js'
@@ -18,7 +19,7 @@ import { idIn, idToAnswer, readMessage } from '../inbound.js'
 import { ModernDownstream } from '../modern.js'
 import { type Logger, subject } from '../record.js'
 import { openSession, type SessionSettings } from '../session.js'
-import { lendUntilClosed, readBodies, takeOver } from './body.js'
+import { forget, lendUntilClosed, readBodies, takeOver } from './body.js'
 import { carry } from './elsewhere.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { checkMedia, checkTakesEvents } from './media.js'
@@ -80,7 +81,7 @@ class Endpoint {
 
   constructor(options: EndpointOptions) {
     this.#options = options
-    this.#modern = new ModernDownstream(options.upstream, options.compat)
+    this.#modern = new ModernDownstream(options.upstream, options.compat, options.memory)
   }
 
   async handle(request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
@@ -184,7 +185,10 @@ class Endpoint {
     const abort = whileConnected(reply)
     const trace = traceHeaders(request)
     const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const
-    await this.#answer(reply, this.#modern.answer(message, arrived))
+    const frames = this.#modern.answer(message, arrived)
+    await this.#answer(reply, frames)
+    // What stays open for long has taken from the request what it needs.
+    if (methodTraits(message.method).endless) forget(request)
   }
 
   async #takeLegacy(
@@ -210,7 +214,7 @@ class Endpoint {
   }
 
   async #open(message: Request, request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<void> {
-    const { upstream, sessions, log, settings, commitAfter, refusing } = this.#options
+    const { upstream, sessions, log, memory, settings, commitAfter, refusing } = this.#options
     const { passthrough } = refusing
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
@@ -231,6 +235,7 @@ class Endpoint {
       outlet,
       transport: 'http',
       log,
+      memory,
       settings,
       trace: traceHeaders(request),
     } as const
@@ -238,7 +243,13 @@ class Endpoint {
     if (session) {
       const { resumable, priming } = traits[session.revision]
       streams.options = { resumable, priming }
-      opened = sessions.add(() => new HttpSession(principal, session, streams, { commitAfter, passthrough })).id
+      try {
+        opened = sessions.add(() => new HttpSession(principal, session, streams, { commitAfter, passthrough })).id
+      } catch (error) {
+        // The last place was taken while the server was asked.
+        session.close()
+        throw error
+      }
       reply.header('mcp-session-id', opened)
     }
     if (fault) explainInBand(reply, fault, passthrough)

@@ -10,6 +10,8 @@ import type { HandOver, Relayed, Reply } from '../../protocol/call.js'
 import { type Era, isModern } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import { MAX_SUBSCRIPTION } from '../../protocol/lengths.js'
+import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { encodeReply } from '../../protocol/modern-client.js'
 import type { Id } from '../../rpc/message.js'
@@ -27,6 +29,7 @@ export interface RelayOptions {
   /** Lets a request in, or throws a Fault; gives a way out. */
   gate: { enter(entering: { principal: string; endless: boolean; goesOn?: boolean | undefined }): () => void }
   sessions: Omit<RelayedSessionsOptions, 'told'>
+  memory: Memory
   /** Methods of modern requests that are not to go as they are, because results are kept here. */
   keeps?: ((method: string) => boolean) | undefined
 }
@@ -176,6 +179,7 @@ export class Relay {
     { source, hooks }: { source: string; hooks: object },
   ): void {
     const { era, method, name } = passing
+    const sent = request.body instanceof Uint8Array ? request.body : undefined
     const record = new CallRecord(this.#options.log, {
       clientEra: era,
       serverEra: era,
@@ -185,7 +189,7 @@ export class Relay {
       ...(name !== undefined && { name: name.slice(0, 120) }),
     })
     record.follow(EMPTY, traceHeaders(request))
-    const leave = this.#enter(request.principal, passing, record)
+    const leave = this.#enter(request.principal, passing, record, sent?.length ?? 0)
     const underway: Underway = { ...passing, record, handOver: record.handedOver() }
     this.#passing.set(request, underway)
     const controller = new AbortController()
@@ -198,16 +202,30 @@ export class Relay {
       else if (controller.signal.aborted) record.cancelled()
       else record.answered('error', reply.statusCode)
     })
-    const body = request.body instanceof Uint8Array ? { body: request.body } : {}
     const contentType = request.headers['content-type'] ?? 'application/json'
     this.#signal = controller.signal
-    reply.from(source, { ...hooks, ...(body.body && { ...body, contentType }) } as Parameters<FastifyReply['from']>[1])
+    reply.from(source, { ...hooks, ...(sent && { body: sent, contentType }) } as Parameters<FastifyReply['from']>[1])
     this.#signal = undefined
   }
 
-  #enter(principal: string, passing: Passing, record: CallRecord): () => void {
+  #enter(principal: string, passing: Passing, record: CallRecord, bytes: number): () => void {
+    const { gate, memory } = this.#options
     try {
-      return this.#options.gate.enter({ ...passing, principal })
+      if (!passing.endless) return gate.enter({ ...passing, principal })
+      if (bytes > MAX_SUBSCRIPTION)
+        throw new Fault('invalidParams', `A request that stays open may have ${MAX_SUBSCRIPTION / 1024} KiB`)
+      // It is kept for as long as it stays open.
+      const loan = memory.lend(principal, bytes)
+      try {
+        const leave = gate.enter({ ...passing, principal })
+        return () => {
+          leave()
+          loan.end()
+        }
+      } catch (error) {
+        loan.end()
+        throw error
+      }
     } catch (error) {
       record.failed(Fault.from(error))
       throw error

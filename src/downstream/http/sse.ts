@@ -92,12 +92,13 @@ export class SseSession implements Kept {
   constructor(_id: string, { principal, credential }: FastifyRequest, options: SseOptions) {
     this.principal = principal
     this.#options = options
-    const { upstream, log, settings } = options
+    const { upstream, log, memory, settings } = options
     this.#conversation = new Conversation({
       upstream,
       sender: { principal, credential },
       transport: 'sse',
       log,
+      memory,
       settings,
       write: (text) => this.#write(text),
       ended: () => this.onClose(),
