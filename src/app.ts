@@ -5,6 +5,7 @@ import { getHeapStatistics } from 'node:v8'
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Logger as Pino } from 'pino'
 import { ConfigError, isLoopback, type Listen, parseListen, type Settings, servedPaths, shareOf } from './config.js'
+import { EventStore } from './downstream/http/event-store.js'
 import type { PipeOptions } from './downstream/stdio.js'
 import { front } from './front.js'
 import { Listener } from './listener.js'
@@ -104,6 +105,7 @@ export class Bridge {
       subscriptions: new Bound({ max: subscriptions, share }),
       memory,
       results: keepResults(memory),
+      events: new EventStore(memory),
     }
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(names.map((name) => [name, new Mount(name, settings, this.#shared, surroundings)]))
@@ -126,10 +128,10 @@ export class Bridge {
 
   /** Serves HTTP. Resolves to the addresses of the endpoints, by their servers. */
   async listen(listen: Listen & { kind: 'http' } = httpListen(this.#settings)): Promise<ReadonlyMap<string, string>> {
-    const { limits, admin } = this.#settings
+    const { limits, timeouts, admin } = this.#settings
     this.#listen = listen
     this.#front = await this.#build()
-    this.#listener = new Listener(this.#front, limits.connections)
+    this.#listener = new Listener(this.#front, limits.connections, timeouts.write)
     this.#replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
     await this.#replicas?.connect()
     const origin = await this.#listener.listen(listen)
@@ -282,6 +284,7 @@ export class Bridge {
         this.#front = await this.#build(settings, mounts)
         this.#listener.front = this.#front
         this.#listener.maxConnections = settings.limits.connections
+        this.#listener.write = settings.timeouts.write
       }
     } catch (error) {
       for (const mount of fresh) await mount.close(true)

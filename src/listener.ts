@@ -1,6 +1,7 @@
 /** Where HTTP requests come in. What answers them can be changed while connections stay open. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Stalled } from './listener/stalled.js'
 
 /** What answers requests, and those that cannot be read. */
 export interface Front {
@@ -20,12 +21,18 @@ const OPTIONS = {
 export class Listener {
   front: Front
   readonly #servers: Server[] = []
+  readonly #stalled: Stalled
   #maxConnections: number
-  #connections = 0
 
-  constructor(front: Front, maxConnections: number) {
+  /** `write`: milliseconds after which a client that takes nothing of what is being written to it is cut off. */
+  constructor(front: Front, maxConnections: number, write: number) {
     this.front = front
     this.#maxConnections = maxConnections
+    this.#stalled = new Stalled(write)
+  }
+
+  set write(milliseconds: number) {
+    this.#stalled.limit = milliseconds
   }
 
   set maxConnections(most: number) {
@@ -35,7 +42,7 @@ export class Listener {
 
   /** Connections that are open. */
   get connections(): number {
-    return this.#connections
+    return this.#stalled.size
   }
 
   /** Starts to listen. Resolves to the origin; `localhost` is that of both families, as far as the machine has them. */
@@ -48,6 +55,7 @@ export class Listener {
 
   /** Ends all connections. */
   close(): void {
+    this.#stalled.close()
     for (const server of this.#servers) {
       server.close()
       server.closeAllConnections()
@@ -56,10 +64,7 @@ export class Listener {
 
   #bind(host: string, port: number): Promise<string> {
     const server = createServer(OPTIONS, (request, response) => this.front.routing(request, response))
-    server.on('connection', (socket) => {
-      this.#connections++
-      socket.once('close', () => this.#connections--)
-    })
+    server.on('connection', (socket) => this.#stalled.watch(socket))
     server.on('clientError', (error, socket) => this.front.server.emit('clientError', error, socket))
     server.maxConnections = this.#maxConnections
     // More than are accepted, so that the excess is seen rather than cut off unseen.

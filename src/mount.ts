@@ -4,6 +4,7 @@ import type { Surroundings } from './app.js'
 import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from './config.js'
 import { beside, METADATA } from './downstream/http/beside.js'
 import { endpoint } from './downstream/http/endpoint.js'
+import type { EventStore } from './downstream/http/event-store.js'
 import { Relay } from './downstream/http/relay.js'
 import type { HttpSession } from './downstream/http/session.js'
 import { Sessions } from './downstream/http/sessions.js'
@@ -35,6 +36,8 @@ export interface Shared {
   subscriptions: Bound
   /** Bytes, from which all that gathers or keeps messages borrows. */
   memory: Memory
+  /** What is kept for clients that come back. */
+  events: EventStore
   /** What is kept of results. */
   results: Results
   /** The others, where this bridge is one of several. */
@@ -86,6 +89,7 @@ export class Mount {
   readonly #relay: Relay | undefined
   readonly #replicas: Replicas | undefined
   readonly #memory: Memory
+  readonly #events: EventStore
   readonly #quarantine: Quarantine | undefined
   /** Speaks for the server while it is not there. */
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
@@ -102,6 +106,7 @@ export class Mount {
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
     this.#memory = shared.memory
+    this.#events = shared.events
     const { replicas, memory } = shared
     this.server = new Server(serverOptions(name, own, settings, surroundings, memory, replicas, lead?.connect))
     const { callsPerServer, clientSessions } = settings.limits
@@ -229,6 +234,7 @@ export class Mount {
         ...common,
         path,
         sessions: this.#sessions.http,
+        events: this.#events,
         relay: this.#relay,
         refusing,
         compat,

@@ -7,7 +7,7 @@ import { methodTraits } from '../protocol/methods.js'
 import { error as errorMessage, type Message, type Request, result } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { readBatch, together } from './batch.js'
-import type { Frame } from './frames.js'
+import { answerLost, type Frame } from './frames.js'
 import type { Logger } from './record.js'
 import { type ClientSession, openSession, type SessionSettings } from './session.js'
 
@@ -18,11 +18,16 @@ export interface ConversationOptions {
   log: Logger
   memory: Memory
   settings: SessionSettings
-  /** Says one message. What it gives back resolves when there is room for more. */
-  write(text: Wire): Promise<void> | undefined
+  /**
+   * Says one message, or `instead` where there is no memory for it. What it gives back resolves when there is room for more.
+   */
+  write(text: Wire, instead?: () => Wire): Promise<void> | undefined
   /** The server has ended the session. */
   ended(): void
 }
+
+/** Messages of the server that wait for the answer to `initialize` to be written. */
+const MAX_EARLY = 256
 
 export class Conversation {
   readonly #options: ConversationOptions
@@ -51,7 +56,11 @@ export class Conversation {
     } else if (message.method === 'initialize' && !this.#session) {
       await this.#openWith(message)
     } else {
-      for await (const { text, last } of this.#answer(message)) if (!last?.cancelled) await this.#options.write(text)
+      const { write } = this.#options
+      const lost = () => answerLost(message.id)
+      for await (const { text, last } of this.#answer(message)) {
+        if (!last?.cancelled) await write(text, last && lost)
+      }
     }
   }
 
@@ -70,7 +79,7 @@ export class Conversation {
     const outlet = {
       deliver: (text: Wire) => {
         if (opened) write(text)?.catch(() => {})
-        else early.push(text)
+        else if (early.length < MAX_EARLY) early.push(text)
       },
       isIdle: () => false,
       ended,

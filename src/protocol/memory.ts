@@ -97,6 +97,11 @@ export class Loan {
     this.#free = free
   }
 
+  /** Bytes that are lent. */
+  get lent(): number {
+    return this.#lent
+  }
+
   /**
    * Has so many bytes from now on, in all. Where that is more than before, it may be refused: then everything is as it was,
    * and this says why. Less is never refused. A loan that is over gives nothing.

@@ -8,6 +8,7 @@ import { judge } from '../../src/discovery/trust/judge.js'
 import { standingOf } from '../../src/discovery/trust/standing.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import { endpoint } from '../../src/downstream/http/endpoint.js'
+import { EventStore } from '../../src/downstream/http/event-store.js'
 import type { HttpSession } from '../../src/downstream/http/session.js'
 import { Sessions } from '../../src/downstream/http/sessions.js'
 import { auth } from '../../src/plugins/auth.js'
@@ -104,6 +105,7 @@ async function bridgeOf(t: Test, address: string) {
     keepAlive: 15_000,
     commitAfter: 10_000,
     memory: unlimited(),
+    events: new EventStore(unlimited()),
   })
   await app.listen({ port: 0, host: '127.0.0.1' })
   t.teardown(async () => {

@@ -10,21 +10,24 @@ import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
+import { own } from '../../rpc/own.js'
 import type { Piece, Wire } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { readBatch } from '../batch.js'
-import { type Frame, within } from '../frames.js'
+import { answerLost, type Frame, within } from '../frames.js'
 import { idIn, idToAnswer, readMessage } from '../inbound.js'
 import { ModernDownstream } from '../modern.js'
 import { type Logger, subject } from '../record.js'
 import { openSession, type SessionSettings } from '../session.js'
 import { forget, lendUntilClosed, readBodies, takeOver } from './body.js'
 import { carry } from './elsewhere.js'
+import type { EventStore } from './event-store.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { checkMedia, checkTakesEvents } from './media.js'
+import { Outgoing } from './outgoing.js'
 import type { Passing, Relay } from './relay.js'
-import { explain, explainInBand, type Refusing, refuse, sendEvents, sendJson, statusOf } from './replies.js'
+import { explain, explainInBand, lendAnswer, type Refusing, refuse, sendEvents, sendJson, statusOf } from './replies.js'
 import { HttpSession } from './session.js'
 import type { Sessions } from './sessions.js'
 import { Streams } from './streams.js'
@@ -46,6 +49,8 @@ export interface EndpointOptions {
   commitAfter: number
   settings: SessionSettings
   memory: Memory
+  /** What is kept for legacy clients that come back. */
+  events: EventStore
 }
 
 type Posted = FastifyRequest<{ Body: Buffer }>
@@ -186,7 +191,7 @@ class Endpoint {
     const trace = traceHeaders(request)
     const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const
     const frames = this.#modern.answer(message, arrived)
-    await this.#answer(reply, frames)
+    await this.#answer(reply, frames, message.id)
     // What stays open for long has taken from the request what it needs.
     if (methodTraits(message.method).endless) forget(request)
   }
@@ -222,7 +227,7 @@ class Endpoint {
     if (pass && !(leg instanceof Fault) && leg !== 'translate' && leg.transport === 'http')
       return pass({ ...passingOf(message), opens: true })
     sessions.makeRoom()
-    const streams = new Streams()
+    const streams = new Streams(principal, this.#options.events)
     let opened: string | undefined
     const outlet = {
       deliver: (text: Wire, key?: string) => streams.deliver(text, key),
@@ -244,7 +249,8 @@ class Endpoint {
       const { resumable, priming } = traits[session.revision]
       streams.options = { resumable, priming }
       try {
-        opened = sessions.add(() => new HttpSession(principal, session, streams, { commitAfter, passthrough })).id
+        const kept = { commitAfter, passthrough, memory }
+        opened = sessions.add(() => new HttpSession(principal, session, streams, kept)).id
       } catch (error) {
         // The last place was taken while the server was asked.
         session.close()
@@ -257,23 +263,27 @@ class Endpoint {
   }
 
   /** JSON if the answer comes first and soon; else events, from the first of them on. */
-  async #answer(reply: FastifyReply, frames: AsyncGenerator<Frame, void>): Promise<void> {
+  async #answer(reply: FastifyReply, frames: AsyncGenerator<Frame, void>, id: Id): Promise<void> {
     const first = frames.next()
     const frame = await within(this.#options.commitAfter, first)
     const last = frame?.value?.last
     if (frame?.value && last) {
       if (last.fault) explain(reply, last.fault)
       const status = last.fault ? statusOf(reply, last.fault, this.#options.refusing.passthrough) : last.status
-      sendJson(reply.code(status), frame.value.text)
+      const { text } = frame.value
+      const lent = lendAnswer(reply, this.#options.memory, reply.request.principal, text)
+      sendJson(reply.code(status), lent ? text : answerLost(id))
       return
     }
-    sendEvents(reply, Readable.from(this.#events(first, frames, frame === undefined), { objectMode: false }))
+    const outgoing = new Outgoing(reply, this.#options.memory, own(id))
+    sendEvents(reply, Readable.from(this.#events(first, frames, frame === undefined, outgoing), { objectMode: false }))
   }
 
   async *#events(
     first: Promise<IteratorResult<Frame, void>>,
     frames: AsyncGenerator<Frame, void>,
     silent: boolean,
+    outgoing: Outgoing,
   ): AsyncGenerator<Piece, void> {
     let next = first
     try {
@@ -282,8 +292,11 @@ class Endpoint {
       for (;;) {
         const arrived = await within(this.#options.keepAlive, next)
         if (arrived?.done) return
-        if (arrived) yield* pieces(encodeEvent(arrived.value.text))
-        else yield KEEP_ALIVE
+        if (arrived) yield* pieces(encodeEvent(outgoing.lend(arrived.value)))
+        else {
+          outgoing.settle()
+          yield KEEP_ALIVE
+        }
         if (arrived?.value.last) return
         if (arrived) next = frames.next()
       }

@@ -1,20 +1,21 @@
 /** HTTP+SSE of 2024-11-05 (basic/transports): one stream out, which says where to POST what comes in. */
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Upstream } from '../../protocol/call.js'
 import { traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
-import type { Memory } from '../../protocol/memory.js'
+import { type Memory, SMALL } from '../../protocol/memory.js'
 import type { Replicas } from '../../protocol/replicas.js'
 import { error as errorMessage, type Id, type Message } from '../../rpc/message.js'
-import type { Piece, Wire } from '../../rpc/source.js'
-import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import type { Wire } from '../../rpc/source.js'
+import { encodeEvent } from '../../rpc/sse.js'
 import { readBatch } from '../batch.js'
 import { Conversation } from '../conversation.js'
 import { idToAnswer, readMessage } from '../inbound.js'
 import type { Logger } from '../record.js'
 import type { SessionSettings } from '../session.js'
 import { lendUntilClosed, readBodies, takeOver } from './body.js'
+import { EventConnection } from './connection.js'
 import { carry } from './elsewhere.js'
 import { readHeaders } from './headers.js'
 import { checkBody, checkTakesEvents } from './media.js'
@@ -32,10 +33,6 @@ export interface SseOptions {
   settings: SessionSettings
   memory: Memory
 }
-
-/** Bytes that may wait for a client that does not read. */
-const WAIT_AT = 1024 * 1024
-const CUT_AT = 16 * 1024 * 1024
 
 export async function sse(app: FastifyInstance, options: SseOptions): Promise<void> {
   const { paths, sessions } = options
@@ -85,9 +82,7 @@ export class SseSession implements Kept {
   onClose: () => void = () => {}
   readonly #options: SseOptions
   readonly #conversation: Conversation
-  #connection: Readable | undefined
-  /** Those who wait until there is room for more. */
-  #waiting: (() => void)[] = []
+  #connection: EventConnection | undefined
 
   constructor(_id: string, { principal, credential }: FastifyRequest, options: SseOptions) {
     this.principal = principal
@@ -100,7 +95,7 @@ export class SseSession implements Kept {
       log,
       memory,
       settings,
-      write: (text) => this.#write(text),
+      write: (text, instead) => this.#write(text, instead),
       ended: () => this.onClose(),
     })
   }
@@ -110,24 +105,19 @@ export class SseSession implements Kept {
   }
 
   keepAlive(): void {
-    if (this.#connection?.readableLength === 0) this.#connection.push(KEEP_ALIVE)
+    this.#connection?.keepAlive()
   }
 
   /** The stream, which begins with where to post. */
   open(endpoint: string): Readable {
-    const connection = new Readable({
-      read: () => this.#goOn(),
-      destroy: (error, done) => {
-        this.#connection = undefined
-        this.#goOn()
-        // Without the stream there is nobody whom an answer could reach.
-        this.onClose()
-        done(error)
-      },
+    const connection = new EventConnection(this.#options.memory.borrow(this.principal, SMALL), () => {
+      this.#connection = undefined
+      // Without the stream there is nobody whom an answer could reach.
+      this.onClose()
     })
-    connection.push(`event: endpoint\ndata: ${endpoint}\n\n`)
+    connection.readable.push(`event: endpoint\ndata: ${endpoint}\n\n`)
     this.#connection = connection
-    return connection
+    return connection.readable
   }
 
   /** Takes what was posted: what is wrong with its form is said at once, everything else on the stream. */
@@ -157,7 +147,7 @@ export class SseSession implements Kept {
 
   close(): void {
     this.#conversation.close()
-    this.#connection?.push(null)
+    this.#connection?.end()
     this.#connection = undefined
   }
 
@@ -176,20 +166,9 @@ export class SseSession implements Kept {
     if (id !== undefined) this.#write(errorMessage(id, fault.toRpcError()))?.catch(() => {})
   }
 
-  #write(text: Wire): Promise<void> | undefined {
+  #write(message: Wire, instead?: () => Wire): Promise<void> | undefined {
     const connection = this.#connection
     if (!connection) return undefined
-    const event = encodeEvent(text)
-    for (const part of typeof event === 'string' ? [event] : (event as readonly Piece[])) connection.push(part)
-    if (connection.readableLength < WAIT_AT) return undefined
-    if (connection.readableLength > CUT_AT) {
-      connection.destroy()
-      return undefined
-    }
-    return new Promise((resolve) => this.#waiting.push(resolve))
-  }
-
-  #goOn(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve()
+    return connection.write(encodeEvent(instead && !connection.admits(message) ? instead() : message))
   }
 }
