@@ -1,6 +1,7 @@
 /** The command line: what is asked for, with which configuration. */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { checkWritable } from './cli/writable.js'
 import { ConfigError, type Elsewhere, parseSettings, parseUpstream, type Settings } from './config.js'
 
 export type Command =
@@ -152,6 +153,7 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
   const files = new Set<string>()
   const read = (path: string) => {
     files.add(path)
+    checkWritable(path)
     return readFileSync(path, 'utf8')
   }
   const elsewhere = { env, read }

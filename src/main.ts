@@ -5,6 +5,7 @@ import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { Bridge, type Surroundings } from './app.js'
+import { writableByGroup } from './cli/writable.js'
 import { type Command, HELP, parseCommand, UsageError } from './cli.js'
 import { ConfigError, parseListen, type Settings, unknownKeys } from './config.js'
 import type { Discovery } from './found/parts.js'
@@ -96,6 +97,7 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
 async function serve(settings: Settings, files: readonly string[]): Promise<void> {
   const log = await createLog(settings.log, terminal())
   for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
+  warnOfWriters(log, files)
   const listen = parseListen(settings.listen)
   // On a pipe there is nobody who could ask for them.
   const counted = settings.metrics && listen.kind === 'http'
@@ -175,11 +177,18 @@ function followChanges(
     const { settings } = command
     follow(command.files)
     for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
+    warnOfWriters(log, command.files)
     current.settings = settings
     reload(log, bridge, found?.with(settings) ?? settings)
   }
   follow(files)
   process.on('SIGHUP', look)
+}
+
+/** Whoever may write the configuration decides which programs are started. */
+function warnOfWriters(log: Logger, files: readonly string[]): void {
+  for (const path of writableByGroup(files))
+    log.warn({ path }, 'this file may be written by all users of its group: is that meant? If not, run chmod g-w')
 }
 
 function reload(log: Logger, bridge: Bridge, settings: Settings): void {
