@@ -7,8 +7,10 @@ import { cut, sourceOf } from '../rpc/source.js'
 import { objectIn, type Payload, raw } from '../rpc/splice.js'
 import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MODERN, traits } from './eras.js'
 import { Fault } from './fault.js'
+import { MAX_ECHO } from './lengths.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
 import { methodTraits } from './methods.js'
+import { echoed } from './shown.js'
 
 /** What the `Mcp-Session-Id` of a message leads to. An id that is unknown, expired or somebody else's is `gone`. */
 export type SessionState = 'none' | 'gone' | { revision: LegacyRevision }
@@ -51,7 +53,7 @@ export function classify(
   } else if (modernHeader) {
     if (message.kind === 'notification') return { era: 'modern' }
     if (message.method === 'initialize')
-      throw new Fault('headerMismatch', `initialize belongs to ${LEGACY.join(', ')}, not to ${version}`)
+      throw new Fault('headerMismatch', `initialize belongs to ${LEGACY.join(', ')}, not to ${echoed(version)}`)
     throw missingEnvelope()
   }
   if (version !== undefined && legacyRevision(version) === undefined)
@@ -71,7 +73,10 @@ export function classify(
   }
   if (version === undefined || legacyRevision(version) === session.revision) return { era: 'legacy', as: 'message' }
   if (compat.ignoreVersionSkew) return { era: 'legacy', as: 'message', skew: version }
-  throw new Fault('invalidRequest', `MCP-Protocol-Version is "${version}", but ${session.revision} was negotiated`)
+  throw new Fault(
+    'invalidRequest',
+    `MCP-Protocol-Version is "${echoed(version)}", but ${session.revision} was negotiated`,
+  )
 }
 
 /** Classifies a line of stdio, where there is no header and at most one session. */
@@ -108,9 +113,10 @@ function classifyClaim(claimText: string, version: string | undefined): Verdict 
   if (version !== claim)
     throw new Fault('headerMismatch', 'Header MCP-Protocol-Version and the version in the body differ')
   if (isModern(claim)) return { era: 'modern' }
+  const requested = claimText.length > MAX_ECHO ? JSON.stringify(claim.slice(0, MAX_ECHO)) : claimText
   const hint = legacyRevision(claim) ? ': this revision begins with initialize' : ''
   throw new Fault('unsupportedRevision', `Unsupported protocol version${hint}`, {
-    data: { supported: JSON.stringify(MODERN), requested: claimText },
+    data: { supported: JSON.stringify(MODERN), requested },
   })
 }
 

@@ -5,6 +5,7 @@ import type { Annotation } from './annotations.js'
 import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { methodTraits } from './methods.js'
+import { echoed } from './shown.js'
 
 /** All values of an `Mcp-*` header in the order in which they came; the name is given in lower case. */
 export type HeaderLookup = (name: string) => readonly string[]
@@ -31,7 +32,7 @@ export function versionHeader(lookup: HeaderLookup): string | undefined {
 function onlyOne(values: readonly string[], name: string): string | undefined {
   const first = trim(values[0])
   for (let i = 1; i < values.length; i++) {
-    if (trim(values[i]) !== first) throw mismatch(`Header ${name} came with different values`)
+    if (trim(values[i]) !== first) throw mismatch(`Header ${echoed(name)} came with different values`)
   }
   return first
 }

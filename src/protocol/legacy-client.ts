@@ -21,7 +21,7 @@ import { carriedCapabilities } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
 import { Fault } from './fault.js'
-import { MAX_CAPABILITIES } from './lengths.js'
+import { MAX_CAPABILITIES, MAX_ECHO } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
 
@@ -174,7 +174,7 @@ export function legacyError(
   }
   if (code === -32602) {
     if (call.method === 'resources/read' && isMissing(call.params, message, details))
-      return { code: -32002, message, data: write(edit(details, { uri: raw(call.params, 'uri') })) }
+      return { code: -32002, message, data: write(edit(details, addressOf(call.params))) }
     return namesMissingKeys(edit(EMPTY, { data })) ? failure() : error
   }
   if (code === -32042) {
@@ -191,6 +191,12 @@ function isMissing(params: Payload, message: string, data: Payload): boolean {
   const uri = value(params, 'uri')
   if (typeof uri !== 'string') return false
   return value(data, 'uri') === uri || (message.includes(uri) && /not found/i.test(message))
+}
+
+/** The address that was asked for, as far as it is repeated. */
+function addressOf(params: Payload): { uri?: Json | undefined } {
+  const uri = raw(params, 'uri')
+  return uri === undefined || uri.length > MAX_ECHO ? {} : { uri }
 }
 
 function canOpenAddresses(capabilities: Json): boolean {

@@ -16,9 +16,11 @@ import {
 import type { Call, Reply, RpcError } from './call.js'
 import { type LegacyRevision, MODERN, traits } from './eras.js'
 import { Fault } from './fault.js'
+import { MAX_ECHO } from './lengths.js'
 import { lift } from './lift.js'
 import { TASKS_EXTENSION, writeMeta } from './meta.js'
 import { methodTraits } from './methods.js'
+import { echoed } from './shown.js'
 import { offersTasks } from './tasks.js'
 
 /** What a server said of itself in its answer to `initialize`. */
@@ -63,7 +65,7 @@ export function decodeReply(call: Call, { outcome }: Response, server: Json | un
   const result = payloadAt(source, member)
   if (!result) {
     if (methodTraits(call.method).empty) return { kind: 'result', result: EMPTY, server }
-    throw new Fault('upstreamProtocol', `The server answered ${call.method} with a result that is no object`)
+    throw new Fault('upstreamProtocol', `The server answered ${echoed(call.method)} with a result that is no object`)
   }
   return { kind: 'result', result: lifted(call.method, result), server }
 }
@@ -85,7 +87,8 @@ function decodeError(call: Call, error: Payload): RpcError {
   const foreign = () => ({ code: -32603, message, data: withMember(data, 'upstreamCode', String(code)) })
   if (code === -32002) {
     if (call.method !== 'resources/read') return foreign()
-    return { code: -32602, message, data: withMember(data, 'uri', raw(call.params, 'uri') ?? 'null') }
+    const uri = raw(call.params, 'uri') ?? 'null'
+    return { code: -32602, message, data: uri.length > MAX_ECHO ? data : withMember(data, 'uri', uri) }
   }
   // Its data holds addresses that only a person may be sent to, by way of a question.
   if (code === -32042) return { code: -32603, message, data: withMember(undefined, 'upstreamCode', String(code)) }
