@@ -57,7 +57,8 @@ export class DirectSession implements ClientSession {
     const handOver = record.handedOver()
     try {
       let answer: Wire | undefined
-      for await (const { text, last } of this.#line.ask(traced(request, handOver), controller.signal)) {
+      for await (const { text, last, dropped } of this.#line.ask(traced(request, handOver), controller.signal)) {
+        if (dropped) record.note({ dropped })
         if (last) answer = text
         else yield { text }
       }

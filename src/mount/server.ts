@@ -81,6 +81,7 @@ export function serverOptions(
       cwd,
       env: { ...inherited, ...settings.env },
       lineLimit: limits.lineBytes,
+      memory,
       onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
       onChild: (what) => metrics?.observe({ kind: 'child', server: name, what }),
     })
@@ -90,6 +91,7 @@ export function serverOptions(
   const bounds = {
     bodyLimit: limits.answerBytes,
     streamLimit: limits.streamBytes,
+    memory,
     connections: limits.callsPerServer * 2 + limits.subscriptions,
   }
   const reach = { url: new URL(settings.url), headers, connect, ...bounds }

@@ -126,6 +126,8 @@ export interface LineMessage {
   text: Wire
   /** The answer: nothing follows it. */
   last: boolean
+  /** With the answer: notifications that were dropped, because nobody read what had come before them. */
+  dropped?: number
 }
 
 export interface LineListener {

@@ -1,5 +1,6 @@
 /** A channel carries JSON-RPC messages to and from one server. It knows framing and delivery, and no method. */
 
+import type { Memory } from '../protocol/memory.js'
 import type { Source } from '../rpc/source.js'
 
 /** One message on its way to the server. */
@@ -7,6 +8,8 @@ export interface Outgoing {
   text: string
   /** Names the exchange that a request begins; absent for notifications and answers. */
   exchange?: number
+  /** Who waits for the answer, and borrows for it. */
+  principal?: string | undefined
   /** Headers of this message, where the transport has such a thing. Names in lower case. */
   headers?: Readonly<Record<string, string>>
 }
@@ -20,6 +23,8 @@ export interface Channel {
   readonly stateless: boolean
   /** Whether anything can still be sent. */
   readonly alive: boolean
+  /** Lends what is read from the server and not taken yet. */
+  readonly memory: Memory
   /** Whom to tell what comes in. Called once, before anything is sent. */
   attach(receiver: Receiver): void
   /**
@@ -62,6 +67,8 @@ export interface ChannelErrorOptions {
   refusal?: Refusal
   /** What the far side did is no MCP: it is to blame, not the line. */
   protocol?: boolean
+  /** There is no memory for what the server answers. */
+  noMemory?: boolean
   /** The last lines that a child wrote to stderr: for the operator, never for a client. */
   stderr?: readonly string[]
 }
@@ -82,16 +89,25 @@ export class ChannelError extends Error {
   readonly delivered: 'no' | 'maybe'
   readonly refusal: Refusal | undefined
   readonly protocol: boolean
+  readonly noMemory: boolean
   readonly stderr: readonly string[]
 
   constructor(message: string, options: ChannelErrorOptions = {}) {
-    const { cause, delivered = 'maybe', refusal, protocol = false, stderr = [] } = options
+    const { cause, delivered = 'maybe', refusal, protocol = false, noMemory = false, stderr = [] } = options
     super(message, cause === undefined ? undefined : { cause })
     this.delivered = delivered
     this.refusal = refusal
     this.protocol = protocol
+    this.noMemory = noMemory
     this.stderr = stderr
   }
+}
+
+/** What becomes of an answer that there is no memory for. */
+export function answerTooLarge(): ChannelError {
+  return new ChannelError('The bridge has no memory left for the answer of the server (limits.memory)', {
+    noMemory: true,
+  })
 }
 
 /** Opens channels to one server by one transport. */

@@ -34,6 +34,7 @@ export function openingFault(error: unknown, name: string): Fault {
 export function callFault(error: unknown): Fault {
   if (!(error instanceof ChannelError)) return Fault.from(error)
   if (error.refusal) return refusalFault(error, error.refusal)
+  if (error.noMemory) return new Fault('answerLost', `${error.message}; it has acted on the call`, { cause: error })
   if (error.delivered === 'no') return new Fault('upstreamUnavailable', error.message, { cause: error })
   if (error.protocol) return new Fault('upstreamProtocol', error.message, { cause: error })
   return new Fault('upstreamClosed', `${error.message}; whether it acted on the call is unknown`, { cause: error })
@@ -104,7 +105,7 @@ export function outsideSession(error: ChannelError, said: Said | undefined): Err
 
 /** Seconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */
 export function worthRepeating(error: unknown, repeatable: boolean): number | undefined {
-  if (!(error instanceof ChannelError) || error.protocol) return undefined
+  if (!(error instanceof ChannelError) || error.protocol || error.noMemory) return undefined
   if (error.refusal) {
     const { status, retryAfter } = error.refusal
     const busy = status === 429 || status === 503

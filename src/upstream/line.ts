@@ -2,6 +2,7 @@
 import type { Line, LineListener, LineMessage } from '../protocol/call.js'
 import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
+import type { Loan } from '../protocol/memory.js'
 import {
   type Id,
   notification,
@@ -11,7 +12,7 @@ import {
   request as requestMessage,
   response as responseMessage,
 } from '../rpc/message.js'
-import { join, type Wire } from '../rpc/source.js'
+import { join, lengthOf, type Wire } from '../rpc/source.js'
 import { type Edits, edit, type Json, objectIn, payloadAt, raw, value, write } from '../rpc/splice.js'
 import type { ChannelError } from './channel.js'
 import type { Arrival } from './exchange.js'
@@ -19,6 +20,8 @@ import { answerOf, callFault, sessionGone } from './failure.js'
 import type { Peer } from './peer.js'
 
 export interface LineOptions {
+  /** Whose session it is. */
+  principal: string
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   log: { debug(fields: object, message: string): void }
@@ -37,6 +40,8 @@ export class DirectLine implements Line {
   readonly #peer: Peer
   readonly #options: LineOptions
   readonly #waiting: Wire[] = []
+  /** What waits, as far as it is not small. */
+  readonly #loan: Loan
   #listener: LineListener | undefined
   /** Until the server knows that the session is open, if it is being told. */
   #beginning: Promise<void> | undefined
@@ -46,6 +51,7 @@ export class DirectLine implements Line {
   private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
     this.#peer = peer
     this.#options = options
+    this.#loan = peer.borrow(options.principal)
     this.opened = responseMessage(opening, answer)
     this.revision = negotiated(answer)
     peer.events = {
@@ -75,7 +81,7 @@ export class DirectLine implements Line {
 
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
     this.lastUsed = Date.now()
-    const exchange = this.#peer.begin()
+    const exchange = this.#peer.begin(this.#options.principal)
     const token = tokenOf(request.params)
     const hangUp = () => exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
     signal.addEventListener('abort', hangUp, { once: true })
@@ -87,7 +93,7 @@ export class DirectLine implements Line {
         const arrival = await this.#next(exchange.next())
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          yield { text: responseMessage(request.id, arrival), last: true }
+          yield { text: responseMessage(request.id, arrival), last: true, dropped: exchange.dropped }
           return
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
@@ -137,10 +143,12 @@ export class DirectLine implements Line {
   attach(listener: LineListener): void {
     this.#listener = listener
     for (const text of this.#waiting.splice(0)) listener.message(text)
+    this.#loan.end()
     if (this.#over) listener.ended()
   }
 
   close(): void {
+    this.#loan.end()
     if (this.#over) return
     this.#over = true
     this.#peer.channel.close().catch(() => {})
@@ -163,12 +171,20 @@ export class DirectLine implements Line {
 
   #deliver(text: Wire): void {
     if (this.#listener) this.#listener.message(text)
-    else if (this.#waiting.length < MAX_WAITING) this.#waiting.push(text)
+    else if (this.#waiting.length < MAX_WAITING && this.#holds(text)) this.#waiting.push(text)
+  }
+
+  #holds(text: Wire): boolean {
+    return (
+      this.#loan.hold(this.#waiting.reduce((sum, waiting) => sum + lengthOf(waiting), lengthOf(text))) === undefined
+    )
   }
 
   #end(error: ChannelError | undefined): void {
     if (this.#over) return
     this.#over = true
+    if (!this.#listener) this.#waiting.length = 0
+    this.#loan.end()
     this.#peer.channel.close().catch(() => {})
     this.#options.onEnd(error)
     this.#listener?.ended()

@@ -95,6 +95,6 @@ export class Lines {
       this.#lines.delete(peer)
       if (error) this.#options.onEnd(error)
     }
-    return DirectLine.open(peer, opening, { timeout, log, onEnd })
+    return DirectLine.open(peer, opening, { principal: sender.principal, timeout, log, onEnd })
   }
 }

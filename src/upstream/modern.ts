@@ -5,7 +5,7 @@ import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../protocol/headers.js'
 import { MAX_HEADERS } from '../protocol/lengths.js'
-import type { Memory } from '../protocol/memory.js'
+import { type Memory, SMALL } from '../protocol/memory.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
 import { decodeReply, encodeNotice, encodeParams } from '../protocol/modern-server.js'
@@ -17,7 +17,7 @@ import { Recent } from '../rpc/remembering.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import { digest } from '../seal.js'
 import type { ChannelError } from './channel.js'
-import type { Exchange } from './exchange.js'
+import { type Exchange, noteDropped } from './exchange.js'
 import { answerOf, Contradiction, callFault, credentialOf, pause, type Said, worthRepeating } from './failure.js'
 import type { Peer } from './peer.js'
 import { ToolCache } from './tools.js'
@@ -168,7 +168,7 @@ export class ModernServer {
 
   async *#ask(peer: Peer, call: Call, mirrors: boolean): AsyncGenerator<Reply> {
     const headers = this.#headersOf(peer, call, mirrors)
-    const exchange = peer.begin()
+    const exchange = peer.begin(call.principal)
     this.#running.set(exchange, call)
     const hangUp = () => this.#finish(exchange)
     call.signal.addEventListener('abort', hangUp, { once: true })
@@ -179,6 +179,7 @@ export class ModernServer {
         const arrival = await exchange.next().catch((error: ChannelError) => answerOf(error, notModern))
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
+          noteDropped(exchange, call)
           yield this.#last(peer, call, decodeReply(call, arrival))
           return
         }
@@ -190,6 +191,7 @@ export class ModernServer {
     } finally {
       // The reader may stop at any yield; a call that nobody reads is hung up on.
       call.signal.removeEventListener('abort', hangUp)
+      noteDropped(exchange, call)
       this.#finish(exchange)
     }
   }
@@ -259,7 +261,7 @@ export class ModernServer {
       const listing = listingFor(call)
       cache = new ToolCache(
         async (cursor) => listTools(await this.#connected(), listing, cursor),
-        this.#options.memory.borrow(call.principal),
+        this.#options.memory.borrow(call.principal, SMALL),
       )
       this.#tools.set(key, cache)
     }

@@ -1,8 +1,10 @@
 /** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
 import { TextDecoder } from 'node:util'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
+import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../protocol/memory.js'
+import { Gathering } from '../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
-import { ChannelError } from './channel.js'
+import { answerTooLarge, ChannelError } from './channel.js'
 
 export type Headers = Readonly<Record<string, string>>
 /** Makes a connection: a connector of undici. */
@@ -21,6 +23,8 @@ export interface OriginOptions {
   bodyLimit?: number
   /** Bytes of all that one stream of events carries. */
   streamLimit?: number
+  /** Lends what is read and not taken yet. */
+  memory?: Memory
 }
 
 export interface Question {
@@ -29,6 +33,8 @@ export interface Question {
   /** All of them: those of the origin included. */
   headers: Headers
   body?: string | undefined
+  /** Who waits for the answer, and borrows for it. */
+  principal?: string | undefined
 }
 
 /** What becomes of an answer, piece by piece. What it throws fails the exchange. */
@@ -50,7 +56,7 @@ export interface Answer {
   kind: BodyKind
   headers: AnswerHeaders
   /** The body, where it was read whole, in the pieces in which it came. */
-  body: readonly Buffer[]
+  body: readonly Uint8Array[]
 }
 
 const DEFAULTS = {
@@ -80,6 +86,7 @@ export class Origin {
   readonly url: URL
   /** Go with every request. */
   readonly headers: Headers
+  readonly memory: Memory
   readonly #pool: Pool
   readonly #limits: { body: number; stream: number }
 
@@ -92,11 +99,13 @@ export class Origin {
       connect,
       bodyLimit,
       streamLimit,
+      memory = unlimited(),
     } = {
       ...DEFAULTS,
       ...options,
     }
     this.url = url
+    this.memory = memory
     this.headers = { 'accept-encoding': 'identity', ...headers }
     this.#limits = { body: bodyLimit, stream: streamLimit }
     this.#pool = new Pool(url.origin, {
@@ -113,10 +122,11 @@ export class Origin {
   /** Asks, and gives the answer's pieces to `reader`. Rejects with a ChannelError. */
   ask(question: Question, reader: Reader): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const { method, path = this.url.pathname + this.url.search, headers, body } = question
+      const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = question
+      const borrow = () => this.memory.borrow(principal, SMALL)
       this.#pool.dispatch(
         { method, path, headers, body: body ?? null },
-        new Answering(reader, this.#limits, { resolve, reject }),
+        new Answering(reader, this.#limits, { resolve, reject }, borrow),
       )
     })
   }
@@ -141,7 +151,10 @@ class Answering implements Dispatcher.DispatchHandler {
   readonly #reader: Reader
   readonly #limits: { body: number; stream: number }
   readonly #settle: Settle
-  readonly #chunks: Buffer[] = []
+  readonly #borrow: () => Loan
+  /** What has come and has not been taken, as far as it is not small. */
+  #loan: Loan | undefined
+  readonly #body = new Gathering()
   #kind: BodyKind = 'nothing'
   #status = 0
   #headers: AnswerHeaders = {}
@@ -149,10 +162,11 @@ class Answering implements Dispatcher.DispatchHandler {
   #events: SseDecoder | undefined
   #utf8: TextDecoder | undefined
 
-  constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle) {
+  constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle, borrow: () => Loan) {
     this.#reader = reader
     this.#limits = limits
     this.#settle = settle
+    this.#borrow = borrow
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -197,10 +211,12 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#settle.resolve({ status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#chunks })
+    this.#loan?.end()
+    this.#settle.resolve({ status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#body.take() })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#loan?.end()
     this.#settle.reject(asChannelError(error))
   }
 
@@ -211,12 +227,20 @@ class Answering implements Dispatcher.DispatchHandler {
     for (const event of decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true }))) {
       this.#reader.event?.(event, decoder)
     }
+    this.#hold(decoder.pending)
   }
 
   #keep(chunk: Buffer): void {
     if (this.#length > this.#limits.body)
       throw new ChannelError(`An answer of over ${this.#limits.body} bytes`, { protocol: true })
-    this.#chunks.push(chunk)
+    this.#hold(this.#length)
+    this.#body.push(chunk)
+  }
+
+  #hold(bytes: number): void {
+    if (bytes <= SMALL && !this.#loan) return
+    this.#loan ??= this.#borrow()
+    if (this.#loan.hold(bytes)) throw answerTooLarge()
   }
 }
 

@@ -2,9 +2,10 @@
 import { isAscii } from 'node:buffer'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { kill, platform } from 'node:process'
+import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../protocol/memory.js'
 import { encodeLine, LineDecoder, TOO_LONG } from '../rpc/lines.js'
 import { type Source, sourceOfBytes } from '../rpc/source.js'
-import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
+import { answerTooLarge, type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import { Tail } from './tail.js'
 
 export interface StdioOptions {
@@ -21,6 +22,8 @@ export interface StdioOptions {
   grace?: { term: number; kill: number }
   /** What the child writes to stderr, line by line. */
   onStderr?: (line: string) => void
+  /** Lends what is read from children, or waits to be written to them. */
+  memory?: Memory
   /** What has become of a child, for whoever counts. It is restarted in place of one that has ended by itself. */
   onChild?: (what: 'started' | 'restarted' | 'ended') => void
 }
@@ -32,6 +35,8 @@ const NO_TIME = { term: 0, kill: 300 }
 const MAX_QUEUED = 8 * 1024 * 1024
 /** Characters that are written in one piece, if that many have come together. */
 const WRITE_AT_ONCE = 64 * 1024
+/** Milliseconds between attempts to borrow for a line. */
+const LEND_AGAIN = 50
 /** Milliseconds after a child's exit in which what it wrote before can still be read. */
 const LAST_WORDS = 100
 
@@ -91,6 +96,9 @@ class StdioChannel implements Channel {
   readonly transport = 'stdio'
   readonly shared = true
   readonly stateless = false
+  readonly memory: Memory
+  /** Of a line that has not ended, and of what waits to be written. */
+  readonly #loans: { line: Loan; queue: Loan }
   readonly #child: Child
   readonly #lineLimit: number
   readonly #decoder: LineDecoder
@@ -107,6 +115,8 @@ class StdioChannel implements Channel {
   #partial: NodeJS.Timeout | undefined
 
   constructor(child: ChildProcess, options: StdioOptions, onExit: (wanted: boolean) => void) {
+    this.memory = options.memory ?? unlimited()
+    this.#loans = { line: this.memory.borrow(NOBODY, SMALL), queue: this.memory.borrow(NOBODY, SMALL) }
     this.#child = child as Child
     this.#lineLimit = options.lineLimit ?? DEFAULTS.lineLimit
     this.#decoder = new LineDecoder(this.#lineLimit)
@@ -149,7 +159,7 @@ class StdioChannel implements Channel {
   send({ text }: Outgoing): Promise<void> {
     const line = encodeLine(text)
     if (!this.alive) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
-    if (this.#queued + line.length > MAX_QUEUED)
+    if (this.#queued + line.length > MAX_QUEUED || this.#loans.queue.hold(this.#queued + line.length))
       return Promise.reject(new ChannelError('The server does not read its input', { delivered: 'no' }))
     this.#queued += line.length
     return new Promise((resolve, reject) => {
@@ -193,6 +203,22 @@ class StdioChannel implements Channel {
         this.#partialLine,
       )
     }
+    this.#lend()
+  }
+
+  /** Borrows for the line that is coming in. Where nothing can be lent, the child is not read until something can. */
+  #lend(since = performance.now()): void {
+    if (this.#ended) return
+    if (this.#loans.line.hold(this.#decoder.pending) === undefined) {
+      if (this.#child.stdout?.isPaused()) this.#child.stdout.resume()
+      return
+    }
+    // That the line does not end is not the child's fault.
+    clearTimeout(this.#partial)
+    this.#partial = undefined
+    if (performance.now() - since > this.#partialLine) return this.#end(answerTooLarge().message, { noMemory: true })
+    this.#child.stdout?.pause()
+    setTimeout(() => this.#lend(since), LEND_AGAIN).unref()
   }
 
   #receive(line: readonly Uint8Array[]): void {
@@ -215,6 +241,7 @@ class StdioChannel implements Channel {
       while (taken < this.#queue.length && text.length < WRITE_AT_ONCE) text += this.#queue[taken++]?.line
       const written = this.#queue.splice(0, taken)
       this.#queued -= text.length
+      this.#loans.queue.hold(this.#queued)
       this.#blocked = !this.#child.stdin.write(text)
       for (const { resolve } of written) resolve()
     }
@@ -225,11 +252,12 @@ class StdioChannel implements Channel {
     setTimeout(() => this.#end(why), 2 * LAST_WORDS)
   }
 
-  #end(why: string, options: { cause?: unknown; protocol?: boolean } = {}): void {
+  #end(why: string, options: { cause?: unknown; protocol?: boolean; noMemory?: boolean } = {}): void {
     if (this.#ended) return
     this.#ended = true
     clearTimeout(this.#partial)
     this.#refuseQueued()
+    for (const loan of Object.values(this.#loans)) loan.end()
     for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe?.destroy()
     // What the child has started would live on with nobody to answer to.
     this.#signal('SIGKILL')
@@ -244,6 +272,7 @@ class StdioChannel implements Channel {
       reject(new ChannelError('The server exited before it took the message', { delivered: 'no' }))
     this.#queue = []
     this.#queued = 0
+    this.#loans.queue.hold(0)
   }
 
   #exitsWithin(milliseconds: number): Promise<boolean> {

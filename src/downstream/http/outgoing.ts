@@ -1,5 +1,4 @@
 /** What waits to be written of the events that answer one request: lent by the ledger, as far as it is not small. */
-import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
 import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
@@ -8,7 +7,7 @@ import { lengthOf, type Wire } from '../../rpc/source.js'
 import { answerLost, type Frame } from '../frames.js'
 
 export class Outgoing {
-  readonly #raw: ServerResponse
+  readonly #raw: FastifyReply['raw']
   readonly #loan: Loan
   readonly #id: Id
 
