@@ -3,10 +3,13 @@
  * nobody need know whether they have any: the bridge makes the call, and the session keeps what comes of it.
  */
 import { Fault } from '../protocol/fault.js'
+import { MAX_NAME } from '../protocol/lengths.js'
+import type { Loan } from '../protocol/memory.js'
 import { RELATED_TASK } from '../protocol/meta.js'
 import type { TaskStatus } from '../protocol/tasks.js'
+import { own } from '../rpc/own.js'
 import type { Wire } from '../rpc/source.js'
-import { type Json, value } from '../rpc/splice.js'
+import { type Json, sizeOf, value } from '../rpc/splice.js'
 import type { CallStep, Outcome } from './translated-call.js'
 
 /** Makes the call that a task is of. What it asks says that it is `about` the task. */
@@ -28,6 +31,8 @@ interface Task {
   wake: () => void
   changed: Promise<void>
   timer: NodeJS.Timeout | undefined
+  /** Of what came of it. */
+  loan: Loan
 }
 
 const MAX_TASKS = 100
@@ -37,9 +42,15 @@ const POLL_INTERVAL = 1_000
 
 export class EmulatedTasks {
   readonly #tasks = new Map<string, Task>()
+  readonly #borrow: () => Loan
 
-  /** Begins a task. Gives the CreateTaskResult. Throws a Fault where there are too many. */
-  start(ttl: unknown, run: Run): Json {
+  /** What comes of tasks is lent by what `borrow` gives. */
+  constructor(borrow: () => Loan) {
+    this.#borrow = borrow
+  }
+
+  /** Begins a task of a call that takes so many bytes. Gives the CreateTaskResult. Throws a Fault where there are too many. */
+  start(ttl: unknown, bytes: number, run: Run): Json {
     if (this.#tasks.size >= MAX_TASKS) throw new Fault('overloaded', `A session may have ${MAX_TASKS} tasks`)
     const now = new Date().toISOString()
     const task: Task = {
@@ -56,7 +67,9 @@ export class EmulatedTasks {
       wake: () => {},
       changed: Promise.resolve(),
       timer: undefined,
+      loan: this.#borrow(),
     }
+    task.loan.demand(bytes)
     renew(task)
     task.timer = setTimeout(() => this.#forget(task), task.ttl).unref()
     this.#tasks.set(task.id, task)
@@ -120,10 +133,14 @@ export class EmulatedTasks {
         if (step.kind === 'question') await this.#ask(task, step.text)
         else if (step.reply.method === 'notifications/progress') {
           const message = value(step.reply.params, 'message')
-          if (typeof message === 'string') task.statusMessage = message
+          if (typeof message === 'string') task.statusMessage = own(message.slice(0, MAX_NAME))
         }
         if (task.status !== 'cancelled') update(task, step.kind === 'question' ? 'input_required' : 'working')
       }
+      // The client may come for it at any time until then, or never.
+      const bytes = next.value.kind === 'result' ? sizeOf(next.value.result) : (next.value.error.data?.length ?? 0)
+      if (task.loan.hold(bytes))
+        throw new Fault('answerLost', 'There is no memory for the result of the task (limits.memory)')
       task.outcome = next.value
       if (task.status !== 'cancelled') update(task, hasFailed(next.value) ? 'failed' : 'completed')
     } catch (error) {
@@ -148,6 +165,7 @@ export class EmulatedTasks {
   #forget(task: Task): void {
     clearTimeout(task.timer)
     this.#tasks.delete(task.id)
+    task.loan.end()
     task.controller.abort('The task is not kept any longer')
     task.wake()
   }

@@ -17,6 +17,7 @@ import {
 } from '../protocol/legacy-client.js'
 import { type Loan, SMALL } from '../protocol/memory.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
+import { echoed } from '../protocol/shown.js'
 import type { TraceContext } from '../protocol/trace.js'
 import {
   error as errorMessage,
@@ -27,7 +28,18 @@ import {
   result,
 } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  objectIn,
+  type Payload,
+  parseObject,
+  raw,
+  sizeOf,
+  value,
+  write,
+} from '../rpc/splice.js'
 import { Changes } from './changes.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { type Frame, onlyIncreasing } from './frames.js'
@@ -49,7 +61,7 @@ export class TranslatedSession implements ClientSession {
   readonly #to: Downlevel
   readonly #running = new Running()
   readonly #questions: Questions
-  readonly #tasks = new EmulatedTasks()
+  readonly #tasks: EmulatedTasks
   readonly #changes: Changes
   /** What is kept for as long as the session lasts. */
   readonly #loan: Loan
@@ -81,6 +93,7 @@ export class TranslatedSession implements ClientSession {
       lost,
       tasks: emulatesTasks(revision, options),
     }
+    this.#tasks = new EmulatedTasks(() => options.memory.borrow(options.sender.principal, SMALL))
     this.#questions = new Questions({
       capabilities,
       to: this.#to,
@@ -269,7 +282,8 @@ export class TranslatedSession implements ClientSession {
 
   #run(call: Call, about?: Json): AsyncGenerator<CallStep, Outcome> {
     const { handle } = this.#options.upstream
-    return runCall(call, { handle, questions: this.#questions, caller: () => ({ ...this.#caller }), about })
+    const borrow = () => this.#options.memory.borrow(call.principal, SMALL)
+    return runCall(call, { handle, questions: this.#questions, caller: () => ({ ...this.#caller }), borrow, about })
   }
 
   /** Makes a task of a call. */
@@ -277,7 +291,7 @@ export class TranslatedSession implements ClientSession {
     this.#check('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = withoutTask('tools/call', params)
-    return this.#tasks.start(value(task, 'ttl'), (about, controller) => {
+    return this.#tasks.start(value(task, 'ttl'), 2 * sizeOf(params), (about, controller) => {
       const parts = { caller: { ...this.#caller }, controller, record, options: this.#options, progress: true }
       return this.#run(callOf('tools/call', bare, meta, parts), about)
     })
@@ -310,9 +324,9 @@ export class TranslatedSession implements ClientSession {
     const { eras, capability } = methodTraits(method)
     if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
     if (eras === 'modern' || method.startsWith('tasks/'))
-      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${method}`)
+      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${echoed(method)}`)
     if (capability !== undefined && !objectIn(this.#offered, capability))
-      throw new Fault('methodNotFound', `Method not found: the server does not offer ${method}`)
+      throw new Fault('methodNotFound', `Method not found: the server does not offer ${echoed(method)}`)
   }
 
   /** What the server says of its own accord is wanted from when the client is ready, and somebody can be told. */

@@ -1,7 +1,9 @@
 /** One call of a legacy client with a modern server: as many requests as the server needs, with what the client is asked between. */
 import type { Answers, Call, Caller, Handler, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
+import type { Loan } from '../protocol/memory.js'
 import { methodTraits } from '../protocol/methods.js'
+import { echoed } from '../protocol/shown.js'
 import { knowsTasks, withTasks } from '../protocol/tasks.js'
 import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject } from '../rpc/splice.js'
@@ -22,20 +24,30 @@ export interface CallContext {
   questions: Questions
   /** Who calls, as it is now: the level of log messages may be set anew while the client is asked. */
   caller(): Caller
+  /** Begins a loan for what the client answers. */
+  borrow(): Loan
   /** What questions say in their `_meta` that they are about. */
   about?: Json | undefined
 }
 
 export async function* runCall(call: Call, context: CallContext): AsyncGenerator<CallStep, Outcome> {
+  const loan = context.borrow()
   try {
-    return yield* untilAnswered(call, context)
+    return yield* untilAnswered(call, { ...context, loan })
   } catch (error) {
     if (!(error instanceof Unanswered) || call.signal.aborted) throw error
     return outcomeOf(call.method, error)
+  } finally {
+    loan.end()
   }
 }
 
-async function* untilAnswered(call: Call, context: CallContext): AsyncGenerator<CallStep, Outcome> {
+/** A call, with what is lent for what its client has answered. */
+interface Running extends CallContext {
+  loan: Loan
+}
+
+async function* untilAnswered(call: Call, context: Running): AsyncGenerator<CallStep, Outcome> {
   const rounds = new Rounds()
   let { capabilities } = call.caller
   for (let answers: Answers | undefined; ; ) {
@@ -47,7 +59,7 @@ async function* untilAnswered(call: Call, context: CallContext): AsyncGenerator<
       return yield* waitedFor(leg, reply.result, context)
     } else if (reply.kind === 'input') {
       if (!methodTraits(call.method).asks)
-        throw new Fault('upstreamProtocol', `The server asks something in the middle of ${call.method}`)
+        throw new Fault('upstreamProtocol', `The server asks something in the middle of ${echoed(call.method)}`)
       await rounds.next(reply.result, call.signal)
       answers = yield* asked(reply.result, call.signal, context)
     } else {
@@ -65,7 +77,7 @@ async function* oneLeg(leg: Call, { handle }: CallContext): AsyncGenerator<CallS
 }
 
 /** Waits for a task as if it were the call. What it says of itself is progress. */
-async function* waitedFor(call: Call, created: Payload, context: CallContext): AsyncGenerator<CallStep, Outcome> {
+async function* waitedFor(call: Call, created: Payload, context: Running): AsyncGenerator<CallStep, Outcome> {
   const steps = drive(context.handle, call, created)
   try {
     return yield* followed(steps, call, context)
@@ -78,7 +90,7 @@ async function* waitedFor(call: Call, created: Payload, context: CallContext): A
 async function* followed(
   steps: ReturnType<typeof drive>,
   call: Call,
-  context: CallContext,
+  context: Running,
 ): AsyncGenerator<CallStep, Outcome> {
   let said = 0
   for (let next = await steps.next(); !next.done; ) {
@@ -103,9 +115,9 @@ async function* followed(
 async function* asked(
   input: Payload,
   signal: AbortSignal,
-  { questions, about }: CallContext,
+  { questions, about, loan }: Running,
 ): AsyncGenerator<CallStep, Answers> {
-  const asking = questions.ask(input, signal, about)
+  const asking = questions.ask(input, { signal, about, loan })
   for (;;) {
     const next = await asking.next()
     if (next.done) return next.value

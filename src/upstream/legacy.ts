@@ -5,6 +5,7 @@ import { checkParamHeaders } from '../protocol/headers.js'
 import { isShowable, uncovered } from '../protocol/input.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/legacy-server.js'
 import { methodTraits } from '../protocol/methods.js'
+import { echoed } from '../protocol/shown.js'
 import { knowsTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, edit, type Json, objectIn, parseObject, payloadAt, raw, value, write } from '../rpc/splice.js'
@@ -243,5 +244,5 @@ function repeatable(call: Call, session: LegacySession): boolean {
 }
 
 function notFound({ method }: Call): Fault {
-  return new Fault('methodNotFound', `Method not found: the server does not offer ${method}`)
+  return new Fault('methodNotFound', `Method not found: the server does not offer ${echoed(method)}`)
 }

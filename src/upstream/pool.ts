@@ -41,6 +41,8 @@ export interface Lease {
 }
 
 const MAX_WAITING = 100
+/** Resources that are subscribed to again in place of a session that was lost. */
+const MAX_SUBSCRIBED = 1_000
 /** Sessions for one key, where calls need one each. */
 const MAX_BESIDE = 8
 /** Milliseconds that a call waits for one. */
@@ -206,7 +208,10 @@ export class SessionPool {
 
   #lose(key: string, { watching: { wanted } }: LegacySession): void {
     this.#entries.delete(key)
-    if (wanted.length > 0) this.#subscribed.set(key, wanted)
+    if (wanted.length === 0) return
+    const [oldest] = this.#subscribed.keys()
+    if (oldest !== undefined && this.#subscribed.size >= this.#options.max) this.#subscribed.delete(oldest)
+    this.#subscribed.set(key, wanted.slice(0, MAX_SUBSCRIBED))
   }
 
   /** Opens a session, and has all be as it was in the one before before anybody gets it. */

@@ -5,7 +5,8 @@ import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Gauge, Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
-import type { Memory } from '../protocol/memory.js'
+import { lift } from '../protocol/lift.js'
+import { type Loan, type Memory, SMALL } from '../protocol/memory.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { ChangeNotice, Replicas } from '../protocol/replicas.js'
@@ -20,6 +21,7 @@ import { HttpTransport } from './http.js'
 import { legacyHandler, type TaskMode } from './legacy.js'
 import { negotiated } from './line.js'
 import { Lines } from './lines.js'
+import { type Lift, rememberingLists } from './lists.js'
 import { ModernServer } from './modern.js'
 import { ParkedCalls, type ParkedOptions } from './parked.js'
 import { Peer } from './peer.js'
@@ -53,7 +55,7 @@ export interface ServerOptions {
   timeouts: { probe: number; initialize: number; idle: number }
   maxSessions: number
   /** For calls that wait for their clients' answers. */
-  parked: Omit<ParkedOptions, 'server' | 'replica'>
+  parked: Omit<ParkedOptions, 'server' | 'replica' | 'memory'>
   memory: Memory
   /** The others, where this bridge is one of several. */
   replicas?: Pick<Replicas, 'id' | 'records' | 'tell' | 'hear'> | undefined
@@ -78,6 +80,9 @@ export class Server implements Upstream {
   readonly #tasks: LegacyTasks
   readonly #legacy: Handler
   readonly #modern: ModernServer
+  /** Takes results into the middle. Of lists of tools, which are long and stay the same, it is done once. */
+  readonly #lift: Lift
+  readonly #lists: Loan
   /** What is declared to the server for clients with these capabilities. */
   readonly #declared: (capabilities: Json) => Json
   /** The answer to a server that asks for roots, where no client is asked. */
@@ -97,6 +102,8 @@ export class Server implements Upstream {
     this.#options = options
     const { name, transport, era, clientInfo, maxSessions, timeouts, log, observe } = options
     const { roots } = options
+    this.#lists = options.memory.borrow(EVERYBODY, SMALL)
+    this.#lift = rememberingLists(lift, this.#lists)
     this.#declared = remembering((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
@@ -121,9 +128,16 @@ export class Server implements Upstream {
       (call) =>
         this.#answerElsewhere(call, era)
     const replica = replicas?.id
-    this.#parked = new ParkedCalls({ server: name, observe, replica, ...options.parked })
+    this.#parked = new ParkedCalls({ server: name, observe, replica, memory: options.memory, ...options.parked })
     const { keys } = options.parked
-    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, keys, replica })
+    this.#tasks = new LegacyTasks({
+      server: name,
+      ttl: TASK_TTL,
+      max: MAX_TASKS,
+      memory: options.memory,
+      keys,
+      replica,
+    })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
       elsewhere: elsewhere('legacy'),
@@ -269,6 +283,7 @@ export class Server implements Upstream {
     this.#deafen?.()
     this.#parked.close()
     this.#tasks.close()
+    this.#lists.end()
     const all = [this.#detection, this.#pool, this.#modern, this.#lines]
     await Promise.all(all.map((one) => one.close(hurry)))
   }
@@ -453,6 +468,7 @@ export class Server implements Upstream {
         log,
         timeout: timeouts.initialize,
         memory: this.#options.memory,
+        lift: this.#lift,
         onEnd,
         roots: this.#roots,
         told: this.#told,

@@ -6,6 +6,7 @@ import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { wellFormed } from '../protocol/input.js'
 import { decodeReply, encodeParams } from '../protocol/legacy-server.js'
+import type { Loan, Memory } from '../protocol/memory.js'
 import { Elsewhere } from '../protocol/replicas.js'
 import { isTerminal, liftTask, statusOf } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
@@ -18,12 +19,14 @@ import {
   type Payload,
   parseObject,
   payloadAt,
+  sizeOf,
   value,
   write,
 } from '../rpc/splice.js'
 import { newKey, randomId, Sealer, type SealKey } from '../seal.js'
 import { callFault, pause, sessionGone } from './failure.js'
 import type { Lease } from './pool.js'
+import { rested, weightOfRested } from './rested.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
@@ -37,6 +40,7 @@ export interface TasksOptions {
   ttl: number
   /** Tasks that may be known at once. */
   max: number
+  memory: Memory
 }
 
 /** Milliseconds, at least, between two looks at a task that somebody follows. */
@@ -64,6 +68,8 @@ interface Task {
   /** Wakes up who waits for the client's answers. */
   answered: () => void
   timer: NodeJS.Timeout
+  /** Of what is kept of the call, and of its result. */
+  loan: Loan
 }
 
 export class LegacyTasks {
@@ -99,7 +105,9 @@ export class LegacyTasks {
 
   /** Tells a client that knows tasks of a new one. */
   #announce(call: Call, lease: Lease, { id, task }: Created): Reply {
-    if (this.#tasks.size >= this.#options.max) {
+    const kept = rested(call)
+    const loan = this.#options.memory.borrow(call.principal)
+    if (this.#tasks.size >= this.#options.max || loan.hold(weightOfRested(kept))) {
       lease.session.request('tasks/cancel', idOf(id)).catch(() => {})
       throw new Fault('overloaded', 'Too many tasks are known', { retryAfter: 1 })
     }
@@ -109,7 +117,8 @@ export class LegacyTasks {
       upstreamId: id,
       // What is asked for a task says so: others may have the session for themselves in the meantime.
       lease: lease.keep(),
-      call,
+      call: kept,
+      loan,
       waiting: undefined,
       result: undefined,
       answered: () => {},
@@ -238,12 +247,7 @@ export class LegacyTasks {
   }
 
   async #outcome(task: Task): Promise<Record<string, Json>> {
-    const { session } = task.lease
-    if (!task.result) {
-      const response = await session.request('tasks/result', idOf(task.upstreamId))
-      task.result = decodeReply(task.call, response, undefined)
-    }
-    const { result } = task
+    const result = task.result ?? (await this.#fetched(task))
     if (result.kind === 'result') {
       // Of a tool that has failed the result says so: the task is complete.
       const complete = edit(result.result, { resultType: '"complete"' })
@@ -254,6 +258,19 @@ export class LegacyTasks {
     const { code, message, data } = result.error
     const error = `{"code":${code},"message":${JSON.stringify(message)}${data === undefined ? '' : `,"data":${data}`}}`
     return { status: '"failed"', error }
+  }
+
+  /** The result of a task, which is kept if there is memory for it: else it is fetched each time. */
+  async #fetched(task: Task): Promise<Reply> {
+    const response = await task.lease.session.request('tasks/result', idOf(task.upstreamId))
+    const result = decodeReply(task.call, response, undefined)
+    this.#keep(task, result)
+    return result
+  }
+
+  #keep(task: Task, result: Reply): void {
+    const bytes = result.kind === 'result' ? sizeOf(result.result) : 0
+    if (task.loan.hold(weightOfRested(task.call) + bytes) === undefined) task.result = result
   }
 
   /** Has the server ask: it does when its result is waited for. */
@@ -281,7 +298,7 @@ export class LegacyTasks {
         let asks = false
         for await (const step of waiting.leg(call, () => true)) {
           if (step.kind === 'asks') asks = true
-          else if (step.kind !== 'notification') task.result = step
+          else if (step.kind !== 'notification') this.#keep(task, step)
         }
         if (!asks) return
         await new Promise<void>((resolve) => {
@@ -312,6 +329,7 @@ export class LegacyTasks {
     if (!this.#tasks.delete(task.id)) return
     task.waiting?.end()
     task.answered()
+    task.loan.end()
     task.lease.release()
   }
 }

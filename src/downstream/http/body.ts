@@ -21,6 +21,9 @@ const COPIES = 2
  */
 const PIECES = { free: 8_192, bytes: 256 }
 
+/** Milliseconds in which a client whose request is not read to its end can read why. */
+const LAST_WORDS = 200
+
 /** Has all bodies of a Fastify instance read in this way. What is wrong with one is thrown as a Fault. */
 export function readBodies(app: FastifyInstance, memory: Memory): void {
   app.removeAllContentTypeParsers()
@@ -82,7 +85,12 @@ function read(request: FastifyRequest, payload: Readable, memory: Memory, done: 
     const needed = length + chunk.length
     try {
       if (needed > limit) throw tooLarge(limit)
-      if (++pieces > PIECES.free + needed / PIECES.bytes) throw tooManyPieces()
+      if (++pieces > PIECES.free + needed / PIECES.bytes) {
+        // To read the rest, only to drop it, would cost what is to be saved.
+        payload.pause()
+        setTimeout(() => payload.destroy(), LAST_WORDS).unref()
+        throw tooManyPieces()
+      }
       if (needed > buffer.length) grow(needed)
     } catch (error) {
       return fail(Fault.from(error))
