@@ -71,6 +71,7 @@ export class ModernDownstream {
     record: CallRecord,
   ): AsyncGenerator<Frame, void> {
     let loan: Loan | undefined
+    let told = false
     try {
       if (decoded instanceof Fault) throw decoded
       // As it came in, and as it has been sent on.
@@ -79,6 +80,7 @@ export class ModernDownstream {
       let last: Frame | undefined
       for await (const reply of this.#upstream.handle(toCall(decoded, arrived, record))) {
         if (reply.kind !== 'notification') {
+          told = true
           record.ended(reply)
           const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
           last = { text: encodeReply(reply, id, decoded), last: { status } }
@@ -90,6 +92,7 @@ export class ModernDownstream {
       // Everything behind this is over already: the reader need not come back from it.
       yield last
     } catch (error) {
+      told = true
       if (error instanceof Elsewhere) {
         record.carried(error.owner)
         throw error
@@ -101,6 +104,8 @@ export class ModernDownstream {
       yield { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }
     } finally {
       loan?.end()
+      // The reader has stopped in the middle of it, because the client has gone or does not read.
+      if (!told) record.cancelled()
     }
   }
 
