@@ -41,4 +41,5 @@ LABEL org.opencontainers.image.title="mcp-bridge" \
   org.opencontainers.image.description="Reverse proxy between the two eras of the Model Context Protocol" \
   org.opencontainers.image.version="0.1.0" \
   org.opencontainers.image.licenses="Apache-2.0" \
-  org.opencontainers.image.base.name="docker.io/library/node:24-slim"
+  org.opencontainers.image.base.name="docker.io/library/node:24-slim" \
+  io.modelcontextprotocol.server.name="io.github.mcp-bridge/mcp-bridge"

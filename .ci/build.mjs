@@ -1,16 +1,18 @@
 /**
  * Builds what is published: one file with all that it needs, so that it is installed and started in no time and users run
- * exactly what was tested; and the licences of what went into it.
+ * exactly what was tested; before it a first file that tells old versions of Node.js that they are too old; and beside it what
+ * went into it: an SBOM (CycloneDX), and the licences.
  */
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { cyclonedxEsbuildPlugin } from '@cyclonedx/cyclonedx-esbuild'
 import { build } from 'esbuild'
 
 const out = 'dist'
 
 rmSync(out, { recursive: true, force: true })
 const { metafile } = await build({
-  entryPoints: ['src/main.ts'],
+  entryPoints: [{ in: 'src/main.ts', out: 'bridge' }],
   outdir: out,
   bundle: true,
   // What is loaded only on demand stays in files of its own.
@@ -20,9 +22,24 @@ const { metafile } = await build({
   target: 'node20.19',
   metafile: true,
   logLevel: 'warning',
+  // Its main file asks for its parts in a way that cannot be bundled.
+  alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
   // Some packages are CommonJS and ask for modules of Node.
   banner: { js: "import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)" },
+  plugins: [
+    // Scanners find files of this name in images and packages, though no package.json of what is bundled is there.
+    cyclonedxEsbuildPlugin({
+      outputFile: 'sbom.cdx.json',
+      specVersion: '1.6',
+      mcType: 'application',
+      outputReproducible: true,
+      validate: true,
+      logLevel: 'silent',
+    }),
+  ],
 })
+
+copyFileSync('src/start.js', join(out, 'main.js'))
 
 const packages = new Set(
   Object.keys(metafile.inputs).flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),

@@ -39,6 +39,9 @@ export interface Surroundings {
   lead?: ((name: string) => Lead | undefined) | undefined
 }
 
+/** Is told what has become of a server that was reached for: undefined where only a caller's credentials will show it. */
+export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => void
+
 /** What has become of the servers of a configuration. */
 export interface Changes {
   added: string[]
@@ -87,6 +90,8 @@ export class Bridge {
   #reloading: Promise<unknown> = Promise.resolve()
   /** HTTP requests that have not been answered whole. */
   #open = 0
+  /** Clients can still answer what they have been asked. */
+  #answerable = true
   #stopping = false
   #draining = false
   #hurried = false
@@ -139,15 +144,19 @@ export class Bridge {
     return new Map([...servedPaths(this.#settings, listen)].map(([name, [first]]) => [name, origin + first]))
   }
 
-  /** Serves a pipe until its input ends: the only server there is. */
-  pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
+  /** Serves a pipe until its input ends, or nobody reads its output: the only server there is. */
+  async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
     const [mount] = this.#mounts.values()
-    return (mount as Mount).pipe(streams)
+    await (mount as Mount).pipe(streams)
+    this.#answerable = false
   }
 
   /** Reaches for the servers before anybody calls. Gives what became of it to `told`, server by server. */
-  async warmUp(told: (mount: Mount, verdict: Verdict | Fault | undefined) => void): Promise<void> {
-    const waiting = [...this.#mounts.values()]
+  warmUp(told: WarmedUp): Promise<void> {
+    return this.#warmUp([...this.#mounts.values()], told)
+  }
+
+  async #warmUp(waiting: Mount[], told: WarmedUp): Promise<void> {
     const next = async (): Promise<void> => {
       const mount = waiting.shift()
       if (!mount) return
@@ -160,10 +169,10 @@ export class Bridge {
 
   /**
    * Goes over to another configuration. Servers of which nothing has changed keep their sessions and calls; those that are
-   * different or gone are given time to end what is in flight.
+   * different or gone are given time to end what is in flight. New ones are reached for at once, and `told` says how that went.
    */
-  reload(settings: Settings): Promise<Changes> {
-    const reloaded = this.#reloading.then(() => this.#reload(settings))
+  reload(settings: Settings, told: WarmedUp = () => {}): Promise<Changes> {
+    const reloaded = this.#reloading.then(() => this.#reload(settings, told))
     this.#reloading = reloaded.catch(() => {})
     return reloaded
   }
@@ -176,13 +185,14 @@ export class Bridge {
     this.#stopping = true
     this.#hurried ||= hurry
     const { drainDelay, drainTimeout } = this.#settings.timeouts
-    if (this.#listener) await this.#until(Date.now() + drainDelay, () => false)
+    if (this.#listener) await this.#until(performance.now() + drainDelay, () => false)
     this.#draining = true
     for (const mount of this.#all) mount.drain()
     this.#sayWhatIsWaitedFor()
-    await this.#until(Date.now() + drainTimeout, () => this.#idle)
+    await this.#until(performance.now() + drainTimeout, () => this.#idle)
     for (const mount of this.#all) mount.cut()
-    for (const until = Date.now() + LAST_WORDS; this.#open > 0 && Date.now() < until; ) await sleep(DRAIN_CHECK)
+    for (const until = performance.now() + LAST_WORDS; this.#open > 0 && performance.now() < until; )
+      await sleep(DRAIN_CHECK)
     this.#listener?.close()
     await this.#replicas?.close()
     await Promise.all([
@@ -197,7 +207,7 @@ export class Bridge {
   }
 
   get #idle(): boolean {
-    return this.#open === 0 && this.#all.every(({ busy }) => busy.calls === 0 && busy.parked === 0)
+    return this.#open === 0 && this.#all.every(({ busy }) => busy.calls === 0 && !(busy.parked > 0 && this.#answerable))
   }
 
   /** Whether calls can be sent here: not while it stops, and not while none of its servers can be had. */
@@ -263,7 +273,7 @@ export class Bridge {
     this.#adminUrl = await admin.listen({ host, port })
   }
 
-  async #reload(wanted: Settings): Promise<Changes> {
+  async #reload(wanted: Settings, told: WarmedUp): Promise<Changes> {
     const before = this.#settings
     const fixed = FIXED.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
     const settings = { ...wanted, ...Object.fromEntries(fixed.map((key) => [key, before[key]])) } as Settings
@@ -296,7 +306,7 @@ export class Bridge {
     Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
     Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
     this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
-    for (const mount of fresh) mount.server.warmUp().catch(() => {})
+    this.#warmUp(fresh, told).catch(() => {})
     for (const mount of gone)
       this.#retire(mount).catch((error: unknown) => this.#log.error({ err: error }, 'server not ended'))
     return changes
@@ -307,7 +317,7 @@ export class Bridge {
     this.#retiring.add(mount)
     mount.drain()
     const { drainTimeout } = this.#settings.timeouts
-    await this.#until(Date.now() + drainTimeout, () => mount.busy.calls === 0 || this.#stopping)
+    await this.#until(performance.now() + drainTimeout, () => mount.busy.calls === 0 || this.#stopping)
     if (this.#stopping) return
     mount.cut()
     await mount.close(false)
@@ -323,7 +333,7 @@ export class Bridge {
 
   /** Waits until a time, something, or a hurry. */
   async #until(deadline: number, reached: () => boolean): Promise<void> {
-    while (Date.now() < deadline && !this.#hurried && !reached()) await sleep(DRAIN_CHECK)
+    while (performance.now() < deadline && !this.#hurried && !reached()) await sleep(DRAIN_CHECK)
   }
 }
 

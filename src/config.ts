@@ -2,23 +2,40 @@
 import type * as z from 'zod'
 import { isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './config/addresses.js'
 import { ConfigError, type Issue } from './config/error.js'
-import { type Elsewhere, expand } from './config/expand.js'
-import { fileSchema, isStdio, knownKeys, type ServerSettings, type Settings, secretOf } from './config/schema.js'
+import { type Elsewhere, expand, refersElsewhere } from './config/expand.js'
+import {
+  fileSchema,
+  isStdio,
+  knownKeys,
+  SERVER_KEYS,
+  type ServerSettings,
+  type Settings,
+  secretOf,
+} from './config/schema.js'
 
 export * from './config/addresses.js'
 export * from './config/error.js'
 export type { Elsewhere } from './config/expand.js'
-export { isStdio, type ServerSettings, type Settings, secretOf, shareOf, transportOf } from './config/schema.js'
+export {
+  hasSeveral,
+  isStdio,
+  OPTIONS,
+  type ServerSettings,
+  type Settings,
+  secretOf,
+  shareOf,
+  transportOf,
+} from './config/schema.js'
 
 /** Checks what a file or the flags say and fills in the rest. Throws a ConfigError that names every place. */
 export function parseSettings(input: unknown, elsewhere: Elsewhere): Settings {
   checkEntries(input)
-  const parsed = fileSchema.safeParse(expand(input, elsewhere))
+  const expanded = expand(withoutDisabled(input), elsewhere, SERVER_KEYS)
+  const parsed = fileSchema.safeParse(expanded)
   if (!parsed.success) {
-    throw new ConfigError(parsed.error.issues.flatMap((issue) => flatten(issue, [])))
+    throw new ConfigError(parsed.error.issues.flatMap((issue) => flatten(issue, [], expanded)))
   }
-  const enabled = Object.entries(parsed.data.mcpServers).filter(([, { disabled }]) => !disabled)
-  const settings = { ...parsed.data, mcpServers: Object.fromEntries(enabled) }
+  const settings = parsed.data
   const listen = parseListen(settings.listen)
   const issues = [
     ...nothing(settings, listen),
@@ -29,6 +46,34 @@ export function parseSettings(input: unknown, elsewhere: Elsewhere): Settings {
   ]
   if (issues.length > 0) throw new ConfigError(issues)
   return settings
+}
+
+/**
+ * Checks a configuration for another machine: what stands elsewhere, in the environment or in files, is there, and is taken to
+ * be right. Throws a ConfigError.
+ */
+export function checkOffline(input: unknown, elsewhere: Elsewhere): void {
+  // As long as the longest secret has to be.
+  const missing = (what: string) => what.replace(/\W/g, '-').padEnd(32, '-')
+  try {
+    parseSettings(input, { ...elsewhere, missing })
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    const isPutIn = (path: string) => PUT_IN.test(path) && refersElsewhere(valueUnder(input, path))
+    const issues = error.issues.filter(({ path }) => !isPutIn(path))
+    if (issues.length > 0) throw new ConfigError(issues)
+  }
+}
+
+/** Where references are replaced. */
+const PUT_IN = /^(?:mcpServers|auth\.tokens|stateKeys|redis|publish)\./
+
+/** The value under a dotted path, of whose keys each may have dots in it. */
+function valueUnder(value: unknown, path: string): unknown {
+  if (path === '') return value
+  if (typeof value !== 'object' || value === null) return undefined
+  const key = Object.keys(value).find((one) => path === one || path.startsWith(`${one}.`))
+  return key === undefined ? undefined : valueUnder((value as Record<string, unknown>)[key], path.slice(key.length + 1))
 }
 
 /** A server that has been found, as if it stood in the configuration of `elsewhere`. Throws a ConfigError. */
@@ -51,14 +96,14 @@ function nothing({ mcpServers, discover }: Settings, listen: Listen): Issue[] {
   const servers = Object.keys(mcpServers).length
   // What there is to serve is not known yet.
   if (discover.length > 0) return []
-  if (servers === 0) return [{ path: 'mcpServers', message: 'names no server that is not disabled' }]
+  if (servers === 0) return [{ path: 'mcpServers', message: 'has no enabled server' }]
   if (servers === 1 || listen.kind === 'http') return []
   return [{ path: 'mcpServers', message: `names ${servers} servers, and on stdio there is one: choose with --server` }]
 }
 
 /** Keys of server entries that mean something to another program, or that are misspelt. They are ignored. */
-export function unknownKeys(settings: Settings): Issue[] {
-  return Object.entries(settings.mcpServers).flatMap(([name, entry]) => {
+export function unknownKeys({ mcpServers }: { mcpServers: Readonly<Record<string, object>> }): Issue[] {
+  return Object.entries(mcpServers).flatMap(([name, entry]) => {
     const known = knownKeys(entry)
     const unknown = Object.keys(entry).filter((key) => !known.includes(key))
     return unknown.map((key) => ({
@@ -81,12 +126,22 @@ function checkEntries(input: unknown): void {
   for (const [name, entry] of Object.entries(mcpServers)) {
     const path = `mcpServers.${name}`
     if (!isObject(entry)) issues.push({ path, message: 'has to be an object' })
+    else if (entry['disabled'] === true) continue
     else if ('command' in entry === 'url' in entry)
       issues.push({ path, message: 'has to have either "command" (a program) or "url" (an address)' })
   }
   if (Object.keys(mcpServers).length === 0 && !isFinding)
     issues.push({ path: 'mcpServers', message: 'names no server' })
   if (issues.length > 0) throw new ConfigError(issues)
+}
+
+/** Nothing is wanted of a server that is disabled, not even that it is right. */
+function withoutDisabled(input: unknown): unknown {
+  if (!isObject(input) || !isObject(input['mcpServers'])) return input
+  const enabled = Object.entries(input['mcpServers']).filter(
+    ([, entry]) => !isObject(entry) || entry['disabled'] !== true,
+  )
+  return { ...input, mcpServers: Object.fromEntries(enabled) }
 }
 
 /** What cannot be without something else. */
@@ -175,17 +230,40 @@ function colliding(settings: Settings, listen: Listen): Issue[] {
   return issues
 }
 
-/** The issues of the branch of a union that came closest. */
-function flatten(issue: z.core.$ZodIssue, before: readonly PropertyKey[]): Issue[] {
+/** What is wrong, place by place; of an entry that may be of two kinds, as the kind that it is. */
+function flatten(issue: z.core.$ZodIssue, before: readonly PropertyKey[], input: unknown): Issue[] {
   const path = [...before, ...issue.path]
+  const at = path.join('.')
   if (issue.code === 'invalid_union') {
-    const [closest] = [...issue.errors].sort((a, b) => a.length - b.length)
-    if (closest && closest.length > 0) return closest.flatMap((inner) => flatten(inner, path))
+    const entry = valueUnder(input, at)
+    const [stdio, http] = issue.errors
+    const isEntry = path.length === 2 && path[0] === 'mcpServers' && isObject(entry)
+    const meant = isEntry ? ('url' in entry ? http : stdio) : issue.errors.toSorted((a, b) => a.length - b.length)[0]
+    if (meant && meant.length > 0) return meant.flatMap((inner) => flatten(inner, path, input))
   }
-  if (issue.code === 'invalid_key') return issue.issues.flatMap((inner) => flatten(inner, path))
+  if (issue.code === 'invalid_key') return issue.issues.flatMap((inner) => flatten(inner, path, input))
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => ({ path: [...path, key].join('.'), message: 'is not an option' }))
-  return [{ path: path.join('.'), message: issue.message }]
+  if (issue.code === 'invalid_type') return [{ path: at, message: wrongType(issue.expected, valueUnder(input, at)) }]
+  return [{ path: at, message: issue.message }]
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list (an array)',
+  record: 'an object',
+  object: 'an object',
+}
+
+function wrongType(expected: string, found: unknown): string {
+  const wanted = `has to be ${KINDS[expected] ?? expected}`
+  if (found === undefined) return `is missing, and ${wanted}`
+  const kind = found === null ? 'null' : Array.isArray(found) ? 'array' : typeof found
+  const quotes = expected === 'string' && (kind === 'number' || kind === 'boolean') ? ': put it in quotes' : ''
+  return `${wanted}, not ${KINDS[kind] ?? kind}${quotes}`
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,23 +1,29 @@
-/** The log: lines of JSON for programs, readable ones on a terminal, always on stderr. */
-import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino'
+/** The log, on stderr: lines of JSON for programs, readable ones on a terminal. Writing never holds up or fails a call. */
+import { type Logger, pino, stdTimeFunctions } from 'pino'
 import type { Settings } from './config.js'
+import { jsonLine } from './log/line.js'
+import { readableLine } from './log/readable.js'
 
-/** Builds the logger. `terminal` says whether somebody is looking. */
-export async function createLog({ level, format }: Settings['log'], terminal: boolean): Promise<Logger> {
-  const pretty = format === 'pretty' || (format === 'auto' && terminal)
-  const options = { level, base: null, timestamp: stdTimeFunctions.isoTime }
-  return pino(options, pretty ? await readable(terminal) : pino.destination({ fd: 2, sync: true }))
+/** Where lines go. */
+export interface Output {
+  write(line: string): void
+  /** Somebody is looking. */
+  terminal: boolean
 }
 
-/** Loaded only where it is used: it takes longer to load than the rest of the log. */
-async function readable(colorize: boolean): Promise<DestinationStream> {
-  const { default: prettyStream } = await import('pino-pretty')
-  return prettyStream({
-    colorize,
-    destination: 2,
-    sync: true,
-    translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'pid,hostname',
-    singleLine: true,
-  })
+/** Whether the log is for people rather than for programs. */
+export function isReadable(
+  { format }: Pick<Settings['log'], 'format'>,
+  { terminal }: Pick<Output, 'terminal'>,
+): boolean {
+  return format === 'pretty' || (format === 'auto' && terminal)
+}
+
+/** Builds the logger. Every line is one line, bounded, and has no character that hides or drives anything. */
+export function createLog({ level, format }: Settings['log'], output: Output): Logger {
+  const readable = isReadable({ format }, output)
+  const write = readable
+    ? (line: string) => output.write(readableLine(jsonLine(line), output.terminal))
+    : (line: string) => output.write(jsonLine(line))
+  return pino({ level, base: null, timestamp: stdTimeFunctions.isoTime }, { write })
 }

@@ -1,102 +1,138 @@
-#!/usr/bin/env node
 /** The process: arguments, signals, exit codes. The only file that touches `process`. */
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isatty } from 'node:tty'
 import type { Logger } from 'pino'
+import { announce, report } from './announce.js'
 import { Bridge, type Surroundings } from './app.js'
+import { checkedInWords } from './cli/check.js'
 import { writableByGroup } from './cli/writable.js'
-import { type Command, HELP, parseCommand, UsageError } from './cli.js'
-import { ConfigError, parseListen, type Settings, unknownKeys } from './config.js'
+import { type Command, HELP, parseCommand, speaksToPeople } from './cli.js'
+import { type Circumstances, complaintOf, EXIT, inFields, inWords } from './complaint.js'
+import { ConfigError, parseListen, type Settings } from './config.js'
 import type { Discovery } from './found/parts.js'
 import type { FoundServers } from './found/servers.js'
 import { describe, inspect } from './inspect.js'
-import { createLog } from './log.js'
-import type { Mount } from './mount.js'
+import { LineWriter } from './log/writer.js'
+import { createLog, isReadable } from './log.js'
 import { Fault } from './protocol/fault.js'
 import { startTracing, type Tracing } from './telemetry/tracing.js'
-import { ChannelError } from './upstream/channel.js'
-import type { Verdict } from './upstream/detection.js'
+import { endPrograms } from './upstream/stdio/process-group.js'
 
 /** Milliseconds between looks at the files of the configuration. */
 const FILE_CHECK = 1_000
-const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 }
 /** Milliseconds for which the bridge waits for what is to be found before it begins without it. */
 const FINDING = 10_000
+/** Milliseconds at the end in which what waits to be written to stderr may still be read. */
+const LAST_WORDS = 1_000
+/** Milliseconds after which `probe` says what it is waiting for. */
+const SILENCE = 2_000
+/** The cause to end that a client on stdio gives by closing its output. */
+const INPUT_ENDED = 'the input has ended'
 const ELSEWHERE = { env: process.env, read: (path: string) => readFileSync(path, 'utf8') }
+const STDERR = new LineWriter({ fd: 2, stream: () => process.stderr })
 const OUTPUT = {
   out: (text: string) => process.stdout.write(text),
-  err: (text: string) => process.stderr.write(text),
-  terminal: terminal(),
+  err: (text: string) => STDERR.write(text),
+  write: (text: string) => STDERR.write(text),
+  terminal: isatty(2),
 }
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
-
-try {
-  await run(parseCommand(process.argv.slice(2), process.env))
-} catch (error) {
-  process.exitCode = complain(error)
+/** How complaints are written: commands of people get words, and a bridge that serves complains as its log is. */
+const speaking: Circumstances & { readable: boolean } = {
+  readable: speaksToPeople(process.argv.slice(2), OUTPUT.terminal),
+  probing: false,
 }
 
-async function run(command: Command): Promise<void> {
+/** What a signal does that ends the process. Until there is a bridge to stop, it ends the programs that have been started. */
+let onSignal = (signal: 'SIGTERM' | 'SIGINT'): void => {
+  const code = signal === 'SIGINT' ? 130 : 143
+  endPrograms().then(
+    () => process.exit(code),
+    () => process.exit(code),
+  )
+}
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => onSignal(signal))
+
+try {
+  const code = await run(parseCommand(process.argv.slice(2), process.env))
+  if (code !== undefined) {
+    // What goes to a slow reader goes out whole.
+    await new Promise((resolve) => process.stdout.write('', resolve))
+    await end(code)
+  }
+} catch (error) {
+  await end(complain(error))
+}
+
+/** Does what is asked for. Resolves to the exit code of a command, and to nothing where the bridge goes on serving. */
+async function run(command: Command): Promise<number | undefined> {
+  if (command.kind !== 'run') process.stdout.on('error', stdoutFailed)
   switch (command.kind) {
     case 'help':
-      process.stdout.write(HELP)
-      return
+      OUTPUT.out(HELP)
+      return EXIT.ok
     case 'version':
-      process.stdout.write(`${version}\n`)
-      return
-    case 'check': {
-      const ignored = unknownKeys(command.settings).map(({ path, message }) => `  ${path} ${message}\n`)
-      process.stdout.write(`${command.file} is right.\n${ignored.join('')}`)
-      return
-    }
+      OUTPUT.out(`${version}\n`)
+      return EXIT.ok
+    case 'check':
+      OUTPUT.out(checkedInWords(command))
+      return EXIT.ok
     case 'probe':
-      return probe(command.settings, command.json)
+      speaking.probing = true
+      await probe(command.settings, command.json)
+      return EXIT.ok
     case 'discover': {
       const { settings, json } = command
       const { runDiscover } = await import('./cli/discover.js')
       const usable = await runDiscover(await discovering(), settings, OUTPUT, json)
-      process.exitCode = usable ? EXIT.ok : EXIT.failed
-      return
+      return usable ? EXIT.ok : EXIT.failed
     }
     case 'trust': {
       const { action, trustStore } = command
       const { runTrust } = await import('./cli/trust.js')
       const context = { trustStore, env: process.env, discovering: await discovering(), output: OUTPUT }
-      process.exitCode = (await runTrust(action, context)) ? EXIT.ok : EXIT.failed
-      return
+      return (await runTrust(action, context)) ? EXIT.ok : EXIT.failed
     }
     case 'run':
-      return serve(command.settings, command.files)
+      return serve(command)
   }
 }
 
 /** What makes what finds servers, and meets them. */
 async function discovering(): Promise<(settings: Settings) => Discovery> {
   const { Discovery } = await import('./found/parts.js')
-  const log = await createLog({ level: 'silent', format: 'auto' }, false)
+  const log = createLog({ level: 'silent', format: 'auto' }, OUTPUT)
   return (settings) =>
     new Discovery({ settings, surroundings: { log, version, env: process.env }, elsewhere: ELSEWHERE })
 }
 
 async function probe(settings: Settings, json: boolean): Promise<void> {
-  const log = await createLog(
-    { ...settings.log, level: settings.log.level === 'info' ? 'error' : settings.log.level },
-    terminal(),
-  )
+  const { level } = settings.log
+  const log = createLog({ ...settings.log, level: level === 'info' ? 'error' : level }, OUTPUT)
   const bridge = new Bridge(settings, { log, version, env: process.env })
-  if (terminal() && !json) process.stderr.write(`Asking ${bridge.server.target} …\n`)
+  const { server } = bridge
+  if (!server.isProgram) speaking.target = server.target
+  if (OUTPUT.terminal && !json) OUTPUT.err(`Asking ${server.target} …\n`)
+  const { probe, initialize } = server.patience
+  const limits = `up to ${probe / 1000} s for server/discover, then up to ${initialize / 1000} s for initialize`
+  const waiting = setTimeout(() => OUTPUT.err(`No answer yet. mcp-bridge waits ${limits}.\n`), SILENCE).unref()
   try {
-    const inspection = await inspect(bridge.server)
-    process.stdout.write(`${json ? JSON.stringify(inspection, null, 2) : describe(bridge.server.target, inspection)}\n`)
+    const inspection = await inspect(server, { tools: 'attempted' })
+    OUTPUT.out(`${json ? JSON.stringify(inspection, null, 2) : describe(server.target, inspection)}\n`)
   } finally {
+    clearTimeout(waiting)
     await bridge.close()
   }
 }
 
-async function serve(settings: Settings, files: readonly string[]): Promise<void> {
-  const log = await createLog(settings.log, terminal())
-  for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
+async function serve({ settings, files, notes, format }: Command & { kind: 'run' }): Promise<undefined> {
+  speaking.readable = isReadable(settings.log, OUTPUT)
+  const log = createLog(settings.log, OUTPUT)
+  STDERR.onRoom = (lines) => log.error({ lines }, 'log lines dropped')
+  if (format !== undefined) log.info({ format }, 'configuration is in the format of another program')
+  for (const { message, ...where } of notes) log.warn(where, message)
   warnOfWriters(log, files)
   const listen = parseListen(settings.listen)
   // On a pipe there is nobody who could ask for them.
@@ -107,46 +143,38 @@ async function serve(settings: Settings, files: readonly string[]): Promise<void
   const surroundings = { log, version, env: process.env, metrics, tracer: tracing?.tracer }
   const found = await finding(settings, surroundings, listen.kind === 'stdio')
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...surroundings, lead: found?.lead })
-  const stop = stopper(bridge, tracing, found)
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      log.info({ signal }, 'stopping')
-      stop().catch(() => process.exit(EXIT.failed))
-    })
+  if (bridge.mounts.size === 1 && !bridge.server.isProgram) speaking.target = bridge.server.target
+  const stop = stopper(bridge, { tracing, found, onPipe: listen.kind === 'stdio' })
+  onSignal = (signal) => {
+    log.info({ signal }, 'stopping')
+    stop(Symbol(signal)).catch(() => process.exit(EXIT.failed))
   }
+  process.on('uncaughtException', (error) => {
+    process.exitCode = complain(error)
+    stop(error, true).catch(() => process.exit(EXIT.failed))
+  })
   try {
     if (listen.kind === 'stdio') {
       const ready = bridge.server.warmUp()
       ready.catch(() => {})
       const piped = bridge.pipe({ input: process.stdin, output: process.stdout })
       await Promise.race([ready.then(() => piped), piped])
-      return await stop()
+      await stop(INPUT_ENDED)
+      return
     }
-    announce(log, settings, bridge, await bridge.listen(listen))
+    const say = speaking.readable ? OUTPUT.err : undefined
+    announce(settings, bridge, await bridge.listen(listen), { log, version, say })
     const current = { settings }
     found?.follow(() => reload(log, bridge, found.with(current.settings)))
     if (files.length > 0) followChanges(log, bridge, files, { found, current })
-    await bridge.warmUp((mount, verdict) => report(log, bridge, mount, verdict))
+    await bridge.warmUp((mount, verdict) => {
+      // A program that cannot be started is a mistake of whoever has named it, if there is no other server.
+      if (verdict instanceof Fault && bridge.mounts.size === 1 && mount.server.isProgram) throw verdict
+      report(log, bridge.mounts, mount, verdict)
+    })
   } catch (error) {
     process.exitCode = complain(error)
-    await stop(true)
-  }
-}
-
-/**
- * Says what has become of a server when the bridge started. A program that cannot be started is a mistake of whoever has
- * named it, if there is no other server; what is reached by an address may only be late.
- */
-function report(log: Logger, { mounts }: Bridge, { name, server }: Mount, verdict: Verdict | Fault | undefined): void {
-  const named = mounts.size > 1 ? { server: name } : {}
-  if (verdict instanceof Fault) {
-    if (mounts.size === 1 && server.isProgram) throw verdict
-    const { message: why } = verdict
-    log.warn({ server: name, why }, 'the server cannot be had for now; it is tried again when somebody calls')
-  } else if (verdict) {
-    log.info({ ...named, era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
-  } else {
-    log.info(named, 'what the server speaks is found out when somebody calls who has credentials for it')
+    await stop(error, true)
   }
 }
 
@@ -170,13 +198,13 @@ function followChanges(
       command = parseCommand(process.argv.slice(2), process.env)
     } catch (error) {
       const issues = error instanceof ConfigError ? error.issues : [{ path: '', message: String(error) }]
-      log.error({ issues }, 'the configuration is not right: the one before stays')
+      log.error({ issues }, 'invalid configuration; keeping the previous one')
       return
     }
     if (command.kind !== 'run') return
     const { settings } = command
     follow(command.files)
-    for (const { path, message } of unknownKeys(settings)) log.warn({ path }, message)
+    for (const { message, ...where } of command.notes) log.warn(where, message)
     warnOfWriters(log, command.files)
     current.settings = settings
     reload(log, bridge, found?.with(settings) ?? settings)
@@ -192,13 +220,15 @@ function warnOfWriters(log: Logger, files: readonly string[]): void {
 }
 
 function reload(log: Logger, bridge: Bridge, settings: Settings): void {
-  bridge.reload(settings).then(
-    ({ fixed, ...changes }) => {
-      log.info(changes, 'configuration changed')
-      if (fixed.length > 0) log.warn({ options: fixed }, 'these take effect when the bridge is started again')
-    },
-    (error: unknown) => log.error({ err: error }, 'the configuration cannot be used: the one before stays'),
-  )
+  bridge
+    .reload(settings, (mount, verdict) => report(log, bridge.mounts, mount, verdict))
+    .then(
+      ({ fixed, ...changes }) => {
+        log.info(changes, 'configuration changed')
+        if (fixed.length > 0) log.warn({ options: fixed }, 'these options need a restart')
+      },
+      (error: unknown) => log.error({ err: error }, 'unusable configuration; keeping the previous one'),
+    )
 }
 
 /** Looks for servers, if any are to be found. On a pipe there is one, so that it has to be there from the beginning. */
@@ -222,86 +252,44 @@ async function finding(
   return found
 }
 
-/** Ends the process, gently. Each further cause to end it, be it a signal or the end of the input, leaves less time. */
+/** Stops the bridge, and ends the process. Each further cause to end it leaves less time; the same one counts once. */
+type Stop = (cause: unknown, hurry?: boolean) => Promise<void>
+
 function stopper(
   bridge: Bridge,
-  tracing: Tracing | undefined,
-  found: FoundServers | undefined,
-): (hurry?: boolean) => Promise<void> {
-  let causes = 0
-  return async (hurry = false) => {
-    if (++causes > 2) process.exit()
+  { tracing, found, onPipe }: { tracing: Tracing | undefined; found: FoundServers | undefined; onPipe: boolean },
+): Stop {
+  const causes = new Set<unknown>()
+  // What was being answered when the input ended may still be; a signal after that is the second cause.
+  if (onPipe) process.stdin.once('end', () => causes.add(INPUT_ENDED))
+  return async (cause, hurry = false) => {
+    causes.add(cause)
+    if (causes.size > 2) return end()
     found?.close()
-    await bridge.close(hurry || causes > 1)
+    await bridge.close(hurry || causes.size > 1)
     await tracing?.close()
-    process.exit()
+    await end()
   }
 }
 
-/** Says where to go from here. */
-function announce(
-  log: Logger,
-  { log: { format }, auth }: Settings,
-  { mounts, adminUrl }: Bridge,
-  urls: ReadonlyMap<string, string>,
-): void {
-  if (adminUrl !== undefined) log.info({ url: adminUrl }, 'health and metrics')
-  const token = auth?.tokens === undefined && !auth?.passthrough ? '' : ' -H "authorization: Bearer $TOKEN"'
-  // An address that stands for all of this machine is none that one can call.
-  const [first = ''] = [...urls.values()].map((url) =>
-    url.replace(/^http:\/\/(?:0\.0\.0\.0|\[::\])/, 'http://127.0.0.1'),
-  )
-  const curl = `curl -s ${first} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
-  if (urls.size === 0) return log.warn('no server has been found yet: they are served as soon as they are')
-  const targets = [...urls].map(([name, url]) => ({ url, target: mounts.get(name)?.server.target ?? name }))
-  if (format === 'pretty' || (format === 'auto' && terminal())) {
-    const lines =
-      targets.length === 1
-        ? targets.map(({ url, target }) => ` listens on ${url}\n  for ${target}\n`)
-        : ['\n', ...targets.map(({ url, target }) => `  ${url}  for ${target}\n`)]
-    process.stderr.write(`\nmcp-bridge ${version}${lines.join('')}\nTry it:\n  ${curl}\n\n`)
-  } else {
-    for (const [i, [server, url]] of [...urls].entries())
-      log.info({ url, ...(urls.size > 1 && { server }), ...(i === 0 && { try: curl }) }, 'listening')
-  }
-}
-
-/** One sentence for what went wrong and one for what to do, and the exit code for it. */
+/** Says on stderr what went wrong, and gives the exit code for it. */
 function complain(error: unknown): number {
-  if (error instanceof UsageError) {
-    process.stderr.write(`mcp-bridge: ${error.message}\n  mcp-bridge --help shows how it is used.\n`)
-    return EXIT.usage
-  }
-  if (error instanceof ConfigError) {
-    const lines = error.issues.map(({ path, message }) => `  ${path}${path && ' '}${message}\n`)
-    process.stderr.write(`mcp-bridge: the configuration is not right:\n${lines.join('')}`)
-    return EXIT.config
-  }
-  if (error instanceof Fault) {
-    process.stderr.write(`mcp-bridge: ${error.message}\n${reasons(error)}`)
-    return EXIT.failed
-  }
-  if (error instanceof Error && 'code' in error && 'port' in error) {
-    const { code, port } = error
-    const what = code === 'EADDRINUSE' ? `port ${port} is in use` : `cannot listen on port ${port}: ${error.message}`
-    process.stderr.write(`mcp-bridge: ${what}\n  Choose another with --listen http://127.0.0.1:8081/mcp\n`)
-    return EXIT.failed
-  }
-  process.stderr.write(`mcp-bridge: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
-  return EXIT.failed
+  const complaint = complaintOf(error, speaking)
+  if (speaking.readable) STDERR.write(inWords(complaint))
+  else createLog({ level: 'error', format: 'json' }, OUTPUT).fatal(inFields(complaint), complaint.kind)
+  return complaint.code
 }
 
-function reasons({ cause }: Fault): string {
-  if (!(cause instanceof ChannelError)) return ''
-  const said =
-    cause.stderr.length === 0
-      ? ''
-      : `  It last wrote to stderr:\n${cause.stderr.map((line) => `    ${line}\n`).join('')}`
-  const inner =
-    cause.cause instanceof Error && !cause.message.includes(cause.cause.message) ? `  ${cause.cause.message}\n` : ''
-  return `${inner}${said}  mcp-bridge probe <server> shows how far it gets; --log-level debug tells more.\n`
+/** Of a command, nobody reads the rest. */
+function stdoutFailed({ code, message }: NodeJS.ErrnoException): void {
+  if (code !== 'EPIPE') STDERR.write(`mcp-bridge: cannot write to stdout: ${message}\n`)
+  end(EXIT.failed).catch(() => process.exit(EXIT.failed))
 }
 
-function terminal(): boolean {
-  return process.stderr.isTTY === true
+/** Ends the process, when what waits for stderr is written or cannot be. */
+async function end(code: number | string = process.exitCode ?? EXIT.ok): Promise<void> {
+  const free = await STDERR.flush(LAST_WORDS)
+  // A terminal that somebody has stopped blocks the thread that writes to it, and an exit would wait for that thread.
+  if (!free && OUTPUT.terminal) process.kill(process.pid, 'SIGKILL')
+  process.exit(code)
 }

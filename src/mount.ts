@@ -110,16 +110,25 @@ export class Mount {
     const { replicas, memory } = shared
     this.server = new Server(serverOptions(name, own, settings, surroundings, memory, replicas, lead?.connect))
     const { callsPerServer, clientSessions } = settings.limits
-    const { clientIdle, keepAlive } = settings.timeouts
-    const keeping = { max: clientSessions, idle: clientIdle, keepAlive, replicas: shared.replicas }
+    const { clientIdle, clientGone, keepAlive } = settings.timeouts
+    const share = shareOf(settings)
+    const keeping = {
+      max: clientSessions,
+      share,
+      idle: clientIdle,
+      gone: clientGone,
+      keepAlive,
+      replicas: shared.replicas,
+    }
     this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
     const { strictRevisions, emulateTasks } = settings.compat
     this.#sessionSettings = {
       strict: own.strictRevisions ?? strictRevisions,
       emulateTasks,
+      answerWithin: timesOf(settings, own).answer,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
     }
-    this.#calls = new Bound({ max: callsPerServer, share: shareOf(settings) })
+    this.#calls = new Bound({ max: callsPerServer, share })
     this.#gate = new Gate(
       [
         { bound: shared.calls, where: 'with the bridge' },
@@ -154,11 +163,12 @@ export class Mount {
         if (!quarantine || quarantine.open) this.server.notify(notice)
       },
       legacyLeg: (sender) => (looksAtCalls ? Promise.resolve('translate') : this.server.legacyLeg(sender)),
+      connected: (principal) => this.server.connected(principal),
     }
     const relayed = looksAtCalls ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
-    const sessions = { max: clientSessions, shared: known }
+    const sessions = { max: clientSessions, share, shared: known }
     this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, memory, keeps })
   }
 
@@ -194,13 +204,14 @@ export class Mount {
 
   /** Asks the server what it says of itself, unless it has been asked lately. Never rejects. */
   async introduce(): Promise<void> {
-    const { known, since } = this.#identity ?? { since: 0 }
-    if (Date.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
-    this.#identity = { known, since: Date.now() }
+    const { known, since } = this.#identity ?? { since: Number.NEGATIVE_INFINITY }
+    if (performance.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
+    this.#identity = { known, since: performance.now() }
     try {
-      const { server, capabilities } = await inspect(this.server, undefined, false)
+      const { server, capabilities } = await inspect(this.server, { tools: 'left out' })
       const { name, version } = server ?? {}
-      if (name && version) this.#identity = { known: { identity: { name, version }, capabilities }, since: Date.now() }
+      if (name && version)
+        this.#identity = { known: { identity: { name, version }, capabilities }, since: performance.now() }
     } catch (error) {
       this.#log.debug({ err: error }, 'the server says nothing of itself, and is not published')
     }
@@ -259,11 +270,15 @@ export class Mount {
     return [...metadata, ...this.#further]
   }
 
-  /** Serves a pipe until its input ends. */
-  pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
-    return servePipe({
+  /** Serves a pipe until its input ends, or nobody reads its output. */
+  async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
+    // Nobody waits for what stays open for ever when the input has ended. Other pipes of this server keep theirs.
+    const endings = new Endings()
+    streams.input.once('end', () => endings.end())
+    await servePipe({
       ...streams,
-      upstream: this.#upstream,
+      patience: this.#settings.timeouts.drainTimeout,
+      upstream: { ...this.#upstream, handle: compose(this.#upstream.handle, endings.policy) },
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,

@@ -2,7 +2,9 @@
  * The examples for Kubernetes: that a cluster would take them as they are, that their pods may run in a namespace that
  * restricts what pods may do, and that what they tell the bridge is what it understands.
  */
-import { readFileSync } from 'node:fs'
+import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { commandIn, ports, secret } from './support/deployment.js'
 import { named, parseDockerfile } from './support/dockerfile.js'
@@ -12,59 +14,28 @@ import {
   containersOf,
   ofKind,
   type Pod,
+  parseManifest,
   type Resource,
   readManifests,
 } from './support/kubernetes.js'
+import { forbidden } from './support/restricted.js'
+import { lacks, missing, runTool } from './support/tools.js'
+import { temporaryFolder } from './support/transcript.js'
 
 const dockerfile = readFileSync(new URL('../Dockerfile', import.meta.url), 'utf8')
 const manifests = readManifests()
-
-/** What the profile "restricted" of the Pod Security Standards wants of a pod, and a little more. */
-const VOLUMES = [
-  'configMap',
-  'csi',
-  'downwardAPI',
-  'emptyDir',
-  'ephemeral',
-  'persistentVolumeClaim',
-  'projected',
-  'secret',
-]
-const podRules: [what: string, holds: (pod: Pod) => boolean][] = [
-  ['no namespace of the host', ({ hostNetwork, hostPID, hostIPC }) => !hostNetwork && !hostPID && !hostIPC],
-  ['no process of the host', ({ securityContext }) => !securityContext?.windowsOptions?.hostProcess],
-  [
-    'no volume of the host',
-    ({ volumes = [] }) =>
-      volumes.every(({ name, ...kinds }) => Object.keys(kinds).every((kind) => VOLUMES.includes(kind))),
-  ],
-  ['no sysctls', ({ securityContext }) => !securityContext?.sysctls],
-  ['not root', ({ securityContext }) => securityContext?.runAsNonRoot === true && securityContext.runAsUser !== 0],
-  ['seccomp', ({ securityContext }) => securityContext?.seccompProfile?.type === 'RuntimeDefault'],
-  ['no token of the cluster', ({ automountServiceAccountToken }) => automountServiceAccountToken === false],
-]
-
-/** The same of a container; a file system that cannot be written and bounds are what goes beyond the profile. */
-type ContainerRule = (context: NonNullable<Container['securityContext']>, container: Container) => boolean
-const containerRules: [what: string, holds: ContainerRule][] = [
-  ['not privileged', ({ privileged }) => privileged !== true],
-  ['no escalation', ({ allowPrivilegeEscalation }) => allowPrivilegeEscalation === false],
-  ['no capabilities', ({ capabilities }) => capabilities?.drop?.includes('ALL') === true && !capabilities.add],
-  ['not root', ({ runAsUser, runAsNonRoot }) => runAsUser !== 0 && runAsNonRoot !== false],
-  ['seccomp as the pod says', ({ seccompProfile }) => seccompProfile === undefined],
-  ['no /proc of its own', ({ procMount }) => procMount === undefined],
-  ['no port of the host', (_context, { ports = [] }) => ports.every(({ hostPort }) => hostPort === undefined)],
-  ['a file system that cannot be written', ({ readOnlyRootFilesystem }) => readOnlyRootFilesystem === true],
-  ['bounds', (_context, { resources }) => Boolean(resources?.requests?.['cpu'] && resources.limits?.['memory'])],
-]
+const skip = missing('kubernetes')
+const noKubectl = skip || lacks('kubectl', ['version', '--client'], 'kubernetes')
+const folder = fileURLToPath(new URL('../config/kubernetes/', import.meta.url))
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
 const isBridge = ({ image }: Container) => image?.startsWith('mcp-bridge:') ?? false
 
-t.test('a member that there is not is found, and one that is missing', async (t) => {
+t.test('a member that there is not is found, and one that is missing', { skip }, async (t) => {
   const [deployment] = ofKind(manifests[0]?.resources ?? [], 'Deployment')
-  const { spec, ...rest } = deployment as { apiVersion: string; kind: string; spec: object }
-  t.same(await complaints({ ...rest, spec: { ...spec, replcas: 3 } } as typeof rest), ['/spec/replcas is no member'])
-  const lacking = await complaints({ ...rest, spec: { ...spec, selector: undefined } } as typeof rest)
+  const { spec, ...rest } = deployment as Resource & { spec: object }
+  t.same(await complaints({ ...rest, spec: { ...spec, replcas: 3 } }), ['/spec/replcas is no member'])
+  const lacking = await complaints({ ...rest, spec: { ...spec, selector: undefined } })
   t.match(lacking, [[{ params: { missingProperty: 'selector' } }]])
   t.same(await complaints({ ...rest, apiVersion: 'apps/v2' }), ['there is no apps/v2 Deployment'])
 })
@@ -75,9 +46,12 @@ for (const { file, text, mistakes, resources } of manifests) {
   const pod = spec as Pod
   const bridge = containersOf(pod).find(isBridge) as Container
 
-  t.test(`${file} is what a cluster takes`, async (t) => {
-    t.same(mistakes, [])
+  t.test(`${file} has nothing that the schemas of Kubernetes do not have`, { skip }, async (t) => {
     for (const one of resources) t.same(await complaints(one), [], `${one.kind} ${one.metadata?.name}`)
+  })
+
+  t.test(`${file} is YAML, and for one namespace`, async (t) => {
+    t.same(mistakes, [])
     const namespaces = resources.map(({ kind, metadata }) =>
       kind === 'Namespace' ? metadata?.name : metadata?.namespace,
     )
@@ -85,10 +59,7 @@ for (const { file, text, mistakes, resources } of manifests) {
   })
 
   t.test(`${file} passes the profile "restricted"`, async (t) => {
-    for (const [what, holds] of podRules) t.ok(holds(pod), what)
-    for (const container of containersOf(pod))
-      for (const [what, holds] of containerRules)
-        t.ok(holds(container.securityContext ?? {}, container), `${container.name}: ${what}`)
+    t.same(forbidden(pod), [])
   })
 
   t.test(`what ${file} says of other things is there`, async (t) => {
@@ -175,6 +146,51 @@ for (const { file, text, mistakes, resources } of manifests) {
     // Beside another container it starts first and ends last.
     t.equal(bridge.restartPolicy, pod.containers.includes(bridge) ? undefined : 'Always')
   })
+}
+
+t.test(
+  '`kubectl apply -k` takes the gateway with the published image, and nothing else',
+  { skip: noKubectl },
+  async (t) => {
+    const [gateway] = manifests.filter(({ file }) => file === 'gateway.yaml')
+    const { mistakes, resources } = kustomize(folder)
+    t.same(mistakes, [])
+    const image = `ghcr.io/mcp-bridge/mcp-bridge:${version}`
+    const published = JSON.parse(
+      JSON.stringify(gateway?.resources).replace(`mcp-bridge:${version}`, image),
+    ) as Resource[]
+    t.same(byName(resources), byName(published))
+  },
+)
+
+t.test('the documentation shows a kustomization of your own that kubectl takes', { skip: noKubectl }, async (t) => {
+  const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+  const mine = temporaryFolder(t)
+  for (const [, file = '', content = ''] of operations.matchAll(/```yaml\n# (\S+)\n([\s\S]*?)```/g))
+    writeFileSync(
+      join(mine, file),
+      content.replace('../mcp-bridge/config/kubernetes', relative(realpathSync(mine), folder)),
+    )
+  const { mistakes, resources } = kustomize(mine)
+  t.same(mistakes, [])
+  for (const one of resources) t.same(await complaints(one), [], `${one.kind} ${one.metadata?.name}`)
+  t.match(ofKind(resources, 'HorizontalPodAutoscaler'), [{ spec: { maxReplicas: 20 } }])
+  t.match(
+    ofKind(resources, 'ConfigMap')[0]?.data?.['mcp.json'],
+    /^\{ "mcpServers": \{ "orders": \{ "url": "[^"]+" \} \} \}\n$/,
+  )
+})
+
+/** What kustomize makes of a folder. */
+function kustomize(path: string) {
+  const { status, stdout, stderr } = runTool('kubernetes', 'kubectl', ['kustomize', path])
+  if (status !== 0) throw new Error(stderr)
+  return parseManifest(stdout)
+}
+
+/** In an order that does not depend on where they came from. */
+function byName(resources: readonly Resource[]): Resource[] {
+  return resources.toSorted((a, b) => `${a.kind}${a.metadata?.name}`.localeCompare(`${b.kind}${b.metadata?.name}`))
 }
 
 /** The files that a container gets from its volumes, by their paths, and what is wrong with the volumes. */

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { type Cell, foreignTo, type Scenario } from './matrix/cell.js'
 import type { Client } from './matrix/client.js'
 import { CLIENTS, type ClientKind, connect } from './matrix/clients.js'
+import { byStream, type Recorded, received, save } from './matrix/recording.js'
 import { SCENARIOS } from './matrix/scenarios.js'
 import { SERVERS, type ServerKind, type TestServer } from './matrix/servers.js'
 import { type Outcome, type Row, tableOf } from './matrix/table.js'
@@ -16,22 +17,27 @@ interface Between {
   pair: Cell['pair']
   server: TestServer
   bridge: Started
+  toClients: Recorded['toClients']
 }
 
 const nameOf = ({ era, transport }: ClientKind | ServerKind) => `${era} ${transport}`
 const rows: Row[] = []
+const recordings: Recorded[] = []
+const file = process.env['MATRIX_RECORDING']
 
 for (const client of CLIENTS) {
   for (const kind of SERVERS) {
     t.test(`${nameOf(client)} client, ${nameOf(kind)} server`, async (t) => {
       const pair = { client, server: kind }
       const server = await kind.start(t)
-      const between = { pair, server, bridge: await startBridge(t, server.entry) }
+      const between: Between = { pair, server, bridge: await startBridge(t, server.entry), toClients: {} }
       const outcomes: Outcome[] = []
       for (const scenario of SCENARIOS) outcomes.push(await outcomeOf(t, scenario, between))
-      rows.push({ client: nameOf(client), server: nameOf(kind), outcomes })
+      const names = { client: nameOf(client), server: nameOf(kind) }
+      rows.push({ ...names, outcomes })
       await between.bridge.bridge.close()
       await until(() => server.open() === 0, 'nothing is left at the server')
+      recordings.push({ ...names, toServer: received(server.reached()), toClients: between.toClients })
       t.same(server.complaints(), [], 'what reached the server was of its era to the end')
     })
   }
@@ -40,6 +46,7 @@ for (const client of CLIENTS) {
 t.teardown(() => {
   const scenarios = SCENARIOS.map(({ name }) => name)
   for (const line of tableOf(scenarios, rows)) t.comment(line)
+  if (file !== undefined) save(file, recordings)
 })
 
 async function outcomeOf(t: Test, scenario: Scenario, between: Between): Promise<Outcome> {
@@ -54,7 +61,8 @@ async function outcomeOf(t: Test, scenario: Scenario, between: Between): Promise
 }
 
 /** One cell: a client of its own for the scenario, and at the end what either side has to complain of. */
-async function happens(t: Test, { plan, run }: Scenario, { pair, server, bridge }: Between): Promise<void> {
+async function happens(t: Test, { name, plan, run }: Scenario, between: Between): Promise<void> {
+  const { pair, server, bridge } = between
   const clients: Client[] = []
   const open = async () => {
     const client = connect(pair.client, bridge, plan?.(pair))
@@ -73,6 +81,7 @@ async function happens(t: Test, { plan, run }: Scenario, { pair, server, bridge 
   } finally {
     await Promise.all(clients.map((client) => client.close()))
   }
+  between.toClients[name] = clients.map((client) => byStream(client.arrived))
   for (const client of clients) {
     t.same(client.complaints, [], 'the client has nothing to complain of')
     t.same(foreignTo(client, client.arrived), [], 'what reached the client was of its era')

@@ -1,22 +1,27 @@
 /** What `npm pack` makes: it runs from its tarball, in a folder where nothing else is. */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { execPath } from 'node:process'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { says, startProgram } from './support/cli.js'
 import { legacyStdio } from './support/legacy-stdio.js'
 import { call } from './support/modern.js'
 import { noRedis, RedisServer } from './support/redis.js'
+import { copyOfSource } from './support/source.js'
+import { temporaryFolder } from './support/transcript.js'
 
 const run = promisify(execFile)
 
-void t.test('the package runs from its tarball in an empty folder, alone', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-package-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  await run('npm', ['pack', '--pack-destination', folder])
-  const [tarball = ''] = readdirSync(folder)
+const source = copyOfSource(t)
+const folder = temporaryFolder(t)
+const manifestBefore = readFileSync(join(source, 'package.json'), 'utf8')
+await run('npm', ['pack', '--pack-destination', folder], { cwd: source })
+const [tarball = ''] = readdirSync(folder)
+
+t.test('the package runs from its tarball in an empty folder, alone', async (t) => {
+  t.equal(readFileSync(join(source, 'package.json'), 'utf8'), manifestBefore, "the developers' package.json is back")
   t.match(tarball, /^mcp-bridge-.*\.tgz$/)
 
   await run(
@@ -26,17 +31,34 @@ void t.test('the package runs from its tarball in an empty folder, alone', async
   )
   const installed = readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))
   t.same(installed, ['mcp-bridge'], 'no other package comes with it')
-  const manifest = JSON.parse(readFileSync(join(folder, 'node_modules/mcp-bridge/package.json'), 'utf8')) as {
-    scripts: object
+  const manifest = JSON.parse(readFileSync(join(folder, 'node_modules/mcp-bridge/package.json'), 'utf8')) as object
+  for (const field of ['scripts', 'dependencies', 'devDependencies', 'overrides'])
+    t.notOk(field in manifest, `the published package.json has no ${field}`)
+  t.match(manifest, { name: 'mcp-bridge', engines: { node: /./ }, bin: { 'mcp-bridge': /./ } })
+  for (const path of ['dist/sbom.cdx.json', 'dist/LICENSES.txt', 'LICENSE', 'config/healthcheck.mjs'])
+    t.ok(existsSync(join(folder, 'node_modules/mcp-bridge', path)), `${path} is in the package`)
+
+  const bin = join(folder, 'node_modules/.bin/mcp-bridge')
+  for (const [version, code] of [
+    ['18.20.8', 1],
+    ['20.18.3', 1],
+    ['20.19.0', 0],
+    ['24.0.0', 0],
+  ] as const) {
+    const versions = `{ ...process.versions, node: '${version}' }`
+    const pretending = `data:text/javascript,Object.defineProperty(process, 'versions', { value: ${versions} })`
+    const ended = startProgram(t, ['--version'], {}, [execPath, '--import', pretending, bin])
+    t.equal(await ended.ended, code, `11.25 Node.js ${version}`)
+    const said = `mcp-bridge needs Node.js 20.19 or newer, and this is ${version}: install a newer one from https://nodejs.org\n`
+    t.equal(ended.stderr(), code === 0 ? '' : said)
   }
-  t.notMatch(Object.keys(manifest.scripts).join(), /install/, 'nothing runs when it is installed')
 
   const server = legacyStdio(t).server
   const program = startProgram(
     t,
     ['--listen', 'http://127.0.0.1:0/mcp', '--log-format', 'json', '--', server.command, ...server.args],
     {},
-    [join(folder, 'node_modules/.bin/mcp-bridge')],
+    [bin],
   )
   const [url] = await says(program, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
   const answer = await call(url, 'tools/call', { name: 'echo', arguments: { a: 1 } })
@@ -49,7 +71,37 @@ void t.test('the package runs from its tarball in an empty folder, alone', async
   const listen = 'http://127.0.0.1:0/mcp'
   const shared = { redis: { url: redis.url }, stateKeys: ['a secret that all the replicas know of'] }
   writeFileSync(config, JSON.stringify({ mcpServers: { it: server }, listen, log: { format: 'json' }, ...shared }))
-  const replica = startProgram(t, ['--config', config], {}, [join(folder, 'node_modules/.bin/mcp-bridge')])
+  const replica = startProgram(t, ['--config', config], {}, [bin])
   await says(replica, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
   t.notMatch(replica.stderr(), /Redis is not available/, 'what is loaded only for replicas is there')
+})
+
+t.test('npx runs the tarball, with nothing else to fetch', async (t) => {
+  const empty = temporaryFolder(t)
+  const env = { ...process.env, npm_config_cache: join(empty, 'cache'), npm_config_offline: 'true' }
+  copyFileSync(join(folder, tarball), join(empty, tarball))
+  const { stdout } = await run('npx', ['-y', `./${tarball}`, '--version'], { cwd: empty, env })
+  t.match(stdout, /^\d+\.\d+\.\d+\n$/)
+})
+
+t.test('a pack that was killed leaves nothing that the next one would take for the manifest', async (t) => {
+  const before = readFileSync(join(source, 'package.json'), 'utf8')
+  const manifest = (task: string) => run(execPath, ['.ci/manifest.mjs', task], { cwd: source })
+  await manifest('publish')
+  const published = readFileSync(join(source, 'package.json'), 'utf8')
+  t.not(published, before)
+  await manifest('publish')
+  t.equal(readFileSync(join(source, 'package.json'), 'utf8'), published)
+  await manifest('restore')
+  t.equal(readFileSync(join(source, 'package.json'), 'utf8'), before)
+  await manifest('restore')
+  t.equal(readFileSync(join(source, 'package.json'), 'utf8'), before, 'once more changes nothing')
+})
+
+t.test('no package asks for a newer Node.js than the bridge does', async (t) => {
+  const folder = temporaryFolder(t)
+  for (const name of ['package.json', 'package-lock.json'])
+    writeFileSync(join(folder, name), readFileSync(new URL(`../${name}`, import.meta.url)))
+  const args = ['ci', '--dry-run', '--engine-strict', '--offline', '--ignore-scripts', '--no-audit', '--no-fund']
+  await t.resolves(run('npm', args, { cwd: folder }), 'on this Node.js')
 })

@@ -144,12 +144,22 @@ t.test(
     t.equal((await echo(`${origin}/b/mcp`)).status, 200)
     t.equal((await client.request('ping')).status, 200)
     write({ mcpServers: { a, b: { command: 'x', era: 'old' } }, limit: {} })
-    const [said] = await says(running, /.*the configuration is not right.*/)
+    const [said] = await says(running, /.*invalid configuration; keeping.*/)
     t.match(said, /mcpServers\.b\.era.*"limit","message":"is not an option"|"limit".*mcpServers\.b\.era/)
     t.equal((await echo(`${origin}/b/mcp`)).status, 200)
     write('{')
-    await says(running, /is no JSON/)
+    await says(running, /is not valid JSON/)
     t.equal((await client.request('ping')).status, 200)
+  },
+)
+
+t.test(
+  '11.29 a server that is added and cannot be had is said to be unavailable, and one that can to be ready',
+  async (t) => {
+    const { running, write, a, b } = await program(t, 'config.json')
+    write({ mcpServers: { a, b, gone: { command: 'no-such-command-here' } } })
+    await says(running, /"server":"gone","why":".*command not found".*"msg":"server unavailable; retrying/)
+    await says(running, /"server":"b","era":"legacy".*"msg":"server ready"/)
   },
 )
 

@@ -13,4 +13,6 @@ export interface Issue {
   /** As in `mcpServers.github.url`; empty for the whole. */
   path: string
   message: string
+  /** Where it stands, as in `mcp.json:3:5`; absent where it stands in no file. */
+  at?: string
 }

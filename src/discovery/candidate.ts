@@ -1,4 +1,5 @@
 /** Servers that have been found: each once, whoever has named it. */
+import { freeName } from '../formats/names.js'
 import { DECEPTIVE } from '../protocol/shown.js'
 import { canonical, type Endpoint } from './endpoint.js'
 import { DiscoveryFailure } from './failure.js'
@@ -42,7 +43,6 @@ export interface PlaceFailure {
 
 /** How many candidates there may be. */
 export const CANDIDATES = 64
-const NAME_LENGTH = 64
 
 /** What some places say. What cannot be read there is a failure of its own, and spoils nothing else. */
 export class Findings {
@@ -85,31 +85,6 @@ export function merge(lists: readonly (readonly Finding[])[]): { candidates: Can
     .slice(0, CANDIDATES)
     .map((one) => ({ ...one, name: freeName(one.name, taken) }))
   return { candidates, leftOut: merged.length - candidates.length }
-}
-
-/**
- * A name that can stand in a path, and be a key of anything: letters, digits, ".", "_" and "-", with a letter or a digit at
- * both ends.
- */
-export function pathName(text: string): string {
-  const name = text
-    .slice(0, 1_000)
-    .replace(/[^A-Za-z0-9._-]+/g, '-')
-    .replace(/^[._-]+/, '')
-  const trimmed = name.slice(0, NAME_LENGTH).replace(/[._-]+$/, '')
-  // Objects have these from birth.
-  return trimmed === '' || trimmed in {} ? `${trimmed}server` : trimmed
-}
-
-function freeName(wanted: string, taken: Set<string>): string {
-  const name = pathName(wanted)
-  let free = name
-  for (let number = 2; taken.has(free); number++) {
-    const suffix = `-${number}`
-    free = name.slice(0, NAME_LENGTH - suffix.length) + suffix
-  }
-  taken.add(free)
-  return free
 }
 
 /** The transport that a document means by a word; undefined where it means none that there is. */

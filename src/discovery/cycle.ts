@@ -77,7 +77,7 @@ export class Cycles<T> {
 
   constructor(options: CyclesOptions) {
     this.#options = options
-    this.#now = options.now ?? Date.now
+    this.#now = options.now ?? (() => performance.now())
     this.#turns = new Turns(options.parallel ?? PARALLEL)
   }
 

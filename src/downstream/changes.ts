@@ -155,7 +155,7 @@ export class Changes {
     const before = this.#current
     this.#current = listening
     this.#uris = listening.uris
-    listening.since = Date.now()
+    listening.since = performance.now()
     before?.controller.abort()
   }
 
@@ -180,7 +180,7 @@ export class Changes {
     } finally {
       this.#open.delete(listening.controller)
       if (this.#current === listening && !this.#stopped) {
-        if (Date.now() - listening.since >= SERVED_WELL) this.#failures = 0
+        if (performance.now() - listening.since >= SERVED_WELL) this.#failures = 0
         this.#lost(agreed, gap)
       }
     }

@@ -4,7 +4,7 @@ import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import type { Memory } from '../protocol/memory.js'
 import { methodTraits } from '../protocol/methods.js'
-import { echoed } from '../protocol/shown.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import { error as errorMessage, type Message, type Request, result } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { readBatch, together } from './batch.js'
@@ -125,6 +125,6 @@ export class Conversation {
 /** Who asks in this way whether the other era is spoken here has to hear that it is not: then it goes on to initialize. */
 function outsideSession({ method }: Request): Fault {
   return methodTraits(method).eras === 'modern'
-    ? new Fault('methodNotFound', `Method not found: ${echoed(method)}`)
+    ? new Fault('methodNotFound', `Method not found: ${shown(method, ECHOED)}`)
     : new Fault('invalidRequest', 'Session required: call initialize first')
 }

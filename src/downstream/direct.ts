@@ -4,7 +4,6 @@ import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { type TraceContext, withTrace } from '../protocol/trace.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../rpc/message.js'
-import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, write } from '../rpc/splice.js'
 import type { Frame } from './frames.js'
 import { metaOf } from './inbound.js'
@@ -56,16 +55,18 @@ export class DirectSession implements ClientSession {
     record.follow(metaOf(request), trace)
     const handOver = record.handedOver()
     try {
-      let answer: Wire | undefined
+      let answered = false
       for await (const { text, last, dropped } of this.#line.ask(traced(request, handOver), controller.signal)) {
         if (dropped) record.note({ dropped })
-        if (last) answer = text
-        else yield { text }
+        if (last) {
+          answered = true
+          handOver.over({ kind: 'result', result: EMPTY })
+          record.answered('ok')
+        }
+        // Messages that came after this one go out when the reader asks for more.
+        yield last ? { text, last: { status: 200 } } : { text }
       }
-      if (answer === undefined) throw new Fault('internal', 'The call ended without an answer')
-      handOver.over({ kind: 'result', result: EMPTY })
-      record.answered('ok')
-      yield { text: answer, last: { status: 200 } }
+      if (!answered) throw new Fault('internal', 'The call ended without an answer')
     } catch (error) {
       const cancelled = controller.signal.aborted
       const fault = Fault.from(error)

@@ -9,7 +9,7 @@ import { RELATED_TASK } from '../protocol/meta.js'
 import type { TaskStatus } from '../protocol/tasks.js'
 import { own } from '../rpc/own.js'
 import type { Wire } from '../rpc/source.js'
-import { type Json, sizeOf, value } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, type Payload, parseObject, raw, sizeOf, value, write } from '../rpc/splice.js'
 import type { CallStep, Outcome } from './translated-call.js'
 
 /** Makes the call that a task is of. What it asks says that it is `about` the task. */
@@ -17,6 +17,8 @@ export type Run = (about: Json, controller: AbortController) => AsyncGenerator<C
 
 interface Task {
   id: string
+  /** What of the call decides how its result is told. */
+  about: Payload
   status: TaskStatus
   statusMessage: string | undefined
   createdAt: string
@@ -49,12 +51,13 @@ export class EmulatedTasks {
     this.#borrow = borrow
   }
 
-  /** Begins a task of a call that takes so many bytes. Gives the CreateTaskResult. Throws a Fault where there are too many. */
-  start(ttl: unknown, bytes: number, run: Run): Json {
+  /** Begins a task of a call of a tool. Gives the CreateTaskResult. Throws a Fault where there are too many. */
+  start(params: Payload, ttl: unknown, run: Run): Json {
     if (this.#tasks.size >= MAX_TASKS) throw new Fault('overloaded', `A session may have ${MAX_TASKS} tasks`)
     const now = new Date().toISOString()
     const task: Task = {
       id: crypto.randomUUID(),
+      about: parseObject(write(edit(EMPTY, { name: raw(params, 'name') }))),
       status: 'working',
       statusMessage: undefined,
       createdAt: now,
@@ -69,7 +72,8 @@ export class EmulatedTasks {
       timer: undefined,
       loan: this.#borrow(),
     }
-    task.loan.demand(bytes)
+    // As it came in, and as it goes on.
+    task.loan.demand(2 * sizeOf(params))
     renew(task)
     task.timer = setTimeout(() => this.#forget(task), task.ttl).unref()
     this.#tasks.set(task.id, task)
@@ -79,6 +83,11 @@ export class EmulatedTasks {
 
   get(id: unknown): Json {
     return told(this.#find(id))
+  }
+
+  /** Params of the call that a task is of, as far as they decide how its result is told. */
+  paramsOf(id: unknown): Payload {
+    return this.#find(id).about
   }
 
   list(): Json {

@@ -3,7 +3,7 @@
  * a call that says everything.
  */
 import type { Call, Caller, Notice, Reply } from '../protocol/call.js'
-import type { Downlevel } from '../protocol/downlevel.js'
+import { type Downlevel, downlevelNotification } from '../protocol/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import {
@@ -17,7 +17,7 @@ import {
 } from '../protocol/legacy-client.js'
 import { type Loan, SMALL } from '../protocol/memory.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
-import { echoed } from '../protocol/shown.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import type { TraceContext } from '../protocol/trace.js'
 import {
   error as errorMessage,
@@ -28,18 +28,7 @@ import {
   result,
 } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
-import {
-  EMPTY,
-  edit,
-  type Json,
-  objectIn,
-  type Payload,
-  parseObject,
-  raw,
-  sizeOf,
-  value,
-  write,
-} from '../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { Changes } from './changes.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { type Frame, onlyIncreasing } from './frames.js'
@@ -65,11 +54,14 @@ export class TranslatedSession implements ClientSession {
   readonly #changes: Changes
   /** What is kept for as long as the session lasts. */
   readonly #loan: Loan
+  /** Tells the server that the client has gone. */
+  readonly #disconnected: (() => void) | undefined
   #ready = false
   #listened = false
 
   private constructor(
     { revision, clientInfo, capabilities }: Opening,
+    to: Downlevel,
     offered: Payload,
     loan: Loan,
     options: OpenOptions,
@@ -79,27 +71,16 @@ export class TranslatedSession implements ClientSession {
     this.#caller = { revision: NEWEST_MODERN, clientInfo, capabilities }
     this.#offered = offered
     this.#loan = loan
-    const told = new Set<string>()
-    const lost = (feature: string) => {
-      tell(options.log, { kind: 'downlevelled', what: feature })
-      if (told.has(feature)) return
-      told.add(feature)
-      options.log.info({ feature, revision }, 'not known to the client, and left out')
-    }
-    this.#to = {
-      revision,
-      strict: options.settings.strict,
-      memory: { wrapped: new Set() },
-      lost,
-      tasks: emulatesTasks(revision, options),
-    }
+    this.#to = to
     this.#tasks = new EmulatedTasks(() => options.memory.borrow(options.sender.principal, SMALL))
     this.#questions = new Questions({
       capabilities,
       to: this.#to,
+      within: options.settings.answerWithin,
       told: (what) => tell(options.log, { kind: 'question', what }),
     })
     tell(options.log, { kind: 'session', side: 'client', what: 'opened' })
+    this.#disconnected = options.upstream.connected?.(options.sender.principal)
     this.#changes = new Changes({
       offered,
       loan: options.memory.borrow(options.sender.principal),
@@ -124,13 +105,13 @@ export class TranslatedSession implements ClientSession {
     }
     if (discovered?.kind !== 'result') throw new Fault('upstreamProtocol', 'The server does not say what it offers')
     record.ended(discovered)
-    const tasks = emulatesTasks(opening.revision, options)
-    const answer = initializeResult(discovered, opening.revision, { serverInfo: options.settings.serverInfo, tasks })
-    const offered = own(raw(parseObject(answer), 'capabilities') ?? '{}')
+    const to = downlevelFor(opening.revision, options)
+    const { answer, offered } = initializeResult(discovered, to, options.settings.serverInfo)
+    const kept = own(write(offered))
     const { clientInfo = '', capabilities } = opening
     const loan = options.memory.borrow(options.sender.principal, SMALL)
-    loan.demand(offered.length + clientInfo.length + capabilities.length)
-    const session = new TranslatedSession(opening, parseObject(offered), loan, options)
+    loan.demand(kept.length + clientInfo.length + capabilities.length)
+    const session = new TranslatedSession(opening, to, parseObject(kept), loan, options)
     return { text: result(request.id, answer), session }
   }
 
@@ -211,6 +192,7 @@ export class TranslatedSession implements ClientSession {
     this.#tasks.close()
     this.#changes.stop()
     this.#loan.end()
+    this.#disconnected?.()
     tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
 
@@ -281,9 +263,11 @@ export class TranslatedSession implements ClientSession {
   }
 
   #run(call: Call, about?: Json): AsyncGenerator<CallStep, Outcome> {
-    const { handle } = this.#options.upstream
-    const borrow = () => this.#options.memory.borrow(call.principal, SMALL)
-    return runCall(call, { handle, questions: this.#questions, caller: () => ({ ...this.#caller }), borrow, about })
+    const { upstream, settings, memory } = this.#options
+    const caller = () => ({ ...this.#caller })
+    const borrow = () => memory.borrow(call.principal, SMALL)
+    const { answerWithin } = settings
+    return runCall(call, { handle: upstream.handle, questions: this.#questions, caller, answerWithin, borrow, about })
   }
 
   /** Makes a task of a call. */
@@ -291,7 +275,7 @@ export class TranslatedSession implements ClientSession {
     this.#check('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = withoutTask('tools/call', params)
-    return this.#tasks.start(value(task, 'ttl'), 2 * sizeOf(params), (about, controller) => {
+    return this.#tasks.start(bare, value(task, 'ttl'), (about, controller) => {
       const parts = { caller: { ...this.#caller }, controller, record, options: this.#options, progress: true }
       return this.#run(callOf('tools/call', bare, meta, parts), about)
     })
@@ -305,10 +289,11 @@ export class TranslatedSession implements ClientSession {
     record: CallRecord,
   ): AsyncGenerator<Frame, void> {
     const taskId = value(params, 'taskId')
+    const called = this.#tasks.paramsOf(taskId)
     const waiting = this.#tasks.result(taskId, controller.signal)
     let next = await waiting.next()
     for (; !next.done; next = await waiting.next()) yield { text: next.value }
-    const call = callOf('tools/call', params, EMPTY, {
+    const call = callOf('tools/call', called, EMPTY, {
       caller: this.#caller,
       controller,
       record,
@@ -324,9 +309,9 @@ export class TranslatedSession implements ClientSession {
     const { eras, capability } = methodTraits(method)
     if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
     if (eras === 'modern' || method.startsWith('tasks/'))
-      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${echoed(method)}`)
+      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${shown(method, ECHOED)}`)
     if (capability !== undefined && !objectIn(this.#offered, capability))
-      throw new Fault('methodNotFound', `Method not found: the server does not offer ${echoed(method)}`)
+      throw new Fault('methodNotFound', `Method not found: the server does not offer ${shown(method, ECHOED)}`)
   }
 
   /** What the server says of its own accord is wanted from when the client is ready, and somebody can be told. */
@@ -345,7 +330,7 @@ export class TranslatedSession implements ClientSession {
   }
 
   #deliver(method: string, params: Payload): void {
-    const text = write(params)
+    const text = write(downlevelNotification(method, params, this.#to))
     const uri = raw(params, 'uri')
     this.#options.outlet.deliver(
       notification(method, text === '{}' ? undefined : text),
@@ -354,9 +339,22 @@ export class TranslatedSession implements ClientSession {
   }
 }
 
-/** Whether the client can have its calls as tasks: its revision has to know them, and the configuration to want it. */
-function emulatesTasks(revision: LegacyRevision, { settings }: OpenOptions): boolean {
-  return settings.emulateTasks && traits[revision].tasks
+/** How a client of the revision is spoken to. Each kind of loss is logged once. */
+function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions): Downlevel {
+  const told = new Set<string>()
+  return {
+    revision,
+    strict: settings.strict,
+    memory: { wrapped: new Set() },
+    // Calls can be tasks where the client's revision knows them and the configuration wants it.
+    tasks: settings.emulateTasks && traits[revision].tasks,
+    lost: (feature) => {
+      tell(log, { kind: 'downlevelled', what: feature })
+      if (told.has(feature)) return
+      told.add(feature)
+      log.info({ feature, revision }, 'not known to the client, and left out')
+    },
+  }
 }
 
 interface CallParts {

@@ -15,7 +15,7 @@ import {
   encodeReply,
 } from '../protocol/modern-client.js'
 import { Elsewhere } from '../protocol/replicas.js'
-import { echoed } from '../protocol/shown.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import { checkFilter } from '../protocol/subscriptions.js'
 import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Id, type Notification, type Request } from '../rpc/message.js'
@@ -146,11 +146,11 @@ function toCall(decoded: Decoded, arrived: Arrived, log: CallRecord): Call {
 /** Methods that this revision has taken away, or that need an extension the client did not declare. */
 function refuseUnknown({ method, caller }: Decoded): void {
   if (methodTraits(method).eras === 'legacy')
-    throw new Fault('methodNotFound', `Method not found: ${NEWEST_MODERN} has no ${echoed(method)}`)
+    throw new Fault('methodNotFound', `Method not found: ${NEWEST_MODERN} has no ${shown(method, ECHOED)}`)
   if (!method.startsWith('tasks/')) return
   const extensions = objectIn(parseObject(caller.capabilities), 'extensions')
   if (extensions && objectIn(extensions, TASKS_EXTENSION)) return
-  throw new Fault('missingCapability', `${echoed(method)} needs the extension ${TASKS_EXTENSION}`, {
+  throw new Fault('missingCapability', `${shown(method, ECHOED)} needs the extension ${TASKS_EXTENSION}`, {
     data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
   })
 }

@@ -6,28 +6,19 @@ import type { Answers } from '../protocol/call.js'
 import { type Downlevel, downlevelQuestion } from '../protocol/downlevel.js'
 import { traits } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
-import { type InputRequest, readInputRequests, uncovered, wellFormed } from '../protocol/input.js'
+import { type InputRequest, readInputRequests, stateOf, uncovered, wellFormed } from '../protocol/input.js'
 import type { Loan } from '../protocol/memory.js'
 import { withoutEnvelope } from '../protocol/meta.js'
-import { type Id, idKey, notification, type Response, request } from '../rpc/message.js'
+import { type Id, idKey, keptKey, notification, type Response, request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import {
-  EMPTY,
-  edit,
-  type Json,
-  type Payload,
-  parseObject,
-  payloadAt,
-  raw,
-  sizeOf,
-  value,
-  write,
-} from '../rpc/splice.js'
+import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, sizeOf, value, write } from '../rpc/splice.js'
 
 export interface QuestionsOptions {
   /** ClientCapabilities that the client has declared. */
   capabilities: Json
   to: Downlevel
+  /** Milliseconds for one round of questions. */
+  within: number
   /** What has become of a round of questions, for whoever counts. */
   told(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'): void
 }
@@ -45,8 +36,6 @@ export class Unanswered extends Error {
 
 type Outcome = { kind: 'result'; result: Payload } | { kind: 'error'; code: number; message: string }
 
-/** Milliseconds that a person has for one round of questions. */
-const ROUND = 600_000
 const CANCELLED: Payload = parseObject('{"action":"cancel"}')
 
 export class Questions {
@@ -81,7 +70,7 @@ export class Questions {
     const round = new AbortController()
     const giveUp = () => round.abort()
     signal.addEventListener('abort', giveUp, { once: true })
-    const timer = setTimeout(giveUp, ROUND)
+    const timer = setTimeout(giveUp, this.#options.within)
     const asked: Asked[] = []
     const all = { asked, loan, bytes: 0 }
     // A null prototype, because it is the server that chooses the keys.
@@ -120,14 +109,15 @@ export class Questions {
     }
     signal.throwIfAborted()
     const responses = requests.length === 0 ? undefined : write(edit(EMPTY, answers))
-    return { responses, state: raw(input, 'requestState') }
+    return { responses, state: stateOf(input) }
   }
 
   /** Takes an answer of the client. */
   answer({ id, outcome: { kind, source, member } }: Response): void {
-    const settle = id === undefined ? undefined : this.#open.get(idKey(id))
-    if (id === undefined || !settle) return
-    this.#open.delete(idKey(id))
+    const key = id === undefined ? undefined : keptKey(this.#open, id)
+    const settle = key === undefined ? undefined : this.#open.get(key)
+    if (key === undefined || !settle) return
+    this.#open.delete(key)
     const payload = payloadAt(source, member) ?? EMPTY
     if (kind === 'result') return settle({ kind, result: payload })
     const [code, message] = [value(payload, 'code'), value(payload, 'message')]

@@ -51,7 +51,8 @@ export class CallRecord implements CallLog {
 
   constructor(logger: Logger, fields: CallFields) {
     this.#logger = logger
-    this.#fields = fields
+    // A client may call anything, of any length.
+    this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
   }
 
   note(fields: Record<string, string | number | boolean>): void {

@@ -55,6 +55,8 @@ export interface SessionSettings {
   strict: boolean
   /** Let clients of 2025-11-25 have their calls as tasks. */
   emulateTasks: boolean
+  /** Milliseconds for a round of questions to a client, and for a server that asks to be called again. */
+  answerWithin: number
   /** The bridge's own Implementation, for servers that do not name themselves. */
   serverInfo: Json
 }

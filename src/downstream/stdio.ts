@@ -5,7 +5,7 @@ import { type Compat, classifyLine } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
 import { type Memory, SMALL } from '../protocol/memory.js'
 import { methodTraits } from '../protocol/methods.js'
-import { encodeLine, LineDecoder, TOO_LONG } from '../rpc/lines.js'
+import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { cut, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
@@ -21,10 +21,12 @@ export interface PipeOptions {
   input: Readable
   output: Writable
   upstream: Upstream
-  compat: Pick<Compat, 'draftErrorCodes'>
+  compat: Pick<Compat, 'draftErrorCodes' | 'bareDiscover'>
   log: Logger
   /** Bytes of one line. */
   lineLimit: number
+  /** Milliseconds that answers may still take after the input has ended. */
+  patience: number
   settings: SessionSettings
   memory: Memory
 }
@@ -32,10 +34,14 @@ export interface PipeOptions {
 /** Everybody on a pipe is the user who started the process. */
 const PRINCIPAL = 'local'
 
-/** Serves what comes in until the input ends; then gives up what is still open. Resolves when that is done. */
+/**
+ * Serves what comes in until the input ends, or the client has closed the output; then what is being answered has some time to
+ * end, and the rest is given up. Resolves when that is done.
+ */
 export async function servePipe(options: PipeOptions): Promise<void> {
-  const { input, output, upstream, compat, log, lineLimit, settings, memory } = options
+  const { input, output, upstream, compat, log, lineLimit, patience, settings, memory } = options
   const modern = new ModernDownstream(upstream, compat, memory)
+  const disconnected = upstream.connected?.(PRINCIPAL)
   const running = new Running()
   /** Ids of the session's requests that are open: they share one space with those of the modern era. */
   const inSession = new Set<string>()
@@ -59,11 +65,11 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     }
     return new Promise((resolve) => {
       const done = () => {
-        output.off('drain', done).off('close', done)
+        output.off('drain', done).off('close', done).off('error', done)
         outgoing.hold(output.writableLength)
         resolve()
       }
-      output.on('drain', done).on('close', done)
+      output.on('drain', done).on('close', done).on('error', done)
     })
   }
 
@@ -78,9 +84,9 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     ended: () => log.warn({}, 'the server has ended the session: the client has to start the bridge again'),
   })
 
-  function answerModern(request: Request): Promise<void> {
+  function answerModern(request: Request, bare: boolean): Promise<void> {
     const controller = running.begin(request.id)
-    const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const }
+    const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const, bare }
     const id = methodTraits(request.method).endless ? own(request.id) : request.id
     return writeAll(id, modern.answer(request, arrived), controller)
   }
@@ -113,7 +119,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   /** Takes a message. Gives what settles when it has been answered, if it is to be. */
   function take(message: Message): Promise<void> | undefined {
     const { revision } = conversation
-    const verdict = classifyLine(message, revision ? { revision } : 'none')
+    const verdict = classifyLine(message, revision ? { revision } : 'none', compat)
     if (message.kind === 'invalid') return undefined
     if (message.kind === 'request' && (running.has(message.id) || inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'A request with this id is still open')
@@ -123,7 +129,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     if (verdict.era === 'legacy') return inBackground(answerInSession(message))
     // What stays open for long has taken from its line what it needs.
     if (message.kind === 'request') {
-      const answering = inBackground(answerModern(message))
+      const answering = inBackground(answerModern(message, 'bare' in verdict))
       return methodTraits(message.method).endless ? undefined : answering
     }
     if (message.kind === 'notification') modern.notify(message, { principal: PRINCIPAL })
@@ -151,14 +157,15 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     return refuse(error, id, id !== undefined || message?.kind === 'batch')
   }
 
-  async function line(bytes: readonly Uint8Array[]): Promise<void> {
+  async function takeLine(line: Line): Promise<void> {
+    if (line === TOO_LONG) return refuse(new Fault('bodyTooLarge', `A line of over ${lineLimit} bytes`), undefined)
     // As it came in, and as it goes on.
-    const size = 2 * bytes.reduce((sum, { length }) => sum + length, 0)
+    const size = 2 * line.reduce((sum, { length }) => sum + length, 0)
     const loan = size > SMALL ? memory.borrow(PRINCIPAL) : undefined
     let message: Message | undefined
     let answering: Promise<void> | undefined
     try {
-      message = readMessage(bytes)
+      message = readMessage(line)
       loan?.demand(size)
       answering = take(message)
     } catch (error) {
@@ -169,16 +176,37 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     if (!answering) loan.end()
   }
 
-  for await (const chunk of input) {
-    for (const bytes of decoder.push(chunk as Uint8Array)) {
-      if (bytes === TOO_LONG) await refuse(new Fault('bodyTooLarge', `A line of over ${lineLimit} bytes`), undefined)
-      else await line(bytes)
+  let closed = false
+  output.on('error', (error) => {
+    if (closed) return
+    closed = true
+    log.warn({ why: error.message }, 'client closed its end of stdout; ending')
+    input.destroy()
+  })
+  try {
+    for await (const chunk of input) {
+      for (const line of decoder.push(chunk as Uint8Array)) await takeLine(line)
     }
+    for (const line of decoder.end()) await takeLine(line)
+  } catch (error) {
+    if (!closed) log.warn({ why: error instanceof Error ? error.message : String(error) }, 'input broke off; ending')
   }
+  if (!closed) await endedWithin(patience, answers)
+  disconnected?.()
   running.abortAll()
   conversation.close()
   await Promise.all(answers)
   outgoing.end()
+}
+
+/** Waits until all have ended, but no longer than so many milliseconds. */
+async function endedWithin(milliseconds: number, answers: Iterable<Promise<void>>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds)
+  })
+  await Promise.race([Promise.all(answers), late])
+  clearTimeout(timer)
 }
 
 /** What a message's requests are known by. */

@@ -3,7 +3,7 @@ import type { Answers, Call, Caller, Handler, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import type { Loan } from '../protocol/memory.js'
 import { methodTraits } from '../protocol/methods.js'
-import { echoed } from '../protocol/shown.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import { knowsTasks, withTasks } from '../protocol/tasks.js'
 import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject } from '../rpc/splice.js'
@@ -24,6 +24,8 @@ export interface CallContext {
   questions: Questions
   /** Who calls, as it is now: the level of log messages may be set anew while the client is asked. */
   caller(): Caller
+  /** Milliseconds that a server may have itself called again without asking anything. */
+  answerWithin: number
   /** Begins a loan for what the client answers. */
   borrow(): Loan
   /** What questions say in their `_meta` that they are about. */
@@ -48,7 +50,7 @@ interface Running extends CallContext {
 }
 
 async function* untilAnswered(call: Call, context: Running): AsyncGenerator<CallStep, Outcome> {
-  const rounds = new Rounds()
+  const rounds = new Rounds(context.answerWithin)
   let { capabilities } = call.caller
   for (let answers: Answers | undefined; ; ) {
     const leg: Call = { ...call, answers, caller: { ...context.caller(), capabilities } }
@@ -59,7 +61,7 @@ async function* untilAnswered(call: Call, context: Running): AsyncGenerator<Call
       return yield* waitedFor(leg, reply.result, context)
     } else if (reply.kind === 'input') {
       if (!methodTraits(call.method).asks)
-        throw new Fault('upstreamProtocol', `The server asks something in the middle of ${echoed(call.method)}`)
+        throw new Fault('upstreamProtocol', `The server asks something in the middle of ${shown(call.method, ECHOED)}`)
       await rounds.next(reply.result, call.signal)
       answers = yield* asked(reply.result, call.signal, context)
     } else {

@@ -1,5 +1,5 @@
 /** Discovery as it is done: what the parts of it are here, and what may be reached by whom. */
-import { homedir, platform } from 'node:os'
+import { platform } from 'node:os'
 import { resolve } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import type { Surroundings } from '../app.js'
@@ -19,6 +19,7 @@ import { documents } from '../discovery/documents.js'
 import { canonical } from '../discovery/endpoint.js'
 import { type DiscoveryFailure, failure } from '../discovery/failure.js'
 import { Guard } from '../discovery/guard.js'
+import { homeFolder } from '../discovery/home.js'
 import { readManifest } from '../discovery/manifest.js'
 import { meaningOf } from '../discovery/sources/address.js'
 import { findInFiles, finding, usualFiles } from '../discovery/sources/files.js'
@@ -184,7 +185,7 @@ export class Discovery {
     const { settings, surroundings } = this.#options
     const { fetch } = this.parts
     if (target === USUAL_FILES) {
-      const home = homedir()
+      const home = homeFolder() ?? ''
       const around = { platform: platform(), home, cwd: resolve('.'), appData: surroundings.env['APPDATA'] }
       return findInFiles(usualFiles(around), { home })
     }
@@ -195,7 +196,7 @@ export class Discovery {
       case 'host':
         return findAtHost(meaning.origin, fetch, readManifest)
       case 'file':
-        return findInFiles([meaning.path], { home: homedir(), wanted: true })
+        return findInFiles([meaning.path], { home: homeFolder() ?? '', wanted: true })
       case 'server': {
         const found = new Findings()
         found.findings.push(meaning.finding)
@@ -248,9 +249,12 @@ export class Discovery {
   }
 }
 
-/** Where the trust store is. */
+/** Where the trust store is. Throws a ConfigError where nothing says so. */
 export function storePath(configured: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
-  return configured ?? defaultStorePath(env)
+  const path = configured ?? defaultStorePath(env)
+  if (path !== undefined) return path
+  const message = 'is needed: HOME is empty, and the system knows no folder of this user (--trust-store <file>)'
+  throw new ConfigError([{ path: 'trustStore', message }])
 }
 
 async function meeting(server: Server): Promise<Meeting> {
@@ -263,9 +267,7 @@ async function meeting(server: Server): Promise<Meeting> {
     server: named,
     capabilities,
     tools,
-  } = await inspect(server, (page) => {
-    pages.push(page)
-  })
+  } = await inspect(server, { seen: (page) => pages.push(page) })
   const { name = '', version = '' } = named ?? {}
   const handshake = { name, version, revision, capabilities: Object.keys(capabilities) }
   return { era, transport, why, handshake, tools: toolList(pages), listing: tools }

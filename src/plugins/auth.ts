@@ -5,6 +5,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
+import { ANONYMOUS } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 
 declare module 'fastify' {
@@ -48,7 +49,7 @@ const REFUSALS = {
   wrong: { message: 'The token is not one that this bridge knows', error: 'invalid_token' },
 } as const
 
-const ANYBODY: Caller = { principal: 'anon' }
+const ANYBODY: Caller = { principal: ANONYMOUS }
 const BEARER = /^bearer(?: +(.*))?$/i
 
 export const auth = plugin<AuthOptions>(async function auth(app, { mode, resourceMetadata, open = () => false }) {

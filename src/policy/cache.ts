@@ -57,8 +57,14 @@ const TRACE_CONTEXT: ReadonlySet<string> = new Set(['traceparent', 'tracestate',
 const CHANGED: Readonly<Record<string, readonly string[]>> = {
   'notifications/tools/list_changed': ['tools/list', 'server/discover'],
   'notifications/prompts/list_changed': ['prompts/list', 'server/discover'],
-  'notifications/resources/list_changed': ['resources/list', 'resources/templates/list', 'server/discover'],
+  'notifications/resources/list_changed': [
+    ...['resources/list', 'resources/templates/list', 'server/discover'],
+    // The files of a skill are resources.
+    ...['skills/list', 'skills/get', 'resources/directory/read'],
+  ],
 }
+/** Methods whose result is about the resource that their `uri` names. */
+const ABOUT_A_RESOURCE: ReadonlySet<string> = new Set(['resources/read', 'skills/get', 'resources/directory/read'])
 
 /** Whether calls of a method have to come by here: their results are kept, or they hear of what has changed. */
 export function isOfCache(method: string): boolean {
@@ -234,7 +240,7 @@ function askedFor({ method, params, meta, answers }: Call): Json | undefined {
 }
 
 function aboutOf({ method, params }: Call): About {
-  const uri = method === 'resources/read' ? value(params, 'uri') : undefined
+  const uri = ABOUT_A_RESOURCE.has(method) ? value(params, 'uri') : undefined
   return { method, uri: typeof uri === 'string' ? uri : undefined }
 }
 

@@ -14,7 +14,7 @@ export function timeout({ idle, total }: Timeouts): Policy {
   return (next) =>
     async function* timedCall(call) {
       if (methodTraits(call.method).endless) return yield* next(call)
-      const started = Date.now()
+      const started = performance.now()
       const giveUp = (why: string) => {
         const outcome = 'whether it acted on the call is unknown'
         call.abort(new Fault('upstreamTimeout', `The server ${why}; ${outcome}`))
@@ -22,7 +22,7 @@ export function timeout({ idle, total }: Timeouts): Policy {
       const silence = setTimeout(() => giveUp(`was silent for ${idle / 1000} s`), idle)
       try {
         for await (const reply of next(call)) {
-          if (Date.now() - started > total) giveUp(`did not answer in ${total / 1000} s`)
+          if (performance.now() - started > total) giveUp(`did not answer in ${total / 1000} s`)
           silence.refresh()
           yield reply
         }

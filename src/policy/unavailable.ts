@@ -42,7 +42,7 @@ const MAX_PARAMS = 4 * 1024
 
 /** The policy, and what ends it: then nothing is remembered any more. */
 export function unavailable(options: UnavailableOptions): { policy: Policy; close(): void } {
-  const { name, state, memory, now = Date.now } = options
+  const { name, state, memory, now = () => performance.now() } = options
   const lasts = new LentCache<Last>({ memory, max: MAX_LISTS, maxBytes: MAX_BYTES })
 
   const policy: Policy = (next) =>

@@ -22,6 +22,9 @@ export interface Caller {
   logLevel?: LogLevel | undefined
 }
 
+/** The principal of callers without any credential: two of its calls may come from two people. */
+export const ANONYMOUS = 'anon'
+
 export interface Call {
   /** In modern vocabulary: `server/discover` and `subscriptions/listen` are calls too. */
   method: string
@@ -94,6 +97,8 @@ export interface Upstream {
   notify(notice: Notice): void
   /** How a client of the legacy era is served. Rejects with a Fault. */
   legacyLeg(sender: Sender): Promise<LegacyLeg>
+  /** Notes that a client of this principal is connected, until the function that it returns is called. Programs stay meanwhile. */
+  connected?(principal: string): () => void
 }
 
 /** A way to serve a legacy client: out of the bridge's own session, or with a session of the server's. */

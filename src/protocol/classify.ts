@@ -7,10 +7,9 @@ import { cut, sourceOf } from '../rpc/source.js'
 import { objectIn, type Payload, raw } from '../rpc/splice.js'
 import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MODERN, traits } from './eras.js'
 import { Fault } from './fault.js'
-import { MAX_ECHO } from './lengths.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
 import { methodTraits } from './methods.js'
-import { echoed } from './shown.js'
+import { ECHOED, shown } from './shown.js'
 
 /** What the `Mcp-Session-Id` of a message leads to. An id that is unknown, expired or somebody else's is `gone`. */
 export type SessionState = 'none' | 'gone' | { revision: LegacyRevision }
@@ -53,7 +52,7 @@ export function classify(
   } else if (modernHeader) {
     if (message.kind === 'notification') return { era: 'modern' }
     if (message.method === 'initialize')
-      throw new Fault('headerMismatch', `initialize belongs to ${LEGACY.join(', ')}, not to ${echoed(version)}`)
+      throw new Fault('headerMismatch', `initialize belongs to ${LEGACY.join(', ')}, not to ${shown(version, ECHOED)}`)
     throw missingEnvelope()
   }
   if (version !== undefined && legacyRevision(version) === undefined)
@@ -75,12 +74,16 @@ export function classify(
   if (compat.ignoreVersionSkew) return { era: 'legacy', as: 'message', skew: version }
   throw new Fault(
     'invalidRequest',
-    `MCP-Protocol-Version is "${echoed(version)}", but ${session.revision} was negotiated`,
+    `MCP-Protocol-Version is "${shown(version, ECHOED)}", but ${session.revision} was negotiated`,
   )
 }
 
 /** Classifies a line of stdio, where there is no header and at most one session. */
-export function classifyLine(message: Message, session: 'none' | { revision: LegacyRevision }): Verdict {
+export function classifyLine(
+  message: Message,
+  session: 'none' | { revision: LegacyRevision },
+  compat: Pick<Compat, 'bareDiscover'>,
+): Verdict {
   if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
   if (message.kind === 'batch') {
     if (session !== 'none' && traits[session.revision].batches) return { era: 'legacy', as: 'batch' }
@@ -95,6 +98,7 @@ export function classifyLine(message: Message, session: 'none' | { revision: Leg
   if (session !== 'none' || message.kind !== 'request' || message.method === 'ping') {
     return { era: 'legacy', as: 'message' }
   }
+  if (message.method === 'server/discover' && compat.bareDiscover) return { era: 'modern', bare: true }
   if (methodTraits(message.method).eras === 'modern') throw missingEnvelope()
   throw new Fault('invalidRequest', 'Session required: call initialize first, or send the envelope of 2026-07-28')
 }
@@ -113,10 +117,9 @@ function classifyClaim(claimText: string, version: string | undefined): Verdict 
   if (version !== claim)
     throw new Fault('headerMismatch', 'Header MCP-Protocol-Version and the version in the body differ')
   if (isModern(claim)) return { era: 'modern' }
-  const requested = claimText.length > MAX_ECHO ? JSON.stringify(claim.slice(0, MAX_ECHO)) : claimText
   const hint = legacyRevision(claim) ? ': this revision begins with initialize' : ''
   throw new Fault('unsupportedRevision', `Unsupported protocol version${hint}`, {
-    data: { supported: JSON.stringify(MODERN), requested },
+    data: { supported: JSON.stringify(MODERN), requested: JSON.stringify(shown(claim, ECHOED)) },
   })
 }
 

@@ -37,6 +37,10 @@ const results: Readonly<Record<string, ToldResult>> = {
 const notifications: Readonly<Record<string, Shape>> = {
   'notifications/progress': shapes.progress,
   'notifications/message': shapes.logMessage,
+  'notifications/resources/updated': shapes.resourceUpdated,
+  'notifications/resources/list_changed': shapes.listChanged,
+  'notifications/tools/list_changed': shapes.listChanged,
+  'notifications/prompts/list_changed': shapes.listChanged,
 }
 
 /** A result as a client of the revision accepts it. A list of tools is remembered as far as calls depend on it. */

@@ -97,6 +97,9 @@ export interface CredentialRefusal {
   challenge: string | undefined
 }
 
+/** Characters of a message: what others have said may be part of it. */
+const MAX_MESSAGE = 1_000
+
 /** A failure of ours, or one that we have to answer for. What a server answered is a reply, not a fault. */
 export class Fault extends Error {
   override name = 'Fault'
@@ -108,7 +111,8 @@ export class Fault extends Error {
 
   constructor(fault: FaultName, message: string, options: FaultOptions = {}) {
     const { cause, data = {}, retryAfter, status, refused } = options
-    super(message, cause === undefined ? undefined : { cause })
+    const bounded = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
+    super(bounded, cause === undefined ? undefined : { cause })
     this.fault = fault
     this.data = data
     this.retryAfter = retryAfter

@@ -4,9 +4,11 @@ import {
   EMPTY,
   edit,
   has,
+  isEmpty,
   type Json,
   keys,
   objectIn,
+  opens,
   type Payload,
   payloadAt,
   raw,
@@ -39,14 +41,25 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   'roots/list': ['roots', '_meta'],
 }
 
-/** The questions of an `input_required` result. Throws a Fault where they are none. */
-export function readInputRequests(input: Payload): InputRequest[] {
-  if (!has(input, 'inputRequests')) {
-    if (has(input, 'requestState')) return []
-    throw new Fault('upstreamProtocol', 'The server asks for input without saying which')
-  }
+/** Whether an `input_required` result has questions in it. If not, it says to wait and to call again. */
+export function asksSomething(input: Payload): boolean {
   const requests = objectIn(input, 'inputRequests')
-  if (!requests) throw new Fault('upstreamProtocol', 'The questions of the server are no object')
+  return requests !== undefined && !isEmpty(requests)
+}
+
+/** The `requestState` of an `input_required` result. As the official clients do, takes what is no string for none. */
+export function stateOf(input: Payload): Json | undefined {
+  return opens(input, 'requestState') === '"' ? raw(input, 'requestState') : undefined
+}
+
+/**
+ * The questions of an `input_required` result; none where there is only a state. Throws a Fault where there is neither, or
+ * where one of them is no question.
+ */
+export function readInputRequests(input: Payload): InputRequest[] {
+  const requests = objectIn(input, 'inputRequests') ?? EMPTY
+  if (isEmpty(requests) && stateOf(input) === undefined)
+    throw new Fault('upstreamProtocol', 'The server asks for input without saying which')
   return keys(requests).map((key) => {
     const entry = objectIn(requests, key)
     const method = entry && value(entry, 'method')

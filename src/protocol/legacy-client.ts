@@ -21,9 +21,10 @@ import { carriedCapabilities } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
 import { Fault } from './fault.js'
-import { MAX_CAPABILITIES, MAX_ECHO } from './lengths.js'
+import { MAX_CAPABILITIES } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
+import { ECHOED } from './shown.js'
 
 /** What a client says of itself in `initialize`. */
 export interface Opening {
@@ -68,32 +69,35 @@ function saidOfItself(params: Payload, key: 'clientInfo' | 'capabilities'): Json
 }
 
 /**
- * The answer to `initialize`, from a DiscoverResult. `serverInfo` is for a server that does not name itself, and `tasks`
- * says whether calls of tools can be tasks.
+ * The answer to `initialize`, from a DiscoverResult, and the capabilities that the session has: the client may be told of
+ * fewer, where its revision has no word for one. `serverInfo` is for a server that does not name itself.
  */
 export function initializeResult(
   { result: discovered, server }: Reply & { kind: 'result' },
-  revision: LegacyRevision,
-  { serverInfo, tasks }: { serverInfo: Json; tasks: boolean },
-): Json {
+  to: Downlevel,
+  serverInfo: Json,
+): { answer: Json; offered: Payload } {
   const offered = objectIn(discovered, 'capabilities') ?? EMPTY
   const capabilities: Record<string, Json | undefined> = {}
   for (const name of CAPABILITIES) if (objectIn(offered, name)) capabilities[name] = raw(offered, name)
   const extensions = objectIn(offered, 'extensions')
-  if (tasks && capabilities['tools'] !== undefined)
+  if (to.tasks && capabilities['tools'] !== undefined)
     capabilities['tasks'] = '{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}'
   const carried = extensions && edit(extensions, { [TASKS_EXTENSION]: undefined })
   if (carried && !isEmpty(carried)) capabilities['extensions'] = write(carried)
-  const meta = objectIn(discovered, '_meta')
-  return write(
-    edit(EMPTY, {
-      protocolVersion: JSON.stringify(revision),
-      capabilities: write(edit(EMPTY, capabilities)),
-      serverInfo: isImplementation(server) ? server : serverInfo,
-      instructions: typeof value(discovered, 'instructions') === 'string' ? raw(discovered, 'instructions') : undefined,
-      _meta: meta && write(meta),
-    }),
+  const told = write(edit(EMPTY, capabilities))
+  const answer = parseObject(
+    write(
+      edit(EMPTY, {
+        protocolVersion: JSON.stringify(to.revision),
+        capabilities: told,
+        serverInfo: isImplementation(server) ? server : serverInfo,
+        instructions: raw(discovered, 'instructions'),
+        _meta: raw(discovered, '_meta'),
+      }),
+    ),
   )
+  return { answer: write(downlevelResult('initialize', EMPTY, answer, to)), offered: parseObject(told) }
 }
 
 function isImplementation(server: Json | undefined): boolean {
@@ -196,7 +200,7 @@ function isMissing(params: Payload, message: string, data: Payload): boolean {
 /** The address that was asked for, as far as it is repeated. */
 function addressOf(params: Payload): { uri?: Json | undefined } {
   const uri = raw(params, 'uri')
-  return uri === undefined || uri.length > MAX_ECHO ? {} : { uri }
+  return uri === undefined || uri.length > ECHOED ? {} : { uri }
 }
 
 function canOpenAddresses(capabilities: Json): boolean {

@@ -10,5 +10,3 @@ export const MAX_ADDRESSES = 64 * 1024
 export const MAX_SUBSCRIPTION = 128 * 1024
 /** Headers of one request to a server that say what the request is about. HTTP servers take 16 KiB of headers in all. */
 export const MAX_HEADERS = 14 * 1024
-/** What of a text is repeated to the one who sent it. */
-export const MAX_ECHO = 200

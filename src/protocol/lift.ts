@@ -12,6 +12,9 @@ const byMethod: Readonly<Record<string, (result: Payload) => Payload>> = {
   'resources/list': (result) => list(result, 'resources'),
   'resources/templates/list': (result) => list(result, 'resourceTemplates'),
   'resources/read': (result) => edit(result, OWN_HINTS),
+  'skills/list': (result) => list(result, 'skills'),
+  'skills/get': (result) => edit(result, OWN_HINTS),
+  'resources/directory/read': (result) => list(result, 'resources'),
   'tools/call': withContent,
   'completion/complete': fewCompletions,
 }

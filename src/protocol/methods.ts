@@ -39,6 +39,11 @@ export const methods: Readonly<Record<string, MethodTraits>> = {
     cacheable: true,
   },
   'completion/complete': { eras: 'both', capability: 'completions', idempotent: true },
+  // Skills (io.modelcontextprotocol/skills).
+  'skills/list': { eras: 'both', idempotent: true, cacheable: true },
+  'skills/get': { eras: 'both', idempotent: true, cacheable: true },
+  'resources/directory/read': { eras: 'both', idempotent: true, cacheable: true },
+
   'tasks/get': { eras: 'both', named: 'taskId', idempotent: true },
   'tasks/cancel': { eras: 'both', named: 'taskId' },
 

@@ -21,7 +21,9 @@ export function clientOf(url: string) {
     disableOfflineQueue: true,
     commandsQueueMaxLength: MAX_WAITING,
     pingInterval: PING_EVERY,
-    disableClientInfo: true,
+    // Whatever Redis says to CLIENT SETINFO, it is an answer. Without one a connection does not count as made, and the next
+    // attempt waits: something else may accept connections in the place of Redis and close them.
+    disableClientInfo: false,
     maintNotifications: 'disabled',
     // The library would count by itself, and only until a command is written.
     commandOptions: { timeout: 0 },

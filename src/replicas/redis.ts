@@ -28,6 +28,8 @@ type Listener = (message: Buffer) => void
 
 /** Milliseconds after a failure in which Redis is not asked. */
 const REST = 500
+/** Milliseconds for which Redis has to stay before that is said. */
+const STEADY = 2_000
 /** Milliseconds for which a start waits for Redis. */
 const FIRST_WAIT = 2_000
 
@@ -43,6 +45,7 @@ export class Redis {
   #open = 0
   #since = 0
   #reported = false
+  #steady: NodeJS.Timeout | undefined
   #closed = false
   /** We listen again, after a time in which nothing was heard. */
   onReturn: () => void = () => {}
@@ -57,8 +60,8 @@ export class Redis {
   }
 
   get #answers(): boolean {
-    const late = this.#open > 0 && Date.now() - this.#since > this.#options.timeout
-    return this.#asking?.isReady === true && !late && Date.now() >= this.#restUntil
+    const late = this.#open > 0 && performance.now() - this.#since > this.#options.timeout
+    return this.#asking?.isReady === true && !late && performance.now() >= this.#restUntil
   }
 
   /** Connects, and goes on trying. Resolves when it is connected, or when that takes too long. */
@@ -117,17 +120,18 @@ export class Redis {
 
   close(): void {
     this.#closed = true
+    clearTimeout(this.#steady)
     this.#asking?.destroy()
     this.#listening?.destroy()
   }
 
   async #ask<T>(command: (client: Client) => Promise<T>): Promise<T> {
     if (!this.#asking || !this.#answers) throw new RedisAway('Redis does not answer')
-    if (this.#open++ === 0) this.#since = Date.now()
+    if (this.#open++ === 0) this.#since = performance.now()
     const asked = command(this.#asking)
     const settled = () => {
       this.#open--
-      this.#since = Date.now()
+      this.#since = performance.now()
     }
     asked.then(settled, settled)
     let timer: NodeJS.Timeout | undefined
@@ -140,7 +144,7 @@ export class Redis {
       return await Promise.race([asked, late])
     } catch (error) {
       // A refusal is an answer: it may have no room, or not let us do this.
-      if (!(this.#library && error instanceof this.#library.ErrorReply)) this.#restUntil = Date.now() + REST
+      if (!(this.#library && error instanceof this.#library.ErrorReply)) this.#restUntil = performance.now() + REST
       throw error instanceof RedisAway ? error : new RedisAway('Redis has not done a command', { cause: error })
     } finally {
       clearTimeout(timer)
@@ -160,18 +164,23 @@ export class Redis {
       this.#options.log.warn({ policy }, 'Redis may forget what replicas keep in it: its policy should be noeviction')
   }
 
-  /** Says once that Redis has gone, and once that it is back. */
+  /** Says once that Redis has gone, and once that it is back to stay. */
   #watched(client: Client): Client {
     const { log } = this.#options
     client.on('error', (error: Error) => {
       if (this.#closed) return
+      clearTimeout(this.#steady)
       if (!this.#reported) log.warn({ why: error.message }, 'Redis is not available')
       this.#reported = true
     })
     client.on('ready', () => {
-      if (!this.#reported || !this.#asking?.isReady || !this.#listening?.isReady) return
-      log.info({}, 'Redis is available again')
-      this.#reported = false
+      clearTimeout(this.#steady)
+      if (!this.#reported) return
+      this.#steady = setTimeout(() => {
+        if (!this.#asking?.isReady || !this.#listening?.isReady) return
+        log.info({}, 'Redis is available again')
+        this.#reported = false
+      }, STEADY).unref()
     })
     return client
   }

@@ -79,7 +79,7 @@ export class RedisReplicas implements Replicas {
     try {
       return await carry(link, elsewhere, request, signal)
     } catch (error) {
-      if (link.broken === 'lost') this.#lost.set(owner, Date.now())
+      if (link.broken === 'lost') this.#lost.set(owner, performance.now())
       throw error
     }
   }
@@ -114,7 +114,7 @@ export class RedisReplicas implements Replicas {
   #isLost(replica: string): boolean {
     const since = this.#lost.get(replica)
     if (since === undefined) return false
-    if (Date.now() - since < REMEMBERED) return true
+    if (performance.now() - since < REMEMBERED) return true
     this.#lost.delete(replica)
     return false
   }

@@ -2,6 +2,7 @@
 
 import type { Memory } from '../protocol/memory.js'
 import type { Source } from '../rpc/source.js'
+import { excerpt } from './tail.js'
 
 /** One message on its way to the server. */
 export interface Outgoing {
@@ -53,8 +54,8 @@ export interface Receiver {
   deaf(): void
   /** That stream had broken and is open again: what was said in between is not known. */
   missed(): void
-  /** Something has come in that is no text: rubbish. */
-  rubbish(what: string): void
+  /** Something has come in that could be read only after it had been repaired. */
+  repaired(what: string): void
   /** The channel has come to its end: nothing will come in on it any more, and nothing go out. Called once. */
   ended(error: ChannelError): void
 }
@@ -70,6 +71,9 @@ export interface ChannelErrorOptions {
   /** There is no memory for what the server answers. */
   noMemory?: boolean
   /** The last lines that a child wrote to stderr: for the operator, never for a client. */
+  /** No answer came in time. */
+  late?: boolean
+  /** What a child wrote to stderr: for the operator, never for a client. */
   stderr?: readonly string[]
 }
 
@@ -82,6 +86,8 @@ export interface Refusal {
   retryAfter: number | undefined
   /** `WWW-Authenticate`. */
   challenge?: string | undefined
+  /** `Location`: where the server redirects to. For the operator, never for a client. */
+  location?: string | undefined
 }
 
 export class ChannelError extends Error {
@@ -90,16 +96,34 @@ export class ChannelError extends Error {
   readonly refusal: Refusal | undefined
   readonly protocol: boolean
   readonly noMemory: boolean
+  readonly late: boolean
+  /** A few lines of what a child wrote to stderr: first what looks like the reason of its end. */
   readonly stderr: readonly string[]
+  readonly #allStderr: readonly string[]
 
   constructor(message: string, options: ChannelErrorOptions = {}) {
-    const { cause, delivered = 'maybe', refusal, protocol = false, noMemory = false, stderr = [] } = options
+    const {
+      cause,
+      delivered = 'maybe',
+      refusal,
+      protocol = false,
+      noMemory = false,
+      late = false,
+      stderr = [],
+    } = options
     super(message, cause === undefined ? undefined : { cause })
     this.delivered = delivered
     this.refusal = refusal
     this.protocol = protocol
     this.noMemory = noMemory
-    this.stderr = stderr
+    this.late = late
+    this.stderr = excerpt(stderr)
+    this.#allStderr = stderr
+  }
+
+  /** All that was kept of what the child wrote to stderr. Logs leave it out. */
+  get allStderr(): readonly string[] {
+    return this.#allStderr
   }
 }
 
@@ -120,4 +144,9 @@ export interface Transport {
    * over HTTP it has no session, and its streams are not taken up again.
    */
   open(options?: { stateless?: boolean }): Promise<Channel>
+  /**
+   * Ends every channel that is still open, whoever has it, and opens none any more: gently, or at once if there is no time.
+   * Only where something would live on otherwise. Never rejects.
+   */
+  endAll?(hurry?: boolean): Promise<void>
 }

@@ -18,6 +18,8 @@ export interface Question {
   addressed: boolean
   /** The call that carries it to its client; none as long as it waits for one. */
   carrier?: Exchange | undefined
+  /** A client has been asked it. */
+  shown?: boolean
   /** The server does not want to know any more. */
   withdrawn: boolean
   /** What is lent for it, until it has been answered. */
@@ -44,6 +46,9 @@ export function noteDropped({ dropped }: Exchange, { log }: Call): void {
   if (dropped > 0) log.note({ dropped })
 }
 
+/** Why a call is given up that a policy has found to take too long: for the server, and for what is known of it. */
+export const TIMED_OUT = 'The call timed out'
+
 export class Exchange {
   /** The request's id towards the server, and the token of its progress. */
   readonly id: number
@@ -52,6 +57,9 @@ export class Exchange {
   answered = false
   /** Somebody reads what comes in, or will at once; a call that waits for its client is not read. */
   read = true
+  /** When it was sent, by `performance.now()`, and how many messages its channel had received by then. */
+  sentAt = 0
+  receivedBefore = 0
   readonly #line: Line
   readonly #arrivals: Unread
   #reader: Reader | undefined
@@ -90,6 +98,34 @@ export class Exchange {
     })
   }
 
+  /** The answer. Rejects with a ChannelError when none can come. What else comes before it is passed over. */
+  async answer(): Promise<Response> {
+    for (;;) {
+      const arrival = await this.next()
+      if (arrival.kind === 'response') return arrival
+    }
+  }
+
+  /** The answer, if it comes within so many milliseconds. Rejects with a ChannelError when none can come. */
+  async answerWithin(milliseconds: number): Promise<Response | undefined> {
+    const deadline = performance.now() + milliseconds
+    for (;;) {
+      const arrival = await this.nextWithin(Math.max(0, deadline - performance.now()))
+      if (arrival === undefined || arrival.kind === 'response') return arrival
+    }
+  }
+
+  /** Calls back with the answer as soon as it comes in, before what comes in after it; with undefined if none can come. */
+  onAnswer(told: (answer: Response | undefined) => void): void {
+    for (let arrival = this.#arrivals.shift(); arrival; arrival = this.#arrivals.shift())
+      if (arrival.kind === 'response') return told(arrival)
+    if (this.#failure) return told(undefined)
+    this.#reader = {
+      resolve: (arrival) => (arrival.kind === 'response' ? told(arrival) : this.onAnswer(told)),
+      reject: () => told(undefined),
+    }
+  }
+
   /** What comes next, if it comes within so many milliseconds. */
   async nextWithin(milliseconds: number): Promise<Arrival | undefined> {
     let timer: NodeJS.Timeout | undefined
@@ -112,22 +148,32 @@ export class Exchange {
     return this.#arrivals.takeOut('question').map(({ question }) => question)
   }
 
-  push(arrival: Arrival): void {
-    if (!this.#reader && !this.#arrivals.push(arrival)) {
+  /** Returns whether it is kept for a reader. */
+  push(arrival: Arrival): boolean {
+    const reader = this.#reader
+    if (!reader && !this.#arrivals.push(arrival)) {
       if (arrival.kind === 'response') this.fail(answerTooLarge())
-      return
+      return false
     }
     if (arrival.kind === 'response') this.answered = true
-    this.#reader?.resolve(arrival)
     this.#reader = undefined
+    reader?.resolve(arrival)
+    return true
   }
 
   /** The answer cannot come any more. What has come already can still be read. */
   fail(error: ChannelError): void {
     if (this.answered || this.#failure) return
     this.#failure = error
-    this.#reader?.reject(error)
+    const reader = this.#reader
     this.#reader = undefined
+    reader?.reject(error)
+  }
+
+  /** Gives up the answer without a cancellation. */
+  drop(): void {
+    this.fail(new ChannelError('The answer does not count any more'))
+    this.release()
   }
 
   /** Nobody reads any more. A request that is still open is cancelled, once. */

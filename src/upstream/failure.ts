@@ -1,21 +1,39 @@
 /** What a failure of a channel means to the caller whose call it was. */
-import type { Sender } from '../protocol/call.js'
+import type { Reply, Sender } from '../protocol/call.js'
+import type { Era } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
 import { payloadAt, value } from '../rpc/splice.js'
 import { ChannelError, type Refusal } from './channel.js'
+import { TIMED_OUT } from './exchange.js'
 
 /** A refusal that asks to be patient for no longer than this many seconds is waited out. */
 const PATIENCE = 5
 
-/** What is known of a server's era is no longer so. Nothing has been done for the call that found out. */
+/** Why a call is given up, as its server is told and as its channel counts it. Undefined where its client has gone. */
+export function givenUpFor({ reason }: AbortSignal): string | undefined {
+  return reason instanceof Fault && reason.fault === 'upstreamTimeout' ? TIMED_OUT : undefined
+}
+
+/** What is known of a server's era may be no longer so. Nothing has been done for the call that found out. */
 export class Contradiction extends Error {
   override name = 'Contradiction'
+  /** What the caller gets where the server, asked again, speaks what it did. Without it the call is made again. */
+  readonly instead: Reply | Fault | undefined
+
+  constructor(message: string, instead?: Reply | Fault) {
+    super(message)
+    this.instead = instead
+  }
 }
 
 /** Errors that only servers of the modern era give, with HTTP 400 (MCP 2026-07-28, basic/index, error codes). */
 const MODERN_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
+/** What servers of the legacy era say that want a session, or that do not know the version in the header. */
+const LEGACY_WORDS = /session|initiali[sz]|protocol.?version/i
+/** HTTP statuses with which something answers that knows no modern requests: a modern server would say why in JSON-RPC. */
+const UNEXPLAINED: ReadonlySet<number> = new Set([400, 404, 405, 406, 410, 415, 422, 501])
 
 /** The caller's own `Authorization` as a header, where it is to be sent on. */
 export function credentialOf(sender: Pick<Sender, 'credential'> | undefined): Readonly<Record<string, string>> {
@@ -98,9 +116,22 @@ export function answerOf(
 
 /** What a refusal says that is no answer to a call of a session: the session is gone, or the server has none any more. */
 export function outsideSession(error: ChannelError, said: Said | undefined): Error | undefined {
-  if (sessionGone(error)) return error
-  const modern = error.refusal?.status === 400 && said !== undefined && MODERN_ERRORS.has(said.code)
-  return modern ? new Contradiction('The server answers in words of 2026-07-28') : undefined
+  if (error.refusal && contradicts(error.refusal, 'legacy', said))
+    return new Contradiction('The server answers in words of 2026-07-28')
+  return sessionGone(error) ? error : undefined
+}
+
+/**
+ * Whether a refusal is one that no server of this era gives, so that the server has to be asked again what it speaks. A
+ * refusal that is taken for one by mistake costs a question: only the answer to that decides.
+ */
+export function contradicts(refusal: Refusal, era: Era, said: Said | undefined = errorIn(refusal)): boolean {
+  const { status } = refusal
+  if (era === 'legacy') return status === 400 && said !== undefined && MODERN_ERRORS.has(said.code)
+  if (!said) return UNEXPLAINED.has(status)
+  // Codes of the legacy era, which mean nothing in 2026-07-28 (basic/index, error codes).
+  if (said.code <= -32000 && said.code >= -32019) return true
+  return said.code === -32600 && LEGACY_WORDS.test(said.message)
 }
 
 /** Seconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */
@@ -130,8 +161,8 @@ export function pause(seconds: number, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Whether a refusal says that the server has forgotten the session (MCP 2025-11-25, basic/transports): 404, or the 400
- * of a widely copied example. Either way nothing has been done for the request.
+ * Whether a refusal says that the server has forgotten the session (MCP 2025-11-25, basic/transports): 404, the 400 of a
+ * widely copied example, or an error of the other era. In any case nothing has been done for the request.
  */
 export function sessionGone(error: unknown): boolean {
   if (!(error instanceof ChannelError) || !error.refusal) return false
@@ -139,5 +170,6 @@ export function sessionGone(error: unknown): boolean {
   const answered = errorIn(error.refusal)
   if (status === 404) return answered?.code !== -32601
   if (status !== 400 || !answered) return false
+  if (MODERN_ERRORS.has(answered.code)) return true
   return [-32000, -32001, -32600].includes(answered.code) && /session|initiali[sz]/i.test(answered.message)
 }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { MAX_NAME } from '../protocol/lengths.js'
 import type { Memory } from '../protocol/memory.js'
 import { own } from '../rpc/own.js'
-import { type Source, sourceOf, sourceOfBytes } from '../rpc/source.js'
+import { repairedSourceOf, sourceOf } from '../rpc/source.js'
 import type { SseDecoder, SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
@@ -110,9 +110,17 @@ class HttpChannel implements Channel {
     const answer = await this.#ask(question, reading)
     refuse(answer)
     if (exchange === undefined) return
-    if (answer.kind === 'whole') this.#receiver?.message(messageIn(answer), exchange)
+    if (answer.kind === 'whole') this.#take(answer, exchange)
     else if (answer.kind === 'nothing') throw noMessage(answer)
     if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading)
+  }
+
+  #take({ body }: Answer, exchange: number): void {
+    const { source, repaired } = repairedSourceOf(body, isAscii)
+    if (repaired) this.#receiver?.repaired('bytes that are not UTF-8')
+    this.#receiver?.message(source, exchange)
+    if (this.#receiver?.waiting(exchange))
+      throw new ChannelError('The body of the answer is no JSON-RPC answer to the request', { protocol: true })
   }
 
   abandon(exchange: number): void {
@@ -319,14 +327,6 @@ class Reading implements Reader {
   }
 }
 
-function messageIn({ body }: Answer): Source {
-  try {
-    return sourceOfBytes(body, isAscii)
-  } catch (cause) {
-    throw new ChannelError('The server answered with something that is no UTF-8', { cause, protocol: true })
-  }
-}
-
 function noMessage({ status, headers }: Answer): ChannelError {
   const type = headerOf(headers, 'content-type') ?? 'no content type'
   return new ChannelError(`The server answered with ${status} and ${type} instead of a message`, { protocol: true })
@@ -342,6 +342,7 @@ function refuse({ status, headers, body }: Answer): void {
       contentType: headerOf(headers, 'content-type'),
       retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
       challenge: headerOf(headers, 'www-authenticate'),
+      location: headerOf(headers, 'location'),
     },
   })
 }

@@ -5,17 +5,19 @@ import { checkParamHeaders } from '../protocol/headers.js'
 import { isShowable, uncovered } from '../protocol/input.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../protocol/legacy-server.js'
 import { methodTraits } from '../protocol/methods.js'
-import { echoed } from '../protocol/shown.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import { knowsTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
-import { EMPTY, edit, type Json, objectIn, parseObject, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { type Json, objectIn, parseObject, payloadAt, raw, value } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
 import { Contradiction, callFault, pause, sessionGone, worthRepeating } from './failure.js'
 import { listen } from './listen.js'
 import { addressKey, type ParkedCalls } from './parked.js'
 import type { Lease } from './pool.js'
+import { throwIfRefused } from './refusals.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
+import { starting } from './starting.js'
 import type { LegacyTasks } from './tasks.js'
 import type { ToolFacts } from './tools.js'
 
@@ -25,6 +27,8 @@ const OF_TASKS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tas
 export interface LegacyOptions {
   /** Lends a session, alone where the call may be asked something that could come by any way. */
   acquire(call: Call): Promise<Lease>
+  /** The server is a process of ours, which takes time to start. */
+  isProgram: boolean
   /** Answers the call instead, where the server is found to have no sessions any more; nothing has been sent of it. */
   elsewhere: Handler
   parked: ParkedCalls
@@ -36,7 +40,7 @@ export interface LegacyOptions {
 export type TaskMode = 'auto' | 'async' | 'off'
 
 export function legacyHandler(options: LegacyOptions): Handler {
-  const { acquire, elsewhere, parked, tasks, taskMode } = options
+  const { acquire, isProgram, elsewhere, parked, tasks, taskMode } = options
   return async function* answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
     if (resumed) {
@@ -53,10 +57,12 @@ export function legacyHandler(options: LegacyOptions): Handler {
     }
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     for (let attempt = 0; ; attempt++) {
-      const lease = await acquire(call).catch((error: unknown) => {
+      const acquired = acquire(call).catch((error: unknown) => {
         if (error instanceof Contradiction) return undefined
         throw error
       })
+      const lease =
+        isProgram && call.progress ? yield* starting(call, acquired, (unused) => unused?.release()) : await acquired
       if (!lease) {
         yield* elsewhere(call)
         return
@@ -91,7 +97,7 @@ async function ask(lease: Lease, call: Call, options: LegacyOptions): Promise<As
   const { parked, taskMode } = options
   const { session } = lease
   const { handshake } = session
-  session.lastUsed = Date.now()
+  session.lastUsed = performance.now()
   call.log.note({ serverEra: 'legacy', serverRevision: handshake.revision, serverTransport: session.transport })
   if (call.method === 'server/discover') {
     await session.settled()
@@ -183,20 +189,10 @@ function answer(
     const page = payloadAt(source, member)
     if (page) session.tools.learn(page, raw(call.params, 'cursor'))
   }
+  throwIfRefused(reply, session.asking.refusedDuring(exchange))
   if (reply.kind !== 'error') return reply
-  const refused = session.asking
-    .refusedDuring(exchange)
-    .filter(({ certain, said }) => certain || reply.error.message.includes(said))
-  if (refused.length > 0) {
-    const names = [...new Set(refused.map(({ name }) => name))].join(', ')
-    const requiredCapabilities = write(
-      edit(EMPTY, Object.fromEntries(refused.map(({ name, needed }) => [name, needed]))),
-    )
-    throw new Fault('missingCapability', `The server needs client capabilities that were not declared: ${names}`, {
-      data: { requiredCapabilities },
-    })
-  }
-  if (reply.error.code === -32601 && methodTraits(call.method).capability === undefined)
+  // Of a method that names one of many things, the error may be about the thing.
+  if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)
     throw new Fault('methodNotFound', reply.error.message)
   return reply
 }
@@ -244,5 +240,5 @@ function repeatable(call: Call, session: LegacySession): boolean {
 }
 
 function notFound({ method }: Call): Fault {
-  return new Fault('methodNotFound', `Method not found: the server does not offer ${echoed(method)}`)
+  return new Fault('methodNotFound', `Method not found: the server does not offer ${shown(method, ECHOED)}`)
 }

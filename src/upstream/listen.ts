@@ -203,7 +203,7 @@ function after(milliseconds: number): Promise<false> {
 
 /** A session in place of the one that was lost; undefined where the server does not come back. */
 async function acquireAgain(acquire: Acquire, call: Call): Promise<Lease | undefined> {
-  for (const deadline = Date.now() + BLIP; Date.now() < deadline && !call.signal.aborted; ) {
+  for (const deadline = performance.now() + BLIP; performance.now() < deadline && !call.signal.aborted; ) {
     try {
       return await acquire(call)
     } catch {

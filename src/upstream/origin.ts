@@ -4,7 +4,9 @@ import { type buildConnector, type Dispatcher, Pool } from 'undici'
 import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../protocol/memory.js'
 import { Gathering } from '../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
+import { causeOf } from './causes.js'
 import { answerTooLarge, ChannelError } from './channel.js'
+import { Slices } from './slices.js'
 
 export type Headers = Readonly<Record<string, string>>
 /** Makes a connection: a connector of undici. */
@@ -65,22 +67,6 @@ const DEFAULTS = {
   bodyLimit: 16 * 1024 * 1024,
   streamLimit: 64 * 1024 * 1024,
 }
-/** Errors of undici and the system that come before the first byte of a request is on the wire. */
-const NOT_SENT: ReadonlySet<string> = new Set([
-  'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_DESTROYED',
-  'UND_ERR_CLOSED',
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'CERT_HAS_EXPIRED',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-])
 
 export class Origin {
   readonly url: URL
@@ -161,6 +147,7 @@ class Answering implements Dispatcher.DispatchHandler {
   #length = 0
   #events: SseDecoder | undefined
   #utf8: TextDecoder | undefined
+  #slices: Slices<SseEvent> | undefined
 
   constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle, borrow: () => Loan) {
     this.#reader = reader
@@ -197,13 +184,17 @@ class Answering implements Dispatcher.DispatchHandler {
     if (this.#kind === 'events') {
       this.#events = new SseDecoder()
       this.#utf8 = new TextDecoder()
+      this.#slices = new Slices(
+        (event) => this.#handOn(event, controller),
+        () => controller.resume(),
+      )
     }
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#length += chunk.length
     try {
-      if (this.#kind === 'events') this.#readEvents(chunk)
+      if (this.#kind === 'events') this.#readEvents(chunk, controller)
       else if (this.#kind === 'whole') this.#keep(chunk)
     } catch (error) {
       controller.abort(error as Error)
@@ -212,22 +203,36 @@ class Answering implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#loan?.end()
-    this.#settle.resolve({ status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#body.take() })
+    const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#body.take() }
+    if (this.#slices) this.#slices.finish(() => this.#settle.resolve(answer))
+    else this.#settle.resolve(answer)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#loan?.end()
-    this.#settle.reject(asChannelError(error))
+    const reject = () => this.#settle.reject(asChannelError(error))
+    // What came before the stream broke may have been the answer.
+    if (this.#slices) this.#slices.finish(reject)
+    else reject()
   }
 
-  #readEvents(chunk: Buffer): void {
+  #readEvents(chunk: Buffer, controller: Dispatcher.DispatchController): void {
     if (this.#length > this.#limits.stream)
       throw new ChannelError(`A stream of over ${this.#limits.stream} bytes`, { protocol: true })
     const decoder = this.#events as SseDecoder
-    for (const event of decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true }))) {
-      this.#reader.event?.(event, decoder)
-    }
+    const slices = this.#slices as Slices<SseEvent>
+    slices.push(decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true })))
+    if (slices.busy) controller.pause()
     this.#hold(decoder.pending)
+  }
+
+  #handOn(event: SseEvent, controller: Dispatcher.DispatchController): void {
+    try {
+      this.#reader.event?.(event, this.#events as SseDecoder)
+    } catch (error) {
+      this.#slices?.clear()
+      controller.abort(error as Error)
+    }
   }
 
   #keep(chunk: Buffer): void {
@@ -268,7 +273,7 @@ export function onSameOrigin(location: string | undefined, base: URL): URL | und
 function telling(connect: Connect): Connect {
   return (target, done) =>
     connect(target, (...[error, socket]) => {
-      if (error) done(new ChannelError(error.message, { cause: error, delivered: 'no' }), null)
+      if (error) done(new ChannelError(causeOf(error)?.what ?? error.message, { cause: error, delivered: 'no' }), null)
       else done(null, socket as NonNullable<typeof socket>)
     })
 }
@@ -276,16 +281,6 @@ function telling(connect: Connect): Connect {
 function asChannelError(error: Error): ChannelError {
   if (error instanceof ChannelError) return error
   if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })
-  const code = 'code' in error ? String(error.code) : ''
-  const delivered = NOT_SENT.has(code) || code.startsWith('ERR_TLS') ? 'no' : 'maybe'
-  return new ChannelError(describe(error, code), { cause: error, delivered })
-}
-
-function describe(error: Error, code: string): string {
-  if (code === 'ECONNREFUSED') return 'Connection refused'
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'The host name cannot be resolved'
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'The connection was not accepted in time'
-  if (code === 'UND_ERR_SOCKET' || code === 'ECONNRESET')
-    return 'The connection was closed before the answer was complete'
-  return error.message
+  const cause = causeOf(error)
+  return new ChannelError(cause?.what ?? error.message, { cause: error, delivered: cause?.notSent ? 'no' : 'maybe' })
 }

@@ -2,6 +2,7 @@
  * Calls that wait for their clients (MCP 2026-07-28, basic/patterns/mrtr). A modern client is asked by a result, and answers
  * by calling again: meanwhile the call stays open with the server, and the client keeps a sealed text that leads back to it.
  */
+import { Bound } from '../protocol/bound.js'
 import type { Call, Reply } from '../protocol/call.js'
 import type { Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
@@ -11,7 +12,7 @@ import { Elsewhere } from '../protocol/replicas.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf, value, write } from '../rpc/splice.js'
 import { digest, newKey, randomId, Sealer, type SealKey } from '../seal.js'
-import { callFault } from './failure.js'
+import { callFault, givenUpFor } from './failure.js'
 import { weightOfRested } from './rested.js'
 import type { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
@@ -28,6 +29,8 @@ export interface ParkedOptions {
   /** Calls that may wait at once: in all, and of one principal. */
   max: number
   maxPerPrincipal: number
+  /** The part of what the others leave that one principal may have; 1 by default. */
+  share?: number | undefined
   memory: Memory
   observe?: Observe | undefined
 }
@@ -90,14 +93,16 @@ export class ParkedCalls {
   readonly #parked = new Map<string, Parked>()
   /** Answers to calls that are over, by their ids, oldest first. */
   readonly #finished = new Map<string, Answered>()
-  readonly #perPrincipal = new Map<string, number>()
+  readonly #bound: Bound
   readonly #leave: () => void
   #closed = false
 
   constructor(options: ParkedOptions) {
     this.#options = options
     this.#sealer = new Sealer(options.keys ?? [newKey()], 'rs')
-    this.#leave = options.memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
+    const { max, share = 1, memory } = options
+    this.#bound = new Bound({ max, share })
+    this.#leave = memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
   }
 
   get size(): number {
@@ -138,6 +143,8 @@ export class ParkedCalls {
     const parked = this.#parked.get(state.x)
     const finished = this.#finished.get(state.x)
     if (!parked && !finished) {
+      // Only here does the wall clock decide: a call that is parked in this process has a timer of its own.
+      if (state.exp <= Date.now()) throw invalid('requestState has expired')
       this.#tell('lost')
       if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has been stopped, and the call with it')
       if (call.method !== 'tools/call') return undefined
@@ -175,7 +182,7 @@ export class ParkedCalls {
     parked: Parked | undefined,
     said: string | undefined,
   ): AsyncGenerator<Reply, void> {
-    const hangUp = () => running.end()
+    const hangUp = () => running.end(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     let waits = false
     try {
@@ -219,7 +226,7 @@ export class ParkedCalls {
   /** The result that asks, with a state for this round. */
   #ask(parked: Parked, call: Call, inputRequests: string, session: LegacySession): Final {
     const { server, ttl, replica } = this.#options
-    const left = AT_MOST - (Date.now() - parked.since)
+    const left = AT_MOST - (performance.now() - parked.since)
     if (parked.round >= MAX_ROUNDS || left <= 0) {
       this.#expire(parked)
       throw new Fault('upstreamProtocol', `The server has not answered after ${MAX_ROUNDS} rounds of questions`)
@@ -258,7 +265,6 @@ export class ParkedCalls {
     if (typeof text !== 'string') throw new Fault('invalidParams', 'requestState has to be a string')
     const state = this.#sealer.open(text) as State | undefined
     if (!state) throw invalid('requestState is not one that was given out here')
-    if (state.exp <= Date.now()) throw invalid('requestState has expired')
     if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
     return state
   }
@@ -308,20 +314,20 @@ export class ParkedCalls {
       waiting,
       round: 0,
       busy: false,
-      since: Date.now(),
+      since: performance.now(),
       timer: undefined,
       patience: undefined,
       last: undefined,
       loan,
     }
     this.#parked.set(parked.id, parked)
-    this.#perPrincipal.set(principal, (this.#perPrincipal.get(principal) ?? 0) + 1)
+    this.#bound.take(principal)
     return parked
   }
 
   #hasRoom(principal: string): boolean {
-    const { max, maxPerPrincipal } = this.#options
-    const room = this.#parked.size < max && (this.#perPrincipal.get(principal) ?? 0) < maxPerPrincipal
+    const { maxPerPrincipal } = this.#options
+    const room = !this.#bound.reached(principal) && this.#bound.heldBy(principal) < maxPerPrincipal
     if (!room) this.#tell('refused')
     return room
   }
@@ -348,7 +354,7 @@ export class ParkedCalls {
     const { reply } = answered
     const loan = this.#options.memory.borrow(principal)
     if (loan.hold(reply.kind === 'error' ? (reply.error.data?.length ?? 0) : sizeOf(reply.result))) return undefined
-    return { ...answered, at: Date.now(), loan }
+    return { ...answered, at: performance.now(), loan }
   }
 
   /** Gives up answers that are kept, the oldest first. */
@@ -389,9 +395,7 @@ export class ParkedCalls {
     if (!this.#parked.delete(parked.id)) return
     parked.loan.end()
     parked.last?.loan.end()
-    const others = (this.#perPrincipal.get(parked.principal) ?? 1) - 1
-    if (others > 0) this.#perPrincipal.set(parked.principal, others)
-    else this.#perPrincipal.delete(parked.principal)
+    this.#bound.give(parked.principal)
   }
 }
 
@@ -419,7 +423,7 @@ function wellFormedAnswers(running: RunningCall, responses: Payload): [string, P
 
 /** The answer that a client has been given already, once more. */
 function replayed(last: Answered | undefined, { r }: State, said: string): Final {
-  if (last && last.round === r && last.responses === said && Date.now() - last.at < REPLAY) return last.reply
+  if (last && last.round === r && last.responses === said && performance.now() - last.at < REPLAY) return last.reply
   throw invalid('requestState has been used already')
 }
 

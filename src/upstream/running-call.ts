@@ -77,7 +77,7 @@ export class RunningCall {
     const exchange = this.#exchange
     this.session.resume(exchange, call)
     exchange.read = true
-    let gathering: number | undefined = this.#questions.size > 0 ? Date.now() : undefined
+    let gathering: number | undefined = this.#questions.size > 0 ? performance.now() : undefined
     for (;;) {
       if (this.#send && this.#questions.size === 0 && !exchange.unread) {
         this.#send()
@@ -93,6 +93,7 @@ export class RunningCall {
         }
         exchange.read = false
         this.session.resume(exchange, rested(call))
+        for (const question of this.#questions.values()) question.shown = true
         yield { kind: 'asks' }
         return
       }
@@ -160,8 +161,9 @@ export class RunningCall {
     const { asking } = this.session
     const { answered } = this.#exchange
     const left = [...this.#questions.values(), ...this.#exchange.takeQuestions()]
-    // What could have been asked for any call, and is open still when this one is answered, was asked for another.
-    const anothers = answered ? left.filter(({ addressed }) => !addressed) : []
+    // A question without an address is another call's if this one is answered, and may be another's if it was given up.
+    const movesOn = answered || asking.hasOther(this.#exchange)
+    const anothers = left.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
     this.#questions.clear()
     for (const question of left) if (!anothers.includes(question)) asking.respond(question, answerOfNobody(question))
     if (!answered) this.#onGivenUp?.()
@@ -171,7 +173,7 @@ export class RunningCall {
   }
 
   async #next(gathering: number | undefined) {
-    const left = gathering === undefined ? undefined : GATHER.most - (Date.now() - gathering)
+    const left = gathering === undefined ? undefined : GATHER.most - (performance.now() - gathering)
     const arriving =
       left === undefined ? this.#exchange.next() : this.#exchange.nextWithin(Math.max(0, Math.min(GATHER.quiet, left)))
     return arriving.catch((error: unknown) => answerOf(error, outsideSession))
@@ -181,7 +183,7 @@ export class RunningCall {
   #keep(question: Question): number | undefined {
     const first = this.#questions.size === 0
     this.#questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
-    return first ? Date.now() : undefined
+    return first ? performance.now() : undefined
   }
 
   #refuseAll(): void {

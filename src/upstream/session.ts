@@ -1,6 +1,6 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
 import type { Call } from '../protocol/call.js'
-import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
+import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
 import { MAX_NAME } from '../protocol/lengths.js'
 import { type Loan, type Memory, SMALL } from '../protocol/memory.js'
@@ -9,11 +9,13 @@ import { offersTasks } from '../protocol/tasks.js'
 import type { Params, Request, Response } from '../rpc/message.js'
 import { cut, weightOf } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
+import type { Askers } from './askers.js'
 import { Asking, refusalOf } from './asking.js'
 import { type Channel, ChannelError } from './channel.js'
 import { type Exchange, noteDropped } from './exchange.js'
 import type { Lift } from './lists.js'
 import type { Peer } from './peer.js'
+import { RunningCalls } from './running-calls.js'
 import { ToolCache } from './tools.js'
 import { Watching } from './watching.js'
 
@@ -21,6 +23,8 @@ import { Watching } from './watching.js'
 export interface Identity {
   /** Those whose sessions hear of the same changes. */
   who: string
+  /** Calls of several callers share the session. */
+  several: boolean
   clientInfo: Json
   /** Capabilities as they are declared to the server. */
   capabilities: Json
@@ -43,6 +47,8 @@ export interface SessionOptions {
   lift: Lift
   /** The answer to a server that asks for roots, where no client is asked. */
   roots?: Json | undefined
+  /** What has been seen to ask its client something. */
+  askers: Askers
   /** Tells other replicas of what has changed. */
   changed?: ((method: string, params: Payload) => void) | undefined
   /** What has become of the session, for whoever counts. */
@@ -71,9 +77,9 @@ export class LegacySession {
   readonly makesTasks: boolean
   /** Takes results into the middle. */
   readonly lift: Lift
-  /** Calls that are with the server, oldest first. */
-  readonly running = new Map<Exchange, Call>()
-  lastUsed = Date.now()
+  /** Calls that are with the server. */
+  readonly running: RunningCalls
+  lastUsed = performance.now()
   /** Who wants to hear of what changes. */
   readonly watching: Watching
   /** Those who hear of the same changes. */
@@ -92,15 +98,15 @@ export class LegacySession {
   readonly #listening: Promise<void>
   #receives: boolean | undefined
   #served = false
-  #mayTrail = 0
   #closing = false
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
   private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
-    const { identity, log, memory, roots, told, changed } = options
+    const { identity, log, memory, roots, askers, told, changed } = options
     this.#peer = peer
     this.who = identity.who
+    this.running = new RunningCalls(identity)
     this.watching = new Watching({
       send: async (method, uri) => {
         resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
@@ -112,6 +118,8 @@ export class LegacySession {
       roots,
       candidates: () =>
         [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks && !one.answered ? [one] : [])),
+      hasAsked: (exchange) => askers.has(this.running.of(exchange)),
+      asks: (exchange) => askers.add(this.running.of(exchange)),
       borrow: () => peer.borrow(identity.who),
       respond: (id, answer) => peer.respond(id, answer),
       settled: () => peer.settled(),
@@ -133,7 +141,7 @@ export class LegacySession {
 
   /** Shakes hands. Rejects with a ChannelError or a Fault; the channel is then the caller's to close. */
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
-    const { identity, log, timeout, onEnd } = options
+    const { identity, timeout, onEnd } = options
     let session: LegacySession | undefined
     // A server may ask as soon as it has answered, before it is heard that it has taken `notifications/initialized`.
     let early: Request[] | undefined
@@ -152,6 +160,7 @@ export class LegacySession {
         session.#tellEnd('lost')
         onEnd?.(error, session.#served)
       },
+      answeredLate: (id) => session?.running.answeredLate(id),
       deaf: () => {
         if (!session) return
         session.#receives = false
@@ -160,7 +169,7 @@ export class LegacySession {
       missed: () => session?.watching.missed(),
       // A server may say on the stream of a call that it does not want to know any more, or that something has changed.
       ofSession: (method) => method !== 'notifications/message',
-      stray: (what) => log.debug({ what }, 'message from the server dropped'),
+      ping: { method: 'ping', params: undefined },
     }
     const { credential } = identity
     const own = credential === undefined ? {} : { authorization: credential }
@@ -192,25 +201,25 @@ export class LegacySession {
   /** Begins a call. Questions about `task` belong to it, however they come. */
   begin(call: Call, task?: string): Exchange {
     const exchange = this.#peer.begin(call.principal)
-    this.running.set(exchange, call)
-    this.lastUsed = Date.now()
+    this.running.begin(exchange, call)
+    this.lastUsed = performance.now()
     if (methodTraits(call.method).asks) this.asking.begun(exchange, task)
     return exchange
   }
 
   /** Another leg of a call that waited for its client. */
   resume(exchange: Exchange, call: Call): void {
-    if (this.running.has(exchange)) this.running.set(exchange, call)
-    this.lastUsed = Date.now()
+    this.running.resume(exchange, call)
+    this.lastUsed = performance.now()
   }
 
   /** Resolves when the server says that a person has been to all these addresses, or after so many milliseconds. */
   async visited(ids: readonly string[], milliseconds: number): Promise<void> {
     let changed = () => {}
-    const deadline = Date.now() + milliseconds
-    while (this.alive && !ids.every((id) => this.#visited.has(id)) && Date.now() < deadline) {
+    const deadline = performance.now() + milliseconds
+    while (this.alive && !ids.every((id) => this.#visited.has(id)) && performance.now() < deadline) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, deadline - Date.now())
+        const timer = setTimeout(resolve, deadline - performance.now())
         changed = () => {
           clearTimeout(timer)
           resolve()
@@ -224,13 +233,11 @@ export class LegacySession {
 
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
-    const call = this.running.get(exchange)
+    const call = this.running.of(exchange)
     if (call) noteDropped(exchange, call)
+    this.running.end(exchange)
     exchange.release(reason)
-    this.lastUsed = Date.now()
-    // Who wanted log messages has waited for them: of the others there may be some on the way.
-    if (this.running.get(exchange)?.caller.logLevel === undefined) this.#mayTrail = this.lastUsed
-    this.running.delete(exchange)
+    this.lastUsed = performance.now()
     this.asking.ended(exchange)
   }
 
@@ -266,7 +273,7 @@ export class LegacySession {
   /** Has the server log at `level` at least. Asks only for more; what is too much is filtered on the way back. */
   async logAt(level: LogLevel): Promise<void> {
     if (!offers(this.handshake, 'logging/setLevel')) return
-    const idle = this.running.size === 0 && Date.now() - this.lastUsed >= LEVEL_IDLE
+    const idle = this.running.size === 0 && performance.now() - this.lastUsed >= LEVEL_IDLE
     if (this.#level === undefined || idle || !atLeast(level, this.#level)) {
       this.#level = level
       this.#levelSet = this.#peer.call('logging/setLevel', `{"level":"${level}"}`, SET_LEVEL_TIMEOUT).catch(() => {})
@@ -301,11 +308,8 @@ export class LegacySession {
     if (method === 'notifications/elicitation/complete') return this.#visit(params)
     this.watching.notified(method, params)
     if (method !== 'notifications/message') return
-    // Without a stream of its own a message belongs to the one call that runs; among several it could be anybody's, and
-    // so it could be where another has only just ended, if messages and answers come on different connections.
-    const [only, another] = this.running.keys()
-    const alone = only && !another && (this.#peer.channel.shared || Date.now() - this.#mayTrail > TRAILING)
-    if (alone) only.push({ kind: 'notification', method, params })
+    const exchange = this.running.forLog(params)
+    if (exchange) exchange.push({ kind: 'notification', method, params })
     else this.#log.debug({ running: this.running.size }, 'log message of the server belongs to no call')
   }
 
@@ -356,9 +360,12 @@ async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, ti
 function wanted({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
   const error = payloadAt(source, member)
   const data = error && objectIn(error, 'data')
-  const supported = data && value(data, 'supported')
-  const first = Array.isArray(supported) ? legacyRevision(supported[0]) : undefined
-  return first ? [first] : FALLBACKS
+  const supported: unknown = data && value(data, 'supported')
+  if (!Array.isArray(supported)) return FALLBACKS
+  const first = supported.map(legacyRevision).find((revision) => revision !== undefined)
+  if (first) return [first]
+  // A server that names modern revisions only has no session to open, whatever is offered to it.
+  return supported.some((version) => isModern(version)) ? [] : FALLBACKS
 }
 
 function resultOf({ outcome: { kind, source, member } }: Response, method: string): Payload {

@@ -124,9 +124,9 @@ class SseChannel implements Channel {
         this.#abort = abort
       }
       const { status } = await this.#origin.ask(question, { head: eventsOnly, event, start })
-      this.#finish(
-        new ChannelError(status >= 300 ? `The server answered with HTTP ${status}` : 'The server closed the stream'),
-      )
+      const refusal = { status, body: '', contentType: undefined, retryAfter: undefined }
+      const refused = () => new ChannelError(`The server answered with HTTP ${status}`, { refusal })
+      this.#finish(status >= 300 ? refused() : new ChannelError('The server closed the stream'))
     } catch (error) {
       this.#finish(error instanceof ChannelError ? error : new ChannelError('The stream failed', { cause: error }))
     }

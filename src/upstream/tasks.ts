@@ -2,6 +2,7 @@
  * Tasks of a legacy server (MCP 2025-11-25, basic/utilities/tasks) for clients of the extension that took their place. A
  * server knows a task only in the session that it was made in: that session is kept as long as the task may be asked for.
  */
+import { Bound } from '../protocol/bound.js'
 import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { wellFormed } from '../protocol/input.js'
@@ -26,6 +27,7 @@ import {
 import { newKey, randomId, Sealer, type SealKey } from '../seal.js'
 import { callFault, pause, sessionGone } from './failure.js'
 import type { Lease } from './pool.js'
+import { throwIfRefused } from './refusals.js'
 import { rested, weightOfRested } from './rested.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
@@ -40,6 +42,8 @@ export interface TasksOptions {
   ttl: number
   /** Tasks that may be known at once. */
   max: number
+  /** The part of what the others leave that one principal may have; 1 by default. */
+  share?: number | undefined
   memory: Memory
 }
 
@@ -76,10 +80,13 @@ export class LegacyTasks {
   readonly #options: TasksOptions
   readonly #sealer: Sealer
   readonly #tasks = new Map<string, Task>()
+  readonly #bound: Bound
 
   constructor(options: TasksOptions) {
     this.#options = options
     this.#sealer = new Sealer(options.keys ?? [newKey()], 'task')
+    const { max, share = 1 } = options
+    this.#bound = new Bound({ max, share })
   }
 
   get size(): number {
@@ -106,17 +113,18 @@ export class LegacyTasks {
   /** Tells a client that knows tasks of a new one. */
   #announce(call: Call, lease: Lease, { id, task }: Created): Reply {
     const kept = rested(call)
-    const loan = this.#options.memory.borrow(call.principal)
-    if (this.#tasks.size >= this.#options.max || loan.hold(weightOfRested(kept))) {
+    let loan: Loan
+    try {
+      loan = this.#room(call.principal, weightOfRested(kept))
+    } catch (error) {
       lease.session.request('tasks/cancel', idOf(id)).catch(() => {})
-      throw new Fault('overloaded', 'Too many tasks are known', { retryAfter: 1 })
+      throw error
     }
     const known: Task = {
       id: randomId(),
       principal: call.principal,
       upstreamId: id,
-      // What is asked for a task says so: others may have the session for themselves in the meantime.
-      lease: lease.keep(),
+      lease: lease.share(),
       call: kept,
       loan,
       waiting: undefined,
@@ -132,11 +140,28 @@ export class LegacyTasks {
     return { kind: 'result', type: 'task', result: liftTask(task, this.#sealer.seal(fields)), server }
   }
 
+  /** Takes room for one more task, of so many bytes. Throws a Fault where there is none. */
+  #room(principal: string, bytes: number): Loan {
+    const { max } = this.#bound
+    const reached = this.#bound.reached(principal)
+    if (reached === 'full')
+      throw new Fault('overloaded', `All ${max} tasks of the server are in use`, { retryAfter: 1 })
+    if (reached)
+      throw new Fault('rateLimited', 'This caller already uses its share of the tasks of the server', { retryAfter: 1 })
+    const loan = this.#options.memory.lend(principal, bytes)
+    this.#bound.take(principal)
+    return loan
+  }
+
   /** Waits for a task on behalf of a client that does not know tasks, as if it were the call itself. */
   drive(call: Call, lease: Lease, { id }: Created): RunningCall {
     const { session } = lease
     const running = new RunningCall(lease.share(), call, {
-      decode: (leg, response) => decodeReply(leg, response, session.handshake.serverInfo),
+      decode: (leg, response, exchange) => {
+        const reply = decodeReply(leg, response, session.handshake.serverInfo)
+        throwIfRefused(reply, session.asking.refusedDuring(exchange))
+        return reply
+      },
       task: id,
       onGivenUp: () => {
         session.request('tasks/cancel', idOf(id)).catch(() => {})
@@ -327,6 +352,7 @@ export class LegacyTasks {
   #forget(task: Task): void {
     clearTimeout(task.timer)
     if (!this.#tasks.delete(task.id)) return
+    this.#bound.give(task.principal)
     task.waiting?.end()
     task.answered()
     task.loan.end()

@@ -36,13 +36,17 @@ export class SharedVerdicts {
       lifetime: number | null
     }
     const reached = [transport, fallback].find((one) => one?.kind === kind)
+    if (!reached) return undefined
+    // The record has the time of day, because monotonic clocks of two processes have nothing in common.
+    const since = performance.now() - Math.max(0, Date.now() - verdict.since)
     // A lifetime without end has no number.
-    return reached && { ...verdict, transport: reached, lifetime: lifetime ?? Number.POSITIVE_INFINITY }
+    return { ...verdict, since, transport: reached, lifetime: lifetime ?? Number.POSITIVE_INFINITY }
   }
 
   remember({ transport: { kind }, ...verdict }: Verdict): void {
-    const left = verdict.since + verdict.lifetime - Date.now()
-    const text = JSON.stringify({ ...verdict, kind })
+    const age = performance.now() - verdict.since
+    const left = verdict.lifetime - age
+    const text = JSON.stringify({ ...verdict, since: Date.now() - age, kind })
     this.#options.records.remember('verdict', this.#name, text, Math.min(left, AT_MOST)).catch(() => {})
   }
 

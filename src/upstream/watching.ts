@@ -122,7 +122,7 @@ export class Watching {
   /** Tells of what another replica has heard of the server; once, where it is the `same` that is heard here as well. */
   heardElsewhere(method: string, params: Payload, same: boolean): void {
     const at = this.#heard.get(changeOf(method, params))
-    if (same && at !== undefined && Date.now() - at < SAME) return
+    if (same && at !== undefined && performance.now() - at < SAME) return
     for (const watcher of this.#watchers) watcher.changed(method, params)
   }
 
@@ -145,7 +145,7 @@ export class Watching {
       const [oldest] = this.#heard.keys()
       if (oldest !== undefined && this.#heard.size >= MAX_HEARD) this.#heard.delete(oldest)
       const change = changeOf(method, params)
-      if (change.length <= MAX_NAME) this.#heard.set(change, Date.now())
+      if (change.length <= MAX_NAME) this.#heard.set(change, performance.now())
       told(method, params)
     }
     for (const watcher of this.#watchers) watcher.changed(method, params)

@@ -1,7 +1,6 @@
 /** Runs the suite against one leg, and reads what it found. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { start } from './children.js'
 import { expectedFailures, type Leg } from './legs.js'
 import { namesIn, unscoredIn } from './names.js'
@@ -36,10 +35,10 @@ export interface Options {
   onScenario(name: string, index: number, count: number): void
 }
 
-const manifest = createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json')
-const SUITE = join(dirname(manifest), 'dist/index.js')
+const SUITE_FOLDER = '.ci/tools/conformance/node_modules/@modelcontextprotocol/conformance'
+const SUITE = join(SUITE_FOLDER, 'dist/index.js')
 const CLIENT = 'node --import tsx test/conformance/client.ts'
-const REQUIREMENTS = join(dirname(manifest), 'requirements')
+const REQUIREMENTS = join(SUITE_FOLDER, 'requirements')
 
 /** Runs the suite. `url` is where it finds the server, if it does not have that part itself. */
 export async function runSuite(leg: Leg, url: string | undefined, options: Options): Promise<Outcome> {

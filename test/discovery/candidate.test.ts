@@ -1,14 +1,7 @@
 import t from 'tap'
-import {
-  CANDIDATES,
-  type Finding,
-  isPlain,
-  merge,
-  pathName,
-  type Source,
-  transportNamed,
-} from '../../src/discovery/candidate.js'
+import { CANDIDATES, type Finding, isPlain, merge, type Source, transportNamed } from '../../src/discovery/candidate.js'
 import { httpEndpoint, stdioEndpoint } from '../../src/discovery/endpoint.js'
+import { pathName } from '../../src/formats/names.js'
 
 const at = (source: Source, name: string, url: string, more: Partial<Finding> = {}): Finding => ({
   name,

@@ -57,6 +57,13 @@ t.test('discover says what there is, in words and for programs', async (t) => {
   })
 })
 
+t.test('11.31 with an empty HOME, the trust store is not beside the current folder', async (t) => {
+  const listed = await runProgram(t, ['trust', 'list'], { HOME: '', XDG_CONFIG_HOME: '' })
+  t.match(listed.stdout, /\(\/.*\/mcp-bridge\/trust\.json\)|\d/)
+  t.notMatch(listed.stdout, /\(\.config/)
+  t.equal(listed.code, 0)
+})
+
 t.test('where nothing can be used, the exit code says so', async (t) => {
   const url = await notes(t)
   const { run, folder } = ready(t)

@@ -111,7 +111,7 @@ t.test('a file that is broken spoils no other', async (t) => {
     ['neither', { inputs: [] }, 'file: malformed'],
     ['a server that is none', { mcpServers: { a: 'secret' } }, 'file: malformed'],
     ['a server without anything', { mcpServers: { a: {} } }, 'file: malformed'],
-    ['a command that is none', { mcpServers: { a: { command: ['npx'] } } }, 'file: malformed'],
+    ['a command that is none', { mcpServers: { a: { command: 7 } } }, 'file: malformed'],
     ['arguments that are none', { mcpServers: { a: { command: 'npx', args: 'secret' } } }, 'file: malformed'],
     ['arguments that are no texts', { mcpServers: { a: { command: 'npx', args: [{}] } } }, 'file: malformed'],
     ['an address that is none', { mcpServers: { a: { url: 'mcp.example' } } }, 'url: malformed'],
@@ -184,8 +184,22 @@ t.test('files that are not there', async (t) => {
 
 t.test('the usual places', async (t) => {
   const unix = { home: '/home/me', cwd: '/work' }
-  const project = ['/work/.mcp.json', '/work/.cursor/mcp.json', '/work/.vscode/mcp.json']
-  const own = ['/home/me/.cursor/mcp.json', '/home/me/.codeium/windsurf/mcp_config.json']
+  const project = [
+    '/work/.mcp.json',
+    '/work/.cursor/mcp.json',
+    '/work/.vscode/mcp.json',
+    '/work/.gemini/settings.json',
+    '/work/.codex/config.toml',
+    '/work/opencode.json',
+  ]
+  const own = [
+    '/home/me/.cursor/mcp.json',
+    '/home/me/.codeium/windsurf/mcp_config.json',
+    '/home/me/.gemini/settings.json',
+    '/home/me/.codex/config.toml',
+    '/home/me/.config/opencode/opencode.json',
+    '/home/me/.config/zed/settings.json',
+  ]
   t.same(usualFiles({ ...unix, platform: 'linux' }), [
     ...project,
     ...own,

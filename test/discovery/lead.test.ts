@@ -101,7 +101,12 @@ async function bridgeOf(t: Test, address: string) {
     sessions: new Sessions<HttpSession>({ max: 10, idle: 60_000, keepAlive: 15_000 }),
     refusing: { draftErrorCodes: false },
     compat: { bareDiscover: true, ignoreVersionSkew: true, draftErrorCodes: false },
-    settings: { strict: false, emulateTasks: false, serverInfo: '{"name":"mcp-bridge","version":"0"}' },
+    settings: {
+      strict: false,
+      emulateTasks: false,
+      answerWithin: 600_000,
+      serverInfo: '{"name":"mcp-bridge","version":"0"}',
+    },
     keepAlive: 15_000,
     commitAfter: 10_000,
     memory: unlimited(),

@@ -313,8 +313,8 @@ t.test('the longer a server ends what it is asked, the longer it is left alone',
 
 t.test('one that has served for a while is made again soon', async (t) => {
   const waits = hurrying(t)
-  let now = Date.now()
-  t.intercept(Date, 'now', { value: () => now })
+  let now = performance.now()
+  t.intercept(performance, 'now', { value: () => now })
   const { changes, next } = start(t)
   changes.start()
   const serve = async (count: number, milliseconds: number) => {

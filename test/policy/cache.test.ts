@@ -23,6 +23,9 @@ const CACHEABLE = [
   'resources/list',
   'resources/templates/list',
   'resources/read',
+  'skills/list',
+  'skills/get',
+  'resources/directory/read',
 ]
 const QUIET: CallLog = { note() {}, debug() {}, warn() {} }
 const PRIVATE: CacheHint = { ttlMs: MINUTE, scope: 'private' }
@@ -132,7 +135,7 @@ function said(reply: Reply): object {
   return { ...(JSON.parse(write(reply.result)) as object), cache: reply.cache, server: reply.server }
 }
 
-t.test('complete results of the six methods are kept, and nothing else', async (t) => {
+t.test('complete results of the cacheable methods are kept, and nothing else', async (t) => {
   const error: Reply = { kind: 'error', error: { code: -32603, message: 'no' } }
   const result = (more: object): Answer => {
     return () => ({ kind: 'result', result: EMPTY, cache: PRIVATE, ...more }) as Reply
@@ -358,7 +361,14 @@ t.test('what has changed is asked for again, and nothing else', async (t) => {
   const rows: [name: string, notice: ReturnType<typeof notice>, dropped: string[]][] = [
     ['tools', changed('tools'), ['server/discover', 'tools/list']],
     ['prompts', changed('prompts'), ['server/discover', 'prompts/list']],
-    ['resources', changed('resources'), ['server/discover', 'resources/list', 'resources/templates/list']],
+    [
+      'resources',
+      changed('resources'),
+      [
+        ...['server/discover', 'resources/list', 'resources/templates/list'],
+        ...['skills/list', 'skills/get', 'resources/directory/read'],
+      ],
+    ],
     ['a resource', notice(UPDATED, { uri: 'test://a' }), ['test://a']],
     ['what lies below one', notice(UPDATED, { uri: 'test://a/b/c' }), ['test://a', 'test://a/b']],
     ['another', notice(UPDATED, { uri: 'test://c' }), []],

@@ -257,7 +257,13 @@ t.test('what is posted to the endpoint', async (t) => {
   }
 })
 
-type Line = [name: string, line: string, session: 'none' | { revision: '2025-11-25' | '2025-03-26' }, expected: Outcome]
+type Line = [
+  name: string,
+  line: string,
+  session: 'none' | { revision: '2025-11-25' | '2025-03-26' },
+  expected: Outcome,
+  compat?: Partial<Compat>,
+]
 
 const lines: Line[] = [
   ['a modern request', request('tools/list', MODERN), 'none', modern],
@@ -269,7 +275,14 @@ const lines: Line[] = [
   ['a request in the session', request('tools/list'), { revision: '2025-11-25' }, message],
   ['a request before the session', request('tools/list'), 'none', refused(-32600)],
   ['ping before the session', request('ping'), 'none', message],
-  ['a bare server/discover', request('server/discover'), 'none', refused(-32602, 400, 'missing', 'supported')],
+  ['11.27 a bare server/discover', request('server/discover'), 'none', { era: 'modern', bare: true }],
+  [
+    '11.27 a bare server/discover, where that is not to be answered',
+    request('server/discover'),
+    'none',
+    refused(-32602, 400, 'missing', 'supported'),
+    { bareDiscover: false },
+  ],
   ['server/discover in the session', request('server/discover'), { revision: '2025-11-25' }, message],
   ['a notification before the session', notification('notifications/initialized'), 'none', message],
   ['an answer before the session', RESPONSE, 'none', message],
@@ -285,9 +298,9 @@ const lines: Line[] = [
 ]
 
 t.test('what comes in as a line', async (t) => {
-  for (const [name, line, session, expected] of lines) {
+  for (const [name, line, session, expected, compat] of lines) {
     t.same(
-      outcome(() => classifyLine(parseText(line), session)),
+      outcome(() => classifyLine(parseText(line), session, { ...COMPAT, ...compat })),
       expected,
       name,
     )

@@ -258,6 +258,15 @@ t.test('109 every form is one that the revision has and the first SDK takes', as
   }
 })
 
+t.test('11.45 a form does not name a dialect of which it uses nothing', async (t) => {
+  const dialect = '"$schema":"https://json-schema.org/draft/2020-12/schema"'
+  const form = formOf('"f":{"type":"string"}', `,${dialect}`)
+  for (const revision of [R06, R11] as const) {
+    t.notMatch(questionFor(clientOf(revision), ELICIT, form).asked, /\$schema/, revision)
+    t.match(questionFor(clientOf(R11, { strict: true }), ELICIT, form).asked, /\$schema/, revision)
+  }
+})
+
 t.test('strictly, a form has the members that the schema of its revision has, and no other', async (t) => {
   const form =
     '{"mode":"form","message":"m","vendor":1,"requestedSchema":{"$schema":"s","type":"object","additionalProperties":false,' +

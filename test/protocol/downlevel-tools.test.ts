@@ -1,6 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
+import { Ajv } from 'ajv'
 import fc from 'fast-check'
 import t from 'tap'
 import type { LegacyRevision } from '../../src/protocol/eras.js'
@@ -71,7 +72,12 @@ const outputs: [name: string, schema: string, told: string | undefined][] = [
   [
     'definitions and a dialect',
     `{"$schema":"${DIALECT}","type":"array","items":{"$ref":"#/$defs/a"},"$defs":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}}}`,
-    `{"$schema":"${DIALECT}","type":"object","properties":{"result":{"type":"array","items":{"$ref":"#/$defs/a"}}},"required":["result"],"$defs":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}}}`,
+    `{"type":"object","properties":{"result":{"type":"array","items":{"$ref":"#/$defs/a"}}},"required":["result"],"$defs":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}}}`,
+  ],
+  [
+    'a dialect that it uses',
+    `{"$schema":"${DIALECT}","type":"array","prefixItems":[{"type":"string"}]}`,
+    `{"$schema":"${DIALECT}","type":"object","properties":{"result":{"type":"array","prefixItems":[{"type":"string"}]}},"required":["result"]}`,
   ],
   [
     'itself',
@@ -321,6 +327,38 @@ t.test('strictly, schemas say which dialect they are in where that does not go w
     const own = '{"name":"x","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}}'
     t.equal(toolFor(client, own), own, 'unless they say it already')
   }
+})
+
+const idle = (rest: string, dialect = DIALECT) => `{"$schema":"${dialect}","type":"object"${rest}}`
+
+t.test('11.45 a schema does not name 2020-12 where it uses nothing of it', async (t) => {
+  const plain = [
+    '',
+    ',"properties":{"a":{"type":"string","const":1.0}},"required":["a"],"additionalProperties":false',
+    ',"properties":{"a":{"$ref":"#/$defs/b","description":"d"}},"$defs":{"b":{"anyOf":[{"type":"null"}]}}',
+  ]
+  const needing = [
+    ',"properties":{"a":{"prefixItems":[{"type":"string"}]}}',
+    ',"properties":{"a":{"$ref":"#/$defs/b","minLength":1}},"$defs":{"b":{"type":"string"}}',
+    ',"dependentRequired":{"a":["b"]}',
+    ',"unevaluatedProperties":false',
+    ',"$defs":{"b":{"$anchor":"b"}}',
+  ]
+  const told = (schema: string, client = clientOf(R11)) => toolFor(client, `{"name":"x","inputSchema":${schema}}`)
+  const tool = (schema: string) => `{"name":"x","inputSchema":${schema}}`
+  for (const rest of plain) {
+    for (const revision of REVISIONS) {
+      t.equal(told(idle(rest), clientOf(revision)), tool(`{"type":"object"${rest}}`), `${rest} in ${revision}`)
+      const strict = clientOf(revision, { strict: true })
+      t.equal(told(idle(rest), strict), tool(idle(rest)), `${rest} in ${revision}, strictly`)
+    }
+    t.equal(told(idle(rest, `${DIALECT}#`)), tool(`{"type":"object"${rest}}`))
+    t.doesNotThrow(() => new Ajv().compile(JSON.parse(`{"type":"object"${rest}}`)), 'a validator of draft 7 takes it')
+    t.throws(() => new Ajv().compile(JSON.parse(idle(rest))), 'which it would not have done')
+  }
+  for (const rest of needing) t.equal(told(idle(rest)), tool(idle(rest)), rest)
+  const draft7 = idle('', 'http://json-schema.org/draft-07/schema#')
+  t.equal(told(draft7), tool(draft7), 'other dialects stay')
 })
 
 t.test('execution and hints', async (t) => {

@@ -148,9 +148,11 @@ t.test('questions of a modern server are read, or found to be none', async (t) =
   ])
   t.same(read('{"requestState":"x"}'), [])
   t.same(read('{"inputRequests":{},"requestState":"x"}'), [])
+  for (const requests of ['{}', '[]', 'null', '7'])
+    t.same(read(`{"inputRequests":${requests},"requestState":"x"}`), [], `${requests}, as the official clients read it`)
   for (const wrong of [
     '{}',
-    '{"inputRequests":[],"requestState":"x"}',
+    '{"inputRequests":[]}',
     '{"inputRequests":null}',
     '{"inputRequests":{"a":7}}',
     '{"inputRequests":{"a":{}}}',

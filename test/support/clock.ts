@@ -20,6 +20,7 @@ export function stopClock(t: Test): Clock {
   const timers = new Set<Timer>()
   let now = Date.now()
   const own = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout, now: Date.now }
+  const monotonic = performance.now() - now
   const set = (run: () => void, milliseconds = 0): Timer => {
     const timer: Timer = { at: now + milliseconds, run, unref: () => timer, ref: () => timer }
     timers.add(timer)
@@ -27,9 +28,12 @@ export function stopClock(t: Test): Clock {
   }
   Object.assign(globalThis, { setTimeout: set, clearTimeout: (timer: Timer) => timers.delete(timer) })
   Date.now = () => now
+  performance.now = () => now + monotonic
   const restore = () => {
     Object.assign(globalThis, { setTimeout: own.setTimeout, clearTimeout: own.clearTimeout })
     Date.now = own.now
+    // The method of the prototype shows again.
+    Reflect.deleteProperty(performance, 'now')
   }
   t.teardown(restore)
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve))

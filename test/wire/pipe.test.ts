@@ -52,7 +52,7 @@ const lines: [name: string, line: string | Uint8Array, code: number | undefined]
     `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"${VERSION}":"2026-07-28"}}}`,
     -32602,
   ],
-  ['a bare server/discover', '{"jsonrpc":"2.0","id":1,"method":"server/discover"}', -32602],
+  ['a bare subscriptions/listen', '{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}', -32602],
   ['a bare request', '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32600],
   [
     'nested too deep',
@@ -80,6 +80,21 @@ t.test('a line that cannot be followed is answered if it can be, and the next on
     )
   }
 })
+
+t.test(
+  '11.27 a bare server/discover is answered on stdio as it is over HTTP, unless compat.bareDiscover is off',
+  async (t) => {
+    const bare = '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'
+    const pipe = openPipe(t, legacyStdio(t).server)
+    pipe.line(bare)
+    await until(() => pipe.messages().length > 0)
+    t.match(pipe.messages()[0], { id: 1, result: { supportedVersions: ['2026-07-28'] } })
+    const strict = openPipe(t, legacyStdio(t).server, { compat: { bareDiscover: false } })
+    strict.line(bare)
+    await until(() => strict.messages().length > 0)
+    t.match(strict.messages()[0], { id: 1, error: { code: -32602 } })
+  },
+)
 
 t.test('line ends of Windows, empty lines and lines in pieces are read', async (t) => {
   const pipe = openPipe(t, legacyStdio(t).server)
@@ -137,7 +152,7 @@ t.test('an id that is open already is refused, and what is open goes on', async 
   t.match(pipe.messages()[1], { id: 1, result: {} })
 })
 
-t.test('the end of the input ends what is open, and the server with it', async (t) => {
+t.test('the end of the input ends what has not ended in time, and the server with it', async (t) => {
   const http = await LegacyHttp.start(t)
   const pipe = openPipe(t, { url: http.url })
   pipe.line(

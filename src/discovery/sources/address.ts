@@ -29,7 +29,7 @@ export function meaningOf(given: string): Meaning {
   if (/^sse\+https?:\/\//i.test(text)) return server(text.slice('sse+'.length), text, 'sse')
   if (/^https?:\/\//i.test(text)) return atAddress(text)
   if (/\s/.test(text)) return command(text, text)
-  if (/^(?:[.~]?[\\/]|\.\.[\\/]|[A-Za-z]:[\\/])|\.jsonc?$/i.test(text)) return { kind: 'file', path: text }
+  if (/^(?:[.~]?[\\/]|\.\.[\\/]|[A-Za-z]:[\\/])|\.(?:jsonc?|toml)$/i.test(text)) return { kind: 'file', path: text }
   // A name with a dot in it, a name with a port, this machine, or an address of IPv6.
   if (/^(?:[^/:@]+\.[^/:@]+|[^/:@]+(?=:\d)|localhost|\[[\da-f:.]+\])(?::\d+)?(?:\/.*)?$/iu.test(text))
     return atAddress(`https://${text}`)
@@ -53,7 +53,7 @@ function server(address: string, from: string, transport?: Transport): Meaning {
     throw failure('url', 'credentials', 'An address is given without user and password; they have a place in a header')
   const endpoint = httpEndpoint(address)
   const entry = { ...(transport !== undefined && { type: transport }), url: endpoint.url }
-  const name = new URL(endpoint.url).hostname
+  const name = addressName(endpoint.url)
   return { kind: 'server', finding: { name, endpoint, transport, source: 'address', from, entry, runnable: true } }
 }
 
@@ -63,16 +63,26 @@ function command(text: string, from: string): Meaning {
     throw failure('url', 'malformed', 'stdio: wants a command, as in stdio:"npx -y some-server"')
   const endpoint = stdioEndpoint(program, args)
   const entry = { command: program, args }
-  const name = nameOf(program, args)
+  const name = programName(program, args)
   return {
     kind: 'server',
     finding: { name, endpoint, transport: 'stdio', source: 'address', from, entry, runnable: true },
   }
 }
 
-/** Of `npx -y @scope/server`, `server`; of `/usr/bin/server.exe --flag`, `server`. */
-function nameOf(program: string, args: readonly string[]): string {
+/** What a server at an address is called where nobody has named it: its host. */
+export function addressName(address: string): string {
+  return URL.canParse(address) ? new URL(address).hostname : address
+}
+
+/**
+ * What a program is called where nobody has named it: of `npx -y @scope/server@1.2`, `server`; of `/usr/bin/server.exe --flag`,
+ * `server`.
+ */
+export function programName(program: string, args: readonly string[]): string {
   const last = (path: string) => win32.basename(posix.basename(path)).replace(/\.(?:exe|cmd|bat|[cm]?[jt]s|py)$/i, '')
-  const started = LAUNCHERS.has(last(program)) ? args.find((argument) => !argument.startsWith('-')) : undefined
-  return last(started ?? program)
+  const started = LAUNCHERS.has(last(program))
+    ? args.find((argument) => /^[\w@./\\:][^\s;()]*$/.test(argument))
+    : undefined
+  return last(started ?? program).replace(/(?<=.)@[^@]*$/, '')
 }

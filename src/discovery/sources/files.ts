@@ -1,6 +1,7 @@
 /** Servers in the configuration files that people already have for other programs. */
 import { open } from 'node:fs/promises'
 import { posix, win32 } from 'node:path'
+import { FormatError, readConfigFile } from '../../formats/read.js'
 import { shown } from '../../protocol/shown.js'
 import { type Finding, Findings, type Transport, transportNamed } from '../candidate.js'
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
@@ -19,7 +20,7 @@ type Entry = Record<string, unknown>
 
 const FILE_BYTES = 1024 * 1024
 
-/** Where Claude Desktop, Cursor, Claude Code, VS Code and Windsurf keep their servers: those of the project before those of the person. */
+/** Where programs keep their servers: those of the project before those of the person. */
 export function usualFiles({ platform, home, cwd, appData }: Surroundings): string[] {
   const { join } = platform === 'win32' ? win32 : posix
   const applications =
@@ -32,16 +33,27 @@ export function usualFiles({ platform, home, cwd, appData }: Surroundings): stri
     join(cwd, '.mcp.json'),
     join(cwd, '.cursor', 'mcp.json'),
     join(cwd, '.vscode', 'mcp.json'),
+    join(cwd, '.gemini', 'settings.json'),
+    join(cwd, '.codex', 'config.toml'),
+    join(cwd, 'opencode.json'),
     join(home, '.cursor', 'mcp.json'),
     join(home, '.codeium', 'windsurf', 'mcp_config.json'),
+    join(home, '.gemini', 'settings.json'),
+    join(home, '.codex', 'config.toml'),
+    join(home, '.config', 'opencode', 'opencode.json'),
+    join(
+      platform === 'win32' ? applications : join(home, '.config'),
+      platform === 'win32' ? 'Zed' : 'zed',
+      'settings.json',
+    ),
     join(applications, 'Claude', 'claude_desktop_config.json'),
     join(applications, 'Code', 'User', 'mcp.json'),
   ]
 }
 
 /**
- * The servers that these files name, under `mcpServers` or, as VS Code has it, under `servers`. What cannot be read is a
- * failure of its own and spoils nothing else; a file that is not there is none, unless it is `wanted`.
+ * The servers that these files name, whoever wrote them. What cannot be read is a failure of its own and spoils nothing else;
+ * a file that is not there or names none is none, unless it is `wanted`.
  */
 export async function findInFiles(
   paths: readonly string[],
@@ -55,9 +67,9 @@ export async function findInFiles(
         throw error
       })
       if (text === undefined) return
-      for (const [name, entry] of serversOf(text, path)) {
+      for (const [name, entry] of serversOf(text, { path, home, wanted })) {
         if (entry['disabled'] === true) continue
-        await found.attempt(path, () => found.findings.push(finding(name, placed(entry, path, home) as Entry, path)))
+        await found.attempt(path, () => found.findings.push(finding(name, entry, path)))
       }
     })
   }
@@ -67,13 +79,13 @@ export async function findInFiles(
 /** What an entry of `mcpServers` stands for. Throws a DiscoveryFailure where it is none. */
 export function finding(name: string, entry: Entry, from: string): Finding {
   const { command, args = [] } = entry
-  const url = entry['url'] ?? entry['serverUrl']
+  const { url } = entry
   let endpoint: Endpoint
   if (typeof command === 'string' && command !== '' && isTexts(args)) endpoint = stdioEndpoint(command, args)
   else if (typeof url === 'string') endpoint = httpEndpoint(url)
   else throw failure('file', 'malformed', `"${shown(name)}" has neither a command nor an address`)
   const transport: Transport | undefined = endpoint.kind === 'stdio' ? 'stdio' : transportNamed(entry['type'])
-  const { type: _type, serverUrl: _other, ...rest } = entry
+  const { type: _type, ...rest } = entry
   const written = {
     ...rest,
     ...(endpoint.kind === 'http' && { url }),
@@ -92,41 +104,22 @@ export function finding(name: string, entry: Entry, from: string): Finding {
   }
 }
 
-function serversOf(text: string, path: string): [string, Entry][] {
-  const json = parse(text, path)
-  const servers = isRecord(json) ? (json['mcpServers'] ?? json['servers']) : undefined
-  if (!isRecord(servers)) throw failure('file', 'malformed', `${path} has neither "mcpServers" nor "servers"`)
-  return Object.entries(servers).map(([name, entry]) => [name, isRecord(entry) ? entry : {}])
-}
-
-/** JSON, or, where it is none, what is left of it without comments and commas at the end of lists, as VS Code takes it. */
-function parse(text: string, path: string): unknown {
+/** Entries of a file, whoever wrote it. Throws a DiscoveryFailure where it has none. */
+function serversOf(
+  text: string,
+  { path, home, wanted }: { path: string; home: string; wanted: boolean },
+): [string, Entry][] {
+  let servers: unknown
   try {
-    return JSON.parse(text)
-  } catch {}
-  // A string, a comment or a comma comes whole, so that nothing inside of one is taken for another.
-  const withoutComments = text.replace(/"(?:[^"\\]|\\.)*"?|\/\/.*|\/\*[\s\S]*?(?:\*\/|$)/g, (one) =>
-    one.startsWith('/') ? ' ' : one,
-  )
-  const strict = withoutComments.replace(/"(?:[^"\\]|\\.)*"?|,\s*([}\]])/g, (one, end?: string) => end ?? one)
-  try {
-    return JSON.parse(strict)
-  } catch {
-    // What the parser says is not told: it may quote what stands in the file, secrets say.
-    throw failure('file', 'malformed', `${path} is no JSON`)
+    servers = readConfigFile(text, { path, home: home || undefined, options: [] }).servers
+  } catch (cause) {
+    if (cause instanceof FormatError) throw failure('file', 'malformed', `${path} is ${cause.message}`)
+    throw cause
   }
-}
-
-/** Puts in what stands for the folders of the person and, in a file of a project, of the project. */
-function placed(value: unknown, path: string, home: string): unknown {
-  if (Array.isArray(value)) return value.map((item) => placed(item, path, home))
-  if (isRecord(value))
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, placed(item, path, home)]))
-  if (typeof value !== 'string') return value
-  const project = /^(.*)[\\/](?:\.mcp\.json|\.(?:vscode|cursor)[\\/]mcp\.json)$/s.exec(path)?.[1]
-  return value
-    .replace(/\$\{userHome\}/g, () => home)
-    .replace(/\$\{workspaceFolder\}/g, (reference) => project ?? reference)
+  // Settings of a program may name none.
+  if (servers === undefined && !wanted) return []
+  if (!isRecord(servers)) throw failure('file', 'malformed', `${path} names no servers in a way that is known here`)
+  return Object.entries(servers).map(([name, entry]) => [name, isRecord(entry) ? entry : {}])
 }
 
 async function readBounded(path: string): Promise<string> {
@@ -139,7 +132,7 @@ async function readBounded(path: string): Promise<string> {
     for (let read = -1; read !== 0 && length <= FILE_BYTES; length += read)
       read = (await file.read(bytes, length, bytes.length - length)).bytesRead
     if (length > FILE_BYTES) throw failure('file', 'too-large', `${path} has more than ${FILE_BYTES} bytes`)
-    return bytes.toString('utf8', 0, length).replace(/^\uFEFF/, '')
+    return bytes.toString('utf8', 0, length)
   } catch (cause) {
     if (cause instanceof DiscoveryFailure) throw cause
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown'

@@ -18,10 +18,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { homedir } from 'node:os'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import * as z from 'zod'
 import { shown } from '../../protocol/shown.js'
+import { homeFolder } from '../home.js'
 import { readStrictly, StrictJsonError } from '../json.js'
 import { publicJwk } from './keys.js'
 import { isPin, MAX_PINS } from './pin.js'
@@ -102,11 +102,14 @@ const ABSENT = 'absent'
 const WRITABLE_BY_OTHERS = 0o022
 const STICKY = 0o1000
 
-/** Where the store is unless something else is configured. */
-export function defaultStorePath(env: Readonly<Record<string, string | undefined>>, home = homedir()): string {
+/** Where the store is unless something else is configured; undefined where the person has no folder. */
+export function defaultStorePath(
+  env: Readonly<Record<string, string | undefined>>,
+  home = homeFolder(),
+): string | undefined {
   const configured = env['XDG_CONFIG_HOME']
-  const folder = configured !== undefined && isAbsolute(configured) ? configured : join(home, '.config')
-  return join(folder, 'mcp-bridge', 'trust.json')
+  if (configured !== undefined && isAbsolute(configured)) return join(configured, 'mcp-bridge', 'trust.json')
+  return home === undefined ? undefined : join(home, '.config', 'mcp-bridge', 'trust.json')
 }
 
 /** Reads the file, or says why it is not used. `uid` is who may own it, beside root. Never throws. */

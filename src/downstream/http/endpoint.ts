@@ -226,7 +226,7 @@ class Endpoint {
     const leg = await upstream.legacyLeg({ caller, principal, credential }).catch((error: unknown) => Fault.from(error))
     if (pass && !(leg instanceof Fault) && leg !== 'translate' && leg.transport === 'http')
       return pass({ ...passingOf(message), opens: true })
-    sessions.makeRoom()
+    sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
     let opened: string | undefined
     const outlet = {
@@ -248,11 +248,11 @@ class Endpoint {
     if (session) {
       const { resumable, priming } = traits[session.revision]
       streams.options = { resumable, priming }
+      const make = () => new HttpSession(principal, session, streams, { commitAfter, passthrough, memory })
       try {
-        const kept = { commitAfter, passthrough, memory }
-        opened = sessions.add(() => new HttpSession(principal, session, streams, kept)).id
+        opened = sessions.add(principal, make).id
       } catch (error) {
-        // The last place was taken while the server was asked.
+        // Another client may have taken the last place in the meantime.
         session.close()
         throw error
       }

@@ -41,7 +41,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
   app.get(paths.stream, async (request, reply) => {
     readHeaders(request.raw.rawHeaders)
     checkTakesEvents(request)
-    const { id, session } = sessions.add((id) => new SseSession(id, request, options))
+    const { id, session } = sessions.add(request.principal, (id) => new SseSession(id, request, options))
     session.onClose = () => sessions.end(id)
     // Relative to the stream, so that it holds behind a proxy that knows the bridge by another path.
     sendEvents(reply, session.open(`${paths.messages.replace(/^.*\//, '')}?sessionId=${id}`))

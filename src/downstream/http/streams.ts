@@ -159,6 +159,11 @@ export class Streams implements Keeper {
     return [...this.#answering, ...this.#standalone].some(({ connected }) => connected)
   }
 
+  /** Whether the client had opened a stream for the server's own messages, and has none now. */
+  get left(): boolean {
+    return this.#standalone.length > 0 && !this.#standalone.some(({ connected }) => connected)
+  }
+
   /** A stream for the answer to a request. It is kept here from its first connection on. */
   answer(): EventStream {
     const stream = new EventStream(this, `p${++this.#lastId}`)
@@ -218,7 +223,7 @@ export class Streams implements Keeper {
 
   keep(stream: EventStream, number: number, event: Wire): void {
     const size = lengthOf(event)
-    this.#kept.push({ stream, number, event, size, at: Date.now() })
+    this.#kept.push({ stream, number, event, size, at: performance.now() })
     this.#keptBytes += size
     this.#store.add(this)
     while (this.#kept.length > KEEP.events || this.#keptBytes > KEEP.bytes) this.#forgetOldest()
@@ -270,7 +275,7 @@ export class Streams implements Keeper {
   }
 
   #forgetOld(): void {
-    const before = Date.now() - KEEP.milliseconds
+    const before = performance.now() - KEEP.milliseconds
     if (!this.#kept[0] || this.#kept[0].at >= before) return
     while (this.#kept[0] && this.#kept[0].at < before) this.#forgetOldest()
     this.#keptLess()

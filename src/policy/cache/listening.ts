@@ -129,7 +129,7 @@ export class Listening {
   #agreed(subscription: Subscription, filter: Payload): void {
     if (this.#opening !== subscription) return
     subscription.tells = !isEmpty(filter)
-    subscription.since = Date.now()
+    subscription.since = performance.now()
     if (subscription.uris.size > 0) this.#tellsOfResources = has(filter, 'resourceSubscriptions')
     this.#opening = undefined
     this.#current?.controller.abort()
@@ -144,7 +144,7 @@ export class Listening {
     } else if (this.#current === subscription && subscription.tells && !this.#stopped) {
       // One that had nothing to tell stays: all there is to hear is heard.
       this.#current = undefined
-      if (Date.now() - subscription.since >= SERVED_WELL) this.#failures = 0
+      if (performance.now() - subscription.since >= SERVED_WELL) this.#failures = 0
       this.#rest(this.#backoff())
       this.#options.lost()
     }

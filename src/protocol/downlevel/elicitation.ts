@@ -1,7 +1,8 @@
 /** Forms as older clients show them, and what is filled in as newer servers expect it. */
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
+import { withoutIdleDialect } from './dialect.js'
 import { fit } from './fit.js'
-import { entriesOf, mapMembers, objectOf } from './members.js'
+import { entriesOf, inObject, mapMembers, objectOf } from './members.js'
 import * as shapes from './shapes.js'
 import { type Downlevel, speaks } from './target.js'
 
@@ -34,7 +35,9 @@ export function elicitation(params: Payload, to: Downlevel): Question {
   const asIs = (answer: Payload) => answer
   // An address is shown or it is not: whether it may be is for the caller to know.
   if (value(params, 'mode') === 'url') return { params, uplift: asIs }
-  const asked = fit(params, shapes.form, to) ?? params
+  const asked = inObject(fit(params, shapes.form, to) ?? params, 'requestedSchema', (schema) =>
+    to.strict ? schema : withoutIdleDialect(schema),
+  )
   const schema = objectIn(asked, 'requestedSchema')
   const fields = schema && objectIn(schema, 'properties')
   if (!fields) return { params: asked, uplift: asIs }

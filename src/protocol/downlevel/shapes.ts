@@ -129,6 +129,20 @@ export const implementation: Shape = {
   icons,
 }
 
+const changing = { listChanged: boolean }
+export const serverCapabilities: Shape = {
+  tools: inner(changing),
+  prompts: inner(changing),
+  resources: inner({ ...changing, subscribe: boolean }),
+  logging: object,
+  completions: since('completionsCapability', object),
+  tasks: since('tasks', object),
+  experimental: object,
+  // No legacy revision names it, but the capabilities of each are open to others.
+  extensions: object,
+}
+export const initializeResult: Shape = { instructions: string, _meta: object }
+
 export const listResult: Shape = { nextCursor: string, _meta: object }
 export const callResult: Shape = { content: list, isError: boolean, _meta: object }
 export const promptResult: Shape = { description: string, _meta: object }
@@ -145,6 +159,8 @@ export const progress: Shape = {
   message: only('progressMessage', string),
   _meta: object,
 }
+export const listChanged: Shape = { _meta: object }
+export const resourceUpdated: Shape = { uri: any, _meta: object }
 export const logMessage: Shape = { level: any, logger: string, data: any, _meta: object }
 
 const field: Shape = { type: needed(any), title: string, description: string }

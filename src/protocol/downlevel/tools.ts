@@ -14,6 +14,7 @@ import {
 } from '../../rpc/splice.js'
 import { MAX_NAME } from '../lengths.js'
 import { shownContent, textBlock } from './content.js'
+import { withoutIdleDialect } from './dialect.js'
 import { fit, relax } from './fit.js'
 import { inObject, mapMembers } from './members.js'
 import { soundness } from './schemas.js'
@@ -78,7 +79,8 @@ function described(schema: Payload, to: Downlevel): Payload {
   if (required !== undefined && !isStrings(JSON.parse(required))) edits['required'] = undefined
   if ((opens(schema, 'properties') ?? '{') !== '{') edits['properties'] = undefined
   if (to.strict && !speaks(to, 'defaultDialect') && !has(schema, '$schema')) edits['$schema'] = DIALECT
-  return inObject(edit(schema, edits), 'properties', describedProperties)
+  const plain = to.strict ? schema : withoutIdleDialect(schema)
+  return inObject(edit(plain, edits), 'properties', describedProperties)
 }
 
 /** Properties whose schema is no object, which 2025-11-25 allows and its clients reject, as objects that say the same. */

@@ -1,0 +1,59 @@
+{{/* The configuration file of the bridge, and what follows from it. */}}
+
+{{/* What would be refused later is refused here, with the value that has to change. */}}
+{{- define "mcp-bridge.check" -}}
+{{- $config := .Values.config -}}
+{{- if not (or $config.mcpServers $config.discover) -}}
+{{- fail "config.mcpServers is empty: name a server, as in --set config.mcpServers.orders.url=http://orders:3000/mcp" -}}
+{{- end -}}
+{{- if not (or $config.auth $config.allowUnauthenticated) -}}
+{{- fail "Nobody may call: set config.auth.tokens, or config.allowUnauthenticated=true where a NetworkPolicy or a gateway says who gets here" -}}
+{{- end -}}
+{{- if and (eq .Values.redis.mode "none") (or .Values.autoscaling.enabled (gt (int .Values.replicas) 1)) -}}
+{{- fail "Replicas share a Redis: set redis.mode to internal or external, or replicas to 1 with autoscaling off" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "mcp-bridge.publicUrl" -}}
+{{- if .Values.config.publicUrl -}}
+{{- .Values.config.publicUrl -}}
+{{- else if and .Values.ingress.enabled .Values.ingress.host -}}
+{{- printf "%s://%s" (ternary "https" "http" (not (not .Values.ingress.tlsSecret))) .Values.ingress.host -}}
+{{- else if and .Values.httpRoute.enabled .Values.httpRoute.hostnames -}}
+{{- printf "https://%s" (first .Values.httpRoute.hostnames) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "mcp-bridge.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- $name := include "mcp-bridge.fullname" . -}}
+{{- $namespace := .Release.Namespace -}}
+{{- $_ := set $config "listen" (printf "http://0.0.0.0:8080%s" .Values.path) -}}
+{{- $_ := set $config "admin" "http://0.0.0.0:9090" -}}
+{{- $hosts := list $name (printf "%s.%s" $name $namespace) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s.svc.cluster.local" $name $namespace) -}}
+{{- $routed := ternary .Values.httpRoute.hostnames list .Values.httpRoute.enabled -}}
+{{- $_ := set $config "allowedHosts" (concat (default list .Values.config.allowedHosts) $hosts $routed | uniq) -}}
+{{- with include "mcp-bridge.publicUrl" . -}}
+{{- $_ := set $config "publicUrl" . -}}
+{{- end -}}
+{{- $keys := list -}}
+{{- range .Values.stateKeys -}}
+{{- $keys = append $keys (printf "${file:/run/secrets/mcp-bridge/%s}" .) -}}
+{{- end -}}
+{{- $_ := set $config "stateKeys" $keys -}}
+{{- if eq .Values.redis.mode "internal" -}}
+{{- $url := printf "redis://:${file:/run/secrets/mcp-bridge/redis-password}@%s-redis:6379" $name -}}
+{{- $_ := set $config "redis" (mergeOverwrite (default dict .Values.config.redis) (dict "url" $url)) -}}
+{{- else if eq .Values.redis.mode "external" -}}
+{{- $_ := set $config "redis" (mergeOverwrite (default dict .Values.config.redis) (dict "url" .Values.redis.url)) -}}
+{{- else -}}
+{{- $_ := unset $config "redis" -}}
+{{- end -}}
+{{- mustToPrettyJson $config -}}
+{{- end -}}
+
+{{/* Seconds: both parts of the drain, and some to end. */}}
+{{- define "mcp-bridge.gracePeriod" -}}
+{{- $timeouts := .Values.config.timeouts -}}
+{{- add (divf (addf $timeouts.drainDelay $timeouts.drainTimeout) 1000 | ceil | int) 10 -}}
+{{- end -}}

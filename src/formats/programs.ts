@@ -1,0 +1,156 @@
+/** The files of programs that use MCP servers: how each is known, where it names servers, and what its entries mean. */
+
+export type Entry = Readonly<Record<string, unknown>>
+
+/** A program and the shape of its file. */
+export interface Program {
+  name: string
+  /** Keys that lead to its servers. */
+  servers: readonly string[]
+  /** What stands beside the servers may be options of mcp-bridge. */
+  mayHaveOptions: boolean
+  /** What an entry says, in the words of `mcpServers`. Those of all programs are understood anyway. */
+  translate?(entry: Entry): Record<string, unknown>
+}
+
+/** Where the file is, with slashes. Some programs are known by nothing else. */
+const PATHS: readonly [path: RegExp, name: string][] = [
+  [/claude_desktop_config\.json$/i, 'Claude Desktop'],
+  [/(?:^|\/)\.cursor\/mcp\.json$/, 'Cursor'],
+  [/(?:^|\/)\.mcp\.json$|(?:^|\/)\.claude\.json$/, 'Claude Code'],
+  [/(?:^|\/)windsurf\/mcp_config\.json$/, 'Windsurf'],
+  [/(?:^|\/)\.gemini\/settings\.json$/, 'Gemini CLI'],
+]
+
+const VS_CODE = { name: 'VS Code', mayHaveOptions: false }
+
+/** Whose file this is, as far as it shows; undefined where it names no servers. */
+export function programOf(file: Entry, path: string): Program | undefined {
+  if (isRecord(file['context_servers']))
+    return { name: 'Zed', servers: ['context_servers'], mayHaveOptions: false, translate: zed }
+  if (isRecord(file['mcp_servers']))
+    return { name: 'Codex', servers: ['mcp_servers'], mayHaveOptions: false, translate: codex }
+  if ('mcpServers' in file) return withMcpServers(file, path)
+  if ('servers' in file) return { ...VS_CODE, servers: ['servers'], mayHaveOptions: true }
+  const { mcp } = file
+  if (!isRecord(mcp)) return undefined
+  const nested = isRecord(mcp['servers'])
+  const entries = Object.values(nested ? (mcp['servers'] as Entry) : mcp)
+  const keys = nested ? ['mcp', 'servers'] : ['mcp']
+  if (entries.some((entry) => isRecord(entry) && /^(?:local|remote)$/.test(String(entry['type']))))
+    return { name: 'opencode', servers: keys, mayHaveOptions: false, translate: opencode }
+  return nested ? { ...VS_CODE, servers: keys } : undefined
+}
+
+function withMcpServers(file: Entry, path: string): Program {
+  const servers = ['mcpServers']
+  const entries = isRecord(file['mcpServers']) ? Object.values(file['mcpServers']).filter(isRecord) : []
+  const known = PATHS.find(([pattern]) => pattern.test(path.replaceAll('\\', '/')))?.[1]
+  if (known === 'Gemini CLI' || entries.some((entry) => 'httpUrl' in entry))
+    return { name: 'Gemini CLI', servers, mayHaveOptions: false, translate: gemini }
+  if (known) return { name: known, servers, mayHaveOptions: false }
+  if (entries.some((entry) => 'serverUrl' in entry)) return { name: 'Windsurf', servers, mayHaveOptions: true }
+  return { name: 'mcpServers', servers, mayHaveOptions: true }
+}
+
+/** Other programs' words for the same. */
+const WORDS: readonly [theirs: string, ours: string][] = [
+  ['serverUrl', 'url'],
+  ['httpUrl', 'url'],
+  ['environment', 'env'],
+  ['http_headers', 'headers'],
+]
+
+/** What an entry says, in the words of `mcpServers`, whoever wrote it. */
+export function translated(entry: Entry, program: Program): Record<string, unknown> {
+  const words = { ...(program.translate?.(entry) ?? entry) }
+  for (const [theirs, ours] of WORDS) {
+    const value = words[theirs]
+    delete words[theirs]
+    if (value !== undefined) words[ours] ??= value
+  }
+  const { enabled, command, type, ...rest } = words
+  const [first, ...args] = Array.isArray(command) ? (command as unknown[]) : [command]
+  return {
+    ...rest,
+    ...(first !== undefined && { command: first }),
+    ...(args.length > 0 && { args: [...args, ...(Array.isArray(rest['args']) ? rest['args'] : [])] }),
+    ...(enabled === false && { disabled: true }),
+    ...(type === 'local' ? { type: 'stdio' } : type !== undefined && type !== 'remote' && { type }),
+  }
+}
+
+/** Their name for a key of ours, in an entry that has it. */
+export function originalKey(entry: Entry, key: string): string {
+  if (key in entry) return key
+  return WORDS.find(([theirs, ours]) => ours === key && theirs in entry)?.[0] ?? key
+}
+
+/** An entry may be settings of an extension, which is another's to start; a command may have its arguments with it. */
+function zed({ command, source: _source, ...rest }: Entry): Record<string, unknown> {
+  if (!isRecord(command)) return { ...rest, ...(command !== undefined && { command }) }
+  const { path, args, env } = command
+  return { ...rest, command: path, ...(args !== undefined && { args }), ...(env != null && { env }) }
+}
+
+/** Secrets are named by the variables that they are in. */
+function codex(entry: Entry): Record<string, unknown> {
+  const {
+    bearer_token_env_var: token,
+    env_http_headers: fromEnv,
+    env_vars: variables,
+    http_headers: headers,
+    startup_timeout_sec: starts,
+    tool_timeout_sec: calls,
+    ...rest
+  } = entry
+  const named = Array.isArray(variables) ? variables.filter((name) => typeof name === 'string') : []
+  const timeouts = { ...seconds('initialize', starts), ...seconds('call', calls) }
+  const all = {
+    ...record(headers),
+    ...Object.fromEntries(Object.entries(record(fromEnv)).map(([name, variable]) => [name, `\${${variable}}`])),
+    ...(typeof token === 'string' && { Authorization: `Bearer \${${token}}` }),
+  }
+  return {
+    ...rest,
+    ...(Object.keys(all).length > 0 && { headers: all }),
+    ...(named.length > 0 && {
+      env: { ...Object.fromEntries(named.map((name) => [name, `\${${name}:-}`])), ...record(rest['env']) },
+    }),
+    ...(Object.keys(timeouts).length > 0 && { timeouts }),
+  }
+}
+
+function seconds(name: string, value: unknown): Record<string, number> {
+  return typeof value === 'number' && value > 0 ? { [name]: Math.round(value * 1_000) } : {}
+}
+
+/** Variables are `{env:NAME}`, files `{file:path}`. */
+function opencode(entry: Entry): Record<string, unknown> {
+  return deep(entry, (text) =>
+    text
+      .replace(/\{env:([A-Za-z_]\w*)\}/g, (_all, name) => `\${${name}}`)
+      .replace(/(?<!\$)\{file:([^}]+)\}/g, (_all, path) => `\${file:${path}}`),
+  )
+}
+
+/** Variables are `$NAME` as well. */
+function gemini(entry: Entry): Record<string, unknown> {
+  return deep(entry, (text) => text.replace(/\$([A-Za-z_]\w*)/g, (_all, name) => `\${${name}}`))
+}
+
+/** The same with other texts. */
+export function deep<T>(value: T, change: (text: string) => string): T {
+  if (typeof value === 'string') return change(value) as T
+  if (Array.isArray(value)) return value.map((item) => deep(item, change)) as T
+  if (!isRecord(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, deep(item, change)])) as T
+}
+
+function record(value: unknown): Entry {
+  return isRecord(value) ? value : {}
+}
+
+export function isRecord(value: unknown): value is Entry {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,181 @@
+/** Reads a configuration file, whoever wrote it: its servers in the words of `mcpServers`, and what was left out. Pure. */
+import { type Document, type Position, readJson, readToml } from './document.js'
+import { servedNames } from './names.js'
+import { deep, type Entry, isRecord, originalKey, type Program, programOf, translated } from './programs.js'
+
+export { FormatError, type Position } from './document.js'
+
+export interface ReadOptions {
+  /** Where the file is: some programs are known by that, and a project is the folder that it is in. */
+  path: string
+  /** The folder of the person, for `${userHome}`. */
+  home?: string | undefined
+  /** Names of the options of mcp-bridge, which may stand beside the servers. */
+  options: readonly string[]
+}
+
+/** Something that means nothing here, or is not as it was written. */
+export interface Note {
+  /** As in `servers.github.envFile`. */
+  path: string
+  message: string
+}
+
+export interface ConfigFile {
+  /** Whose format it is; undefined where it is `mcpServers` as many have it. */
+  program: string | undefined
+  /** Entries in the words of `mcpServers`, by names that can stand in a path; undefined where the file has no such thing. */
+  servers: Readonly<Record<string, unknown>> | undefined
+  /** Names as they were given, by those names. */
+  given: ReadonlyMap<string, string>
+  /** Options of mcp-bridge beside the servers. */
+  options: Entry
+  notes: readonly Note[]
+  /** Where something of it stands, by its path in our words: `mcpServers.<name>.url`. */
+  place(path: string): { path: string } & Position
+}
+
+/** More settings than this are counted, not listed. */
+const LISTED = 5
+/** A file in one of these belongs to a project, which is the folder around it. */
+const PROJECT = /^(.*)[\\/](?:\.mcp\.json|opencode\.jsonc?|\.(?:vscode|cursor|gemini|codex|zed)[\\/][\w.-]+)$/s
+
+/** Reads the text of a file. Throws a FormatError where it is neither JSON nor TOML. */
+export function readConfigFile(text: string, options: ReadOptions): ConfigFile {
+  const { path } = options
+  const document = /\.toml$/i.test(path) ? readToml(text) : readJson(text)
+  const file = isRecord(document.value) ? document.value : undefined
+  const program = file && programOf(file, path)
+  if (!file || !program) {
+    const nothing = { program: undefined, servers: undefined, given: new Map<string, string>(), notes: [] }
+    return { ...nothing, options: file ?? {}, place: (at) => placeIn(document, keysOf(document.value, at)) }
+  }
+  const { own, notes } = beside(file, program, options)
+  const named = valueAt(file, program.servers)
+  const read = isRecord(named) ? readServers(named, program, options) : undefined
+  return {
+    program: program.name === 'mcpServers' ? undefined : program.name,
+    // What is no object is for the check of the configuration to refuse.
+    servers: read ? read.servers : (named as ConfigFile['servers']),
+    given: read?.given ?? new Map(),
+    options: own,
+    notes: [...notes, ...(read?.notes ?? [])],
+    place: (at) => placeIn(document, originalKeys(at, file, program, read?.given ?? new Map())),
+  }
+}
+
+function readServers(named: Entry, program: Program, options: ReadOptions) {
+  const notes: Note[] = []
+  const names = servedNames(Object.keys(named))
+  const servers: Record<string, unknown> = {}
+  const given = new Map<string, string>()
+  for (const [name, entry] of Object.entries(named)) {
+    const path = [...program.servers, name].join('.')
+    const served = names.get(name) as string
+    if (isRecord(entry) && !program.mayHaveOptions && !isServer(entry)) {
+      notes.push({ path, message: 'has neither a command nor an address, and is left out' })
+      continue
+    }
+    if (served !== name) notes.push({ path, message: `is called ${served} here, because names stand in addresses` })
+    given.set(served, name)
+    servers[served] = isRecord(entry) ? deep(translated(entry, program), places(options)) : entry
+  }
+  return { servers, given, notes }
+}
+
+function isServer(entry: Entry): boolean {
+  return ['command', 'url', 'serverUrl', 'httpUrl'].some((key) => key in entry)
+}
+
+/** What stands beside the servers: options of ours, or settings of the program, which mean nothing here. */
+function beside(file: Entry, program: Program, { options }: ReadOptions): { own: Entry; notes: Note[] } {
+  const [first] = program.servers
+  const others = Object.keys(file).filter((key) => key !== first && key !== '$schema')
+  const ours = program.mayHaveOptions ? others.filter((key) => options.includes(key)) : []
+  const foreign = others.filter((key) => !ours.includes(key))
+  // In a file of our own every other key is a mistake; in one of another program, what looks like one of ours may be.
+  const misspelt = program.mayHaveOptions
+    ? foreign.filter((key) => ours.length > 0 || options.some((option) => isNearly(key, option)))
+    : []
+  const ignored = foreign.filter((key) => !misspelt.includes(key) || key === 'inputs')
+  const kept = [...ours, ...misspelt.filter((key) => key !== 'inputs')]
+  const message = 'is not an option of mcp-bridge, and is left out'
+  const notes =
+    ignored.length > LISTED
+      ? [{ path: '', message: `${ignored.length} settings of ${program.name} are left out` }]
+      : ignored.map((path) => ({ path, message: path === 'inputs' ? INPUTS : message }))
+  return { own: Object.fromEntries(kept.map((key) => [key, file[key]])), notes }
+}
+
+const INPUTS = 'is what VS Code asks a person for, and is left out: give such values as variables'
+
+/** Whether one is the other with up to two letters that are missing, too many or others. */
+function isNearly(key: string, option: string): boolean {
+  if (Math.abs(key.length - option.length) > 2 || option.length < 4) return false
+  let row = Array.from({ length: option.length + 1 }, (_, i) => i)
+  for (const [i, letter] of [...key.toLowerCase()].entries()) {
+    const next = [i + 1]
+    for (let j = 1; j <= option.length; j++) {
+      const same = option[j - 1]?.toLowerCase() === letter ? 0 : 1
+      next.push(Math.min((next[j - 1] ?? 0) + 1, (row[j] ?? 0) + 1, (row[j - 1] ?? 0) + same))
+    }
+    row = next
+  }
+  return (row[option.length] ?? 0) <= 2
+}
+
+/** Puts in what stands for places of this machine. What stands for a project is left where the file belongs to none. */
+function places({ path, home }: ReadOptions): (text: string) => string {
+  const project = PROJECT.exec(path)?.[1]
+  const separator = path.includes('\\') ? '\\' : '/'
+  const known: Readonly<Record<string, string | undefined>> = {
+    userHome: home,
+    workspaceFolder: project,
+    workspaceFolderBasename: project?.split(/[\\/]/).at(-1),
+    pathSeparator: separator,
+    '/': separator,
+  }
+  return (text) =>
+    text.replace(
+      /\$\{(userHome|workspaceFolder(?:Basename)?|pathSeparator|\/)\}/g,
+      (all, name: string) => known[name] ?? all,
+    )
+}
+
+function valueAt(value: unknown, keys: readonly string[]): unknown {
+  return keys.reduce<unknown>((found, key) => (isRecord(found) ? found[key] : undefined), value)
+}
+
+/** The keys of a dotted path, of which each may have dots in it. */
+function keysOf(value: unknown, path: string): string[] {
+  if (path === '') return []
+  const candidates = isRecord(value) ? Object.keys(value) : []
+  const key = candidates
+    .filter((one) => path === one || path.startsWith(`${one}.`))
+    .toSorted((a, b) => b.length - a.length)[0]
+  const [first = path] = path.split('.')
+  const taken = key ?? first
+  const next = Array.isArray(value) ? value[Number(taken)] : isRecord(value) ? value[taken] : undefined
+  return [taken, ...keysOf(next, path.slice(taken.length + 1))]
+}
+
+/** The keys in the file for a path in our words. */
+function originalKeys(path: string, file: Entry, program: Program, given: ReadonlyMap<string, string>): string[] {
+  const [, below] = /^mcpServers(?:\.(.*))?$/s.exec(path) ?? []
+  if (below === undefined) return path === 'mcpServers' ? [...program.servers] : keysOf(file, path)
+  const [served] = [...given.keys()]
+    .filter((name) => below === name || below.startsWith(`${name}.`))
+    .toSorted((a, b) => b.length - a.length)
+  if (served === undefined) return [...program.servers]
+  const start = [...program.servers, given.get(served) as string]
+  const entry = valueAt(file, start)
+  const rest = below.slice(served.length + 1)
+  if (rest === '' || !isRecord(entry)) return start
+  const [key = '', ...further] = rest.split('.')
+  const original = originalKey(entry, key)
+  return [...start, original, ...keysOf(entry[original], further.join('.'))]
+}
+
+function placeIn(document: Document, keys: readonly string[]): { path: string } & Position {
+  return { path: keys.join('.'), ...document.locate(keys) }
+}

@@ -1,0 +1,177 @@
+/** The rules for Prometheus: they are those of docs/operations.md, and fire when they should, by the word of promtool. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { parse } from 'yaml'
+import { lacks, runTool } from './support/tools.js'
+import { temporaryFolder } from './support/transcript.js'
+
+interface Rule {
+  alert?: string
+  record?: string
+  expr: string
+  for?: string
+  labels?: { severity: string }
+  annotations?: { summary: string; description: string }
+}
+
+const path = fileURLToPath(new URL('../config/helm/mcp-bridge/files/rules.yaml', import.meta.url))
+const { groups } = parse(readFileSync(path, 'utf8')) as { groups: { name: string; rules: Rule[] }[] }
+const rules = groups.flatMap(({ rules }) => rules)
+const alerts = rules.filter(({ alert }) => alert !== undefined)
+const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
+const skip = lacks('promtool', ['--version'])
+
+t.test('the alerts are those of the documentation', async (t) => {
+  const documented = [...operations.matchAll(/^\| `(Mcp\w+)` \| .+? \| `(.+)` \|$/gm)].map(([, alert, expr]) => ({
+    alert,
+    expr: expr?.replaceAll('\\|', '|'),
+  }))
+  t.same(
+    alerts.map(({ alert, expr }) => ({ alert, expr })),
+    documented,
+  )
+  for (const { alert, annotations, labels } of alerts) {
+    t.match(labels, { severity: /^(?:critical|warning|info)$/ }, String(alert))
+    t.ok(annotations?.summary && annotations.description, `${alert} says what it is and what to do`)
+  }
+})
+
+t.test('what is recorded is made of metrics that there are', async (t) => {
+  for (const { record, expr } of rules.filter(({ record }) => record !== undefined))
+    for (const [name] of expr.matchAll(/\bmcp_bridge_\w+/g))
+      t.ok(operations.includes(`\`${name}\``), `${record} is made of ${name}`)
+})
+
+t.test('Prometheus takes the rules', { skip }, async (t) => {
+  const { status, stdout, stderr } = runTool('debian', 'promtool', ['check', 'rules', path])
+  t.equal(status, 0, stderr)
+  t.match(stdout, new RegExp(`${rules.length} rules found`))
+})
+
+/** Series that make an alert fire, by the minute, and how it is labelled then; in the notation of promtool. */
+const firing: [alert: string, series: [series: string, values: string][], labels: object][] = [
+  [
+    'McpServerFailing',
+    [
+      ['mcp_bridge_calls_total{server="files",outcome="fault",blame="upstream"}', '0+1x40'],
+      ['mcp_bridge_calls_total{server="files",outcome="ok",blame="nobody"}', '0+9x40'],
+      ['mcp_bridge_calls_total{server="well",outcome="ok",blame="nobody"}', '0+9x40'],
+    ],
+    { server: 'files' },
+  ],
+  ['McpBridgeFailing', [['mcp_bridge_calls_total{server="files",outcome="fault",blame="bridge"}', '0+1x40']], {}],
+  [
+    'McpBridgeBoundNearlyReached',
+    [
+      ['mcp_bridge_bound_used{bound="calls",server=""}', '1900x40'],
+      ['mcp_bridge_bound_limit{bound="calls",server=""}', '2000x40'],
+      ['mcp_bridge_bound_used{bound="sessions",server="files"}', '10x40'],
+      ['mcp_bridge_bound_limit{bound="sessions",server="files"}', '200x40'],
+    ],
+    { bound: 'calls', server: '' },
+  ],
+  [
+    'McpServerRestarting',
+    [['mcp_bridge_child_events_total{server="files",event="restarted"}', '0+1x40']],
+    { server: 'files', event: 'restarted' },
+  ],
+  [
+    'McpBridgeSlow',
+    [
+      ['mcp_bridge_call_bridge_seconds_bucket{le="0.05"}', '0+1x40'],
+      ['mcp_bridge_call_bridge_seconds_bucket{le="1"}', '0+100x40'],
+      ['mcp_bridge_call_bridge_seconds_bucket{le="+Inf"}', '0+100x40'],
+    ],
+    {},
+  ],
+  [
+    'McpQuestionsUnanswered',
+    [
+      ['mcp_bridge_questions_total{server="files",event="parked"}', '0+10x40'],
+      ['mcp_bridge_questions_total{server="files",event="expired"}', '0+1x40'],
+      ['mcp_bridge_questions_total{server="files",event="lost"}', '0+1x40'],
+      ['mcp_bridge_questions_total{server="well",event="parked"}', '0+10x40'],
+      ['mcp_bridge_questions_total{server="well",event="answered"}', '0+10x40'],
+    ],
+    { server: 'files' },
+  ],
+  [
+    'McpBridgeCpuSaturated',
+    [
+      ['process_cpu_seconds_total{job="mcp-bridge",instance="a"}', '0+58x40'],
+      ['mcp_bridge_build_info{job="mcp-bridge",instance="a",version="1"}', '1x40'],
+    ],
+    { instance: 'a' },
+  ],
+]
+/** Series of a bridge that is well, for which nothing fires. */
+const well: [series: string, values: string][] = [
+  ['mcp_bridge_calls_total{server="files",outcome="ok",blame="nobody"}', '0+90x40'],
+  ['mcp_bridge_calls_total{server="files",outcome="fault",blame="caller"}', '0+90x40'],
+  ['mcp_bridge_bound_used{bound="cached_bytes",server=""}', '20x40'],
+  ['mcp_bridge_bound_limit{bound="cached_bytes",server=""}', '20x40'],
+  ['mcp_bridge_child_events_total{server="files",event="restarted"}', '2x40'],
+  ['mcp_bridge_call_bridge_seconds_bucket{le="0.05"}', '0+100x40'],
+  ['mcp_bridge_call_bridge_seconds_bucket{le="+Inf"}', '0+100x40'],
+  ['process_cpu_seconds_total{job="mcp-bridge",instance="a"}', '0+6x40'],
+  ['mcp_bridge_build_info{job="mcp-bridge",instance="a",version="1"}', '1x40'],
+  ['process_cpu_seconds_total{job="something-else",instance="b"}', '0+60x40'],
+]
+
+t.test('every alert fires when it should, and none for a bridge that is well', { skip }, async (t) => {
+  const file = join(temporaryFolder(t), 'tests.json')
+  const input = (series: [series: string, values: string][]) => series.map(([series, values]) => ({ series, values }))
+  const severity = (name: string) => alerts.find(({ alert }) => alert === name)?.labels?.severity
+  const tests = [
+    ...firing.map(([alertname, series, labels]) => ({
+      interval: '1m',
+      input_series: input(series),
+      promql_expr_test: [
+        {
+          expr: `count by (alertname, alertstate) (ALERTS{alertname="${alertname}", alertstate="firing"})`,
+          eval_time: '35m',
+          exp_samples: [{ labels: `{alertname="${alertname}", alertstate="firing"}`, value: 1 }],
+        },
+        {
+          expr: `count(ALERTS{alertname="${alertname}", severity="${severity(alertname)}", ${matchers(labels)}})`,
+          eval_time: '35m',
+          exp_samples: [{ labels: '{}', value: 1 }],
+        },
+      ],
+    })),
+    {
+      interval: '1m',
+      input_series: input(well),
+      promql_expr_test: [{ expr: 'count(ALERTS)', eval_time: '35m', exp_samples: [] }],
+    },
+    {
+      interval: '1m',
+      input_series: input([
+        ['mcp_bridge_bound_used{namespace="mcp",pod="a",bound="calls"}', '500x40'],
+        ['mcp_bridge_bound_limit{namespace="mcp",pod="a",bound="calls"}', '2000x40'],
+        ['mcp_bridge_bound_used{namespace="mcp",pod="a",bound="sessions",server="files"}', '150x40'],
+        ['mcp_bridge_bound_limit{namespace="mcp",pod="a",bound="sessions",server="files"}', '200x40'],
+        ['mcp_bridge_bound_used{namespace="mcp",pod="a",bound="cached_bytes"}', '200x40'],
+        ['mcp_bridge_bound_limit{namespace="mcp",pod="a",bound="cached_bytes"}', '200x40'],
+      ]),
+      promql_expr_test: [
+        {
+          expr: 'mcp_bridge_bound_utilization',
+          eval_time: '35m',
+          exp_samples: [{ labels: 'mcp_bridge_bound_utilization{namespace="mcp", pod="a"}', value: 0.75 }],
+        },
+      ],
+    },
+  ]
+  writeFileSync(file, JSON.stringify({ rule_files: [path], evaluation_interval: '1m', tests }))
+  const { status, stdout, stderr } = runTool('debian', 'promtool', ['test', 'rules', file])
+  t.equal(status, 0, `${stdout}\n${stderr}`)
+})
+
+function matchers(labels: object): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}="${value}"`)
+    .join(', ')
+}

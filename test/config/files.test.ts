@@ -1,0 +1,205 @@
+/** Files of configuration as people have them: what `check` says of them, and that the bridge serves them. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { check } from '../support/check.js'
+import { run, says, startProgram } from '../support/cli.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { call } from '../support/modern.js'
+import { temporaryFolder } from '../support/transcript.js'
+
+const fixtures = fileURLToPath(new URL('../fixtures/configs/', import.meta.url))
+
+function fileWith(t: Test, content: unknown, name = 'mcp.json'): string {
+  const file = join(temporaryFolder(t), name)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content, null, 2))
+  return file
+}
+
+const ELSEWHERE = {
+  CURSOR_API_KEY: 'x',
+  CURSOR_TOKEN: 'x',
+  WINDSURF_TOKEN: 'x',
+  GEMINI_MCP_TOKEN: 'x',
+  DB_CONNECTION_STRING: 'x',
+  EXTERNAL_API_KEY: 'x',
+  MY_VALUE: 'x',
+  FIGMA_OAUTH_TOKEN: 'x',
+  FIGMA_WORKSPACE: 'x',
+}
+
+const checked: [file: string, code: number, said: RegExp[]][] = [
+  [
+    'claude_desktop_config.json',
+    0,
+    [
+      /is valid: 2 servers, in the format of Claude Desktop\.$/m,
+      /^ {2}globalShortcut is not an option of mcp-bridge, and is left out$/m,
+      /json:12:48 mcpServers\.github\.env\.GITHUB_PERSONAL_ACCESS_TOKEN looks like a placeholder/,
+    ],
+  ],
+  [
+    'vscode/.vscode/mcp.json',
+    78,
+    [
+      /json:21:38 servers\.perplexity\.env\.PERPLEXITY_API_KEY \$\{input:perplexity-key\} is what an editor asks a person for: give it as a variable, as in \$\{PERPLEXITY_KEY\}, and set PERPLEXITY_KEY/,
+    ],
+  ],
+  ['cursor/.cursor/mcp.json', 0, [/2 servers, in the format of Cursor/, /mcpServers\.local\.envFile is not known/]],
+  ['windsurf/mcp_config.json', 0, [/1 server, in the format of Windsurf/, /remote-http\.disabledTools is not known/]],
+  ['gemini/.gemini/settings.json', 0, [/3 servers, in the format of Gemini CLI/, /python\.trust is not known/]],
+  ['zed/settings.json', 0, [/3 servers, in the format of Zed/, /6 settings of Zed are left out/]],
+  ['codex/.codex/config.toml', 0, [/2 servers, in the format of Codex/, /toml:4:1 .*enabled_tools is not known/]],
+]
+
+t.test('11.34 check says whose file it is, what it leaves out and what is worth a look', async (t) => {
+  for (const [file, code, said] of checked) {
+    const ended = check(fixtures + file, { env: ELSEWHERE })
+    t.equal(ended.code, code, file)
+    for (const part of said) t.match(ended.said, part, file)
+  }
+})
+
+t.test(
+  '11.34 check --offline wants nothing of the machine that the configuration is for, and is as strict otherwise',
+  async (t) => {
+    const config = {
+      mcpServers: {
+        a: { url: '${ADDRESS_OF_A}', headers: { Authorization: 'Bearer ${file:/run/secrets/canary}' } },
+        b: { command: '${PROGRAM_OF_B}', env: { KEY: '${KEY_OF_B}' } },
+      },
+      auth: { tokens: { alice: '${TOKEN_OF_ALICE}', bob: '${file:/run/secrets/bob}' } },
+      redis: { url: '${REDIS_OF_TEST}' },
+      stateKeys: ['${STATE_KEY_OF_TEST}'],
+    }
+    const file = fileWith(t, config)
+    const online = await run(t, ['check', '--config', file])
+    t.equal(online.code, 78)
+    t.match(online.stderr, /no variable ADDRESS_OF_A/)
+    const offline = await run(t, ['check', '--offline', '--config', file])
+    t.equal(offline.stderr, '')
+    t.match(offline.stdout, /is valid: 2 servers\.$/m)
+    const wrong: [change: object, said: RegExp][] = [
+      [{ listen: 'nowhere' }, /listen "nowhere" has to be stdio or/],
+      [{ limits: { calls: '${NOT_REPLACED}' } }, /limits\.calls has to be a number, not a string/],
+    ]
+    for (const [change, said] of wrong) {
+      const refused = check(fileWith(t, { ...config, ...change }), { args: ['--offline'] })
+      t.equal(refused.code, 78)
+      t.match(refused.said, said)
+    }
+  },
+)
+
+const broken: [name: string, file: string, content: unknown, code: number, said: RegExp][] = [
+  [
+    '11.44 a numeric header',
+    'mcp.json',
+    { mcpServers: { a: { url: 'https://x.example/mcp', headers: { 'x-version': 2 } } } },
+    78,
+    /mcp\.json:6:22 mcpServers\.a\.headers\.x-version has to be a string, not a number: put it in quotes$/m,
+  ],
+  [
+    '11.44 a number where a list is meant',
+    'mcp.json',
+    { mcpServers: { a: { command: 'x', args: 7 } } },
+    78,
+    /mcpServers\.a\.args has to be a list \(an array\), not a number$/m,
+  ],
+  [
+    '11.34 a variable that is missing in a disabled entry and in a key that means nothing',
+    'mcp.json',
+    {
+      mcpServers: {
+        a: { command: 'x', theirs: '${NOT_SET_ANYWHERE}' },
+        b: { url: '${NOT_SET_ANYWHERE}', disabled: true },
+      },
+    },
+    0,
+    /is valid: 1 server\./,
+  ],
+  [
+    '11.34 all servers disabled',
+    'mcp.json',
+    { mcpServers: { b: { command: 'x', disabled: true } } },
+    78,
+    /mcpServers has no enabled server/,
+  ],
+  [
+    '11.34 a folder of a project where there is none',
+    'mcp.json',
+    { mcpServers: { a: { command: 'x', args: ['${workspaceFolder}/y'] } } },
+    78,
+    /args\.0 \$\{workspaceFolder\} means something only in an editor: write what it stands for/,
+  ],
+  [
+    '11.34 what is hardly meant',
+    'mcp.json',
+    { mcpServers: { a: { command: 'npx -y thing', args: ['~/data', '--key=YOUR_API_KEY'] } } },
+    0,
+    /Worth a look:[\s\S]*args\.0 has a "~" in it[\s\S]*args\.1 looks like a placeholder[\s\S]*command has a space in it/,
+  ],
+  [
+    '11.34 a path with a space is no suspicion',
+    'mcp.json',
+    { mcpServers: { a: { command: 'C:\\Program Files\\nodejs\\node.exe', args: ['a~b'] } } },
+    0,
+    /is valid: 1 server\.\n$/,
+  ],
+  [
+    '11.24 a mistake in the file',
+    'mcp.json',
+    '{\n  "mcpServers": {\n  }\n  "x": 1\n}',
+    78,
+    /a comma is missing at line 4, column 3/,
+  ],
+  [
+    '11.24 a slip in an option, where it stands',
+    'mcp.json',
+    { mcpServers: { a: { command: 'x' } }, timeouts: { cal: 1 } },
+    78,
+    /mcp\.json:\d+:\d+ timeouts\.cal is not an option/,
+  ],
+]
+
+t.test('11.24 check takes what editors take, and says where a mistake stands', async (t) => {
+  for (const [name, file, content, code, said] of broken) {
+    const ended = check(fileWith(t, content, file))
+    t.equal(ended.code, code, name)
+    t.match(ended.said, said, name)
+  }
+})
+
+t.test('11.24 a file of VS Code with comments, inputs and names of its own is served as it is', async (t) => {
+  const { server } = legacyStdio(t)
+  const text = `\uFEFF{
+    // Mine.
+    "inputs": [{ "id": "x", "type": "promptString" }],
+    "servers": { "io.github.someone/echo": ${JSON.stringify(server)}, },
+    "listen": "http://127.0.0.1:0/mcp",
+  }`
+  const file = fileWith(t, text, '.vscode/mcp.json')
+  const program = startProgram(t, ['--config', file])
+  const [, url = ''] = await says(program, /"url":"(http:[^"]+)"/)
+  t.equal((await call(url, 'tools/list')).status, 200)
+  const named = new URL('/io.github.someone-echo/mcp', url).href
+  t.equal((await call(named, 'tools/list')).status, 200)
+  await says(program, /"format":"VS Code","msg":"configuration is in the format of another program"/)
+  await says(program, /"path":"inputs","msg":"is what VS Code asks a person for/)
+  const chosen = startProgram(t, ['--config', file, '--server', 'io.github.someone/echo'])
+  await says(chosen, /"msg":"server ready"/)
+})
+
+t.test('11.34 discover reads the same files', async (t) => {
+  const folder = temporaryFolder(t)
+  const env = { XDG_CONFIG_HOME: folder, HOME: folder }
+  const { server } = legacyStdio(t)
+  const toml = `[mcp_servers.echo]\ncommand = ${JSON.stringify(server.command)}\nargs = ${JSON.stringify(server.args)}\n`
+  const ended = await run(t, ['discover', fileWith(t, toml, 'config.toml')], env)
+  t.match(ended.stdout, /^echo {2}/)
+  t.equal(ended.code, 0)
+  const wrong = await run(t, ['discover', fileWith(t, '{"mcpServers": {"a" 1}}')], env)
+  t.match(wrong.stdout, /is not valid JSON: a colon is missing at line 1, column 21/)
+})

@@ -1,0 +1,107 @@
+/** What becomes of lines whose reader is slow, has gone, or has no room. */
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { LineWriter } from '../../src/log/writer.js'
+import { until } from '../support/eventually.js'
+
+const LINE = `${'x'.repeat(1_023)}\n`
+
+function folder(t: Test): string {
+  const path = mkdtempSync(join(tmpdir(), 'mcp-bridge-test-'))
+  t.teardown(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+/** A named pipe, to which a writer writes, and a way to read what is in it. */
+function namedPipe(t: Test, options: { max?: number; retry?: number } = {}) {
+  const path = join(folder(t), 'pipe')
+  execFileSync('mkfifo', [path])
+  const openReader = () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  let reader = openReader()
+  const fd = openSync(path, constants.O_WRONLY)
+  const socket = new Socket({ fd, readable: false, writable: true })
+  socket.on('error', () => {})
+  // As the standard streams of a process do: they outlive their errors.
+  socket._destroy = (error, done) => {
+    done(error)
+    ;(socket as unknown as { _undestroy(): void })._undestroy()
+  }
+  t.teardown(() => {
+    socket.removeAllListeners()
+    closeSync(reader)
+  })
+  const writer = new LineWriter({ fd, stream: () => socket, ...options })
+  const bytes = Buffer.alloc(64 * 1024)
+  let text = ''
+  const read = () => {
+    try {
+      for (let length = -1; length !== 0; ) {
+        length = readSync(reader, bytes)
+        text += bytes.toString('utf8', 0, length)
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    }
+    return text.split('\n').slice(0, -1)
+  }
+  return {
+    writer,
+    read,
+    leave: () => closeSync(reader),
+    comeBack: () => {
+      reader = openReader()
+    },
+  }
+}
+
+t.test('H8 what nobody reads is kept up to a bound, and what was dropped is counted where it is missing', async (t) => {
+  const { writer, read } = namedPipe(t, { max: 100 * 1024 })
+  writer.onRoom = (lines) => writer.write(`${lines} dropped\n`)
+  for (let i = 0; i < 1_000; i++) writer.write(LINE)
+  t.equal(await writer.flush(50), false, 'a flush gives up when its time is over')
+  await until(() => read().some((line) => line.endsWith('dropped')))
+  const lines = read()
+  const at = lines.findIndex((line) => line.endsWith('dropped'))
+  t.equal(lines[at], `${1_000 - at} dropped`, 'no line is neither there nor counted')
+  t.ok(
+    lines.slice(0, at).every((line) => `${line}\n` === LINE),
+    'and none is torn',
+  )
+  writer.write('after\n')
+  t.equal(await writer.flush(30_000), true)
+  t.equal(read().at(-1), 'after')
+})
+
+t.test('H8 a reader that has gone costs nothing, and one that comes back is told', async (t) => {
+  const { writer, read, leave, comeBack } = namedPipe(t, { max: 4 * 1024, retry: 10 })
+  writer.onRoom = (lines) => writer.write(`${lines} dropped\n`)
+  writer.write(LINE)
+  await until(() => read().length === 1)
+  leave()
+  for (let i = 0; i < 10; i++) writer.write(LINE)
+  t.equal(await writer.flush(30_000), true, 'nobody waits for a reader that has gone')
+  comeBack()
+  await until(() => read().some((line) => line.endsWith('dropped')))
+})
+
+t.test('H8 a device without room is tried again, and holds nobody up', async (t) => {
+  // It stays open: the writer goes on trying.
+  const fd = openSync('/dev/full', 'w')
+  const writer = new LineWriter({ fd, stream: () => t.fail('this is no pipe') as never, retry: 10 })
+  for (let i = 0; i < 2_000; i++) writer.write(LINE)
+  t.equal(await writer.flush(30_000), true)
+})
+
+t.test('a file gets every line in order', async (t) => {
+  const path = join(folder(t), 'log')
+  const fd = openSync(path, 'a')
+  t.teardown(() => closeSync(fd))
+  const writer = new LineWriter({ fd, stream: () => t.fail('this is no pipe') as never })
+  for (let i = 0; i < 500; i++) writer.write(`${i}\n`)
+  t.equal(await writer.flush(30_000), true)
+  t.equal(readFileSync(path, 'utf8'), Array.from({ length: 500 }, (_, i) => `${i}\n`).join(''))
+})

@@ -1,0 +1,63 @@
+/** What accepts connections in the place of Redis, and does not let anybody stay. */
+import { type AddressInfo, createServer } from 'node:net'
+import t from 'tap'
+import { Redis } from '../../src/replicas/redis.js'
+import { until } from '../support/eventually.js'
+import { noRedis, RedisServer } from '../support/redis.js'
+
+const refusals: [name: string, says: string][] = [
+  ['closes them', ''],
+  ['says that there are too many', '-ERR max number of clients reached\r\n'],
+  ['is in protected mode', '-DENIED Redis is running in protected mode\r\n'],
+]
+
+for (const [name, says] of refusals) {
+  t.test(
+    `11.32 a Redis that accepts connections and ${name} is tried ever more slowly, and said to be away once`,
+    async (t) => {
+      let connections = 0
+      const server = createServer((socket) => {
+        connections++
+        socket.on('error', () => {})
+        socket.end(says)
+      })
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      t.teardown(() => server.close())
+      const said: string[] = []
+      const note = (_fields: object, message: string) => said.push(message)
+      const { port } = server.address() as AddressInfo
+      const redis = new Redis({
+        url: `redis://127.0.0.1:${port}`,
+        timeout: 250,
+        log: { debug: () => {}, info: note, warn: note },
+      })
+      t.teardown(() => redis.close())
+      const started = performance.now()
+      await redis.connect()
+      await until(() => connections >= 8)
+      const lasted = performance.now() - started
+      // Two connections, each after 50, 100, 200, 400 and then 500 ms.
+      t.ok(connections <= 12 + lasted / 200, `${connections} connections in ${Math.round(lasted)} ms`)
+      t.same(said, ['Redis is not available'])
+      t.equal(redis.working, false)
+    },
+  )
+}
+
+t.test('11.32 a Redis that is back is said to be there when it has stayed', { skip: noRedis }, async (t) => {
+  const server = await RedisServer.start(t)
+  const said: string[] = []
+  const note = (_fields: object, message: string) => said.push(message)
+  const redis = new Redis({ url: server.url, timeout: 250, log: { debug: () => {}, info: note, warn: note } })
+  t.teardown(() => redis.close())
+  await redis.connect()
+  await until(() => redis.working)
+  for (let round = 0; round < 3; round++) {
+    await server.stop()
+    await until(() => !redis.working)
+    await server.start()
+    await until(() => redis.working)
+  }
+  await until(() => said.includes('Redis is available again'))
+  t.same(said, ['Redis is not available', 'Redis is available again'])
+})

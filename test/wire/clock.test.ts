@@ -1,0 +1,95 @@
+/** The wall clock may be set at any time: nothing that lasts is measured by it. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { LegacyClient } from '../support/legacy-client.js'
+import { LegacyHttp } from '../support/legacy-http.js'
+import { modernStdio } from '../support/modern-stdio.js'
+
+const HOUR = 3_600_000
+const token = { meta: { progressToken: 'p' } }
+const progress = (value: number) => ({ method: 'notifications/progress', params: { progress: value } })
+
+/** A wall clock of this process that a test can set. */
+function wallClock(t: Test): { step(milliseconds: number): void } {
+  const own = Date.now
+  let offset = 0
+  t.intercept(Date, 'now', { value: () => own() + offset })
+  return {
+    step: (milliseconds) => {
+      offset += milliseconds
+    },
+  }
+}
+
+for (const [direction, milliseconds] of [
+  ['forward', 2 * HOUR],
+  ['back', -2 * HOUR],
+] as const) {
+  t.test(`H19 a call that reports progress outlives a wall clock that is set ${direction}`, async (t) => {
+    const clock = wallClock(t)
+    const asker = await startAsker(t, 'over stdio')
+    const { url } = await startBridge(t, asker.server)
+    const { steps, signal } = talk(url, asker)
+    const answer = steps([{ tell: progress(1), wait: 'go' }, { tell: progress(2) }], {}, token)
+    await until(() => of(asker, 'tools/call').length > 0)
+    clock.step(milliseconds)
+    await signal('go')
+    t.notOk((await answer).message.error)
+  })
+
+  t.test(`H19 a parked call can be answered after the wall clock was set ${direction}`, async (t) => {
+    const clock = wallClock(t)
+    const asker = await startAsker(t, 'over stdio')
+    const { url } = await startBridge(t, asker.server)
+    const { steps, again } = talk(url, asker)
+    const asked = await steps([{ ask: [NAME] }])
+    clock.step(milliseconds)
+    t.same((await again(asked, all(asked, ADA))).said, [ADA])
+  })
+
+  t.test(`H19 an idle session of a legacy client outlives a wall clock that is set ${direction}`, async (t) => {
+    const clock = wallClock(t)
+    const { server } = modernStdio(t)
+    const { url } = await startBridge(t, server, { timeouts: { keepAlive: 50 } })
+    const idle = await LegacyClient.open(url)
+    const listening = await LegacyClient.open(url)
+    const stream = await listening.listen()
+    clock.step(milliseconds)
+    const before = stream.events.length
+    await until(() => stream.events.length > before + 2)
+    t.equal((await idle.request('tools/list')).status, 200, 'the bridge has looked for idle sessions meanwhile')
+  })
+}
+
+t.test('H19 what a server speaks is not asked again because the wall clock was set', async (t) => {
+  const clock = wallClock(t)
+  const http = await LegacyHttp.start(t)
+  const { url, bridge } = await startBridge(t, { url: http.url })
+  await talk(url).call('tools/list', {})
+  clock.step(2 * HOUR)
+  t.equal(bridge.server.verdict?.era, 'legacy')
+})
+
+/** Times that are told to people, kept in files or shared between machines. */
+const WALL = [
+  'cli/trust.ts',
+  'discovery/publish.ts',
+  'discovery/trust/standing.ts',
+  'discovery/trust/store.ts',
+  'found/parts.ts',
+  'telemetry/opentelemetry.ts',
+  'upstream/parked.ts',
+  'upstream/verdicts.ts',
+]
+
+t.test('H19 only what is told to people or shared between machines reads the wall clock', async (t) => {
+  const source = fileURLToPath(new URL('../../src/', import.meta.url))
+  const reading = readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && /\bDate\.now\b/.test(readFileSync(source + name, 'utf8')))
+    .sort()
+  t.same(reading, WALL, 'a duration is measured by performance.now()')
+})
