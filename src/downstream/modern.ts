@@ -89,6 +89,7 @@ export class ModernDownstream {
         if (increasing(reply)) yield { text: encodeReply(reply, id, decoded) }
       }
       if (!last) throw new Fault('internal', 'The call ended without an answer')
+      loan?.end()
       // Everything behind this is over already: the reader need not come back from it.
       yield last
     } catch (error) {
@@ -99,6 +100,7 @@ export class ModernDownstream {
       }
       const { aborted, reason } = arrived.abort.signal
       const fault = Fault.from(reason instanceof Fault ? reason : error)
+      loan?.end()
       if (aborted && reason !== fault) record.cancelled()
       else record.failed(fault)
       yield { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }

@@ -68,7 +68,7 @@ export interface ChannelErrorOptions {
   refusal?: Refusal
   /** What the far side did is no MCP: it is to blame, not the line. */
   protocol?: boolean
-  /** There is no memory for what the server answers. */
+  /** There is no memory for the message, or for what the server answers. */
   noMemory?: boolean
   /** The last lines that a child wrote to stderr: for the operator, never for a client. */
   /** No answer came in time. */
@@ -125,6 +125,12 @@ export class ChannelError extends Error {
   get allStderr(): readonly string[] {
     return this.#allStderr
   }
+}
+
+/** What becomes of a request that there is no memory for. */
+export function requestTooLarge(): ChannelError {
+  const said = 'The bridge has no memory left for messages (limits.memory)'
+  return new ChannelError(said, { noMemory: true, delivered: 'no' })
 }
 
 /** What becomes of an answer that there is no memory for. */

@@ -52,8 +52,10 @@ export function openingFault(error: unknown, name: string): Fault {
 export function callFault(error: unknown): Fault {
   if (!(error instanceof ChannelError)) return Fault.from(error)
   if (error.refusal) return refusalFault(error, error.refusal)
+  const unsent = error.delivered === 'no'
+  if (error.noMemory && unsent) return new Fault('overloaded', error.message, { cause: error, retryAfter: 1 })
   if (error.noMemory) return new Fault('answerLost', `${error.message}; it has acted on the call`, { cause: error })
-  if (error.delivered === 'no') return new Fault('upstreamUnavailable', error.message, { cause: error })
+  if (unsent) return new Fault('upstreamUnavailable', error.message, { cause: error })
   if (error.protocol) return new Fault('upstreamProtocol', error.message, { cause: error })
   return new Fault('upstreamClosed', `${error.message}; whether it acted on the call is unknown`, { cause: error })
 }

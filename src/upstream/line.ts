@@ -59,7 +59,7 @@ export class DirectLine implements Line {
     this.#loan = peer.borrow(options.principal)
     this.opened = responseMessage(opening, answer)
     this.revision = negotiated(answer)
-    const turns = peer.channel.shared ? new Turns<Exchange>() : undefined
+    const turns = peer.channel.shared ? new Turns<Exchange>(peer.borrow(options.principal)) : undefined
     this.#turns = turns
     peer.events = {
       ...(turns && { arrived: (exchange) => turns.add(exchange) }),
@@ -176,6 +176,7 @@ export class DirectLine implements Line {
     this.#loan.end()
     if (this.#over) return
     this.#over = true
+    this.#turns?.end()
     this.#peer.channel.close().catch(() => {})
     this.#options.onEnd(undefined)
   }
@@ -195,7 +196,7 @@ export class DirectLine implements Line {
   }
 
   #deliver(text: Wire): void {
-    if (this.#turns) this.#turns.pass(() => this.#tell(text))
+    if (this.#turns) this.#turns.pass(() => this.#tell(text), lengthOf(text))
     else this.#tell(text)
   }
 

@@ -11,6 +11,7 @@ import {
   type ChannelErrorOptions,
   type Outgoing,
   type Receiver,
+  requestTooLarge,
 } from '../channel.js'
 import { Slices } from '../slices.js'
 import { Tail } from '../tail.js'
@@ -127,8 +128,9 @@ export class StdioChannel implements Channel {
   send({ text }: Outgoing): Promise<void> {
     const line = encodeLine(text)
     if (!this.alive) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
-    if (this.#queued + line.length > MAX_QUEUED || this.#loans.queue.hold(this.#queued + line.length))
+    if (this.#queued + line.length > MAX_QUEUED)
       return Promise.reject(new ChannelError('The server does not read its input', { delivered: 'no' }))
+    if (this.#loans.queue.hold(this.#queued + line.length)) return Promise.reject(requestTooLarge())
     this.#queued += line.length
     return new Promise((resolve, reject) => {
       this.#queue.push({ line, resolve, reject })
