@@ -33,15 +33,19 @@ export const bulkyStdio = (era: 'legacy' | 'modern') => ({
   args: [fixture('bulky.mjs'), era, 'stdio'],
 })
 
-/** Starts the bridge in front of one server. It has to be alive when the test ends. */
-export async function startSmall(t: Test, server: object, settings: object = {}): Promise<Attacked> {
+/** Starts the bridge in front of one server, where the settings say. */
+export function startProgramSmall(t: Test, server: object, settings: object): Program {
   const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'config.json')
-  const base = { mcpServers: { test: server }, listen: 'http://127.0.0.1:0/mcp', log: { format: 'json' } }
-  writeFileSync(file, JSON.stringify({ ...base, ...settings }), { mode: 0o600 })
-  const node = [execPath, `--max-old-space-size=${HEAP}`, '--import=tsx', main] as const
-  const program = startProgram(t, ['--config', file], {}, node as unknown as [string, ...string[]])
+  const all = { mcpServers: { test: server }, log: { format: 'json' }, ...settings }
+  writeFileSync(file, JSON.stringify(all), { mode: 0o600 })
+  return startProgram(t, ['--config', file], {}, [execPath, `--max-old-space-size=${HEAP}`, '--import=tsx', main])
+}
+
+/** Starts the bridge in front of one server, over HTTP. It has to be alive when the test ends. */
+export async function startSmall(t: Test, server: object, settings: object = {}): Promise<Attacked> {
+  const program = startProgramSmall(t, server, { listen: 'http://127.0.0.1:0/mcp', ...settings })
   const [, url = ''] = await says(program, /"url":"([^"]+)"/)
   const { origin } = new URL(url)
   const series = async () => readSeries(await (await fetch(`${origin}/metrics`)).text())
@@ -96,8 +100,8 @@ export async function besideHealthy(
   await ended
   const seen = JSON.parse(said.trim().split('\n').at(-1) as string) as Seen
   t.comment(`healthy client: ${JSON.stringify(seen)}`)
-  t.notOk(over, `the bridge is alive (${program.stderr().slice(-600)})`)
+  t.notOk(over, 'the bridge is alive', { stderr: program.stderr().slice(-2_000) })
   t.ok(seen.answered > 0, 'the healthy client was answered')
-  t.equal(seen.failed, 0, `no call of the healthy client failed (${seen.failures.join('; ')})`)
+  t.equal(seen.failed, 0, 'no call of the healthy client failed', { failures: seen.failures })
   return seen
 }
