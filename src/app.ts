@@ -2,16 +2,17 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
-import { type FastifyInstance, fastify } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Logger as Pino } from 'pino'
 import { ConfigError, isLoopback, type Listen, parseListen, type Settings, servedPaths, shareOf } from './config.js'
 import { EventStore } from './downstream/http/event-store.js'
+import { Refusals } from './downstream/http/refusals.js'
 import type { PipeOptions } from './downstream/stdio.js'
-import { front } from './front.js'
+import { adminFront, front } from './front.js'
 import { Listener } from './listener.js'
 import type { Lead } from './mount/policies.js'
 import { Mount, planOf, type Shared } from './mount.js'
-import { type HealthOptions, health } from './plugins/health.js'
+import type { HealthOptions } from './plugins/health.js'
 import type { WellKnownOptions } from './plugins/well-known.js'
 import { keepResults } from './policy/cache/results.js'
 import { Bound } from './protocol/bound.js'
@@ -54,6 +55,8 @@ export interface Changes {
 /** Milliseconds between looks at whether everything has ended, and for the last answers to go out. */
 const DRAIN_CHECK = 20
 const LAST_WORDS = 500
+/** Connections of those who look how the bridge is doing. */
+const ADMIN_CONNECTIONS = 100
 /** Servers that are asked at a time what they speak, when the bridge starts. */
 const AT_ONCE = 4
 /** Options that only a start can change. */
@@ -76,6 +79,7 @@ export class Bridge {
   readonly #surroundings: Surroundings
   readonly #log: Pino
   readonly #shared: Shared
+  readonly #refusals: Refusals
   /** The others, where this is one of several. */
   readonly #replicas: RedisReplicas | undefined
   #mounts: ReadonlyMap<string, Mount>
@@ -84,7 +88,7 @@ export class Bridge {
   #listen: (Listen & { kind: 'http' }) | undefined
   #listener: Listener | undefined
   #front: FastifyInstance | undefined
-  #admin: FastifyInstance | undefined
+  #admin: Listener | undefined
   #adminUrl: string | undefined
   /** One change of the configuration after the other. */
   #reloading: Promise<unknown> = Promise.resolve()
@@ -104,6 +108,7 @@ export class Bridge {
     const share = shareOf(settings)
     this.#replicas = replicasOf(settings, surroundings.log)
     const memory = new Memory({ max: memoryOf(settings), share })
+    this.#refusals = new Refusals(surroundings.log, surroundings.metrics?.observe)
     this.#shared = {
       replicas: this.#replicas,
       calls: new Bound({ max: calls, share }),
@@ -111,6 +116,7 @@ export class Bridge {
       memory,
       results: keepResults(memory),
       events: new EventStore(memory),
+      refusals: this.#refusals,
     }
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(names.map((name) => [name, new Mount(name, settings, this.#shared, surroundings)]))
@@ -133,10 +139,10 @@ export class Bridge {
 
   /** Serves HTTP. Resolves to the addresses of the endpoints, by their servers. */
   async listen(listen: Listen & { kind: 'http' } = httpListen(this.#settings)): Promise<ReadonlyMap<string, string>> {
-    const { limits, timeouts, admin } = this.#settings
+    const { limits, admin } = this.#settings
     this.#listen = listen
     this.#front = await this.#build()
-    this.#listener = new Listener(this.#front, limits.connections, timeouts.write)
+    this.#listener = this.#listenerOf(this.#front, limits.connections)
     this.#replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
     await this.#replicas?.connect()
     const origin = await this.#listener.listen(listen)
@@ -194,12 +200,9 @@ export class Bridge {
     for (const until = performance.now() + LAST_WORDS; this.#open > 0 && performance.now() < until; )
       await sleep(DRAIN_CHECK)
     this.#listener?.close()
+    this.#admin?.close()
     await this.#replicas?.close()
-    await Promise.all([
-      this.#front?.close(),
-      this.#admin?.close(),
-      ...this.#all.map((mount) => mount.close(this.#hurried)),
-    ])
+    await Promise.all([this.#front?.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
   }
 
   get #all(): readonly Mount[] {
@@ -255,7 +258,7 @@ export class Bridge {
       settings,
       listen,
       mounts,
-      log: this.#log,
+      refusals: this.#refusals,
       health: settings.admin === undefined ? options : undefined,
       published: await publisher(settings, listen, mounts),
       onRequest: () => {
@@ -266,11 +269,19 @@ export class Bridge {
     })
   }
 
-  async #serveAdmin({ host, port }: Listen & { kind: 'http' }): Promise<void> {
-    const admin = fastify({ logger: false, requestTimeout: 30_000 })
-    await admin.register(health, { state: () => this.#state(), detailed: true, metrics: this.#metrics })
-    this.#admin = admin
-    this.#adminUrl = await admin.listen({ host, port })
+  async #serveAdmin(listen: Listen & { kind: 'http' }): Promise<void> {
+    const health = { state: () => this.#state(), detailed: true, metrics: this.#metrics }
+    const admin = await adminFront({ settings: this.#settings, listen, refusals: this.#refusals, health })
+    this.#admin = this.#listenerOf(admin, ADMIN_CONNECTIONS)
+    this.#adminUrl = await this.#admin.listen(listen)
+  }
+
+  #listenerOf(front: FastifyInstance, maxConnections: number): Listener {
+    return new Listener(front, {
+      maxConnections,
+      write: this.#settings.timeouts.write,
+      refused: (fault, request) => this.#refusals.note(fault, request),
+    })
   }
 
   async #reload(wanted: Settings, told: WarmedUp): Promise<Changes> {

@@ -5,6 +5,7 @@ import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from '
 import { beside, METADATA } from './downstream/http/beside.js'
 import { endpoint } from './downstream/http/endpoint.js'
 import type { EventStore } from './downstream/http/event-store.js'
+import type { Refusals } from './downstream/http/refusals.js'
 import { Relay } from './downstream/http/relay.js'
 import type { HttpSession } from './downstream/http/session.js'
 import { Sessions } from './downstream/http/sessions.js'
@@ -40,6 +41,8 @@ export interface Shared {
   events: EventStore
   /** What is kept of results. */
   results: Results
+  /** Is told of requests that do not become calls. */
+  refusals: Refusals
   /** The others, where this bridge is one of several. */
   replicas?: Replicas | undefined
 }
@@ -64,6 +67,8 @@ export interface Reach {
   paths: readonly string[]
   /** The address under which a client has reached the bridge. */
   address(request: FastifyRequest): string
+  /** The path of the public address, where there is one: `/` otherwise. */
+  publicPath: string
 }
 
 /** Milliseconds for which what a server has said of itself holds. */
@@ -90,6 +95,7 @@ export class Mount {
   readonly #replicas: Replicas | undefined
   readonly #memory: Memory
   readonly #events: EventStore
+  readonly #refusals: Refusals
   readonly #quarantine: Quarantine | undefined
   /** Speaks for the server while it is not there. */
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
@@ -105,6 +111,7 @@ export class Mount {
     const observe = metrics?.observe
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
+    this.#refusals = shared.refusals
     this.#memory = shared.memory
     this.#events = shared.events
     const { replicas, memory } = shared
@@ -127,6 +134,7 @@ export class Mount {
       emulateTasks,
       answerWithin: timesOf(settings, own).answer,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
+      begin: (abort) => this.#endings.begin(abort),
     }
     this.#calls = new Bound({ max: callsPerServer, share })
     this.#gate = new Gate(
@@ -223,7 +231,7 @@ export class Mount {
   }
 
   /** Makes what is served over HTTP known to a Fastify instance. */
-  async register(app: FastifyInstance, { paths, address }: Reach): Promise<void> {
+  async register(app: FastifyInstance, { paths, address, publicPath }: Reach): Promise<void> {
     const { compat, timeouts, auth } = this.#settings
     const { relayed } = this.server
     const passthrough = auth?.passthrough ?? false
@@ -233,6 +241,7 @@ export class Mount {
       settings: this.#sessionSettings,
       replicas: this.#replicas,
       memory: this.#memory,
+      refusals: this.#refusals,
     }
     for (const path of paths) {
       const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href
@@ -252,7 +261,12 @@ export class Mount {
         keepAlive: timeouts.keepAlive,
         commitAfter: timeouts.commitAfter,
       })
-      await app.register(sse, { ...common, paths: ssePaths(path), sessions: this.#sessions.sse })
+      await app.register(sse, {
+        ...common,
+        paths: ssePaths(path),
+        publicPrefix: prefixOf(publicPath, path),
+        sessions: this.#sessions.sse,
+      })
     }
     const further = new Map(this.#further.map((path) => [path, path]))
     const [first = ''] = paths
@@ -301,6 +315,7 @@ export class Mount {
   /** Tells callers whose calls have not ended that they will not. */
   cut(): void {
     this.#endings.cut()
+    this.#relay?.cut()
   }
 
   async close(hurry: boolean): Promise<void> {
@@ -335,6 +350,11 @@ export function planOf(name: string, settings: Settings, lead?: Lead): string {
     scopesByPrincipal(settings),
     lead?.plan,
   ])
+}
+
+/** What clients put before a path, by the public address: that is of the bridge as a whole, or of this very endpoint. */
+function prefixOf(publicPath: string, path: string): string {
+  return publicPath.endsWith(path) ? publicPath.slice(0, -path.length) : publicPath.replace(/\/$/, '')
 }
 
 /** Metadata are where clients look for them, on both sides. */

@@ -88,7 +88,7 @@ export class ModernDownstream {
         }
         if (increasing(reply)) yield { text: encodeReply(reply, id, decoded) }
       }
-      if (!last) throw new Fault('internal', 'The call ended without an answer')
+      if (!last) throw new Fault('internalUnknown', 'The call ended without an answer')
       loan?.end()
       // Everything behind this is over already: the reader need not come back from it.
       yield last
@@ -99,7 +99,7 @@ export class ModernDownstream {
         throw error
       }
       const { aborted, reason } = arrived.abort.signal
-      const fault = Fault.from(reason instanceof Fault ? reason : error)
+      const fault = record.faultOf(reason instanceof Fault ? reason : error)
       loan?.end()
       if (aborted && reason !== fault) record.cancelled()
       else record.failed(fault)

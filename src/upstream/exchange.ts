@@ -55,6 +55,8 @@ export class Exchange {
   /** Whose call it is. */
   readonly principal: string
   answered = false
+  /** The answer is a result. */
+  succeeded = false
   /** Somebody reads what comes in, or will at once; a call that waits for its client is not read. */
   read = true
   /** When it was sent, by `performance.now()`, and how many messages its channel had received by then. */
@@ -155,7 +157,10 @@ export class Exchange {
       if (arrival.kind === 'response') this.fail(answerTooLarge())
       return false
     }
-    if (arrival.kind === 'response') this.answered = true
+    if (arrival.kind === 'response') {
+      this.answered = true
+      this.succeeded = arrival.outcome.kind === 'result'
+    }
     this.#reader = undefined
     reader?.resolve(arrival)
     return true

@@ -26,6 +26,7 @@ import {
   credentialOf,
   givenUpFor,
   pause,
+  repeatable,
   type Said,
   worthRepeating,
 } from './failure.js'
@@ -49,6 +50,8 @@ export interface ModernOptions extends ModernChannelsOptions {
   /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
   changed?: ((call: Call, method: string, params: Payload) => void) | undefined
   memory: Memory
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
 }
 
 /** Milliseconds. */
@@ -250,12 +253,8 @@ export class ModernServer {
   }
 
   #repeatable(call: Call): boolean {
-    const { idempotent, asks } = methodTraits(call.method)
     if (call.answers) return false
-    if (idempotent) return true
-    if (!asks || call.method !== 'tools/call') return false
-    const cache = this.#tools.get(toolsKey(call))
-    return cache?.known(String(value(call.params, 'name')))?.repeatable ?? false
+    return repeatable(call, this.#tools.get(toolsKey(call)), this.#options.retry)
   }
 }
 

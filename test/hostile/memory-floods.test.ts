@@ -48,8 +48,8 @@ for (const [name, server, ask] of FLOODS) {
       await besideHealthy(t, attacked, async () => {
         const ends = await Promise.all([1, 2].map(() => ask(t, attacked, { notes: 60, noteBytes: 4_000_000 })))
         await until(() => /"dropped":[1-9]/.test(attacked.program.stderr()), 'the log telling of it')
-      // What is kept for a client that comes back is kept for as long as its session.
-      for (const end of ends) await end()
+        // What is kept for a client that comes back is kept for as long as its session.
+        for (const end of ends) await end()
       })
       await ledgerEmpty(attacked)
     },

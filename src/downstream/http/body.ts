@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
 import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
+import { whenOver } from './replies.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -34,10 +35,8 @@ export function readBodies(app: FastifyInstance, memory: Memory): void {
 }
 
 /** Sees to it that what a request has borrowed is given back when its connection is done with it, at the latest. */
-export function lendUntilClosed(request: FastifyRequest, { raw }: FastifyReply): void {
-  if (!request.loan) return
-  if (raw.destroyed) takeOver(request)?.end()
-  else raw.once('close', () => request.loan?.end())
+export function lendUntilClosed(request: FastifyRequest, reply: FastifyReply): void {
+  if (request.loan) whenOver(reply, () => request.loan?.end())
 }
 
 /** The loan of a request, for somebody who needs the message longer than until the answer is complete. */
@@ -114,7 +113,8 @@ function read(request: FastifyRequest, payload: Readable, memory: Memory, done: 
   payload.on('data', take).on('end', end).on('error', broken)
 }
 
-function tooLarge(limit: number): Fault {
+/** What a body of more bytes than a request may have is refused with. */
+export function tooLarge(limit: number): Fault {
   return new Fault('bodyTooLarge', `The body is over ${limit} bytes (limits.bodyBytes)`)
 }
 

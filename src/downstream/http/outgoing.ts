@@ -5,18 +5,18 @@ import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
 import { answerLost, type Frame } from '../frames.js'
+import { whenOver } from './replies.js'
 
 export class Outgoing {
   readonly #raw: FastifyReply['raw']
   readonly #loan: Loan
   readonly #id: Id
 
-  constructor({ raw, request }: FastifyReply, memory: Memory, id: Id) {
-    this.#raw = raw
-    this.#loan = memory.borrow(request.principal, SMALL)
+  constructor(reply: FastifyReply, memory: Memory, id: Id) {
+    this.#raw = reply.raw
+    this.#loan = memory.borrow(reply.request.principal, SMALL)
     this.#id = id
-    if (raw.destroyed) this.#loan.end()
-    else raw.once('close', () => this.#loan.end())
+    whenOver(reply, () => this.#loan.end())
   }
 
   /** Gives back what has been written meanwhile. */

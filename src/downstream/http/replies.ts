@@ -20,13 +20,12 @@ export function sendJson(reply: FastifyReply, text: Wire): void {
 }
 
 /** Borrows for an answer until it has been written. Gives whether there is memory for it. */
-export function lendAnswer({ raw }: FastifyReply, memory: Memory, principal: string, text: Wire): boolean {
+export function lendAnswer(reply: FastifyReply, memory: Memory, principal: string, text: Wire): boolean {
   const bytes = lengthOf(text)
   if (bytes <= SMALL) return true
   const loan = memory.borrow(principal)
   if (loan.hold(bytes)) return false
-  if (raw.destroyed) loan.end()
-  else raw.once('close', () => loan.end())
+  whenOver(reply, () => loan.end())
   return true
 }
 
@@ -49,9 +48,17 @@ export function sendEvents(reply: FastifyReply, events: Readable): void {
     .send(events)
 }
 
+/** Calls back when a reply is over: sent whole, or left by its client. At once where it is over already. */
+export function whenOver({ raw }: FastifyReply, then: () => void): void {
+  if (raw.destroyed) then()
+  else raw.once('close', then)
+}
+
 /** How faults are told to clients. */
 export interface Refusing {
   id?: Id | undefined
+  /** In place of the status that the fault has by itself. */
+  status?: number | undefined
   draftErrorCodes?: boolean
   /**
    * The client's own credentials are sent on, so that it is the client whom a server's refusal of them concerns. The
@@ -64,9 +71,9 @@ export interface Refusing {
 export function refuse(
   reply: FastifyReply,
   fault: Fault,
-  { id, draftErrorCodes = false, passthrough }: Refusing = {},
+  { id, status, draftErrorCodes = false, passthrough }: Refusing = {},
 ): void {
-  reply.code(statusOf(reply, fault, passthrough)).type(JSON_TYPE)
+  reply.code(status ?? statusOf(reply, fault, passthrough)).type(JSON_TYPE)
   explain(reply, fault)
   reply.send(errorMessage(id, fault.toRpcError(draftErrorCodes)))
 }
