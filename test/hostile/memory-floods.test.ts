@@ -9,10 +9,8 @@ import { type Attacked, besideHealthy, bulkyStdio, startSmall } from '../support
 
 type Json = Record<string, unknown>
 
-/** Time that a client which does not read is given; the default would be long for a test. */
-const WRITE = { timeouts: { write: 2_000 } }
-/** A stream may carry all of a flood. */
-const FLOODABLE = { ...WRITE, limits: { streamBytes: 512 * MEGA } }
+/** What 240 MB are too much for. A client that does not read is cut off when that is sure to have come. */
+const SETTINGS = { timeouts: { write: 10_000 }, limits: { memory: 32 * MEGA, streamBytes: 512 * MEGA } }
 
 /** Servers that send notifications to clients that do not read them. */
 const FLOODS: readonly [
@@ -44,7 +42,7 @@ for (const [name, server, ask] of FLOODS) {
   t.test(
     `H27 notifications of 4 MB from ${name} who does not read are weighed, and dropped ones are logged`,
     async (t) => {
-      const attacked = await startSmall(t, await server(t), FLOODABLE)
+      const attacked = await startSmall(t, await server(t), SETTINGS)
       await besideHealthy(t, attacked, async () => {
         const ends = await Promise.all([1, 2].map(() => ask(t, attacked, { notes: 60, noteBytes: 4_000_000 })))
         await until(() => /"dropped":[1-9]/.test(attacked.program.stderr()), 'the log telling of it')
