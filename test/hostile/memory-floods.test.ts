@@ -10,7 +10,7 @@ import { type Attacked, besideHealthy, bulkyStdio, startSmall } from '../support
 type Json = Record<string, unknown>
 
 /** What 240 MB are too much for. A client that does not read is cut off when that is sure to have come. */
-const SETTINGS = { timeouts: { write: 10_000 }, limits: { memory: 32 * MEGA, streamBytes: 512 * MEGA } }
+const SETTINGS = { timeouts: { write: 5_000 }, limits: { memory: 32 * MEGA, streamBytes: 512 * MEGA } }
 
 /** Servers that send notifications to clients that do not read them. */
 const FLOODS: readonly [

@@ -20,7 +20,7 @@ t.test('H5 calls whose clients are asked something keep no large request', async
 })
 
 t.test('H4 results of tasks that nobody fetches are kept as long as there is memory for them', async (t) => {
-  const attacked = await startSmall(t, await overHttp(t, 'modern'))
+  const attacked = await startSmall(t, await overHttp(t, 'modern'), { compat: { emulateTasks: true } })
   await besideHealthy(t, attacked, async () => {
     const clients = await inParallel(2, 1, () => LegacyClient.open(attacked.url, { revision: '2025-11-25' }))
     const params = { name: 'bulk', arguments: { bytes: 4_000_000 }, task: { ttl: 600_000 } }
