@@ -10,7 +10,6 @@ import { type Program, says, startProgram } from './cli.js'
 import { until } from './eventually.js'
 import { readSeries } from './prometheus.js'
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
 
 /** Bytes of the old space, in MB. */
@@ -40,7 +39,7 @@ export function startProgramSmall(t: Test, server: object, settings: object): Pr
   const file = join(folder, 'config.json')
   const all = { mcpServers: { test: server }, log: { format: 'json' }, ...settings }
   writeFileSync(file, JSON.stringify(all), { mode: 0o600 })
-  return startProgram(t, ['--config', file], {}, [execPath, `--max-old-space-size=${HEAP}`, '--import=tsx', main])
+  return startProgram(t, ['--config', file], { NODE_OPTIONS: `--max-old-space-size=${HEAP}` })
 }
 
 /** Starts the bridge in front of one server, over HTTP. It has to be alive when the test ends. */
