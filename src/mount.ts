@@ -4,6 +4,7 @@ import type { Surroundings } from './app.js'
 import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from './config.js'
 import { beside, METADATA } from './downstream/http/beside.js'
 import { endpoint } from './downstream/http/endpoint.js'
+import type { EventStore } from './downstream/http/event-store.js'
 import type { Refusals } from './downstream/http/refusals.js'
 import { Relay } from './downstream/http/relay.js'
 import type { HttpSession } from './downstream/http/session.js'
@@ -26,6 +27,7 @@ import { unavailable } from './policy/unavailable.js'
 import { Bound } from './protocol/bound.js'
 import type { Upstream } from './protocol/call.js'
 import type { Gauge } from './protocol/event.js'
+import type { Memory } from './protocol/memory.js'
 import type { Replicas } from './protocol/replicas.js'
 import { Server } from './upstream/server.js'
 
@@ -33,6 +35,10 @@ import { Server } from './upstream/server.js'
 export interface Shared {
   calls: Bound
   subscriptions: Bound
+  /** Bytes, from which all that gathers or keeps messages borrows. */
+  memory: Memory
+  /** What is kept for clients that come back. */
+  events: EventStore
   /** What is kept of results. */
   results: Results
   /** Is told of requests that do not become calls. */
@@ -87,8 +93,12 @@ export class Mount {
   readonly #sessionSettings: SessionSettings
   readonly #relay: Relay | undefined
   readonly #replicas: Replicas | undefined
+  readonly #memory: Memory
+  readonly #events: EventStore
   readonly #refusals: Refusals
   readonly #quarantine: Quarantine | undefined
+  /** Speaks for the server while it is not there. */
+  readonly #unavailable: ReturnType<typeof unavailable> | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
   constructor(name: string, settings: Settings, shared: Shared, surroundings: Surroundings) {
@@ -102,7 +112,10 @@ export class Mount {
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
     this.#refusals = shared.refusals
-    this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas, lead?.connect))
+    this.#memory = shared.memory
+    this.#events = shared.events
+    const { replicas, memory } = shared
+    this.server = new Server(serverOptions(name, own, settings, surroundings, memory, replicas, lead?.connect))
     const { callsPerServer, clientSessions } = settings.limits
     const { clientIdle, clientGone, keepAlive } = settings.timeouts
     const share = shareOf(settings)
@@ -141,6 +154,7 @@ export class Mount {
     this.#quarantine = quarantine
     // What has to be looked at call by call goes no way on which nobody looks.
     const looksAtCalls = lead !== undefined || scoped !== undefined
+    this.#unavailable = lead && unavailable({ name, state: lead.state, memory })
     this.#upstream = {
       handle: compose(
         this.server.handle,
@@ -148,7 +162,9 @@ export class Mount {
         this.#endings.policy,
         timeout({ idle: call, total: callTotal }),
         ...(scoped ? [scoped] : []),
-        ...(lead && quarantine ? [unavailable({ name, state: lead.state }), quarantine.policy, watched(lead)] : []),
+        ...(lead && quarantine && this.#unavailable
+          ? [this.#unavailable.policy, quarantine.policy, watched(lead)]
+          : []),
         ...(this.#cache ? [this.#cache.policy] : []),
       ),
       notify: (notice) => {
@@ -161,7 +177,7 @@ export class Mount {
     const keeps = this.#cache && isOfCache
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
     const sessions = { max: clientSessions, share, shared: known }
-    this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, keeps })
+    this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, memory, keeps })
   }
 
   /** Calls that have been let in and are not over, and those whose clients have been asked something. */
@@ -224,6 +240,7 @@ export class Mount {
       log: this.#log,
       settings: this.#sessionSettings,
       replicas: this.#replicas,
+      memory: this.#memory,
       refusals: this.#refusals,
     }
     for (const path of paths) {
@@ -237,6 +254,7 @@ export class Mount {
         ...common,
         path,
         sessions: this.#sessions.http,
+        events: this.#events,
         relay: this.#relay,
         refusing,
         compat,
@@ -278,6 +296,7 @@ export class Mount {
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,
+      memory: this.#memory,
       settings: this.#sessionSettings,
     })
   }
@@ -304,6 +323,7 @@ export class Mount {
     this.cut()
     this.#sessions.http.close()
     this.#sessions.sse.close()
+    this.#unavailable?.close()
     await this.server.close(hurry)
   }
 

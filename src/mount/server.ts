@@ -1,6 +1,7 @@
 /** What a server of the configuration is made of: how it is reached, and within what bounds. */
 import type { Surroundings } from '../app.js'
 import { hasSeveral, isStdio, type ServerSettings, type Settings, shareOf, transportOf } from '../config.js'
+import type { Memory } from '../protocol/memory.js'
 import type { Replicas } from '../protocol/replicas.js'
 import { keyOf } from '../seal.js'
 import { HttpTransport } from '../upstream/http.js'
@@ -43,6 +44,7 @@ export function serverOptions(
   settings: ServerSettings,
   all: Settings,
   { log, version, env, metrics }: Surroundings,
+  memory: Memory,
   replicas?: Replicas,
   connect?: Connect,
 ): ServerOptions {
@@ -61,6 +63,7 @@ export function serverOptions(
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
     observe: metrics?.observe,
+    memory,
     replicas,
     parked: {
       ttl: timeouts.answer,
@@ -83,6 +86,7 @@ export function serverOptions(
       cwd,
       env: { ...inherited, ...settings.env },
       lineLimit: limits.lineBytes,
+      memory,
       onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
       onChild: (what) => metrics?.observe({ kind: 'child', server: name, what }),
     })
@@ -93,6 +97,7 @@ export function serverOptions(
   const bounds = {
     bodyLimit: limits.answerBytes,
     streamLimit: limits.streamBytes,
+    memory,
     connections: limits.callsPerServer * 2 + limits.subscriptions,
   }
   const reach = { url: new URL(settings.url), headers, connect, ...bounds }

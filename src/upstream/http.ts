@@ -1,6 +1,9 @@
 /** Streamable HTTP towards a server: a POST per message, answers as JSON or as events, streams taken up again. */
 import { isAscii } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { MAX_NAME } from '../protocol/lengths.js'
+import type { Memory } from '../protocol/memory.js'
+import { own } from '../rpc/own.js'
 import { repairedSourceOf, sourceOf } from '../rpc/source.js'
 import type { SseDecoder, SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
@@ -18,6 +21,7 @@ import {
   type Reader,
   refuse,
 } from './origin.js'
+import { Telling } from './telling.js'
 
 /** Milliseconds. */
 const RETRY = { usual: 1_000, least: 100, most: 30_000 }
@@ -60,10 +64,12 @@ class HttpChannel implements Channel {
   readonly transport = 'http'
   readonly shared = false
   readonly stateless: boolean
+  readonly memory: Memory
   readonly #origin: Origin
   /** What is being read, by exchange; what belongs to none has a number below zero. */
   readonly #readings = new Map<number, Reading>()
   readonly #closing = new AbortController()
+  readonly #telling: Telling
   #withoutExchange = 0
   #path: string
   #receiver: Receiver | undefined
@@ -74,6 +80,8 @@ class HttpChannel implements Channel {
 
   constructor(origin: Origin, stateless: boolean) {
     this.#origin = origin
+    this.memory = origin.memory
+    this.#telling = new Telling(origin.memory)
     this.stateless = stateless
     this.#path = origin.url.pathname + origin.url.search
   }
@@ -90,11 +98,16 @@ class HttpChannel implements Channel {
     this.#receiver = receiver
   }
 
-  async send({ text, exchange, headers = NONE }: Outgoing): Promise<void> {
+  send(message: Outgoing): Promise<void> {
+    return message.exchange === undefined ? this.#telling.send(message, () => this.#send(message)) : this.#send(message)
+  }
+
+  async #send({ text, exchange, principal, headers = NONE }: Outgoing): Promise<void> {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     this.#own = headers
     const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
-    const answer = await this.#ask({ method: 'POST', headers: this.#headersToPost(headers), body: text }, reading)
+    const question = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
+    const answer = await this.#ask(question, reading)
     refuse(answer)
     if (exchange === undefined) return
     if (answer.kind === 'whole') this.#take(answer, exchange)
@@ -301,7 +314,8 @@ class Reading implements Reader {
   }
 
   event(event: SseEvent, decoder: SseDecoder): void {
-    this.lastId = event.id ?? this.lastId
+    // One that no header could bring back is not kept.
+    if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
     if (event.data !== '' && event.event === 'message') this.#receiver?.message(sourceOf(event.data), this.exchange)
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(this.abort, AFTER_ANSWER)

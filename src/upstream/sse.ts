@@ -1,4 +1,5 @@
 /** HTTP+SSE of 2024-11-05 towards a server: one stream in, which says where to POST what goes out. */
+import type { Memory } from '../protocol/memory.js'
 import { sourceOf } from '../rpc/source.js'
 import type { SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
@@ -11,7 +12,10 @@ import {
   onSameOrigin,
   refuse,
 } from './origin.js'
+import { Telling } from './telling.js'
 
+/** Characters of an address that may be posted to. */
+const MAX_ENDPOINT = 8 * 1024
 /** Milliseconds until the stream has to have said where to post. */
 const ENDPOINT_WITHIN = 5_000
 
@@ -40,7 +44,9 @@ class SseChannel implements Channel {
   readonly transport = 'sse'
   readonly shared = true
   readonly stateless = false
+  readonly memory: Memory
   readonly #origin: Origin
+  readonly #telling: Telling
   #endpoint = ''
   #receiver: Receiver | undefined
   #abort = () => {}
@@ -48,6 +54,8 @@ class SseChannel implements Channel {
 
   constructor(origin: Origin) {
     this.#origin = origin
+    this.memory = origin.memory
+    this.#telling = new Telling(origin.memory)
   }
 
   /** Opens the stream and waits for its first event. */
@@ -82,7 +90,11 @@ class SseChannel implements Channel {
     if (this.#end) receiver.ended(this.#end)
   }
 
-  async send({ text, headers }: Outgoing): Promise<void> {
+  send(message: Outgoing): Promise<void> {
+    return message.exchange === undefined ? this.#telling.send(message, () => this.#send(message)) : this.#send(message)
+  }
+
+  async #send({ text, headers }: Outgoing): Promise<void> {
     if (this.#end) throw new ChannelError(this.#end.message, { delivered: 'no' })
     const question = {
       method: 'POST' as const,
@@ -127,7 +139,7 @@ class SseChannel implements Channel {
 
   /** The address to post to, on the origin of the stream: what is secret there stays there. */
   #resolve(data: string): string {
-    const endpoint = onSameOrigin(data, this.#origin.url)
+    const endpoint = data.length > MAX_ENDPOINT ? undefined : onSameOrigin(data, this.#origin.url)
     if (!endpoint)
       throw new ChannelError('The server names an endpoint on another origin', { delivered: 'no', protocol: true })
     return endpoint.pathname + endpoint.search
