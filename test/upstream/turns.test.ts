@@ -88,6 +88,7 @@ t.test('H27 what waits for its turn is weighed, and goes out at once where there
   const memory = new Memory({ max: 10 * 1024 * 1024, share: 1 })
   const turns = new Turns<object>(memory.borrow('alice'))
   const [reader, out] = [{}, [] as number[]]
+  turns.enter(reader)
   turns.add(reader)
   for (let n = 0; n < 4; n++) turns.pass(() => out.push(n), 4 * 1024 * 1024)
   t.same(out.splice(0), [2, 3])
