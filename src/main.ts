@@ -4,22 +4,22 @@ import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import type { Logger } from 'pino'
-import { announce, report } from './announce.js'
-import { Bridge, type Surroundings } from './app.js'
+import { Bridge, type Surroundings } from './bridge/bridge.js'
+import type { FoundServers } from './bridge/discovered-servers.js'
+import type { Discovery } from './bridge/discovery-runtime.js'
+import { describe, inspect } from './bridge/inspect.js'
+import { announce, report } from './cli/announce.js'
 import { checkedInWords } from './cli/check.js'
+import { type Circumstances, complaintOf, EXIT, inFields, inWords } from './cli/errors.js'
+import { type Command, HELP, parseCommand, speaksToPeople } from './cli/parse.js'
+import { losesHeaders } from './cli/runtime.js'
 import { writableByGroup } from './cli/writable.js'
-import { type Command, HELP, parseCommand, speaksToPeople } from './cli.js'
-import { type Circumstances, complaintOf, EXIT, inFields, inWords } from './complaint.js'
-import { ConfigError, parseListen, type Settings } from './config.js'
-import type { Discovery } from './found/parts.js'
-import type { FoundServers } from './found/servers.js'
-import { describe, inspect } from './inspect.js'
+import { ConfigError, parseListen, type Settings } from './config/settings.js'
 import { LineWriter } from './log/writer.js'
 import { createLog, isReadable } from './log.js'
 import { Fault } from './protocol/fault.js'
-import { losesHeaders } from './runtime.js'
 import { startTracing, type Tracing } from './telemetry/tracing.js'
-import { endPrograms } from './upstream/stdio/process-group.js'
+import { endPrograms } from './upstream/transport/stdio/process-group.js'
 
 /** Milliseconds between looks at the files of the configuration. */
 const FILE_CHECK = 1_000
@@ -103,7 +103,7 @@ async function run(command: Command): Promise<number | undefined> {
 
 /** What makes what finds servers, and meets them. */
 async function discovering(): Promise<(settings: Settings) => Discovery> {
-  const { Discovery } = await import('./found/parts.js')
+  const { Discovery } = await import('./bridge/discovery-runtime.js')
   const log = createLog({ level: 'silent', format: 'auto' }, OUTPUT)
   return (settings) =>
     new Discovery({ settings, surroundings: { log, version, env: process.env }, elsewhere: ELSEWHERE })
@@ -243,7 +243,7 @@ async function finding(
   onPipe: boolean,
 ): Promise<FoundServers | undefined> {
   if (settings.discover.length === 0) return undefined
-  const { FoundServers } = await import('./found/servers.js')
+  const { FoundServers } = await import('./bridge/discovered-servers.js')
   const found = new FoundServers({ settings, surroundings, elsewhere: ELSEWHERE })
   surroundings.log.info({ where: settings.discover }, 'looking for servers')
   await Promise.race([found.look(), ...(onPipe ? [] : [sleep(FINDING, undefined, { ref: false })])])

@@ -1,11 +1,11 @@
 /** What `mcp-bridge discover` does and prints. */
 
-import type { Settings } from '../config.js'
+import type { Discovery } from '../bridge/discovery-runtime.js'
+import { withFlags } from '../bridge/remedy.js'
+import type { Settings } from '../config/settings.js'
 import type { Candidate, PlaceFailure } from '../discovery/candidate.js'
 import { type Discovered, discover, type Examined, type Progress } from '../discovery/discover.js'
-import type { Discovery } from '../found/parts.js'
-import { withFlags } from '../found/remedy.js'
-import { shown } from '../protocol/shown.js'
+import { shown } from '../printable.js'
 
 /** Where a command of a person says something. */
 export interface Output {

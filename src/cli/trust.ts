@@ -1,7 +1,8 @@
 /** What `mcp-bridge trust` does and prints. */
 import { readFileSync } from 'node:fs'
-import type { TrustAction } from '../cli.js'
-import type { Settings } from '../config.js'
+import { type Discovery, storePath } from '../bridge/discovery-runtime.js'
+import { withFlags } from '../bridge/remedy.js'
+import type { Settings } from '../config/settings.js'
 import { type Examined, isConfigured } from '../discovery/discover.js'
 import { canonical } from '../discovery/endpoint.js'
 import { DiscoveryFailure } from '../discovery/failure.js'
@@ -9,10 +10,9 @@ import { meaningOf } from '../discovery/sources/address.js'
 import { KeyError, readPublicKey } from '../discovery/trust/keys.js'
 import { isPin, originToPin } from '../discovery/trust/pin.js'
 import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
-import { type Discovery, storePath } from '../found/parts.js'
-import { withFlags } from '../found/remedy.js'
-import { shown } from '../protocol/shown.js'
+import { shown } from '../printable.js'
 import { HINT, look, type Output, targetOf, toolLines } from './discover.js'
+import type { TrustAction } from './parse.js'
 
 export interface TrustContext {
   trustStore: string | undefined

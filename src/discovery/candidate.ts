@@ -1,6 +1,6 @@
 /** Servers that have been found: each once, whoever has named it. */
 import { freeName } from '../formats/names.js'
-import { DECEPTIVE } from '../protocol/shown.js'
+import { DECEPTIVE } from '../printable.js'
 import { canonical, type Endpoint } from './endpoint.js'
 import { DiscoveryFailure } from './failure.js'
 

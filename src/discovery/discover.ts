@@ -2,10 +2,11 @@
  * From what a person asks for to servers with a verdict: locate, fetch, verify, shake hands, compare, judge. How each of
  * these is done is given; here is the order, and what follows from what.
  */
+
+import type { ToolList } from '../ports/trust-status.js'
+import { shown } from '../printable.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
-import { shown } from '../protocol/shown.js'
-import type { ToolList } from '../protocol/standing.js'
 import { type Candidate, type Findings, merge, type PlaceFailure } from './candidate.js'
 import type { FetchDocument } from './documents.js'
 import { canonical } from './endpoint.js'

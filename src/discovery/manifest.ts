@@ -4,7 +4,7 @@
  * whoever wrote it meant something by it, and what it would mean is covered by the signature like all the rest.
  */
 import * as z from 'zod'
-import { DECEPTIVE, shown } from '../protocol/shown.js'
+import { DECEPTIVE, shown } from '../printable.js'
 import { httpEndpoint } from './endpoint.js'
 import { readStrictly, StrictJsonError } from './json.js'
 

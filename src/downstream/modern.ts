@@ -1,4 +1,7 @@
 /** The downstream half of the modern era: takes requests that say everything, and answers each by itself. */
+
+import { Elsewhere } from '../ports/replicas.js'
+import { ECHOED, shown } from '../printable.js'
 import type { Call, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
@@ -14,15 +17,13 @@ import {
   detached,
   encodeReply,
 } from '../protocol/modern-client.js'
-import { Elsewhere } from '../protocol/replicas.js'
-import { ECHOED, shown } from '../protocol/shown.js'
 import { checkFilter } from '../protocol/subscriptions.js'
 import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Id, type Notification, type Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
+import { CallRecord, type Logger, subject } from './call-log.js'
 import { type Frame, onlyIncreasing } from './frames.js'
-import { CallRecord, type Logger, subject } from './record.js'
 
 /** What the transport knows of a request. */
 export interface Arrived {

@@ -9,13 +9,13 @@
  * answers.
  */
 import picomatch from 'picomatch'
+import type { Standing, ToolList } from '../ports/trust-status.js'
+import { ECHOED, shown } from '../printable.js'
 import type { Call, CallLog, Handler, Policy, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { ECHOED, shown } from '../protocol/shown.js'
-import type { Standing, ToolList } from '../protocol/standing.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
-import { OWN, refuse, toolOf } from './in-band.js'
+import { OWN, refuse, toolOf } from './refusal.js'
 import { fetchTools, nextCursor, toolList, withTools } from './tool-list.js'
 
 export interface QuarantineOptions {

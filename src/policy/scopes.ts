@@ -2,10 +2,11 @@
  * Keeps tools from those who do not have the scopes for them. What somebody may not call is not shown to them either. Whom
  * nothing is known of has no scope, and may call what wants none.
  */
+
+import { shown } from '../printable.js'
 import type { Policy, Reply } from '../protocol/call.js'
-import { shown } from '../protocol/shown.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
-import { refuse, toolOf } from './in-band.js'
+import { refuse, toolOf } from './refusal.js'
 
 export interface ScopesOptions {
   /** All the scopes that it takes to see and to call a tool, as the manifest or the configuration says. */

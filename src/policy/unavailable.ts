@@ -9,8 +9,8 @@ import type { Memory } from '../protocol/memory.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, write } from '../rpc/splice.js'
 import { copyOf } from './cache/results.js'
-import { OWN } from './in-band.js'
 import { LentCache } from './lent-cache.js'
+import { OWN } from './refusal.js'
 
 export interface UnavailableOptions {
   /** Names the server. */

@@ -1,5 +1,5 @@
 /** What a client can do, as far as it is said across eras. */
-import { remembering } from '../rpc/remembering.js'
+import { remembering } from '../rpc/memoize.js'
 import { EMPTY, edit, has, type Json, keys, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { TASKS_EXTENSION } from './meta.js'
 

@@ -2,6 +2,8 @@
  * Decides, message by message, what era a client speaks. The body decides; the version header can only confirm or
  * contradict it (MCP 2026-07-28, basic/versioning and streamable-http, server validation). Nothing here remembers.
  */
+
+import { ECHOED, shown } from '../printable.js'
 import { type Message, type Params, parseMessage } from '../rpc/message.js'
 import { cut, sourceOf } from '../rpc/source.js'
 import { objectIn, type Payload, raw } from '../rpc/splice.js'
@@ -9,7 +11,6 @@ import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MOD
 import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
 import { methodTraits } from './methods.js'
-import { ECHOED, shown } from './shown.js'
 
 /** What the `Mcp-Session-Id` of a message leads to. An id that is unknown, expired or somebody else's is `gone`. */
 export type SessionState = 'none' | 'gone' | { revision: LegacyRevision }

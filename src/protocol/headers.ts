@@ -1,11 +1,12 @@
 /** The HTTP headers that mirror a modern request's body (MCP 2026-07-28, streamable-http, request metadata). */
+
+import { ECHOED, shown } from '../printable.js'
 import type { Request } from '../rpc/message.js'
 import { type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import type { Annotation } from './annotations.js'
 import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { methodTraits } from './methods.js'
-import { ECHOED, shown } from './shown.js'
 
 /** All values of an `Mcp-*` header in the order in which they came; the name is given in lower case. */
 export type HeaderLookup = (name: string) => readonly string[]

@@ -1,4 +1,6 @@
 /** The codec of the legacy era towards servers: requests without envelope out, results without type in. */
+
+import { ECHOED, shown } from '../printable.js'
 import type { Response } from '../rpc/message.js'
 import {
   EMPTY,
@@ -19,7 +21,6 @@ import { Fault } from './fault.js'
 import { lift } from './lift.js'
 import { TASKS_EXTENSION, writeMeta } from './meta.js'
 import { methodTraits } from './methods.js'
-import { ECHOED, shown } from './shown.js'
 import { offersTasks } from './tasks.js'
 
 /** What a server said of itself in its answer to `initialize`. */

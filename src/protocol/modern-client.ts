@@ -1,7 +1,8 @@
 /** The codec of 2026-07-28 towards clients: requests that carry their envelope in, results that carry their type out. */
+
+import { remembering } from '../rpc/memoize.js'
 import { error as errorMessage, notification, type Params, type Request, readId, result } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
-import { remembering } from '../rpc/remembering.js'
 import type { Wire } from '../rpc/source.js'
 import {
   duplicateKey,

@@ -1,5 +1,5 @@
 /** An HTTP answer of a server that is no JSON-RPC answer: what it says, and whether the request may have been acted on. */
-import { shown } from './shown.js'
+import { shown } from '../printable.js'
 
 export interface Refusal {
   /** 300 or more. */

@@ -1,5 +1,5 @@
 /** Tasks of 2025-11-25 in the words of the extension that took their place (io.modelcontextprotocol/tasks). */
-import { remembering } from '../rpc/remembering.js'
+import { remembering } from '../rpc/memoize.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { TASKS_EXTENSION } from './meta.js'
 

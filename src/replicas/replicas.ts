@@ -1,15 +1,15 @@
 /** The replicas of a bridge, which reach each other by way of Redis: what lives in one is served by all. */
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
+import type { Carried, CarriedAnswer, ChangeListener, ChangeNotice, Elsewhere, Replicas } from '../ports/replicas.js'
 import { Fault } from '../protocol/fault.js'
-import type { Carried, CarriedAnswer, ChangeListener, ChangeNotice, Elsewhere, Replicas } from '../protocol/replicas.js'
 import { Sealer, type SealKey } from '../seal.js'
-import { carry, faultOf } from './carrying.js'
+import { Serving } from './answer.js'
+import { Notices } from './broadcast.js'
+import { carry, faultOf } from './forward.js'
 import { Links } from './links.js'
-import { Notices } from './notices.js'
-import { RedisRecords } from './records.js'
 import { Redis, type RedisLog } from './redis.js'
-import { Serving } from './serving.js'
+import { RedisRecords } from './store.js'
 
 export interface ReplicasOptions {
   url: string

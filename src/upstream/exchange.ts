@@ -3,7 +3,7 @@ import type { Call } from '../protocol/call.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response } from '../rpc/message.js'
 import type { Json } from '../rpc/splice.js'
-import { answerTooLarge, ChannelError } from './channel.js'
+import { answerTooLarge, ChannelError } from './transport/channel.js'
 import { Unread } from './unread.js'
 
 export type Arrival =

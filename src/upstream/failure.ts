@@ -1,16 +1,17 @@
 /** What a failure of a channel means to the caller whose call it was. */
+
+import { shown } from '../printable.js'
 import type { Call, Reply, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { Fault, type FaultOptions } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { notActedOn, type Refusal, saidIn, saidToCallers } from '../protocol/refusal.js'
-import { shown } from '../protocol/shown.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
 import { payloadAt, value } from '../rpc/splice.js'
-import { ChannelError } from './channel.js'
 import { TIMED_OUT } from './exchange.js'
 import type { ToolCache } from './tools.js'
+import { ChannelError } from './transport/channel.js'
 
 const UNKNOWN = 'whether it acted on the call is unknown'
 /** A refusal that asks to be patient for no longer than this many seconds is waited out. */

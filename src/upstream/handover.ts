@@ -1,7 +1,8 @@
 /** Where a call goes over to its server and comes back: its log is told, and its trace goes with it. */
+
+import { Elsewhere } from '../ports/replicas.js'
 import type { Call, Handler, HandOver, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { Elsewhere } from '../protocol/replicas.js'
 import { withTrace } from '../protocol/trace.js'
 
 /** A handler whose calls are followed to their last reply, where their log wants to know. */

@@ -1,6 +1,6 @@
 /** Requests that are being answered, and how a client takes one back. */
 import t from 'tap'
-import { Running } from '../../src/downstream/running.js'
+import { Running } from '../../src/downstream/legacy/in-flight.js'
 import type { Id, Params } from '../../src/rpc/message.js'
 import { parseObject } from '../../src/rpc/splice.js'
 

@@ -1,7 +1,7 @@
 /** What is remembered of texts: what is asked for again stays, everything else goes, and no more is kept than was given. */
 import t from 'tap'
+import { MAX_KEY, Recent, remembering } from '../../src/rpc/memoize.js'
 import { own } from '../../src/rpc/own.js'
-import { MAX_KEY, Recent, remembering } from '../../src/rpc/remembering.js'
 
 t.test('what came of a text is made once', async (t) => {
   let made = 0

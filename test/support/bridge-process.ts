@@ -9,8 +9,8 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import type { Test } from 'tap'
-import { Bridge } from '../../src/app.js'
-import { parseSettings } from '../../src/config.js'
+import { Bridge } from '../../src/bridge/bridge.js'
+import { parseSettings } from '../../src/config/settings.js'
 
 export interface BridgeProcess {
   /** Addresses by the names of servers. */

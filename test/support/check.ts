@@ -1,7 +1,7 @@
 /** `mcp-bridge check` without a process for each file. */
 import { checkedInWords } from '../../src/cli/check.js'
-import { parseCommand } from '../../src/cli.js'
-import { complaintOf, inWords } from '../../src/complaint.js'
+import { complaintOf, inWords } from '../../src/cli/errors.js'
+import { parseCommand } from '../../src/cli/parse.js'
 
 /** What it says of a file, and the exit code. */
 export function check(file: string, { env = {}, args = [] }: { env?: Record<string, string>; args?: string[] } = {}) {

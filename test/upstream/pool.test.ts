@@ -3,8 +3,8 @@ import t, { type Test } from 'tap'
 import { Bound } from '../../src/protocol/bound.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { Occupancy } from '../../src/protocol/occupancy.js'
-import { type Lease, SessionPool } from '../../src/upstream/pool.js'
-import type { LegacySession } from '../../src/upstream/session.js'
+import { type Lease, SessionPool } from '../../src/upstream/legacy/pool.js'
+import type { LegacySession } from '../../src/upstream/legacy/session.js'
 
 /** As much of a session as a pool knows of it. */
 interface Fake {

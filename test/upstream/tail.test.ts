@@ -1,6 +1,6 @@
 /** What is kept of what a program wrote to stderr, and what of it is said first. */
 import t from 'tap'
-import { excerpt, reasonIn, Tail } from '../../src/upstream/tail.js'
+import { excerpt, reasonIn, Tail } from '../../src/upstream/transport/stdio/stderr-tail.js'
 
 const tailOf = (text: string, length = text.length) => {
   const tail = new Tail()

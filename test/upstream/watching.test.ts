@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { parseObject, value } from '../../src/rpc/splice.js'
-import { Watching } from '../../src/upstream/watching.js'
+import { Watching } from '../../src/upstream/legacy/change-feed.js'
 import { stopClock } from '../support/clock.js'
 
 const UPDATED = 'notifications/resources/updated'

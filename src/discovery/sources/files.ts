@@ -2,7 +2,7 @@
 import { open } from 'node:fs/promises'
 import { posix, win32 } from 'node:path'
 import { FormatError, readConfigFile } from '../../formats/read.js'
-import { shown } from '../../protocol/shown.js'
+import { shown } from '../../printable.js'
 import { type Finding, Findings, type Transport, transportNamed } from '../candidate.js'
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { DiscoveryFailure, failure } from '../failure.js'

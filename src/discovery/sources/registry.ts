@@ -1,6 +1,6 @@
 /** Servers in a registry that speaks the API of the official one. */
 import * as z from 'zod'
-import { shown } from '../../protocol/shown.js'
+import { shown } from '../../printable.js'
 import { CANDIDATES, Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'

@@ -1,6 +1,6 @@
 /** What a registry's `server.json` says of how a server is reached, and what documents of the same family do. */
 import * as z from 'zod'
-import { shown } from '../../protocol/shown.js'
+import { shown } from '../../printable.js'
 import { type Finding, isPlain, transportNamed } from '../candidate.js'
 import { httpEndpoint, parseAddress, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'

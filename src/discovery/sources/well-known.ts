@@ -1,6 +1,6 @@
 /** Servers that a host names at addresses that are known beforehand. */
 import * as z from 'zod'
-import { shown } from '../../protocol/shown.js'
+import { shown } from '../../printable.js'
 import { Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'

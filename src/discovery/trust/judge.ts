@@ -3,8 +3,9 @@
  * whose key is in the trust store, from a pinned key of the origin, or from a person who has approved the server as it was.
  * What has none of these is in quarantine; what shows a key that it must not have is refused.
  */
-import { shown } from '../../protocol/shown.js'
-import type { Standing, ToolList } from '../../protocol/standing.js'
+
+import type { Standing, ToolList } from '../../ports/trust-status.js'
+import { shown } from '../../printable.js'
 import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
 import type { Untrusted, Verification } from './jws.js'

@@ -20,7 +20,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import * as z from 'zod'
-import { shown } from '../../protocol/shown.js'
+import { shown } from '../../printable.js'
 import { homeFolder } from '../home.js'
 import { readStrictly, StrictJsonError } from '../json.js'
 import { publicJwk } from './keys.js'

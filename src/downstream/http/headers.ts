@@ -1,8 +1,8 @@
 /** The headers of a request as they came: Node joins or drops repetitions, which two readers could see differently. */
 import type { FastifyRequest } from 'fastify'
+import { ECHOED, shown } from '../../printable.js'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
-import { ECHOED, shown } from '../../protocol/shown.js'
 import type { TraceContext } from '../../protocol/trace.js'
 
 const MAX_HEADERS = 100

@@ -3,10 +3,10 @@
  * ten seconds, because a client that is refused may try again at once, for ever.
  */
 import type { FastifyRequest } from 'fastify'
-import type { Observe } from '../../protocol/event.js'
+import type { Observe } from '../../ports/events.js'
+import { shown } from '../../printable.js'
 import type { Fault, FaultName } from '../../protocol/fault.js'
-import { shown } from '../../protocol/shown.js'
-import { type Logger, wasTold } from '../record.js'
+import { type Logger, wasTold } from '../call-log.js'
 
 /** What is known of a request that was refused. */
 export interface Refused {

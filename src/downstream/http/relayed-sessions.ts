@@ -1,8 +1,9 @@
 /** Sessions of a server's own, whose messages go as they are: whose each of them is, as far as that is remembered. */
+
+import type { Records } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
-import type { Records } from '../../protocol/replicas.js'
 
 export interface RelayedSessionsOptions {
   /** Sessions that may be remembered. */

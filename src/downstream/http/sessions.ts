@@ -1,9 +1,9 @@
 /** Sessions of legacy clients over HTTP, by their ids: whose they are, how long they last, how many there may be. */
 import { randomBytes } from 'node:crypto'
+import { Elsewhere, type Replicas } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
-import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 
 /** What a session has to be able to do to be kept here. */
 export interface Kept {
