@@ -23,30 +23,16 @@ import type { Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
 import { Fault } from '../protocol/fault.js'
 import { Memory } from '../protocol/memory.js'
-import type { Tracer } from '../protocol/trace.js'
 import { RedisReplicas } from '../replicas/replicas.js'
 import { keyOf } from '../seal.js'
-import type { Metrics } from '../telemetry/metrics.js'
-import type { Verdict } from '../upstream/era/detection.js'
+import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
+import type { Surroundings } from './context.js'
 import { adminFront, front } from './http-app.js'
 import { Listener } from './listener.js'
 import { Mount, planOf, type Shared } from './mount.js'
-import type { Lead } from './pipeline.js'
 
 export type { Logger as Pino } from 'pino'
-
-export interface Surroundings {
-  log: Pino
-  version: string
-  /** What children inherit, if they inherit anything. */
-  env: Readonly<Record<string, string | undefined>>
-  /** Who counts what happens, and who follows calls; nobody by default. */
-  metrics?: Metrics | undefined
-  tracer?: Tracer | undefined
-  /** What servers that were found are kept on a lead for; undefined for those that somebody has configured. */
-  lead?: ((name: string) => Lead | undefined) | undefined
-}
 
 /** Is told what has become of a server that was reached for: undefined where only a caller's credentials will show it. */
 export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => void

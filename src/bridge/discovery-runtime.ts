@@ -31,7 +31,7 @@ import { toolList } from '../policy/tool-list.js'
 import { Memory } from '../protocol/memory.js'
 import type { Payload } from '../rpc/splice.js'
 import { Server } from '../upstream/server.js'
-import type { Surroundings } from './bridge.js'
+import type { Surroundings } from './context.js'
 import { inspect } from './inspect.js'
 import { serverOptions } from './server-options.js'
 

@@ -9,7 +9,7 @@ import { HttpTransport } from '../upstream/transport/http.js'
 import type { Connect } from '../upstream/transport/origin.js'
 import { SseTransport } from '../upstream/transport/sse.js'
 import { StdioTransport } from '../upstream/transport/stdio.js'
-import type { Surroundings } from './bridge.js'
+import type { Surroundings } from './context.js'
 
 /** What every child gets from the environment of the bridge; the rest is named in the configuration. */
 const INHERITED = [

@@ -4,7 +4,7 @@ import type { Bridge, Pino } from '../bridge/bridge.js'
 import type { Mount } from '../bridge/mount.js'
 import type { Settings } from '../config/settings.js'
 import { Fault } from '../protocol/fault.js'
-import type { Verdict } from '../upstream/era/detection.js'
+import type { Verdict } from '../upstream/era/verdict.js'
 import { adviceOn } from './advice.js'
 
 export interface Announcing {

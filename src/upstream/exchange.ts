@@ -2,6 +2,7 @@
 import type { Call } from '../protocol/call.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response } from '../rpc/message.js'
+import { weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
 import { answerTooLarge, ChannelError } from './transport/channel.js'
 import { Unread } from './unread.js'
@@ -63,7 +64,7 @@ export class Exchange {
   sentAt = 0
   receivedBefore = 0
   readonly #line: Line
-  readonly #arrivals: Unread
+  readonly #arrivals: Unread<Arrival>
   #reader: Reader | undefined
   #failure: ChannelError | undefined
   #sent = false
@@ -72,7 +73,7 @@ export class Exchange {
     this.#line = line
     this.id = id
     this.principal = principal
-    this.#arrivals = new Unread(() => line.borrow(principal))
+    this.#arrivals = new Unread(sizeOf, () => line.borrow(principal))
   }
 
   /** Notifications that were dropped, because nobody read what had come before them. */
@@ -189,5 +190,16 @@ export class Exchange {
     if (this.#sent && !this.#failure) this.#line.cancel(this, reason)
     this.fail(new ChannelError(reason))
     this.answered = true
+  }
+}
+
+function sizeOf(arrival: Arrival): number {
+  switch (arrival.kind) {
+    case 'notification':
+      return typeof arrival.params === 'string' ? 0 : weightOf(arrival.params.source)
+    case 'response':
+      return weightOf(arrival.outcome.source)
+    case 'question':
+      return 0
   }
 }

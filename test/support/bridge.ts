@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import type { Test } from 'tap'
-import { Bridge, type Surroundings } from '../../src/bridge/bridge.js'
+import { Bridge } from '../../src/bridge/bridge.js'
+import type { Surroundings } from '../../src/bridge/context.js'
 import { parseListen, parseSettings } from '../../src/config/settings.js'
 
 export interface Started {

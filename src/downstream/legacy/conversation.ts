@@ -11,7 +11,8 @@ import type { Wire } from '../../rpc/source.js'
 import type { Logger } from '../call-log.js'
 import { answerLost, type Frame } from '../frames.js'
 import { readBatch, together } from './batch.js'
-import { type ClientSession, openSession, type SessionSettings } from './session.js'
+import { openSession } from './open-session.js'
+import type { ClientSession, SessionSettings } from './session.js'
 
 export interface ConversationOptions {
   upstream: Upstream

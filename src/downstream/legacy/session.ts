@@ -1,17 +1,14 @@
 /** A legacy client's session, whatever transport it comes by and whoever answers it. */
-import type { LegacyLeg, Sender, Upstream } from '../../protocol/call.js'
+import type { Sender, Upstream } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
+import type { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { TraceContext } from '../../protocol/trace.js'
-import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
+import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
-import { CallRecord, type Logger } from '../call-log.js'
+import type { Logger } from '../call-log.js'
 import type { Frame } from '../frames.js'
-import { metaOf } from '../read-message.js'
-import { TranslatedSession } from './translated-session.js'
-import { DirectSession } from './tunnel-session.js'
 
 export interface ClientSession {
   readonly revision: LegacyRevision
@@ -69,27 +66,4 @@ export interface Opened {
   session?: ClientSession
   /** The server could not be had. */
   fault?: Fault
-}
-
-/** Opens a session, with the server's own if it has such a thing. Never rejects. */
-export async function openSession(request: Request, options: OpenOptions, leg?: LegacyLeg | Fault): Promise<Opened> {
-  const { upstream, log, transport } = options
-  const record = new CallRecord(log, { clientEra: 'legacy', clientTransport: transport, method: request.method })
-  const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
-  record.follow(metaOf(request), options.trace)
-  try {
-    if (leg instanceof Fault) throw leg
-    const way = leg ?? (await upstream.legacyLeg(sender))
-    // Over Streamable HTTP the client is told by 404, and opens another session itself.
-    const line = way === 'translate' ? undefined : await way.connect(request, sender, transport !== 'http')
-    if (!line) return await TranslatedSession.open(request, options, record)
-    record.note({ serverEra: 'legacy', ...(line.revision && { clientRevision: line.revision }) })
-    record.answered(line.revision ? 'ok' : 'error')
-    if (line.revision === undefined) return { text: line.opened }
-    return { text: line.opened, session: new DirectSession(line, line.revision, options) }
-  } catch (error) {
-    const fault = Fault.from(error)
-    record.failed(fault)
-    return { text: errorMessage(request.id, fault.toRpcError()), fault }
-  }
 }

@@ -11,6 +11,7 @@ import { Peer, type PeerLog } from '../peer.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
 import { type Finding, probe, readAnswer } from './probe.js'
 import type { SharedVerdicts } from './shared-verdicts.js'
+import type { Verdict } from './verdict.js'
 
 export interface DetectionOptions {
   /** The server's name, for people. */
@@ -27,24 +28,6 @@ export interface DetectionOptions {
   shared?: SharedVerdicts | undefined
   log: PeerLog
   observe?: Observe | undefined
-}
-
-/** What is known of a server's era, and by what. */
-export interface Verdict {
-  era: Era
-  /** Of a legacy server it is known once somebody has opened a session. */
-  revision: string | undefined
-  why: string
-  transport: Transport
-  since: number
-  /** Milliseconds for which it holds. */
-  lifetime: number
-  /** The server did not say so itself. */
-  weak: boolean
-  /** A modern server names legacy revisions among those that it supports. */
-  listsLegacy: boolean
-  /** Whether a modern server keeps sessions as well; undefined as long as nobody has asked. */
-  alsoLegacy?: boolean
 }
 
 /** Milliseconds for which what was found out holds; a child that is restarted is known already. */

@@ -3,7 +3,7 @@
 import type { Records } from '../../ports/replicas.js'
 import type { Era } from '../../protocol/eras.js'
 import type { Transport } from '../transport/channel.js'
-import type { Verdict } from './detection.js'
+import type { Verdict } from './verdict.js'
 
 export interface SharedVerdictsOptions {
   records: Records

@@ -1,0 +1,17 @@
+/** What is there before the bridge: the process that it runs in, and who watches it. */
+import type { Logger as Pino } from 'pino'
+import type { Tracer } from '../protocol/trace.js'
+import type { Metrics } from '../telemetry/metrics.js'
+import type { Lead } from './pipeline.js'
+
+export interface Surroundings {
+  log: Pino
+  version: string
+  /** What children inherit, if they inherit anything. */
+  env: Readonly<Record<string, string | undefined>>
+  /** Who counts what happens, and who follows calls; nobody by default. */
+  metrics?: Metrics | undefined
+  tracer?: Tracer | undefined
+  /** What servers that were found are kept on a lead for; undefined for those that somebody has configured. */
+  lead?: ((name: string) => Lead | undefined) | undefined
+}
