@@ -1,4 +1,4 @@
-/** Who may import whom, read off the sources themselves: docs/architecture.md has the picture. */
+/** Who may import whom: the sources are compared with the arrows in docs/architecture.md. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -6,72 +6,25 @@ import t from 'tap'
 
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 
-/** Each layer, and the layers that it may import. */
-const arrows: Record<string, readonly string[]> = {
-  main: [
-    'announce',
-    'app',
-    'cli',
-    'complaint',
-    'config',
-    'found',
-    'inspect',
-    'log',
-    'protocol',
-    'runtime',
-    'telemetry',
-    'upstream',
-  ],
-  advice: ['protocol', 'upstream'],
-  announce: ['advice', 'app', 'config', 'mount', 'protocol', 'upstream'],
-  complaint: ['advice', 'cli', 'config', 'protocol', 'upstream'],
-  cli: ['config', 'discovery', 'formats', 'found', 'protocol'],
-  found: ['app', 'config', 'discovery', 'inspect', 'mount', 'policy', 'protocol', 'rpc', 'upstream'],
-  discovery: ['formats', 'protocol', 'rpc'],
-  formats: [],
-  app: [
-    'config',
-    'discovery',
-    'downstream',
-    'front',
-    'listener',
-    'mount',
-    'plugins',
-    'policy',
-    'protocol',
-    'replicas',
-    'seal',
-    'telemetry',
-    'upstream',
-  ],
-  front: ['config', 'downstream', 'listener', 'mount', 'plugins', 'protocol'],
-  mount: ['app', 'config', 'downstream', 'inspect', 'policy', 'protocol', 'rpc', 'seal', 'upstream'],
-  listener: ['protocol', 'rpc'],
-  inspect: ['upstream', 'protocol', 'rpc'],
-  log: ['config', 'protocol'],
-  runtime: [],
-  config: [],
-  downstream: ['protocol', 'rpc'],
-  upstream: ['protocol', 'rpc', 'seal'],
-  replicas: ['protocol', 'rpc', 'seal'],
-  seal: [],
-  policy: ['protocol', 'rpc'],
-  plugins: ['protocol'],
-  telemetry: ['protocol'],
-  protocol: ['rpc'],
-  rpc: [],
-}
+/** Each room, and the rooms that it may import: the lines `room -> room, room` of the document. */
+const document = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8')
+const arrows = new Map(
+  [...document.matchAll(/^([a-z]+) -> ([a-z, ]+)$/gm)].map(([, from = '', to = '']) => [
+    from,
+    to === 'nothing' ? [] : to.split(', '),
+  ]),
+)
 
 /** Packages and Node modules, and the places that may use them; what is not here, nobody may. */
 const packages: Record<string, readonly string[]> = {
-  fastify: ['app', 'front', 'mount', 'plugins', 'downstream/http'],
+  fastify: ['bridge', 'plugins', 'downstream/http'],
   'fastify-plugin': ['plugins'],
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http'],
-  undici: ['upstream/origin', 'discovery/connect', 'discovery/fetch', 'discovery/trust/pin'],
-  pino: ['app', 'log', 'main'],
-  'node:http': ['listener', 'replicas'],
-  'node:net': ['listener', 'discovery/connect', 'discovery/guard'],
+  undici: ['upstream/transport/origin', 'discovery/connect', 'discovery/fetch', 'discovery/trust/pin'],
+  pino: ['bridge', 'log', 'main'],
+  'node:http': ['bridge', 'replicas'],
+  'node:net': ['bridge', 'discovery/connect', 'discovery/guard'],
   'prom-client': ['telemetry/metrics'],
   '@opentelemetry/api': ['telemetry/opentelemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry/opentelemetry'],
@@ -89,29 +42,29 @@ const packages: Record<string, readonly string[]> = {
   picomatch: ['policy/quarantine'],
   'node:dns/promises': ['discovery/connect'],
   'node:fs/promises': ['discovery/sources/files'],
-  'node:os': ['cli/writable', 'discovery/home', 'discovery/trust', 'found/parts'],
-  'node:path': ['cli/settings', 'discovery/sources', 'discovery/trust', 'found/parts'],
-  'node:tls': ['discovery/connect', 'discovery/trust/pin', 'found/parts'],
-  'node:child_process': ['upstream/stdio'],
+  'node:os': ['cli', 'discovery/home', 'discovery/trust', 'bridge'],
+  'node:path': ['cli', 'discovery/sources', 'discovery/trust', 'bridge'],
+  'node:tls': ['discovery/connect', 'discovery/trust/pin', 'bridge'],
+  'node:child_process': ['upstream/transport/stdio'],
   'node:crypto': [
     'plugins/auth',
     'downstream/http',
     'seal',
-    'upstream/seen-lists',
+    'upstream/legacy/seen-lists',
     'policy/cache',
     'policy/tool-list',
     'policy/unavailable',
     'replicas',
     'discovery/trust',
   ],
-  'node:process': ['main', 'upstream/stdio'],
+  'node:process': ['main', 'upstream/transport/stdio'],
   'node:fs': ['main', 'cli', 'log/writer', 'discovery/trust'],
   'node:stream': ['downstream/http', 'downstream/stdio', 'log/writer', 'replicas'],
-  'node:buffer': ['upstream/http', 'upstream/stdio', 'policy/cache'],
-  'node:timers/promises': ['app', 'main', 'upstream/http', 'discovery/cycle', 'discovery/trust/lock'],
-  'node:v8': ['app'],
+  'node:buffer': ['upstream/transport/http', 'upstream/transport/stdio', 'policy/cache'],
+  'node:timers/promises': ['bridge', 'main', 'upstream/transport/http', 'discovery/cycle', 'discovery/trust/lock'],
+  'node:v8': ['bridge'],
   'node:tty': ['main'],
-  'node:util': ['cli', 'upstream/origin'],
+  'node:util': ['cli', 'upstream/transport/origin'],
 }
 
 interface Import {
@@ -128,26 +81,46 @@ const imports: Import[] = files.flatMap((file) => {
   return found.map((to) => ({ from: file.replace(/\.ts$/, ''), to }))
 })
 
-const layerOf = (file: string) => file.split('/')[0] as string
+const roomOf = (file: string) => file.split('/')[0] as string
 const target = ({ from, to }: Import) => new URL(to, `file:///${from}`).pathname.slice(1).replace(/\.js$/, '')
+const own = imports.filter(({ to }) => to.startsWith('.'))
 
-t.test('layers import only what the picture shows', async (t) => {
+t.test('rooms import what docs/architecture.md says, and nothing else', async (t) => {
   t.ok(imports.length > 100)
-  for (const one of imports.filter(({ to }) => to.startsWith('.'))) {
-    const [from, to] = [layerOf(one.from), layerOf(target(one))]
-    t.ok(from === to || arrows[from]?.includes(to), `${one.from} imports ${target(one)}`)
+  const found = new Map(files.map((file) => [roomOf(file.replace(/\.ts$/, '')), new Set<string>()]))
+  for (const one of own) {
+    const [from, to] = [roomOf(one.from), roomOf(target(one))]
+    if (from !== to) found.get(from)?.add(to)
   }
+  t.same(
+    Object.fromEntries([...found].sort().map(([room, to]) => [room, [...to].sort()])),
+    Object.fromEntries([...arrows].sort().map(([room, to]) => [room, [...to].sort()])),
+  )
 })
 
-t.test('the picture shows nothing that is not there', async (t) => {
-  for (const [from, tos] of Object.entries(arrows)) {
-    for (const to of tos)
-      t.ok(
-        imports.some((one) => one.to.startsWith('.') && layerOf(one.from) === from && layerOf(target(one)) === to),
-        `${from} -> ${to}`,
-      )
-  }
+t.test('there is no circle of rooms', async (t) => {
+  t.same(circlesIn(arrows), [])
 })
+
+t.test('there is no circle of files', async (t) => {
+  const graph = new Map<string, string[]>()
+  for (const one of own) graph.set(one.from, [...(graph.get(one.from) ?? []), target(one)])
+  t.same(circlesIn(graph), [])
+})
+
+/** Paths that come back to where they began. */
+function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const circles: string[] = []
+  const over = new Set<string>()
+  const visit = (name: string, path: readonly string[]): void => {
+    if (path.includes(name)) circles.push([...path.slice(path.indexOf(name)), name].join(' -> '))
+    if (over.has(name) || path.includes(name)) return
+    for (const next of graph.get(name) ?? []) visit(next, [...path, name])
+    over.add(name)
+  }
+  for (const name of graph.keys()) visit(name, [])
+  return circles
+}
 
 t.test('packages are used where they belong', async (t) => {
   for (const { from, to } of imports.filter(({ to }) => !to.startsWith('.'))) {
@@ -166,10 +139,10 @@ t.test('packages are used where they belong', async (t) => {
 })
 
 t.test('what is pure imports neither a package nor a module of Node', async (t) => {
-  for (const { from, to } of imports.filter(({ from }) => ['rpc', 'protocol'].includes(layerOf(from)))) {
+  for (const { from, to } of imports.filter(({ from }) => ['rpc', 'protocol'].includes(roomOf(from)))) {
     t.ok(to.startsWith('.') && !builtinModules.includes(to), `${from} imports ${to}`)
   }
-  for (const file of files.filter((name) => ['rpc', 'protocol'].includes(layerOf(name)))) {
+  for (const file of files.filter((name) => ['rpc', 'protocol'].includes(roomOf(name)))) {
     t.notMatch(readFileSync(source + file, 'utf8'), /\b(?:Buffer|process|setTimeout|setInterval)\b\s*[.(]/, file)
   }
 })
