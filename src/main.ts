@@ -5,13 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import type { Logger } from 'pino'
 import { Bridge } from './bridge/bridge.js'
-import type { Surroundings } from './bridge/context.js'
+import type { BridgeContext } from './bridge/context.js'
 import type { FoundServers } from './bridge/discovered-servers.js'
 import type { Discovery } from './bridge/discovery-runtime.js'
 import { describe, inspect } from './bridge/inspect.js'
 import { announce, report } from './cli/announce.js'
 import { checkedInWords } from './cli/check.js'
-import { type Circumstances, complaintOf, EXIT, inFields, inWords } from './cli/errors.js'
+import { type Circumstances, cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
 import { type Command, HELP, parseCommand, speaksToPeople } from './cli/parse.js'
 import { losesHeaders } from './cli/runtime.js'
 import { writableByGroup } from './cli/writable.js'
@@ -241,7 +241,7 @@ function reload(log: Logger, bridge: Bridge, settings: Settings): void {
 /** Looks for servers, if any are to be found. On a pipe there is one, so that it has to be there from the beginning. */
 async function finding(
   settings: Settings,
-  surroundings: Surroundings,
+  surroundings: BridgeContext,
   onPipe: boolean,
 ): Promise<FoundServers | undefined> {
   if (settings.discover.length === 0) return undefined
@@ -281,7 +281,7 @@ function stopper(
 
 /** Says on stderr what went wrong, and gives the exit code for it. */
 function complain(error: unknown): number {
-  const complaint = complaintOf(error, speaking)
+  const complaint = cliErrorOf(error, speaking)
   if (speaking.readable) STDERR.write(inWords(complaint))
   else createLog({ level: 'error', format: 'json' }, OUTPUT).fatal(inFields(complaint), complaint.kind)
   return complaint.code

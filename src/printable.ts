@@ -7,7 +7,7 @@ const ALL_DECEPTIVE = new RegExp(DECEPTIVE, 'gu')
 /** Characters of what a client has sent, where it is told so. */
 export const ECHOED = 200
 
-export function shown(text: string, max = 64): string {
+export function printable(text: string, max = 64): string {
   const plain = text.slice(0, max).replace(ALL_DECEPTIVE, '?')
   return text.length > max ? `${plain}…` : plain
 }

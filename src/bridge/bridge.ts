@@ -27,7 +27,7 @@ import { RedisReplicas } from '../replicas/replicas.js'
 import { keyOf } from '../seal.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
-import type { Surroundings } from './context.js'
+import type { BridgeContext } from './context.js'
 import { adminFront, front } from './http-app.js'
 import { Listener } from './listener.js'
 import { Mount, planOf, type Shared } from './mount.js'
@@ -70,7 +70,7 @@ const FIXED = [
 
 export class Bridge {
   #settings: Settings
-  readonly #surroundings: Surroundings
+  readonly #surroundings: BridgeContext
   readonly #log: Pino
   readonly #shared: Shared
   readonly #refusals: Refusals
@@ -94,7 +94,7 @@ export class Bridge {
   #draining = false
   #hurried = false
 
-  constructor(settings: Settings, surroundings: Surroundings) {
+  constructor(settings: Settings, surroundings: BridgeContext) {
     this.#settings = settings
     this.#surroundings = surroundings
     this.#log = surroundings.log

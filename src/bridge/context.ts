@@ -2,9 +2,9 @@
 import type { Logger as Pino } from 'pino'
 import type { Tracer } from '../protocol/trace.js'
 import type { Metrics } from '../telemetry/metrics.js'
-import type { Lead } from './pipeline.js'
+import type { TrustContext } from './pipeline.js'
 
-export interface Surroundings {
+export interface BridgeContext {
   log: Pino
   version: string
   /** What children inherit, if they inherit anything. */
@@ -13,5 +13,5 @@ export interface Surroundings {
   metrics?: Metrics | undefined
   tracer?: Tracer | undefined
   /** What servers that were found are kept on a lead for; undefined for those that somebody has configured. */
-  lead?: ((name: string) => Lead | undefined) | undefined
+  lead?: ((name: string) => TrustContext | undefined) | undefined
 }

@@ -12,7 +12,7 @@ import { standingOf } from '../discovery/trust/trust-status.js'
 import type { Standing, ToolList } from '../ports/trust-status.js'
 import type { Json } from '../rpc/splice.js'
 import { Discovery, type DiscoveryOptions } from './discovery-runtime.js'
-import type { Lead } from './pipeline.js'
+import type { TrustContext } from './pipeline.js'
 import { withFlags } from './remedy.js'
 
 export interface FoundOptions extends Omit<DiscoveryOptions, 'told' | 'signal'> {
@@ -32,7 +32,7 @@ interface Known {
   pins: readonly string[] | undefined
   /** What is served is not taken away again. */
   served: boolean
-  lead: Lead | undefined
+  lead: TrustContext | undefined
   /** The last thing that the server has said of who it is. */
   said: Json | undefined
 }
@@ -96,7 +96,7 @@ export class FoundServers {
     this.#tell()
   }
 
-  readonly lead = (name: string): Lead | undefined => {
+  readonly lead = (name: string): TrustContext | undefined => {
     return [...this.#known.values()].find((one) => one.name === name && this.#placed.has(name))?.lead
   }
 
@@ -197,7 +197,7 @@ export class FoundServers {
     return known
   }
 
-  #leadOf(endpoint: string, known: Known): Lead | undefined {
+  #leadOf(endpoint: string, known: Known): TrustContext | undefined {
     const { candidate, name, pins } = known
     // Who has been put into a configuration is trusted as it says.
     if (isConfigured(candidate)) return undefined

@@ -31,13 +31,13 @@ import { toolList } from '../policy/tool-list.js'
 import { Memory } from '../protocol/memory.js'
 import type { Payload } from '../rpc/splice.js'
 import { Server } from '../upstream/server.js'
-import type { Surroundings } from './context.js'
+import type { BridgeContext } from './context.js'
 import { inspect } from './inspect.js'
 import { serverOptions } from './server-options.js'
 
 export interface DiscoveryOptions {
   settings: Settings
-  surroundings: Surroundings
+  surroundings: BridgeContext
   elsewhere: Elsewhere
   /** How the network is reached, and time passes, where that is not as usual. */
   network?: Pick<ConnectOptions, 'ca' | 'resolve'> | undefined

@@ -4,7 +4,7 @@ import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from '
 import type { Logger } from '../downstream/call-log.js'
 import { endpoint } from '../downstream/http/endpoint.js'
 import type { EventStore } from '../downstream/http/event-store.js'
-import { beside, METADATA } from '../downstream/http/extra-paths.js'
+import { extraPaths, METADATA } from '../downstream/http/extra-paths.js'
 import type { Refusals } from '../downstream/http/refusals.js'
 import { Relay } from '../downstream/http/relay.js'
 import type { HttpSession } from '../downstream/http/session.js'
@@ -15,7 +15,7 @@ import { type PipeOptions, servePipe } from '../downstream/stdio.js'
 import type { Results } from '../policy/cache/results.js'
 import { type Cache, isOfCache } from '../policy/cache.js'
 import { compose } from '../policy/compose.js'
-import { Endings } from '../policy/drain.js'
+import { Drain } from '../policy/drain.js'
 import { Gate, limits } from '../policy/limits.js'
 import { Quarantine } from '../policy/quarantine.js'
 import { timeout } from '../policy/timeout.js'
@@ -26,9 +26,9 @@ import { Bound } from '../protocol/bound.js'
 import type { Upstream } from '../protocol/call.js'
 import type { Memory } from '../protocol/memory.js'
 import { Server } from '../upstream/server.js'
-import type { Surroundings } from './context.js'
+import type { BridgeContext } from './context.js'
 import { inspect } from './inspect.js'
-import { cacheOf, type Lead, scopesByPrincipal, scopesOf, watched } from './pipeline.js'
+import { cacheOf, scopesByPrincipal, scopesOf, type TrustContext, watched } from './pipeline.js'
 import { serverOptions, timesOf } from './server-options.js'
 
 /** What all servers share. */
@@ -84,10 +84,10 @@ export class Mount {
   readonly #upstream: Upstream
   readonly #gate: Gate
   readonly #calls: Bound
-  readonly #endings = new Endings()
+  readonly #drain = new Drain()
   readonly #cache: Cache | undefined
   /** Hears nothing of other replicas any more. */
-  readonly #deafen: (() => void) | undefined
+  readonly #unsubscribe: (() => void) | undefined
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
   readonly #sessionSettings: SessionSettings
@@ -101,7 +101,7 @@ export class Mount {
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
-  constructor(name: string, settings: Settings, shared: Shared, surroundings: Surroundings) {
+  constructor(name: string, settings: Settings, shared: Shared, surroundings: BridgeContext) {
     const own = settings.mcpServers[name] as ServerSettings
     this.name = name
     const lead = surroundings.lead?.(name)
@@ -134,7 +134,7 @@ export class Mount {
       emulateTasks,
       answerWithin: timesOf(settings, own).answer,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
-      begin: (abort) => this.#endings.begin(abort),
+      begin: (abort) => this.#drain.begin(abort),
     }
     this.#calls = new Bound({ max: callsPerServer, share })
     this.#gate = new Gate(
@@ -147,7 +147,7 @@ export class Mount {
     const { call, callTotal } = timesOf(settings, own)
     const cache = cacheOf(name, own, settings, shared.results, observe)
     this.#cache = cache
-    this.#deafen =
+    this.#unsubscribe =
       cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
     const scoped = scopesOf(own, settings, lead)
     const quarantine = lead && new Quarantine({ name, standing: lead.standing, readOnly: lead.readOnly })
@@ -159,7 +159,7 @@ export class Mount {
       handle: compose(
         this.server.handle,
         limits(this.#gate),
-        this.#endings.policy,
+        this.#drain.policy,
         timeout({ idle: call, total: callTotal }),
         ...(scoped ? [scoped] : []),
         ...(lead && quarantine && this.#unavailable
@@ -170,7 +170,7 @@ export class Mount {
       notify: (notice) => {
         if (!quarantine || quarantine.open) this.server.notify(notice)
       },
-      legacyLeg: (sender) => (looksAtCalls ? Promise.resolve('translate') : this.server.legacyLeg(sender)),
+      legacyRoute: (sender) => (looksAtCalls ? Promise.resolve('translate') : this.server.legacyRoute(sender)),
       connected: (principal) => this.server.connected(principal),
     }
     const relayed = looksAtCalls ? undefined : this.server.relayed
@@ -248,7 +248,7 @@ export class Mount {
       const refusing = { draftErrorCodes: compat.draftErrorCodes, ...(passthrough && { passthrough: { metadata } }) }
       if (relayed && passthrough) {
         const resource = (request: FastifyRequest) => new URL(path, address(request)).href
-        await app.register(beside, { relayed, paths: metadataPaths(relayed.url, path), resource, passthrough })
+        await app.register(extraPaths, { relayed, paths: metadataPaths(relayed.url, path), resource, passthrough })
       }
       await app.register(endpoint, {
         ...common,
@@ -271,7 +271,7 @@ export class Mount {
     const further = new Map(this.#further.map((path) => [path, path]))
     const [first = ''] = paths
     const resource = (request: FastifyRequest) => new URL(first, address(request)).href
-    if (relayed && further.size > 0) await app.register(beside, { relayed, paths: further, resource, passthrough })
+    if (relayed && further.size > 0) await app.register(extraPaths, { relayed, paths: further, resource, passthrough })
   }
 
   /** Paths of this server that are served without asking who it is: whoever asks has still to learn where to go. */
@@ -287,7 +287,7 @@ export class Mount {
   /** Serves a pipe until its input ends, or nobody reads its output. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
     // Nobody waits for what stays open for ever when the input has ended. Other pipes of this server keep theirs.
-    const endings = new Endings()
+    const endings = new Drain()
     streams.input.once('end', () => endings.end())
     await servePipe({
       ...streams,
@@ -304,8 +304,8 @@ export class Mount {
   /** Lets what is in flight end, and takes nothing new but answers of clients that have been asked something. */
   drain(): void {
     this.#gate.close()
-    this.#endings.end()
-    this.#deafen?.()
+    this.#drain.end()
+    this.#unsubscribe?.()
     this.#cache?.close()
     this.#relay?.drain()
     this.#sessions.http.drain()
@@ -314,7 +314,7 @@ export class Mount {
 
   /** Tells callers whose calls have not ended that they will not. */
   cut(): void {
-    this.#endings.cut()
+    this.#drain.cut()
     this.#relay?.cut()
   }
 
@@ -334,7 +334,7 @@ export class Mount {
 }
 
 /** All of the configuration that a mount is made of. Where it is served is not: that can change around it. */
-export function planOf(name: string, settings: Settings, lead?: Lead): string {
+export function planOf(name: string, settings: Settings, lead?: TrustContext): string {
   const { compat, limits, timeouts, auth, stateKeys, redis } = settings
   const { drainDelay: _delay, drainTimeout: _timeout, ...times } = timeouts
   const { path: _path, ...own } = settings.mcpServers[name] as ServerSettings

@@ -13,7 +13,7 @@ import type { Json } from '../rpc/splice.js'
 import type { Connect } from '../upstream/transport/origin.js'
 
 /** What is known of a server that has been found, and that it is kept on a lead for. */
-export interface Lead {
+export interface TrustContext {
   /** What its connections are made under: while it is the same, they can stay. */
   plan: string
   connect: Connect
@@ -34,7 +34,7 @@ export interface Lead {
 const MAX_LISTENED = 256
 
 /** Keeps tools from those who do not have the scopes for them, where any tool asks for some. */
-export function scopesOf(own: ServerSettings, settings: Settings, lead: Lead | undefined): Policy | undefined {
+export function scopesOf(own: ServerSettings, settings: Settings, lead: TrustContext | undefined): Policy | undefined {
   const rules = Object.entries(own.scopes).map(([glob, wanted]) => ({ named: globs([glob]), wanted }))
   if (rules.length === 0 && !lead) return undefined
   const known = new Map(Object.entries(scopesByPrincipal(settings)).map(([name, list]) => [name, new Set(list)]))
@@ -54,7 +54,7 @@ export function scopesByPrincipal({ auth }: Settings): Record<string, readonly s
 }
 
 /** Hears what a server that was found says of itself, and that it cannot be reached. */
-export function watched({ heard, missed }: Lead): Policy {
+export function watched({ heard, missed }: TrustContext): Policy {
   return (next) =>
     async function* watchedCall(call) {
       try {

@@ -9,7 +9,7 @@ import { HttpTransport } from '../upstream/transport/http.js'
 import type { Connect } from '../upstream/transport/origin.js'
 import { SseTransport } from '../upstream/transport/sse.js'
 import { StdioTransport } from '../upstream/transport/stdio.js'
-import type { Surroundings } from './context.js'
+import type { BridgeContext } from './context.js'
 
 /** What every child gets from the environment of the bridge; the rest is named in the configuration. */
 const INHERITED = [
@@ -44,7 +44,7 @@ export function serverOptions(
   name: string,
   settings: ServerSettings,
   all: Settings,
-  { log, version, env, metrics }: Surroundings,
+  { log, version, env, metrics }: BridgeContext,
   memory: Memory,
   replicas?: Replicas,
   connect?: Connect,

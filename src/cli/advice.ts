@@ -1,6 +1,6 @@
 /** What the operator can do about a server that cannot be used: for complaints and the log, never for clients. */
 
-import { shown } from '../printable.js'
+import { printable } from '../printable.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Refusal, saidIn } from '../protocol/refusal.js'
 import { causeOf } from '../upstream/transport/causes.js'
@@ -70,5 +70,7 @@ function nextIn(fault: Fault): string | undefined {
 
 /** A query may be secret. */
 function address(location: string | undefined): string | undefined {
-  return location === undefined ? undefined : shown(location.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//'), 200)
+  return location === undefined
+    ? undefined
+    : printable(location.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//'), 200)
 }

@@ -1,7 +1,7 @@
 /** What to say when the program cannot go on: what happened, what belongs to it, what to do next, and the exit code. */
 
 import { ConfigError } from '../config/settings.js'
-import { shown } from '../printable.js'
+import { printable } from '../printable.js'
 import { Fault } from '../protocol/fault.js'
 import { ChannelError } from '../upstream/transport/channel.js'
 import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
@@ -9,7 +9,7 @@ import { adviceOn } from './advice.js'
 import { inLine } from './check.js'
 import { UsageError } from './parse.js'
 
-export interface Complaint {
+export interface CliError {
   code: number
   /** The same words for everything of this kind. */
   kind: string
@@ -36,7 +36,7 @@ export interface Circumstances {
 /** Characters of a line that somebody else has written. */
 const LINE = 1_000
 
-export function complaintOf(error: unknown, circumstances: Circumstances): Complaint {
+export function cliErrorOf(error: unknown, circumstances: Circumstances): CliError {
   if (error instanceof UsageError)
     return {
       code: EXIT.usage,
@@ -61,7 +61,7 @@ export function complaintOf(error: unknown, circumstances: Circumstances): Compl
 }
 
 /** For people, on a terminal. */
-export function inWords({ why, details, next }: Complaint): string {
+export function inWords({ why, details, next }: CliError): string {
   return [
     `mcp-bridge: ${why}`,
     ...[...details, ...(next === undefined ? [] : [next])].map((line) => `  ${line}`),
@@ -70,11 +70,11 @@ export function inWords({ why, details, next }: Complaint): string {
 }
 
 /** For the log, where that is for programs. */
-export function inFields({ why, next, fields }: Complaint): Record<string, unknown> {
+export function inFields({ why, next, fields }: CliError): Record<string, unknown> {
   return { ...('issues' in fields ? {} : { why }), ...(next !== undefined && { next }), ...fields }
 }
 
-function ofServer(fault: Fault, { probing, target }: Circumstances): Complaint {
+function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
   const { cause } = fault
   // Who probes wants to see all of it.
   const stderr = cause instanceof ChannelError ? (probing ? cause.allStderr : cause.stderr) : []
@@ -90,9 +90,9 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): Complaint {
     details: [
       ...(target === undefined ? [] : [`${target}${status === undefined ? '' : ` answered with HTTP ${status}.`}`]),
       ...(said === undefined || fault.message.includes(said) ? [] : [`The server said: ${said}`]),
-      ...(inner === '' || status !== undefined || fault.message.includes(inner) ? [] : [shown(inner, LINE)]),
-      ...(reason === undefined ? [] : [`Probable reason: ${shown(reason, LINE)}`]),
-      ...(stderr.length === 0 ? [] : ['It wrote to stderr:', ...stderr.map((line) => `  ${shown(line, LINE)}`)]),
+      ...(inner === '' || status !== undefined || fault.message.includes(inner) ? [] : [printable(inner, LINE)]),
+      ...(reason === undefined ? [] : [`Probable reason: ${printable(reason, LINE)}`]),
+      ...(stderr.length === 0 ? [] : ['It wrote to stderr:', ...stderr.map((line) => `  ${printable(line, LINE)}`)]),
       ...(next === undefined ? [] : [next]),
     ],
     next: further,
@@ -105,7 +105,7 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): Complaint {
   }
 }
 
-function ofPort(error: Error & { code?: unknown; port?: unknown }): Complaint {
+function ofPort(error: Error & { code?: unknown; port?: unknown }): CliError {
   const { code, port } = error
   const why = code === 'EADDRINUSE' ? `port ${port} is in use` : `cannot listen on port ${port}: ${error.message}`
   const next = 'Choose another with --listen http://127.0.0.1:8081/mcp'

@@ -2,12 +2,12 @@
 import type * as z from 'zod'
 import { isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './addresses.js'
 import { ConfigError, type Issue } from './error.js'
-import { type Elsewhere, expand, refersElsewhere } from './expand.js'
+import { type ConfigSources, expand, refersElsewhere } from './expand.js'
 import { fileSchema, isStdio, knownKeys, SERVER_KEYS, type ServerSettings, type Settings, secretOf } from './schema.js'
 
 export * from './addresses.js'
 export * from './error.js'
-export type { Elsewhere } from './expand.js'
+export type { ConfigSources as Elsewhere } from './expand.js'
 export {
   hasSeveral,
   isStdio,
@@ -20,9 +20,9 @@ export {
 } from './schema.js'
 
 /** Checks what a file or the flags say and fills in the rest. Throws a ConfigError that names every place. */
-export function parseSettings(input: unknown, elsewhere: Elsewhere): Settings {
+export function parseSettings(input: unknown, sources: ConfigSources): Settings {
   checkEntries(input)
-  const expanded = expand(withoutDisabled(input), elsewhere, SERVER_KEYS)
+  const expanded = expand(withoutDisabled(input), sources, SERVER_KEYS)
   const parsed = fileSchema.safeParse(expanded)
   if (!parsed.success) {
     throw new ConfigError(parsed.error.issues.flatMap((issue) => flatten(issue, [], expanded)))
@@ -44,11 +44,11 @@ export function parseSettings(input: unknown, elsewhere: Elsewhere): Settings {
  * Checks a configuration for another machine: what stands elsewhere, in the environment or in files, is there, and is taken to
  * be right. Throws a ConfigError.
  */
-export function checkOffline(input: unknown, elsewhere: Elsewhere): void {
+export function checkOffline(input: unknown, sources: ConfigSources): void {
   // As long as the longest secret has to be.
   const missing = (what: string) => what.replace(/\W/g, '-').padEnd(32, '-')
   try {
-    parseSettings(input, { ...elsewhere, missing })
+    parseSettings(input, { ...sources, missing })
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     const isPutIn = (path: string) => PUT_IN.test(path) && refersElsewhere(valueUnder(input, path))
@@ -69,7 +69,7 @@ function valueUnder(value: unknown, path: string): unknown {
 }
 
 /** A server that has been found, as if it stood in the configuration of `elsewhere`. Throws a ConfigError. */
-export function foundServer(name: string, entry: unknown, elsewhere: Elsewhere): ServerSettings {
+export function foundServer(name: string, entry: unknown, elsewhere: ConfigSources): ServerSettings {
   return parseSettings({ mcpServers: { [name]: entry } }, elsewhere).mcpServers[name] as ServerSettings
 }
 

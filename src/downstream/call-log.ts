@@ -1,7 +1,7 @@
 /** What is told of a call when it is over: one line, without secrets, header values or arguments; and what is counted. */
 
 import type { BridgeEvent, Observe } from '../ports/events.js'
-import type { CallLog, HandOver, Reply } from '../protocol/call.js'
+import type { CallLog, Reply, UpstreamSpan } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
@@ -50,7 +50,7 @@ export function wasTold(fault: Fault): boolean {
   return told.has(fault)
 }
 
-export class CallRecord implements CallLog {
+export class CallLogEntry implements CallLog {
   readonly #logger: Logger
   readonly #started = performance.now()
   readonly #fields: CallFields
@@ -86,7 +86,7 @@ export class CallRecord implements CallLog {
     Object.assign(this.#fields, this.#span.ids)
   }
 
-  handedOver(): HandOver {
+  handedOver(): UpstreamSpan {
     this.#handed = true
     const began = performance.now()
     const span = this.#span?.within(began)

@@ -12,7 +12,7 @@ import { cut, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
 import type { Logger } from './call-log.js'
 import { answerLost, type Frame } from './frames.js'
 import { Conversation } from './legacy/conversation.js'
-import { Running } from './legacy/in-flight.js'
+import { InFlight } from './legacy/in-flight.js'
 import type { SessionSettings } from './legacy/session.js'
 import { ModernDownstream } from './modern.js'
 import { idToAnswer, readMessage } from './read-message.js'
@@ -42,7 +42,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   const { input, output, upstream, compat, log, lineLimit, patience, settings, memory } = options
   const modern = new ModernDownstream(upstream, compat, memory)
   const disconnected = upstream.connected?.(PRINCIPAL)
-  const running = new Running()
+  const running = new InFlight()
   /** Ids of the session's requests that are open: they share one space with those of the modern era. */
   const inSession = new Set<string>()
   const answers = new Set<Promise<void>>()

@@ -10,7 +10,7 @@ import type { CacheHint, Call, Handler, Policy, Reply, Sender } from '../protoco
 import { methodTraits } from '../protocol/methods.js'
 import { isAbout, UPDATED } from '../protocol/subscriptions.js'
 import { canonical } from '../rpc/canonical.js'
-import { remembering } from '../rpc/memoize.js'
+import { memoize } from '../rpc/memoize.js'
 import { own } from '../rpc/own.js'
 import { type Json, keys, value, write } from '../rpc/splice.js'
 import { Listening } from './cache/listening.js'
@@ -244,7 +244,7 @@ function aboutOf({ method, params }: Call): About {
   return { method, uri: typeof uri === 'string' ? uri : undefined }
 }
 
-const canonicalCapabilities = remembering(canonical)
+const canonicalCapabilities = memoize(canonical)
 
 function digest(...parts: unknown[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')

@@ -7,7 +7,7 @@ import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { EMPTY } from '../rpc/splice.js'
 
-export class Endings {
+export class Drain {
   readonly #endless = new Set<() => void>()
   readonly #inFlight = new Set<(reason: Fault) => void>()
   #ended = false

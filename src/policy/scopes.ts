@@ -3,7 +3,7 @@
  * nothing is known of has no scope, and may call what wants none.
  */
 
-import { shown } from '../printable.js'
+import { printable } from '../printable.js'
 import type { Policy, Reply } from '../protocol/call.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
 import { refuse, toolOf } from './refusal.js'
@@ -34,7 +34,7 @@ export function scopes({ required, scopesOf }: ScopesOptions): Policy {
         }
         if (missing.length > 0) {
           const scope = missing.join(' ')
-          const text = `"${shown(tool)}" cannot be called without the scope ${shown(scope, 500)}, which this caller does not have`
+          const text = `"${printable(tool)}" cannot be called without the scope ${printable(scope, 500)}, which this caller does not have`
           yield refuse(call, { reason: 'insufficient_scope', text, data: { scope } })
           return
         }

@@ -5,7 +5,7 @@
 import type { Payload } from '../rpc/splice.js'
 
 /** What a request is about lives in another replica. Thrown before anything has been sent, or anything done. */
-export class Elsewhere extends Error {
+export class OwnedByReplica extends Error {
   override name = 'Elsewhere'
   readonly owner: string
   /** What is lost if that replica is. */
@@ -21,7 +21,7 @@ export class Elsewhere extends Error {
 export type Owned = 'call' | 'session'
 
 /** A request as it came in, to be answered by another replica as if it had come to that one. */
-export interface Carried {
+export interface ForwardedRequest {
   method: string
   path: string
   /** Names and values in turn, as they came. */
@@ -32,7 +32,7 @@ export interface Carried {
 }
 
 /** How another replica has answered it. */
-export interface CarriedAnswer {
+export interface ForwardedAnswer {
   status: number
   headers: readonly string[]
   /** To be read to its end, or given up. Throws a Fault where the rest cannot be had. */
@@ -56,7 +56,7 @@ export interface ChangeListener {
 }
 
 /** What all replicas know, for a time. */
-export interface Records {
+export interface Store {
   /** What is known of something. Rejects with a Fault where that cannot be found out now. */
   recall(kind: string, name: string): Promise<string | undefined>
   /** Has all know it for so many milliseconds, as far as that is possible now. */
@@ -69,12 +69,12 @@ export interface Replicas {
   /** This one, until it ends. */
   readonly id: string
   /** Has another replica answer a request. Rejects with a Fault. */
-  carry(elsewhere: Elsewhere, request: Carried, signal: AbortSignal): Promise<CarriedAnswer>
+  carry(elsewhere: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer>
   /** An id for a session that lives here. */
   sessionId(): string
   /** The other replica in which the session of an id lives; undefined where it is this one, or the id is none of ours. */
   ownerOf(sessionId: string): string | undefined
-  readonly records: Records
+  readonly records: Store
   /** Tells the others of a change. */
   tell(notice: ChangeNotice): void
   /** Gives what ends it. */

@@ -3,7 +3,7 @@
  * contradict it (MCP 2026-07-28, basic/versioning and streamable-http, server validation). Nothing here remembers.
  */
 
-import { ECHOED, shown } from '../printable.js'
+import { ECHOED, printable } from '../printable.js'
 import { type Message, type Params, parseMessage } from '../rpc/message.js'
 import { cut, sourceOf } from '../rpc/source.js'
 import { objectIn, type Payload, raw } from '../rpc/splice.js'
@@ -53,7 +53,10 @@ export function classify(
   } else if (modernHeader) {
     if (message.kind === 'notification') return { era: 'modern' }
     if (message.method === 'initialize')
-      throw new Fault('headerMismatch', `initialize belongs to ${LEGACY.join(', ')}, not to ${shown(version, ECHOED)}`)
+      throw new Fault(
+        'headerMismatch',
+        `initialize belongs to ${LEGACY.join(', ')}, not to ${printable(version, ECHOED)}`,
+      )
     throw missingEnvelope()
   }
   if (version !== undefined && legacyRevision(version) === undefined)
@@ -75,7 +78,7 @@ export function classify(
   if (compat.ignoreVersionSkew) return { era: 'legacy', as: 'message', skew: version }
   throw new Fault(
     'invalidRequest',
-    `MCP-Protocol-Version is "${shown(version, ECHOED)}", but ${session.revision} was negotiated`,
+    `MCP-Protocol-Version is "${printable(version, ECHOED)}", but ${session.revision} was negotiated`,
   )
 }
 
@@ -120,7 +123,7 @@ function classifyClaim(claimText: string, version: string | undefined): Verdict 
   if (isModern(claim)) return { era: 'modern' }
   const hint = legacyRevision(claim) ? ': this revision begins with initialize' : ''
   throw new Fault('unsupportedRevision', `Unsupported protocol version${hint}`, {
-    data: { supported: JSON.stringify(MODERN), requested: JSON.stringify(shown(claim, ECHOED)) },
+    data: { supported: JSON.stringify(MODERN), requested: JSON.stringify(printable(claim, ECHOED)) },
   })
 }
 

@@ -1,6 +1,6 @@
 /** The codec of the legacy era towards servers: requests without envelope out, results without type in. */
 
-import { ECHOED, shown } from '../printable.js'
+import { ECHOED, printable } from '../printable.js'
 import type { Response } from '../rpc/message.js'
 import {
   EMPTY,
@@ -67,7 +67,7 @@ export function decodeReply(call: Call, { outcome }: Response, server: Json | un
     if (methodTraits(call.method).empty) return { kind: 'result', result: EMPTY, server }
     throw new Fault(
       'upstreamProtocol',
-      `The server answered ${shown(call.method, ECHOED)} with a result that is no object`,
+      `The server answered ${printable(call.method, ECHOED)} with a result that is no object`,
     )
   }
   return { kind: 'result', result: lifted(call.method, result), server }

@@ -1,6 +1,6 @@
 /** The codec of 2026-07-28 towards servers: requests in their envelope out, results without their type in. */
 
-import { ECHOED, shown } from '../printable.js'
+import { ECHOED, printable } from '../printable.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
 import type { CacheHint, Call, Notice, Reply } from './call.js'
@@ -52,13 +52,13 @@ export function decodeReply(call: Call, { outcome }: Response): Reply {
   if (!payload)
     throw new Fault(
       'upstreamProtocol',
-      `The server answered ${shown(call.method, ECHOED)} with a result that is no object`,
+      `The server answered ${printable(call.method, ECHOED)} with a result that is no object`,
     )
   const type = value(payload, 'resultType') ?? 'complete'
   if (typeof type !== 'string')
     throw new Fault(
       'upstreamProtocol',
-      `The server answered ${shown(call.method, ECHOED)} with a result of no readable type`,
+      `The server answered ${printable(call.method, ECHOED)} with a result of no readable type`,
     )
   const server = serverOf(call, payload)
   const result = withoutEnvelope(edit(payload, TYPE))

@@ -4,7 +4,7 @@ import { type Duplex, duplexPair } from 'node:stream'
 import { BODY, CUT, carriedHeaders, END, HEAD, piecesOf, type Question, say } from './frames.js'
 import type { Link } from './links.js'
 
-export class Serving {
+export class Answering {
   /** It listens nowhere: its connections are ours. */
   readonly #server = createServer({ maxHeaderSize: 32 * 1024 }, (...args) => this.#answer(...args))
   readonly #carried = new WeakSet<object>()

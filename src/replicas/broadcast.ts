@@ -4,7 +4,7 @@ import { type Json, parseObject, write } from '../rpc/splice.js'
 import type { Sealer } from '../seal.js'
 import type { Redis } from './redis.js'
 
-export interface NoticesOptions {
+export interface BroadcastOptions {
   /** This replica. */
   id: string
   /** What all channels begin with. */
@@ -21,13 +21,13 @@ const TOGETHER = 100
 /** Characters of a notice: it only says what has changed. */
 const MAX_LENGTH = 64 * 1024
 
-export class Notices {
-  readonly #options: NoticesOptions
+export class Broadcast {
+  readonly #options: BroadcastOptions
   readonly #channel: string
   readonly #justTold = new Set<string>()
   readonly #listeners = new Map<string, Set<ChangeListener>>()
 
-  constructor(options: NoticesOptions) {
+  constructor(options: BroadcastOptions) {
     this.#options = options
     this.#channel = `${options.prefix}n`
     options.redis.listen(this.#channel, (sealed) => this.#take(sealed))

@@ -1,6 +1,6 @@
 /** A request that another replica is to answer: it is carried there on a link, and the answer comes back on it. */
 
-import type { Carried, CarriedAnswer, Elsewhere, Owned } from '../ports/replicas.js'
+import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica } from '../ports/replicas.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
 import { BODY, carriedHeaders, END, HEAD, type Head, piecesOf, type Question, say } from './frames.js'
 import type { Broken, Link } from './links.js'
@@ -36,12 +36,12 @@ export function faultOf(why: Broken, what: Owned, said: boolean): Fault {
 }
 
 /** Carries a request over a link. Rejects with a Fault. */
-export async function carry(
+export async function forward(
   link: Link,
-  { what }: Elsewhere,
-  { method, path, headers, body }: Carried,
+  { what }: OwnedByReplica,
+  { method, path, headers, body }: ForwardedRequest,
   signal: AbortSignal,
-): Promise<CarriedAnswer> {
+): Promise<ForwardedAnswer> {
   const answer = new Answer(link, what)
   const leave = () => answer.leave()
   signal.addEventListener('abort', leave, { once: true })

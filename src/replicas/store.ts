@@ -1,21 +1,21 @@
 /** What all replicas know, kept in Redis for a time: sealed, under names that tell nothing. */
 
-import type { Records } from '../ports/replicas.js'
+import type { Store } from '../ports/replicas.js'
 import { Fault } from '../protocol/fault.js'
 import { digest, type Sealer } from '../seal.js'
 import type { Redis } from './redis.js'
 
-export interface RecordsOptions {
+export interface RedisStoreOptions {
   /** What all keys begin with. */
   prefix: string
   redis: Redis
   sealer(): Sealer
 }
 
-export class RedisRecords implements Records {
-  readonly #options: RecordsOptions
+export class RedisStore implements Store {
+  readonly #options: RedisStoreOptions
 
-  constructor(options: RecordsOptions) {
+  constructor(options: RedisStoreOptions) {
     this.#options = options
   }
 

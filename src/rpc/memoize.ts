@@ -54,7 +54,7 @@ export class Recent<T> {
   }
 }
 
-export function remembering<T>(judge: (text: string) => T): (text: string) => T {
+export function memoize<T>(judge: (text: string) => T): (text: string) => T {
   const known = new Recent<T>()
   return (text) => {
     const found = known.get(text)

@@ -1,6 +1,6 @@
 /** What a failure of a channel means to the caller whose call it was. */
 
-import { shown } from '../printable.js'
+import { printable } from '../printable.js'
 import type { Call, Reply, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { Fault, type FaultOptions } from '../protocol/fault.js'
@@ -124,7 +124,7 @@ function refusalFault(refusal: Refusal, { cause }: Pick<FaultOptions, 'cause'>):
 function told(refusal: Refusal, cause: unknown): FaultOptions {
   const { status, location } = refusal
   const said =
-    status < 400 && location !== undefined ? `Location: ${shown(withoutQuery(location), 200)}` : saidIn(refusal)
+    status < 400 && location !== undefined ? `Location: ${printable(withoutQuery(location), 200)}` : saidIn(refusal)
   return { cause, data: { httpStatus: String(status) }, said }
 }
 

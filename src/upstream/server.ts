@@ -8,7 +8,7 @@ import {
   type Call,
   type Connect,
   type Handler,
-  type LegacyLeg,
+  type LegacyRoute,
   type Notice,
   type Relayed,
   type Reply,
@@ -24,7 +24,7 @@ import { type Loan, type Memory, SMALL } from '../protocol/memory.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
 import { Occupancy } from '../protocol/occupancy.js'
-import { remembering } from '../rpc/memoize.js'
+import { memoize } from '../rpc/memoize.js'
 import { own } from '../rpc/own.js'
 import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { Detection } from './era/detection.js'
@@ -38,11 +38,11 @@ import { Askers } from './legacy/askers.js'
 import { legacyHandler, type TaskMode } from './legacy/handler.js'
 import { ParkedCalls, type ParkedOptions } from './legacy/parked.js'
 import { type Lease, SessionPool } from './legacy/pool.js'
-import { type OpenLine, ReopeningLine } from './legacy/reopening-tunnel.js'
+import { type OpenLine, ReopeningTunnel } from './legacy/reopening-tunnel.js'
 import { type Identity, LegacySession, type SessionLog } from './legacy/session.js'
 import { LegacyTasks } from './legacy/tasks.js'
 import { negotiated } from './legacy/tunnel.js'
-import { Lines } from './legacy/tunnels.js'
+import { Tunnels } from './legacy/tunnels.js'
 import { type Lift, rememberingLists } from './lists.js'
 import { ModernServer } from './modern/handler.js'
 import { Peer } from './peer.js'
@@ -126,10 +126,10 @@ export class Server implements Upstream {
   readonly #declared: (capabilities: Json) => Json
   /** The answer to a server that asks for roots, where no client is asked. */
   readonly #roots: Json | undefined
-  readonly #lines: Lines
+  readonly #lines: Tunnels
   #met = false
   /** Hears nothing of other replicas any more. */
-  readonly #deafen: (() => void) | undefined
+  readonly #unsubscribe: (() => void) | undefined
   /** The question whether a modern server keeps sessions as well, while it is asked. */
   #asking: Promise<boolean> | undefined
   /** Tells what has become of a session. */
@@ -143,7 +143,7 @@ export class Server implements Upstream {
     const { roots, isolation, share, several = false, startsPerMinute, memory } = options
     this.#lists = memory.borrow(EVERYBODY, SMALL)
     this.#lift = rememberingLists(lift, this.#lists)
-    this.#declared = remembering((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
+    this.#declared = memoize((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
@@ -151,7 +151,17 @@ export class Server implements Upstream {
     const shared = replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback })
     this.#told = (what) => observe?.({ kind: 'session', server: name, side: 'server', what })
     const timeout = timeouts.probe
-    this.#detection = new Detection({ name, transport, era, clientInfo, timeout, settle, log, observe, shared })
+    this.#detection = new Detection({
+      name,
+      transport,
+      era,
+      clientInfo,
+      timeout,
+      resolveTransport: settle,
+      log,
+      observe,
+      shared,
+    })
     const what = this.isProgram ? 'processes of the server' : 'sessions with the server'
     this.#occupancy = new Occupancy(new Bound({ max: maxSessions, ...(share !== undefined && { share }) }), what)
     const { idle } = timeouts
@@ -162,7 +172,7 @@ export class Server implements Upstream {
       this.#starts = new Starts({ burst: maxSessions, perMinute: startsPerMinute })
     const usedBy = { occupancy: this.#occupancy, idleLimit: (principal: string) => this.#idleLimit(principal) }
     this.#pool = new SessionPool(usedBy)
-    this.#lines = new Lines({
+    this.#lines = new Tunnels({
       detection: this.#detection,
       occupancy: this.#occupancy,
       mayStart: (principal) => this.#mayStart(principal),
@@ -186,7 +196,7 @@ export class Server implements Upstream {
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
       isProgram: transport.kind === 'stdio',
-      elsewhere: (call) => this.#answerElsewhere(call, 'legacy'),
+      otherEra: (call) => this.#answerInOtherEra(call, 'legacy'),
       parked: this.#parked,
       tasks: this.#tasks,
       taskMode: options.tasks,
@@ -197,7 +207,7 @@ export class Server implements Upstream {
       connect: (principal) => this.#connectModern(principal),
       processes: this.isProgram ? { ...usedBy, several, separate: several && isolation !== 'shared' } : undefined,
       clientInfo,
-      elsewhere: (call, { instead }) => this.#answerElsewhere(call, 'modern', instead),
+      otherEra: (call, { instead }) => this.#answerInOtherEra(call, 'modern', instead),
       changed:
         replicas && transport.kind === 'stdio'
           ? ({ principal: who }, method, params) => replicas.tell({ server: name, who, method, params })
@@ -207,10 +217,10 @@ export class Server implements Upstream {
       memory: options.memory,
       onEnd,
     })
-    this.#deafen = replicas?.hear(name, {
+    this.#unsubscribe = replicas?.hear(name, {
       changed: (notice) => this.#heardElsewhere(notice),
       missed: () => {
-        if (transport.kind === 'stdio') for (const session of this.#pool.sessions) session.watching.missed()
+        if (transport.kind === 'stdio') for (const session of this.#pool.sessions) session.changeFeed.missed()
       },
     })
   }
@@ -330,7 +340,7 @@ export class Server implements Upstream {
       .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
   }
 
-  async legacyLeg(sender: Sender): Promise<LegacyLeg> {
+  async legacyRoute(sender: Sender): Promise<LegacyRoute> {
     const verdict = await this.#withSessions(sender)
     if (!verdict) return 'translate'
     const connect: Connect = (opening, from, reopens) => {
@@ -341,7 +351,7 @@ export class Server implements Upstream {
         known = undefined
         return now && this.#lines.connect(now, opening, from, write)
       }
-      return ReopeningLine.open(open, this.#options.log)
+      return ReopeningTunnel.open(open, this.#options.log)
     }
     return { transport: verdict.transport.kind, connect }
   }
@@ -392,7 +402,7 @@ export class Server implements Upstream {
 
   async close(hurry = false): Promise<void> {
     clearInterval(this.#sweeper)
-    this.#deafen?.()
+    this.#unsubscribe?.()
     this.#parked.close()
     this.#tasks.close()
     this.#lists.end()
@@ -415,7 +425,7 @@ export class Server implements Upstream {
    * The server may not be what it was when the call was given to one half: asked again, it says what it is now. Where it is
    * what it was, `instead` is what the caller gets.
    */
-  async *#answerElsewhere(call: Call, from: Era, instead?: Reply | Fault): AsyncGenerator<Reply> {
+  async *#answerInOtherEra(call: Call, from: Era, instead?: Reply | Fault): AsyncGenerator<Reply> {
     if (this.#moved.has(call.signal))
       throw new Fault('upstreamIncompatible', 'The server does not stay with what it says that it speaks')
     if (this.#options.era !== 'auto')
@@ -536,7 +546,7 @@ export class Server implements Upstream {
     const { who, method, params } = notice
     const same = this.#options.transport.kind !== 'stdio'
     for (const session of this.#pool.sessions) {
-      if (session.who === who) session.watching.heardElsewhere(method, params, same)
+      if (session.who === who) session.changeFeed.heardElsewhere(method, params, same)
     }
     if (!same) this.#modern.heardElsewhere(notice)
   }
@@ -640,7 +650,7 @@ export class Server implements Upstream {
     try {
       return await tryTo()
     } catch (error) {
-      if (!fallback || !elsewhere(error)) throw error
+      if (!fallback || !mayBeAtFallback(error)) throw error
     }
     verdict.transport = fallback
     try {
@@ -652,7 +662,7 @@ export class Server implements Upstream {
 }
 
 /** Whether `initialize` was refused in a way that an older server would refuse it. */
-function elsewhere(error: unknown): boolean {
+function mayBeAtFallback(error: unknown): boolean {
   if (!(error instanceof ChannelError) || !error.refusal) return false
   const { status } = error.refusal
   return status >= 400 && status < 500 && !ABOUT_SOMETHING_ELSE.has(status)

@@ -90,7 +90,7 @@ async function bridgeOf(t: Test, address: string) {
       if (quarantine.open) server.notify(notice)
     },
     // Whatever both speak, what is not trusted is not passed on as it is.
-    legacyLeg: async () => 'translate',
+    legacyRoute: async () => 'translate',
   }
   const app = fastify({ exposeHeadRoutes: false })
   await app.register(auth, { mode: { kind: 'none', loopback: true } })

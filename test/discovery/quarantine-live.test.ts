@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { Lead } from '../../src/bridge/pipeline.js'
+import type { TrustContext } from '../../src/bridge/pipeline.js'
 import { guardedConnector } from '../../src/discovery/connect.js'
 import { Guard } from '../../src/discovery/guard.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
@@ -24,12 +24,12 @@ const ENDPOINT = 'https://found.example/mcp'
 const nameOf = ({ era, transport }: ClientKind | ServerKind) => `${era} ${transport}`
 
 /** A server that was found and that nobody vouches for, with the means to change that. */
-function leadOf(t: Test, more: Partial<Lead> = {}) {
+function leadOf(t: Test, more: Partial<TrustContext> = {}) {
   const store = new TrustStore({ path: join(folderOf(t), 'trust.json') })
   const known: { tools?: ToolList | undefined } = {}
   const facts = () => ({ name: 'found', kind: 'http', endpoint: ENDPOINT, configured: false }) as const
   const standing = standingOf({ store, facts })
-  const lead: Lead = {
+  const lead: TrustContext = {
     plan: '',
     connect: guardedConnector({ guard: new Guard({ allowLoopback: true }) }),
     standing: (tools) => {

@@ -11,7 +11,7 @@ import { repairedSourceOf, sourceOf } from '../../src/rpc/source.js'
 import { SseDecoder } from '../../src/rpc/sse.js'
 import { Peer } from '../../src/upstream/peer.js'
 import type { Channel } from '../../src/upstream/transport/channel.js'
-import { excerpt, Tail } from '../../src/upstream/transport/stdio/stderr-tail.js'
+import { excerpt, StderrTail } from '../../src/upstream/transport/stdio/stderr-tail.js'
 import { callOf } from '../support/calls.js'
 import { stepsOf } from '../support/steps.js'
 
@@ -191,7 +191,7 @@ const framings: Record<string, (pieces: Uint8Array[]) => () => unknown> = {
     }
   },
   'what a program writes to stderr': (pieces) => {
-    const tail = new Tail()
+    const tail = new StderrTail()
     return () => {
       for (const piece of pieces) tail.push(piece)
       excerpt(tail.lines)

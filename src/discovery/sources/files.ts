@@ -2,7 +2,7 @@
 import { open } from 'node:fs/promises'
 import { posix, win32 } from 'node:path'
 import { FormatError, readConfigFile } from '../../formats/read.js'
-import { shown } from '../../printable.js'
+import { printable } from '../../printable.js'
 import { type Finding, Findings, type Transport, transportNamed } from '../candidate.js'
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { DiscoveryFailure, failure } from '../failure.js'
@@ -83,7 +83,7 @@ export function finding(name: string, entry: Entry, from: string): Finding {
   let endpoint: Endpoint
   if (typeof command === 'string' && command !== '' && isTexts(args)) endpoint = stdioEndpoint(command, args)
   else if (typeof url === 'string') endpoint = httpEndpoint(url)
-  else throw failure('file', 'malformed', `"${shown(name)}" has neither a command nor an address`)
+  else throw failure('file', 'malformed', `"${printable(name)}" has neither a command nor an address`)
   const transport: Transport | undefined = endpoint.kind === 'stdio' ? 'stdio' : transportNamed(entry['type'])
   const { type: _type, ...rest } = entry
   const written = {

@@ -1,6 +1,6 @@
 /** What a registry's `server.json` says of how a server is reached, and what documents of the same family do. */
 import * as z from 'zod'
-import { shown } from '../../printable.js'
+import { printable } from '../../printable.js'
 import { type Finding, isPlain, transportNamed } from '../candidate.js'
 import { httpEndpoint, parseAddress, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
@@ -50,7 +50,11 @@ export function parsed<T>(schema: z.ZodType<T>, value: unknown, what: string): T
   const result = schema.safeParse(value)
   if (result.success) return result.data
   const path = result.error.issues[0]?.path.join('.') ?? ''
-  throw failure('document', 'malformed', `${what} is not as it should be${path === '' ? '' : ` (${shown(path, 100)})`}`)
+  throw failure(
+    'document',
+    'malformed',
+    `${what} is not as it should be${path === '' ? '' : ` (${printable(path, 100)})`}`,
+  )
 }
 
 /** The JSON of a document. Throws a DiscoveryFailure that quotes nothing of it. */
@@ -166,5 +170,5 @@ function filled(
 }
 
 function wanting(wants: readonly string[]): { wants?: string[] } {
-  return wants.length > 0 ? { wants: [...new Set(wants)].map((name) => shown(name, 100)) } : {}
+  return wants.length > 0 ? { wants: [...new Set(wants)].map((name) => printable(name, 100)) } : {}
 }

@@ -20,7 +20,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import * as z from 'zod'
-import { shown } from '../../printable.js'
+import { printable } from '../../printable.js'
 import { homeFolder } from '../home.js'
 import { readStrictly, StrictJsonError } from '../json.js'
 import { publicJwk } from './keys.js'
@@ -136,7 +136,7 @@ export function readStoreFile(path: string, uid: number): Found {
     if (!parsed.success) return refused(`it is not one (${whyNot(parsed.error)})`, stamp)
     return { file: parsed.data, refusal: undefined, stamp }
   } catch (error) {
-    if (error instanceof StrictJsonError) return refused(`it is damaged (${shown(error.message, 200)})`, stamp)
+    if (error instanceof StrictJsonError) return refused(`it is damaged (${printable(error.message, 200)})`, stamp)
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     if (code === 'ELOOP') return refused('it is a symbolic link', stamp)
     return refused(`it cannot be read (${code || String(error)})`, stamp)
@@ -209,5 +209,5 @@ function wrongWithFolder({ uid: owner, mode }: Stats, uid: number): string | und
 }
 
 function whyNot({ issues: [first] }: z.ZodError): string {
-  return first ? `${shown(first.path.join('.'), 100)}: ${first.message}` : 'it is no store'
+  return first ? `${printable(first.path.join('.'), 100)}: ${first.message}` : 'it is no store'
 }

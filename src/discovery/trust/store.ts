@@ -6,7 +6,7 @@ import { mkdirSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 import type { ToolList } from '../../ports/trust-status.js'
-import { shown } from '../../printable.js'
+import { printable } from '../../printable.js'
 import { type Issue, type Verification, verifyManifest } from './jws.js'
 import type { PublisherKey } from './keys.js'
 import { type LockOptions, locked } from './lock.js'
@@ -202,7 +202,7 @@ export class TrustStore implements Trust {
 
   /** The tools are others than somebody has looked at: that holds no longer, even if they become again what they were. */
   async withdraw({ endpoint, since }: Pick<Seen, 'endpoint' | 'since'>, why: string): Promise<void> {
-    const withdrawn = shown(why, 1_000)
+    const withdrawn = printable(why, 1_000)
     this.#withdrawn.set(keyOf(endpoint, since), withdrawn)
     await this.#note(({ approvals, seen }) => {
       for (const one of [...approvals, ...seen])

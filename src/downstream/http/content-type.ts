@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
 import { trim } from '../../protocol/headers.js'
-import { remembering } from '../../rpc/memoize.js'
+import { memoize } from '../../rpc/memoize.js'
 
 /** Checks the headers of a POST. Throws a Fault. */
 export function checkMedia({ headers }: FastifyRequest): void {
@@ -28,14 +28,14 @@ export function checkTakesEvents({ headers }: FastifyRequest): void {
 }
 
 /** Whether a media type is JSON in UTF-8. */
-const isJson = remembering((contentType: string): boolean => {
+const isJson = memoize((contentType: string): boolean => {
   const [type = '', ...params] = contentType.toLowerCase().split(';').map(trim)
   const inUtf8 = params.every((param) => !param.startsWith('charset') || /^charset="?utf-8"?$/.test(param))
   return type === 'application/json' && inUtf8
 })
 
-const acceptsEvents = remembering((accept) => accepts(accept, 'text/event-stream'))
-const acceptsBoth = remembering((accept) => accepts(accept, 'application/json') && accepts(accept, 'text/event-stream'))
+const acceptsEvents = memoize((accept) => accepts(accept, 'text/event-stream'))
+const acceptsBoth = memoize((accept) => accepts(accept, 'application/json') && accepts(accept, 'text/event-stream'))
 
 /** Whether an Accept header lists a type, itself or by a wildcard. */
 function accepts(header: string, type: string): boolean {

@@ -6,7 +6,7 @@ import { Fault } from '../../protocol/fault.js'
 import { edit, type Payload, parseObject, write } from '../../rpc/splice.js'
 import { refuse, sendJson } from './replies.js'
 
-export interface BesideOptions {
+export interface ExtraPathsOptions {
   relayed: Relayed
   /** Paths here, by the paths at the server. One that ends with `/*` stands for all below it. */
   paths: ReadonlyMap<string, string>
@@ -29,9 +29,9 @@ interface Response {
   stream: NodeJS.ReadableStream
 }
 
-export async function beside(
+export async function extraPaths(
   app: FastifyInstance,
-  { relayed, paths, resource, passthrough }: BesideOptions,
+  { relayed, paths, resource, passthrough }: ExtraPathsOptions,
 ): Promise<void> {
   for (const [here, there] of paths) {
     const below = here.endsWith('/*')

@@ -1,28 +1,28 @@
 /** Has another replica answer a request: what it is about lives there. */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Elsewhere, type Replicas } from '../../ports/replicas.js'
+import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { Fault } from '../../protocol/fault.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { encodeEvent } from '../../rpc/sse.js'
 import { type Logger, tell } from '../call-log.js'
 import { idIn } from '../read-message.js'
-import { type Refusing, refuse, whenOver } from './replies.js'
+import { type ErrorRendering, refuse, whenOver } from './replies.js'
 
-export interface CarryOptions {
+export interface ForwardOptions {
   replicas: Replicas | undefined
   log: Logger
-  refusing?: Refusing
+  refusing?: ErrorRendering
 }
 
 /** Answers a request that belongs to another replica. Throws anything else that it is given. */
-export async function carry(
+export async function forward(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  { replicas, log, refusing = {} }: CarryOptions,
+  { replicas, log, refusing = {} }: ForwardOptions,
 ): Promise<void> {
-  if (!(error instanceof Elsewhere) || !replicas) throw error
+  if (!(error instanceof OwnedByReplica) || !replicas) throw error
   const { method, url: path, raw } = request
   const body = request.body instanceof Uint8Array ? request.body : undefined
   const id = idIn(body)
@@ -51,7 +51,7 @@ export async function carry(
 }
 
 /** A stream of events, which ends with an error where the rest of it cannot be had. */
-async function* told(body: AsyncIterable<Uint8Array>, id: Id | undefined, { draftErrorCodes }: Refusing) {
+async function* told(body: AsyncIterable<Uint8Array>, id: Id | undefined, { draftErrorCodes }: ErrorRendering) {
   try {
     yield* body
   } catch (error) {

@@ -1,6 +1,6 @@
 /** The headers of a request as they came: Node joins or drops repetitions, which two readers could see differently. */
 import type { FastifyRequest } from 'fastify'
-import { ECHOED, shown } from '../../printable.js'
+import { ECHOED, printable } from '../../printable.js'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
 import type { TraceContext } from '../../protocol/trace.js'
@@ -44,7 +44,7 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
     } else if (name.startsWith(PARAM_PREFIX)) {
       if (params === NO_PARAMS) params = new Map()
       if (params.has(name) && params.get(name) !== value)
-        throw new Fault('headerMismatch', `Header ${shown(name, ECHOED)} came with different values`)
+        throw new Fault('headerMismatch', `Header ${printable(name, ECHOED)} came with different values`)
       params.set(name, value)
     } else if (name.startsWith('mcp-') || name === 'last-event-id') {
       const values = mcp.get(name)

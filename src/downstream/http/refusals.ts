@@ -4,7 +4,7 @@
  */
 import type { FastifyRequest } from 'fastify'
 import type { Observe } from '../../ports/events.js'
-import { shown } from '../../printable.js'
+import { printable } from '../../printable.js'
 import type { Fault, FaultName } from '../../protocol/fault.js'
 import { type Logger, wasTold } from '../call-log.js'
 
@@ -60,10 +60,10 @@ export class Refusals {
     const fields = {
       fault: reason,
       status: fault.status,
-      why: shown(fault.message, 300),
+      why: printable(fault.message, 300),
       ...(server !== undefined && { server }),
-      ...(method !== undefined && { method: shown(method, 32) }),
-      ...(path !== undefined && { path: shown(path.split(/[?#]/, 1)[0] as string, 200) }),
+      ...(method !== undefined && { method: printable(method, 32) }),
+      ...(path !== undefined && { path: printable(path.split(/[?#]/, 1)[0] as string, 200) }),
       ...(from !== undefined && { from }),
       ...(last && last.since > 0 && { more: last.since }),
     }

@@ -1,22 +1,22 @@
 /** One request that is passed on as it came, from its headers to the end of its answer. */
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { HandOver, Relayed } from '../../protocol/call.js'
+import type { Relayed, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { encodeReply } from '../../protocol/modern-client.js'
 import { type Refusal, refusalOf } from '../../protocol/refusal.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { type CallRecord, type Final, replyIn } from '../call-log.js'
+import { type CallLogEntry, type Final, replyIn } from '../call-log.js'
 import { idIn } from '../read-message.js'
 import { type Headers, headerOf, isEvents, mediaType, sentOn } from './relay-headers.js'
 import { isMessage, READ_FIRST, RelayedEvents, readBeginning, responseIn } from './relayed-answer.js'
 import type { RelayedSessions } from './relayed-sessions.js'
-import { type Refusing, refuse } from './replies.js'
+import { type ErrorRendering, refuse } from './replies.js'
 
 /** What is to be told of a request, as far as it is known without reading it twice. */
-export interface Passing {
+export interface RelayedRequestOptions {
   era: Era
   method: string
   name?: string | undefined
@@ -39,11 +39,11 @@ export interface Response {
 interface Parts {
   request: FastifyRequest
   reply: FastifyReply
-  passing: Passing
-  refusing: Refusing
+  passing: RelayedRequestOptions
+  refusing: ErrorRendering
   /** Answers the request without the relay, where the server turns out to speak the other era. */
   otherwise: (() => void) | undefined
-  record: CallRecord
+  record: CallLogEntry
   relayed: Relayed
   sessions: RelayedSessions
 }
@@ -53,9 +53,9 @@ const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 4
 const OK: Final = { kind: 'result', result: EMPTY }
 
 export class RelayedRequest {
-  readonly passing: Passing
+  readonly passing: RelayedRequestOptions
   readonly #parts: Parts
-  readonly #handOver: HandOver
+  readonly #handOver: UpstreamSpan
   readonly #controller = new AbortController()
   readonly #onOver: () => void
   #over = false

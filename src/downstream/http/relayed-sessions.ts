@@ -1,6 +1,6 @@
 /** Sessions of a server's own, whose messages go as they are: whose each of them is, as far as that is remembered. */
 
-import type { Records } from '../../ports/replicas.js'
+import type { Store } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
@@ -11,7 +11,7 @@ export interface RelayedSessionsOptions {
   /** The part of what the others leave that one principal may have; 1 by default. */
   share?: number
   /** What all replicas know, for as many milliseconds as a session may be idle; where there are several. */
-  shared?: { server: string; records: Records; idle: number } | undefined
+  shared?: { server: string; records: Store; idle: number } | undefined
   told(what: 'opened' | 'ended'): void
 }
 

@@ -8,11 +8,11 @@ import { answerLost, type Frame, within } from '../frames.js'
 import { type Batch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import { traceHeaders } from './headers.js'
-import { explainInBand, lendAnswer, type Refusing, sendEvents, sendJson } from './replies.js'
+import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
 import type { Kept } from './sessions.js'
 import type { EventStream, Streams } from './streams.js'
 
-export interface HttpSessionOptions extends Pick<Refusing, 'passthrough'> {
+export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> {
   /** Milliseconds of silence after which an answer becomes a stream. */
   commitAfter: number
   memory: Memory

@@ -17,7 +17,7 @@ import { idToAnswer, readMessage } from '../read-message.js'
 import { lendUntilClosed, readBodies, takeOver } from './body.js'
 import { EventConnection } from './connection.js'
 import { checkBody, checkTakesEvents } from './content-type.js'
-import { carry } from './forward.js'
+import { forward } from './forward.js'
 import { readHeaders } from './headers.js'
 import { type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
@@ -74,7 +74,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
         if (!session) throw new Fault('sessionNotFound', 'Session not found: open another stream')
         session.post(request, reply)
       } catch (error) {
-        await carry(error, request, reply, options)
+        await forward(error, request, reply, options)
       }
       return reply
     },

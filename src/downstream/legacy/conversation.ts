@@ -1,6 +1,6 @@
 /** A legacy session on a channel of its own, HTTP+SSE or a pipe: all that is said to the client goes out in one place. */
 
-import { ECHOED, shown } from '../../printable.js'
+import { ECHOED, printable } from '../../printable.js'
 import type { Sender, Upstream } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
@@ -126,6 +126,6 @@ export class Conversation {
 /** Who asks in this way whether the other era is spoken here has to hear that it is not: then it goes on to initialize. */
 function outsideSession({ method }: Request): Fault {
   return methodTraits(method).eras === 'modern'
-    ? new Fault('methodNotFound', `Method not found: ${shown(method, ECHOED)}`)
+    ? new Fault('methodNotFound', `Method not found: ${printable(method, ECHOED)}`)
     : new Fault('invalidRequest', 'Session required: call initialize first')
 }

@@ -2,7 +2,7 @@
 import { type Id, idKey, type Params, readId } from '../../rpc/message.js'
 import { raw, value } from '../../rpc/splice.js'
 
-export class Running {
+export class InFlight {
   readonly #controllers = new Map<string, Set<AbortController>>()
   #open = 0
 

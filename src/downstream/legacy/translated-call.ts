@@ -1,6 +1,6 @@
 /** One call of a legacy client with a modern server: as many requests as the server needs, with what the client is asked between. */
 
-import { ECHOED, shown } from '../../printable.js'
+import { ECHOED, printable } from '../../printable.js'
 import type { Answers, Call, Caller, Handler, Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Loan } from '../../protocol/memory.js'
@@ -62,7 +62,10 @@ async function* untilAnswered(call: Call, context: Running): AsyncGenerator<Call
       return yield* waitedFor(leg, reply.result, context)
     } else if (reply.kind === 'input') {
       if (!methodTraits(call.method).asks)
-        throw new Fault('upstreamProtocol', `The server asks something in the middle of ${shown(call.method, ECHOED)}`)
+        throw new Fault(
+          'upstreamProtocol',
+          `The server asks something in the middle of ${printable(call.method, ECHOED)}`,
+        )
       await rounds.next(reply.result, call.signal)
       answers = yield* asked(reply.result, call.signal, context)
     } else {

@@ -3,7 +3,7 @@
  * a call that says everything.
  */
 
-import { ECHOED, shown } from '../../printable.js'
+import { ECHOED, printable } from '../../printable.js'
 import type { Call, Caller, Notice, Reply } from '../../protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../protocol/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../protocol/eras.js'
@@ -31,10 +31,10 @@ import {
 import { own } from '../../rpc/own.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
-import { CallRecord, subject, tell } from '../call-log.js'
+import { CallLogEntry, subject, tell } from '../call-log.js'
 import { type Frame, onlyIncreasing } from '../frames.js'
 import { EmulatedTasks } from './emulated-tasks.js'
-import { Running } from './in-flight.js'
+import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
 import type { ClientSession, Opened, OpenOptions } from './session.js'
 import { Changes } from './subscription.js'
@@ -50,7 +50,7 @@ export class TranslatedSession implements ClientSession {
   /** Capabilities of the server, as the client was told of them. */
   readonly #offered: Payload
   readonly #to: Downlevel
-  readonly #running = new Running()
+  readonly #running = new InFlight()
   readonly #questions: Questions
   readonly #tasks: EmulatedTasks
   readonly #changes: Changes
@@ -93,7 +93,7 @@ export class TranslatedSession implements ClientSession {
   }
 
   /** Answers `initialize` with what the server says of itself. Rejects with a Fault. */
-  static async open(request: Request, options: OpenOptions, record: CallRecord): Promise<Opened> {
+  static async open(request: Request, options: OpenOptions, record: CallLogEntry): Promise<Opened> {
     const opening = decodeInitialize(request)
     const caller = { revision: NEWEST_MODERN, clientInfo: opening.clientInfo, capabilities: opening.capabilities }
     const controller = new AbortController()
@@ -124,7 +124,7 @@ export class TranslatedSession implements ClientSession {
   async *answer(request: Request, trace?: TraceContext): AsyncGenerator<Frame, void> {
     const { id, method } = request
     const { log, transport } = this.#options
-    const record = new CallRecord(log, {
+    const record = new CallLogEntry(log, {
       clientEra: 'legacy',
       clientRevision: this.revision,
       clientTransport: transport,
@@ -239,7 +239,7 @@ export class TranslatedSession implements ClientSession {
     { id, method }: Request,
     { params, meta, progressToken }: Decoded,
     controller: AbortController,
-    record: CallRecord,
+    record: CallLogEntry,
   ): AsyncGenerator<Frame, void> {
     this.#check(method)
     const call = callOf(method, withoutTask(method, params), meta, {
@@ -279,7 +279,7 @@ export class TranslatedSession implements ClientSession {
   }
 
   /** Makes a task of a call. */
-  #startTask({ params, meta }: Decoded, record: CallRecord): Json {
+  #startTask({ params, meta }: Decoded, record: CallLogEntry): Json {
     this.#check('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = withoutTask('tools/call', params)
@@ -294,7 +294,7 @@ export class TranslatedSession implements ClientSession {
     { id }: Request,
     { params }: Decoded,
     controller: AbortController,
-    record: CallRecord,
+    record: CallLogEntry,
   ): AsyncGenerator<Frame, void> {
     const taskId = value(params, 'taskId')
     const called = this.#tasks.paramsOf(taskId)
@@ -322,9 +322,9 @@ export class TranslatedSession implements ClientSession {
     const { eras, capability } = methodTraits(method)
     if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
     if (eras === 'modern' || method.startsWith('tasks/'))
-      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${shown(method, ECHOED)}`)
+      throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${printable(method, ECHOED)}`)
     if (capability !== undefined && !objectIn(this.#offered, capability))
-      throw new Fault('methodNotFound', `Method not found: the server does not offer ${shown(method, ECHOED)}`)
+      throw new Fault('methodNotFound', `Method not found: the server does not offer ${printable(method, ECHOED)}`)
   }
 
   /** What the server says of its own accord is wanted from when the client is ready, and somebody can be told. */
@@ -335,7 +335,7 @@ export class TranslatedSession implements ClientSession {
   #listen(params: Payload, controller: AbortController): AsyncIterable<Reply> {
     const { log, transport } = this.#options
     const fields = { clientEra: 'legacy', clientTransport: transport, method: 'subscriptions/listen' } as const
-    const record = new CallRecord(log, fields)
+    const record = new CallLogEntry(log, fields)
     const caller = { ...this.#caller, logLevel: undefined }
     return this.#options.upstream.handle(
       callOf('subscriptions/listen', params, EMPTY, { caller, controller, record, options: this.#options }),
@@ -373,7 +373,7 @@ function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions):
 interface CallParts {
   caller: Caller
   controller: AbortController
-  record: CallRecord
+  record: CallLogEntry
   options: OpenOptions
   progress?: boolean
 }

@@ -1,26 +1,26 @@
 /** A session that is the server's own: messages pass through as they are. */
-import type { HandOver, Line } from '../../protocol/call.js'
+import type { Tunnel, UpstreamSpan } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type TraceContext, withTrace } from '../../protocol/trace.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
 import { EMPTY, edit, write } from '../../rpc/splice.js'
-import { CallRecord, replyIn, subject, tell } from '../call-log.js'
+import { CallLogEntry, replyIn, subject, tell } from '../call-log.js'
 import type { Frame } from '../frames.js'
 import { metaOf } from '../read-message.js'
-import { Running } from './in-flight.js'
+import { InFlight } from './in-flight.js'
 import type { ClientSession, OpenOptions } from './session.js'
 
-export class DirectSession implements ClientSession {
+export class TunnelSession implements ClientSession {
   readonly revision: LegacyRevision
-  readonly #line: Line
+  readonly #line: Tunnel
   readonly #options: Pick<OpenOptions, 'log' | 'transport' | 'settings'>
-  readonly #running = new Running()
+  readonly #running = new InFlight()
   /** The server has ended the session. */
   #lost = false
 
   constructor(
-    line: Line,
+    line: Tunnel,
     revision: LegacyRevision,
     options: Pick<OpenOptions, 'log' | 'transport' | 'outlet' | 'settings'>,
   ) {
@@ -47,7 +47,7 @@ export class DirectSession implements ClientSession {
   async *answer(request: Request, trace?: TraceContext): AsyncGenerator<Frame, void> {
     const { id, method, params } = request
     const { log, transport } = this.#options
-    const record = new CallRecord(log, {
+    const record = new CallLogEntry(log, {
       clientEra: 'legacy',
       clientRevision: this.revision,
       clientTransport: transport,
@@ -103,7 +103,7 @@ export class DirectSession implements ClientSession {
 }
 
 /** The request as it goes on: with another place in a trace, where one is drawn up. */
-function traced(request: Request, { trace }: HandOver): Request {
+function traced(request: Request, { trace }: UpstreamSpan): Request {
   if (!trace || request.params === 'not an object') return request
   const params = request.params === 'absent' ? EMPTY : request.params
   return { ...request, params: edit(params, { _meta: write(withTrace(metaOf(request), trace)) }) }

@@ -23,7 +23,7 @@ export interface DetectionOptions {
   /** Milliseconds for the answer to the probe. */
   timeout: number
   /** Opens a session for whoever asked, where nothing shows by which transport that goes, and notes what worked. */
-  settle(verdict: Verdict, sender: Sender | undefined): Promise<void>
+  resolveTransport(verdict: Verdict, sender: Sender | undefined): Promise<void>
   /** What other replicas have found out of it. */
   shared?: SharedVerdicts | undefined
   log: PeerLog
@@ -250,7 +250,7 @@ export class Detection {
     const verdict = judge(finding, transport)
     if (finding.era === 'legacy' && peer && finding.unanswered) this.#awaitStart(verdict, peer, finding.unanswered)
     if (finding.era === 'legacy' && transport.kind === 'http' && !finding.spoke)
-      await this.#options.settle(verdict, sender)
+      await this.#options.resolveTransport(verdict, sender)
     this.#asksItself = false
     shared?.remember(verdict)
     return this.#found(verdict)

@@ -1,12 +1,12 @@
 /** What a server speaks, as far as any replica has found out: the others need not ask again. */
 
-import type { Records } from '../../ports/replicas.js'
+import type { Store } from '../../ports/replicas.js'
 import type { Era } from '../../protocol/eras.js'
 import type { Transport } from '../transport/channel.js'
 import type { Verdict } from './verdict.js'
 
 export interface SharedVerdictsOptions {
-  records: Records
+  records: Store
   /** The server's name. */
   server: string
   /** Where it is, and where it may be as well. */

@@ -36,7 +36,7 @@ const TOGETHER = 100
 const SAME = 1_000
 const MAX_HEARD = 1_000
 
-export class Watching {
+export class ChangeFeed {
   readonly #options: WatchingOptions
   readonly #watchers = new Set<Watcher>()
   readonly #subscriptions = new Map<string, Subscription>()

@@ -1,6 +1,6 @@
 /** The upstream half of the legacy era: answers calls of the middle out of sessions with a legacy server. */
 
-import { ECHOED, shown } from '../../printable.js'
+import { ECHOED, printable } from '../../printable.js'
 import type { Call, Handler, Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkParamHeaders } from '../../protocol/headers.js'
@@ -31,7 +31,7 @@ export interface LegacyOptions {
   /** The server is a process of ours, which takes time to start. */
   isProgram: boolean
   /** Answers the call instead, where the server is found to have no sessions any more; nothing has been sent of it. */
-  elsewhere: Handler
+  otherEra: Handler
   parked: ParkedCalls
   tasks: LegacyTasks
   /** Whether tools that may be tasks are, for clients that know tasks; or that there are no tasks at all. */
@@ -43,7 +43,7 @@ export interface LegacyOptions {
 export type TaskMode = 'auto' | 'async' | 'off'
 
 export function legacyHandler(options: LegacyOptions): Handler {
-  const { acquire, isProgram, elsewhere, parked, tasks, taskMode } = options
+  const { acquire, isProgram, otherEra: elsewhere, parked, tasks, taskMode } = options
   return async function* answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
     if (resumed) {
@@ -192,7 +192,7 @@ function answer(
     const page = payloadAt(source, member)
     if (page) session.tools.learn(page, raw(call.params, 'cursor'))
   }
-  throwIfRefused(reply, session.asking.refusedDuring(exchange))
+  throwIfRefused(reply, session.serverRequests.refusedDuring(exchange))
   if (reply.kind !== 'error') return reply
   // Of a method that names one of many things, the error may be about the thing.
   if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)
@@ -242,5 +242,5 @@ function worthAnotherTry(
 }
 
 function notFound({ method }: Call): Fault {
-  return new Fault('methodNotFound', `Method not found: the server does not offer ${shown(method, ECHOED)}`)
+  return new Fault('methodNotFound', `Method not found: the server does not offer ${printable(method, ECHOED)}`)
 }

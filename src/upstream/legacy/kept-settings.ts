@@ -1,7 +1,7 @@
 /** What a legacy client has set in its session: it is set again in the session that takes its place. */
 import type { Params, Response } from '../../rpc/message.js'
 import { type Json, value, write } from '../../rpc/splice.js'
-import type { DirectLine } from './tunnel.js'
+import type { DirectTunnel } from './tunnel.js'
 
 /** Subscriptions that are kept, and characters of the parameters of one. What exceeds that is not subscribed to again. */
 const MAX_SUBSCRIPTIONS = 1_000
@@ -42,7 +42,7 @@ export class KeptSettings {
   }
 
   /** Makes another session what the one before was. What the server refuses is logged, and the session is used without it. */
-  async restore(line: DirectLine, log: SettingsLog): Promise<void> {
+  async restore(line: DirectTunnel, log: SettingsLog): Promise<void> {
     if (this.#initialized) line.notify('notifications/initialized', this.#initialized.params)
     await line.begun
     const requests: [method: string, params: Json][] = [...this.#subscriptions.values()].map((params) => [

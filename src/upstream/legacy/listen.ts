@@ -97,7 +97,7 @@ class Listening {
     }
     const told = lists.filter(({ capability }) => says(capability, 'listChanged'))
     this.#lists = new Set(told.map(({ method }) => method))
-    this.#session.watching.add(this)
+    this.#session.changeFeed.add(this)
     const subscribes = says('resources', 'subscribe') ? uris : []
     await Promise.all(subscribes.map((uri) => this.#subscribe(uri)))
     const followed = this.#tasks.known(tasks, this.#call)
@@ -169,8 +169,8 @@ class Listening {
   stop(): void {
     this.#stopped = true
     this.#loan.end()
-    this.#session.watching.remove(this)
-    for (const uri of this.#uris) this.#session.watching.unsubscribe(uri)
+    this.#session.changeFeed.remove(this)
+    for (const uri of this.#uris) this.#session.changeFeed.unsubscribe(uri)
   }
 
   async #subscribe(uri: string): Promise<void> {
@@ -178,11 +178,11 @@ class Listening {
     const timer = setTimeout(() => {
       late = true
     }, AGREE_WITHIN)
-    const agreed = this.#session.watching.subscribe(uri)
+    const agreed = this.#session.changeFeed.subscribe(uri)
     agreed
       .then((yes) => {
         // What was not acknowledged is not told.
-        if (yes && late) this.#session.watching.unsubscribe(uri)
+        if (yes && late) this.#session.changeFeed.unsubscribe(uri)
       })
       .catch(() => {})
     const inTime = await Promise.race([agreed, after(AGREE_WITHIN)])

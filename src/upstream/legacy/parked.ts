@@ -4,7 +4,7 @@
  */
 
 import type { Observe } from '../../ports/events.js'
-import { Elsewhere } from '../../ports/replicas.js'
+import { OwnedByReplica } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import type { Call, Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -129,7 +129,7 @@ export class ParkedCalls {
     const text = JSON.parse(call.answers.state) as unknown
     const state = typeof text === 'string' ? (this.#sealer.open(text) as State | undefined) : undefined
     if (state?.o === undefined || state.o === replica) return
-    if (state.exp > Date.now() && this.#fits(state, call)) throw new Elsewhere(state.o, 'call')
+    if (state.exp > Date.now() && this.#fits(state, call)) throw new OwnedByReplica(state.o, 'call')
   }
 
   /**

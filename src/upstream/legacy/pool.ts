@@ -160,7 +160,7 @@ export class SessionPool {
     return undefined
   }
 
-  #lose(key: string, { watching: { wanted } }: LegacySession): void {
+  #lose(key: string, { changeFeed: { wanted } }: LegacySession): void {
     this.#entries.delete(key)
     if (wanted.length === 0) return
     this.#subscribed.set(key, wanted)
@@ -177,7 +177,7 @@ export class SessionPool {
     const session = await open()
     const wanted = this.#subscribed.get(key)
     this.#subscribed.delete(key)
-    if (wanted) await session.watching.keep(wanted)
+    if (wanted) await session.changeFeed.keep(wanted)
     return session
   }
 

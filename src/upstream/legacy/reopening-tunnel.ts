@@ -3,8 +3,8 @@
  * takes its place.
  */
 
-import { ECHOED, shown } from '../../printable.js'
-import type { Line, LineListener, LineMessage } from '../../protocol/call.js'
+import { ECHOED, printable } from '../../printable.js'
+import type { Tunnel, TunnelListener, TunnelMessage } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
@@ -15,13 +15,13 @@ import { pause } from '../failure.js'
 import { Asked } from './asked.js'
 import { KeptSettings } from './kept-settings.js'
 import { SeenLists } from './seen-lists.js'
-import type { DirectLine } from './tunnel.js'
+import type { DirectTunnel } from './tunnel.js'
 
 /**
  * Hands the client's `initialize` to the server. Resolves to undefined where the server has no sessions. Rejects with a Fault.
  * `write` is how the client gets what the server says of its own accord.
  */
-export type OpenLine = (write: (message: Request | Notification) => Wire) => Promise<DirectLine | undefined>
+export type OpenLine = (write: (message: Request | Notification) => Wire) => Promise<DirectTunnel | undefined>
 
 interface ReopeningLog {
   debug(fields: object, message: string): void
@@ -44,7 +44,7 @@ const FIRST_WAIT = 0.1
 /** Milliseconds after which a session counts as stable: when it is lost, the attempts are counted from zero. */
 const STABLE = 30_000
 
-export class ReopeningLine implements Line {
+export class ReopeningTunnel implements Tunnel {
   readonly opened: Wire
   readonly revision: LegacyRevision
   readonly #open: OpenLine
@@ -53,15 +53,15 @@ export class ReopeningLine implements Line {
   readonly #lists = new SeenLists()
   readonly #closed = new AbortController()
   #sessions = 1
-  #line: DirectLine
+  #line: DirectTunnel
   #asked: Asked
   #openedAt = performance.now()
-  #reopening: Promise<DirectLine> | undefined
+  #reopening: Promise<DirectTunnel> | undefined
   #recovering = false
   #attempts = 0
-  #listener: LineListener | undefined
+  #listener: TunnelListener | undefined
 
-  private constructor(line: DirectLine, revision: LegacyRevision, asked: Asked, open: OpenLine, log: ReopeningLog) {
+  private constructor(line: DirectTunnel, revision: LegacyRevision, asked: Asked, open: OpenLine, log: ReopeningLog) {
     this.opened = line.opened
     this.revision = revision
     this.#line = line
@@ -71,13 +71,13 @@ export class ReopeningLine implements Line {
   }
 
   /** Opens the first session. Resolves to undefined where the server has none. Rejects with a Fault. */
-  static async open(open: OpenLine, log: ReopeningLog): Promise<Line | undefined> {
+  static async open(open: OpenLine, log: ReopeningLog): Promise<Tunnel | undefined> {
     const asked = new Asked(1)
     const line = await open((message) => asked.write(message))
-    return line?.revision === undefined ? line : new ReopeningLine(line, line.revision, asked, open, log)
+    return line?.revision === undefined ? line : new ReopeningTunnel(line, line.revision, asked, open, log)
   }
 
-  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
+  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<TunnelMessage, void> {
     const noted = NOTED.has(request.method)
     for (let again = false; ; again = true) {
       const line = this.#reopening || this.#line.over ? await this.#reopened(signal) : this.#line
@@ -110,7 +110,7 @@ export class ReopeningLine implements Line {
     if (answered) this.#line.respond(answered)
   }
 
-  attach(listener: LineListener): void {
+  attach(listener: TunnelListener): void {
     this.#listener = listener
     this.#hear(this.#line, listener)
   }
@@ -120,7 +120,7 @@ export class ReopeningLine implements Line {
     this.#line.close()
   }
 
-  #hear(line: DirectLine, listener: LineListener): void {
+  #hear(line: DirectTunnel, listener: TunnelListener): void {
     line.attach({
       isIdle: () => listener.isIdle(),
       message: (text) => {
@@ -132,7 +132,7 @@ export class ReopeningLine implements Line {
     })
   }
 
-  #lost(listener: LineListener): void {
+  #lost(listener: TunnelListener): void {
     for (const text of this.#asked.takeBack()) listener.message(text)
     if (performance.now() - this.#openedAt >= STABLE) this.#attempts = 0
     if (!this.#recovering) this.#recover().catch(() => {})
@@ -154,14 +154,14 @@ export class ReopeningLine implements Line {
   }
 
   /** The session in the place of the lost one: opened once, however many wait for it. Rejects with a Fault. */
-  #reopened(signal: AbortSignal): Promise<DirectLine> {
+  #reopened(signal: AbortSignal): Promise<DirectTunnel> {
     this.#reopening ??= this.#reopen().finally(() => {
       this.#reopening = undefined
     })
     return unlessAborted(this.#reopening, signal)
   }
 
-  async #reopen(): Promise<DirectLine> {
+  async #reopen(): Promise<DirectTunnel> {
     const asked = new Asked(++this.#sessions)
     const line = await this.#open((message) => asked.write(message))
     if (this.#closed.signal.aborted) {
@@ -183,7 +183,7 @@ export class ReopeningLine implements Line {
   }
 
   /** Throws a Fault where the client cannot go on in this session: what it agreed on cannot be changed any more. */
-  #checked(line: DirectLine | undefined): DirectLine {
+  #checked(line: DirectTunnel | undefined): DirectTunnel {
     if (!line)
       throw new Fault(
         'upstreamIncompatible',
@@ -210,15 +210,17 @@ export class ReopeningLine implements Line {
   }
 
   /** The client cannot be told of other capabilities: the operator is. */
-  #compareCapabilities({ opened }: DirectLine): void {
+  #compareCapabilities({ opened }: DirectTunnel): void {
     const [before, now] = [capabilitiesIn(this.opened), capabilitiesIn(opened)]
     const names = new Set([...keys(before), ...keys(now)])
-    const changed = [...names].filter((name) => raw(before, name) !== raw(now, name)).map((name) => shown(name, ECHOED))
+    const changed = [...names]
+      .filter((name) => raw(before, name) !== raw(now, name))
+      .map((name) => printable(name, ECHOED))
     if (changed.length > 0) this.#log.warn({ changed }, 'the server has other capabilities than the client was told')
   }
 
   /** Tells the client what may have changed while there was no session, as far as it may expect to hear of it. */
-  async #tellChanges(line: DirectLine, listener: LineListener): Promise<void> {
+  async #tellChanges(line: DirectTunnel, listener: TunnelListener): Promise<void> {
     for (const uri of this.#settings.uris) listener.message(notification(UPDATED, `{"uri":${JSON.stringify(uri)}}`))
     const capabilities = capabilitiesIn(this.opened)
     const told = (capability: string) => {
@@ -247,7 +249,7 @@ function capabilitiesIn(opened: Wire): Payload {
 
 function refusalIn(opened: Wire): string {
   const error = memberIn(opened, 'error')
-  return shown(String(error && value(error, 'message')), ECHOED)
+  return printable(String(error && value(error, 'message')), ECHOED)
 }
 
 /** What an answer says, as far as it is of this kind. */

@@ -99,7 +99,7 @@ export class RunningCall {
       }
       if (arrival.kind === 'question') {
         if (mayAsk()) gathering = this.#keep(arrival.question) ?? gathering
-        else this.session.asking.respond(arrival.question, NO_ROOM)
+        else this.session.serverRequests.respond(arrival.question, NO_ROOM)
       } else if (arrival.kind === 'response') {
         noteDropped(exchange, call)
         const last = this.#decode(call, arrival, exchange)
@@ -136,7 +136,7 @@ export class RunningCall {
     if (!question) return
     const { method } = question.request
     const lowered = lowerAnswer(method, answer, this.session.handshake.revision)
-    this.session.asking.respond(
+    this.session.serverRequests.respond(
       question,
       lowered ? write(lowered) : { code: -32603, message: 'The answer cannot be said in the revision of the session' },
     )
@@ -158,7 +158,7 @@ export class RunningCall {
   end(reason?: string): void {
     if (this.#over) return
     this.#over = true
-    const { asking } = this.session
+    const { serverRequests: asking } = this.session
     const { answered } = this.#exchange
     const left = [...this.#questions.values(), ...this.#exchange.takeQuestions()]
     // A question without an address is another call's if this one is answered, and may be another's if it was given up.
@@ -187,7 +187,7 @@ export class RunningCall {
   }
 
   #refuseAll(): void {
-    for (const question of this.#questions.values()) this.session.asking.respond(question, NO_ROOM)
+    for (const question of this.#questions.values()) this.session.serverRequests.respond(question, NO_ROOM)
     this.#questions.clear()
   }
 
@@ -195,7 +195,7 @@ export class RunningCall {
   #asks(call: Call): boolean {
     const declared = parseObject(call.caller.capabilities)
     for (const [key, question] of this.#open())
-      if (this.session.asking.refuses(question, this.#exchange, declared)) this.#questions.delete(key)
+      if (this.session.serverRequests.refuses(question, this.#exchange, declared)) this.#questions.delete(key)
     return this.#questions.size > 0
   }
 

@@ -42,7 +42,7 @@ const HOLD = { 'roots/list': 55_000, others: 2_000 }
 /** Refusals that are remembered of a call: more of them would say nothing more. */
 const MAX_REFUSALS = 16
 
-export class Asking {
+export class ServerRequests {
   readonly #options: AskingOptions
   readonly #capabilities: Payload
   /** Questions that have not been answered, by their ids. */

@@ -16,8 +16,8 @@ import { RunningCalls } from '../running-calls.js'
 import { ToolCache } from '../tools.js'
 import { type Channel, ChannelError } from '../transport/channel.js'
 import type { Askers } from './askers.js'
-import { Watching } from './change-feed.js'
-import { Asking, refusalOf } from './server-requests.js'
+import { ChangeFeed } from './change-feed.js'
+import { refusalOf, ServerRequests } from './server-requests.js'
 
 /** In whose name a session is opened. */
 export interface Identity {
@@ -81,11 +81,11 @@ export class LegacySession {
   readonly running: RunningCalls
   lastUsed = performance.now()
   /** Who wants to hear of what changes. */
-  readonly watching: Watching
+  readonly changeFeed: ChangeFeed
   /** Those who hear of the same changes. */
   readonly who: string
   /** What the server asks. */
-  readonly asking: Asking
+  readonly serverRequests: ServerRequests
   /** Addresses that people have been to, and who waits for that. */
   readonly #visited = new Set<string>()
   readonly #visits = new Set<() => void>()
@@ -107,13 +107,13 @@ export class LegacySession {
     this.#peer = peer
     this.who = identity.who
     this.running = new RunningCalls(identity)
-    this.watching = new Watching({
+    this.changeFeed = new ChangeFeed({
       send: async (method, uri) => {
         resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
       },
       told: changed,
     })
-    this.asking = new Asking({
+    this.serverRequests = new ServerRequests({
       capabilities: identity.capabilities,
       roots,
       candidates: () =>
@@ -147,7 +147,7 @@ export class LegacySession {
     let early: Request[] | undefined
     peer.events = {
       asked: (request, exchange) => {
-        if (session) session.asking.asked(request, exchange)
+        if (session) session.serverRequests.asked(request, exchange)
         else if (early && request.method !== 'ping') early.push(request)
         else refuse(peer, request)
       },
@@ -155,7 +155,7 @@ export class LegacySession {
         if (session) session.#notified(method, params)
       },
       ended: (error) => {
-        session?.watching.lose()
+        session?.changeFeed.lose()
         if (session === undefined || session.#closing) return
         session.#tellEnd('lost')
         onEnd?.(error, session.#served)
@@ -164,9 +164,9 @@ export class LegacySession {
       deaf: () => {
         if (!session) return
         session.#receives = false
-        session.watching.lose()
+        session.changeFeed.lose()
       },
-      missed: () => session?.watching.missed(),
+      missed: () => session?.changeFeed.missed(),
       // A server may say on the stream of a call that it does not want to know any more, or that something has changed.
       ofSession: (method) => method !== 'notifications/message',
       ping: { method: 'ping', params: undefined },
@@ -180,7 +180,7 @@ export class LegacySession {
     peer.headers = { ...own, 'mcp-protocol-version': handshake.revision }
     await peer.notify('notifications/initialized', undefined)
     session = new LegacySession(peer, handshake, options)
-    for (const request of early) session.asking.asked(request, undefined)
+    for (const request of early) session.serverRequests.asked(request, undefined)
     return session
   }
 
@@ -203,7 +203,7 @@ export class LegacySession {
     const exchange = this.#peer.begin(call.principal)
     this.running.begin(exchange, call)
     this.lastUsed = performance.now()
-    if (methodTraits(call.method).asks) this.asking.begun(exchange, task)
+    if (methodTraits(call.method).asks) this.serverRequests.begun(exchange, task)
     return exchange
   }
 
@@ -238,7 +238,7 @@ export class LegacySession {
     this.running.end(exchange)
     exchange.release(reason)
     this.lastUsed = performance.now()
-    this.asking.ended(exchange)
+    this.serverRequests.ended(exchange)
   }
 
   notify(method: string, params: Json | undefined): Promise<void> {
@@ -283,14 +283,14 @@ export class LegacySession {
 
   /** The server has forgotten the session: nothing more will be heard on it. */
   forgotten(): void {
-    this.watching.lose()
+    this.changeFeed.lose()
     this.#tellEnd('lost')
   }
 
   close(hurry = false): Promise<void> {
     this.#closing = true
     this.#tellEnd('ended')
-    this.watching.lose()
+    this.changeFeed.lose()
     return this.#peer.channel.close(hurry)
   }
 
@@ -298,15 +298,15 @@ export class LegacySession {
     if (!this.#over) this.#told?.(what)
     this.#over = true
     this.tools.close()
-    this.asking.close()
+    this.serverRequests.close()
     this.#loan.end()
   }
 
   #notified(method: string, params: Params): void {
     if (method === 'notifications/tools/list_changed') this.tools.forget()
-    if (method === 'notifications/cancelled') return this.asking.withdraw(params)
+    if (method === 'notifications/cancelled') return this.serverRequests.withdraw(params)
     if (method === 'notifications/elicitation/complete') return this.#visit(params)
-    this.watching.notified(method, params)
+    this.changeFeed.notified(method, params)
     if (method !== 'notifications/message') return
     const exchange = this.running.forLog(params)
     if (exchange) exchange.push({ kind: 'notification', method, params })

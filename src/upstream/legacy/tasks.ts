@@ -3,7 +3,7 @@
  * server knows a task only in the session that it was made in: that session is kept as long as the task may be asked for.
  */
 
-import { Elsewhere } from '../../ports/replicas.js'
+import { OwnedByReplica } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import type { Call, Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -160,7 +160,7 @@ export class LegacyTasks {
     const running = new RunningCall(lease.share(), call, {
       decode: (leg, response, exchange) => {
         const reply = decodeReply(leg, response, session.handshake.serverInfo)
-        throwIfRefused(reply, session.asking.refusedDuring(exchange))
+        throwIfRefused(reply, session.serverRequests.refusedDuring(exchange))
         return reply
       },
       task: id,
@@ -178,7 +178,7 @@ export class LegacyTasks {
     if (replica === undefined) return
     const owners = new Set(taskIds.map((taskId) => this.#fieldsOf(taskId, call)?.['o']))
     const [owner, another] = owners
-    if (typeof owner === 'string' && another === undefined && owner !== replica) throw new Elsewhere(owner, 'call')
+    if (typeof owner === 'string' && another === undefined && owner !== replica) throw new OwnedByReplica(owner, 'call')
   }
 
   /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`. Rejects with a Fault. */

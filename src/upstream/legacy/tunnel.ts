@@ -1,5 +1,5 @@
 /** A client's own session with a legacy server: messages pass as they are, ids and progress tokens apart. */
-import type { Line, LineListener, LineMessage } from '../../protocol/call.js'
+import type { Tunnel, TunnelListener, TunnelMessage } from '../../protocol/call.js'
 import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Loan } from '../../protocol/memory.js'
@@ -21,7 +21,7 @@ import type { Peer } from '../peer.js'
 import type { ChannelError } from '../transport/channel.js'
 import { Turns } from './turns.js'
 
-export interface LineOptions {
+export interface TunnelOptions {
   /** Whose session it is. */
   principal: string
   /** Milliseconds for the answer to `initialize`. */
@@ -44,17 +44,17 @@ const OWN_WITHIN = 5_000
 /** Messages of the server that wait for somebody to listen. */
 const MAX_WAITING = 100
 
-export class DirectLine implements Line {
+export class DirectTunnel implements Tunnel {
   readonly opened: Wire
   readonly revision: LegacyRevision | undefined
   readonly #peer: Peer
-  readonly #options: LineOptions
+  readonly #options: TunnelOptions
   readonly #waiting: Wire[] = []
   /** What waits, as far as it is not small. */
   readonly #loan: Loan
   /** Keeps the order of the server's messages, where the channel has one. */
   readonly #turns: Turns<Exchange> | undefined
-  #listener: LineListener | undefined
+  #listener: TunnelListener | undefined
   /** Until the server knows that the session is open, if it is being told. */
   #beginning: Promise<void> | undefined
   /** Nothing more is sent. What is still being answered may come until the channel is closed. */
@@ -62,7 +62,7 @@ export class DirectLine implements Line {
   #closed = false
   #lastUsed = performance.now()
 
-  private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
+  private constructor(peer: Peer, options: TunnelOptions, opening: Id, answer: Response) {
     this.#peer = peer
     this.#options = options
     this.#loan = peer.borrow(options.principal)
@@ -86,9 +86,9 @@ export class DirectLine implements Line {
   }
 
   /** Hands the client's `initialize` to the server. Rejects with a ChannelError; the channel is then the caller's to close. */
-  static async open(peer: Peer, opening: Request, options: LineOptions): Promise<DirectLine> {
+  static async open(peer: Peer, opening: Request, options: TunnelOptions): Promise<DirectTunnel> {
     const answer = await peer.call('initialize', textOf(opening.params), options.timeout)
-    return new DirectLine(peer, options, opening.id, answer)
+    return new DirectTunnel(peer, options, opening.id, answer)
   }
 
   /**
@@ -115,7 +115,7 @@ export class DirectLine implements Line {
     this.#end(undefined)
   }
 
-  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
+  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<TunnelMessage, void> {
     this.#used()
     const exchange = this.#peer.begin(this.#options.principal)
     this.#turns?.enter(exchange)
@@ -202,7 +202,7 @@ export class DirectLine implements Line {
     if (response.id !== undefined) this.#peer.answer(join(responseMessage(response.id, response)))
   }
 
-  attach(listener: LineListener): void {
+  attach(listener: TunnelListener): void {
     this.#listener = listener
     for (const text of this.#waiting.splice(0)) listener.message(text)
     this.#loan.end()

@@ -8,9 +8,9 @@ import type { Verdict } from '../era/verdict.js'
 import { credentialOf } from '../failure.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
-import { DirectLine, type LineOptions } from './tunnel.js'
+import { DirectTunnel, type TunnelOptions } from './tunnel.js'
 
-export interface LinesOptions {
+export interface TunnelsOptions {
   detection: Detection
   /** Everything that uses the server: these sessions, and others. */
   occupancy: Occupancy
@@ -27,7 +27,7 @@ export interface LinesOptions {
 /** A session, or one that is being opened. */
 class LineOccupant implements Occupant {
   readonly principal: string
-  line: DirectLine | undefined
+  line: DirectTunnel | undefined
 
   constructor(principal: string) {
     this.principal = principal
@@ -42,13 +42,13 @@ class LineOccupant implements Occupant {
   }
 }
 
-export class Lines {
-  readonly #options: LinesOptions
+export class Tunnels {
+  readonly #options: TunnelsOptions
   /** Channels that have not ended. */
   readonly #peers = new Set<Peer>()
   #closed = false
 
-  constructor(options: LinesOptions) {
+  constructor(options: TunnelsOptions) {
     this.#options = options
   }
 
@@ -60,8 +60,8 @@ export class Lines {
     verdict: Verdict,
     opening: Request,
     sender: Sender,
-    write?: LineOptions['write'],
-  ): Promise<DirectLine | undefined> {
+    write?: TunnelOptions['write'],
+  ): Promise<DirectTunnel | undefined> {
     const { occupancy } = this.#options
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     const occupant = new LineOccupant(sender.principal)
@@ -86,8 +86,8 @@ export class Lines {
     opening: Request,
     sender: Sender,
     occupant: LineOccupant,
-    write: LineOptions['write'],
-  ): Promise<DirectLine | undefined> {
+    write: TunnelOptions['write'],
+  ): Promise<DirectTunnel | undefined> {
     const { detection, mayStart, told } = this.#options
     const { era } = verdict
     const turned = () => era === 'legacy' && verdict.era === 'modern'
@@ -141,8 +141,8 @@ export class Lines {
     opening: Request,
     sender: Sender,
     occupant: LineOccupant,
-    write: LineOptions['write'],
-  ): Promise<DirectLine> {
+    write: TunnelOptions['write'],
+  ): Promise<DirectTunnel> {
     const { timeout, log, occupancy, told } = this.#options
     peer.headers = credentialOf(sender)
     const onEnd = (error: ChannelError | undefined, lost: boolean) => {
@@ -153,6 +153,6 @@ export class Lines {
     const onClosed = () => this.#peers.delete(peer)
     const onUse = () => occupancy.touch(occupant)
     const { principal } = sender
-    return DirectLine.open(peer, opening, { principal, timeout, log, onUse, onEnd, onClosed, write })
+    return DirectTunnel.open(peer, opening, { principal, timeout, log, onUse, onEnd, onClosed, write })
   }
 }

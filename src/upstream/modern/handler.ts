@@ -47,7 +47,7 @@ type Headers = Readonly<Record<string, string>>
 
 export interface ModernOptions extends ModernChannelsOptions {
   /** Answers the call instead, when the server has turned out to speak something else. */
-  elsewhere(call: Call, why: Contradiction): AsyncIterable<Reply>
+  otherEra(call: Call, why: Contradiction): AsyncIterable<Reply>
   /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
   changed?: ((call: Call, method: string, params: Payload) => void) | undefined
   memory: Memory
@@ -93,7 +93,7 @@ export class ModernServer {
           await pause(wait, call.signal)
         }
       }
-      yield* options.elsewhere(call, turned)
+      yield* options.otherEra(call, turned)
     }
     // Over HTTP the client sees that its subscription broke, and opens another.
     this.handle = (call) =>

@@ -15,7 +15,7 @@ import {
 } from '../channel.js'
 import { Slices } from '../slices.js'
 import { ProcessGroup } from './process-group.js'
-import { Tail } from './stderr-tail.js'
+import { StderrTail } from './stderr-tail.js'
 
 export interface StdioChannelOptions {
   /** Bytes of one line, in and out. */
@@ -64,7 +64,7 @@ export class StdioChannel implements Channel {
   readonly #child: Child
   readonly #lineLimit: number
   readonly #decoder: LineDecoder
-  readonly #stderr: Tail
+  readonly #stderr: StderrTail
   readonly #partialLine: number
   readonly #grace: { term: number; kill: number }
   readonly #group: ProcessGroup
@@ -94,7 +94,7 @@ export class StdioChannel implements Channel {
     this.#partialLine = options.partialLine ?? DEFAULTS.partialLine
     this.#grace = options.grace ?? DEFAULTS.grace
     this.#onGone = options.onGone ?? (() => {})
-    this.#stderr = new Tail(options.onStderr)
+    this.#stderr = new StderrTail(options.onStderr)
     // Unread, a full stderr would stop the child.
     child.stderr?.on('data', (chunk: Buffer) => this.#stderr.push(chunk))
     child.stdout?.on('data', (chunk: Buffer) => this.#read(chunk))

@@ -17,7 +17,7 @@ const REASONS: readonly RegExp[] = [
   /\b(?:not found|cannot|can't|could not|no such|denied|unauthorized|missing|required|must be|invalid|failed|refused)\b/i,
 ]
 
-export class Tail {
+export class StderrTail {
   readonly #onLine: ((line: string) => void) | undefined
   readonly #decoder = new TextDecoder()
   readonly #first: string[] = []

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { parseObject, value } from '../../src/rpc/splice.js'
-import { Watching } from '../../src/upstream/legacy/change-feed.js'
+import { ChangeFeed } from '../../src/upstream/legacy/change-feed.js'
 import { stopClock } from '../support/clock.js'
 
 const UPDATED = 'notifications/resources/updated'
@@ -10,7 +10,7 @@ const PROMPTS = 'notifications/prompts/list_changed'
 function start(t: Test, refused: readonly string[] = []) {
   const sent: string[] = []
   const heard: string[] = []
-  const watching = new Watching({
+  const changeFeed = new ChangeFeed({
     async send(method, uri) {
       sent.push(`${method.replace('resources/', '')} ${uri}`)
       if (refused.includes(uri)) throw new Error('No')
@@ -23,56 +23,56 @@ function start(t: Test, refused: readonly string[] = []) {
     missed: () => heard.push(`${name}: missed`),
     lost: () => heard.push(`${name}: lost`),
   })
-  return { watching, sent, heard, watcher, clock: stopClock(t) }
+  return { changeFeed, sent, heard, watcher, clock: stopClock(t) }
 }
 
 t.test('a resource is subscribed to once for all, and until the last has gone for a while', async (t) => {
-  const { watching, sent, clock } = start(t)
-  t.same(await Promise.all([watching.subscribe('a'), watching.subscribe('a'), watching.subscribe('b')]), [
+  const { changeFeed, sent, clock } = start(t)
+  t.same(await Promise.all([changeFeed.subscribe('a'), changeFeed.subscribe('a'), changeFeed.subscribe('b')]), [
     true,
     true,
     true,
   ])
   t.same(sent, ['subscribe a', 'subscribe b'])
-  watching.unsubscribe('a')
+  changeFeed.unsubscribe('a')
   await clock.pass(10_000)
   t.equal(sent.length, 2, 'somebody is left')
-  watching.unsubscribe('a')
+  changeFeed.unsubscribe('a')
   await clock.pass(1_999)
   t.equal(sent.length, 2, 'who changes what it listens to comes back at once')
-  t.ok(await watching.subscribe('a'))
+  t.ok(await changeFeed.subscribe('a'))
   await clock.pass(10_000)
   t.equal(sent.length, 2)
-  watching.unsubscribe('a')
+  changeFeed.unsubscribe('a')
   await clock.pass(2_000)
   t.same(sent.slice(2), ['unsubscribe a'])
-  watching.unsubscribe('a')
-  watching.unsubscribe('never')
+  changeFeed.unsubscribe('a')
+  changeFeed.unsubscribe('never')
   await clock.pass(10_000)
   t.equal(sent.length, 3)
-  t.ok(await watching.subscribe('a'))
+  t.ok(await changeFeed.subscribe('a'))
   t.same(sent.slice(3), ['subscribe a'])
 })
 
 t.test('what the server refuses is not subscribed to, and asked for again by the next', async (t) => {
-  const { watching, sent, clock } = start(t, ['no'])
-  t.same(await Promise.all([watching.subscribe('no'), watching.subscribe('no')]), [false, false])
-  t.same(watching.wanted, [])
-  t.equal(await watching.subscribe('no'), false)
-  watching.unsubscribe('no')
+  const { changeFeed, sent, clock } = start(t, ['no'])
+  t.same(await Promise.all([changeFeed.subscribe('no'), changeFeed.subscribe('no')]), [false, false])
+  t.same(changeFeed.wanted, [])
+  t.equal(await changeFeed.subscribe('no'), false)
+  changeFeed.unsubscribe('no')
   await clock.pass(10_000)
   t.same(sent, ['subscribe no', 'subscribe no'])
 })
 
 t.test('everybody hears of everything; changes of one list in a moment are one', async (t) => {
-  const { watching, heard, watcher, clock } = start(t)
+  const { changeFeed, heard, watcher, clock } = start(t)
   const [one, other] = [watcher('one'), watcher('other')]
-  watching.add(one)
-  watching.add(other)
-  watching.notified(UPDATED, parseObject('{"uri":"a"}'))
+  changeFeed.add(one)
+  changeFeed.add(other)
+  changeFeed.notified(UPDATED, parseObject('{"uri":"a"}'))
   t.same(heard.splice(0), ['one: resources/updated a', 'other: resources/updated a'])
-  for (let n = 0; n < 5; n++) watching.notified(TOOLS, parseObject('{}'))
-  watching.notified(PROMPTS, parseObject('{}'))
+  for (let n = 0; n < 5; n++) changeFeed.notified(TOOLS, parseObject('{}'))
+  changeFeed.notified(PROMPTS, parseObject('{}'))
   t.same(heard, [])
   await clock.pass(100)
   t.same(heard.splice(0).sort(), [
@@ -81,8 +81,8 @@ t.test('everybody hears of everything; changes of one list in a moment are one',
     'other: prompts/list_changed',
     'other: tools/list_changed',
   ])
-  watching.notified(TOOLS, parseObject('{}'))
-  watching.remove(other)
+  changeFeed.notified(TOOLS, parseObject('{}'))
+  changeFeed.remove(other)
   await clock.pass(100)
   t.same(heard.splice(0), ['one: tools/list_changed'])
   for (const [method, params] of [
@@ -92,31 +92,31 @@ t.test('everybody hears of everything; changes of one list in a moment are one',
     ['notifications/tools/list_changed/more', '{}'],
     ['notifications/roots/list_changed', '{}'],
   ] as const)
-    watching.notified(method, parseObject(params))
+    changeFeed.notified(method, parseObject(params))
   await clock.pass(1_000)
   t.same(heard, [])
 })
 
 t.test('what was lost is told once, and what it was is known to the next session', async (t) => {
-  const { watching, heard, sent, watcher, clock } = start(t)
-  watching.add(watcher('one'))
-  for (const uri of ['a', 'b', 'c']) await watching.subscribe(uri)
-  watching.unsubscribe('b')
-  watching.notified(TOOLS, parseObject('{}'))
-  watching.missed()
-  t.same(watching.wanted, ['a', 'c'])
-  watching.lose()
-  watching.lose()
+  const { changeFeed, heard, sent, watcher, clock } = start(t)
+  changeFeed.add(watcher('one'))
+  for (const uri of ['a', 'b', 'c']) await changeFeed.subscribe(uri)
+  changeFeed.unsubscribe('b')
+  changeFeed.notified(TOOLS, parseObject('{}'))
+  changeFeed.missed()
+  t.same(changeFeed.wanted, ['a', 'c'])
+  changeFeed.lose()
+  changeFeed.lose()
   // Whoever listened lets go of a session that is lost.
-  for (const uri of ['a', 'c']) watching.unsubscribe(uri)
-  t.same(watching.wanted, ['a', 'c'])
+  for (const uri of ['a', 'c']) changeFeed.unsubscribe(uri)
+  t.same(changeFeed.wanted, ['a', 'c'])
   await clock.pass(1_000)
   t.same(heard, ['one: missed', 'one: lost'])
 
   const next = start(t, ['c'])
-  await next.watching.keep(watching.wanted)
+  await next.changeFeed.keep(changeFeed.wanted)
   t.same(next.sent, ['subscribe a', 'subscribe c'])
-  t.ok(await next.watching.subscribe('a'))
+  t.ok(await next.changeFeed.subscribe('a'))
   await clock.pass(10_000)
   t.same(next.sent, ['subscribe a', 'subscribe c'], 'it was kept for who wants it at once')
   t.equal(sent.length, 3)
@@ -124,9 +124,9 @@ t.test('what was lost is told once, and what it was is known to the next session
 
 t.test('a server that does not agree again is not waited for', async (t) => {
   const clock = stopClock(t)
-  const watching = new Watching({ send: () => new Promise(() => {}) })
+  const changeFeed = new ChangeFeed({ send: () => new Promise(() => {}) })
   let done = false
-  const keeping = watching.keep(['a']).then(() => {
+  const keeping = changeFeed.keep(['a']).then(() => {
     done = true
   })
   await clock.pass(999)

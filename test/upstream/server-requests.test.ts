@@ -4,7 +4,7 @@ import { unlimited } from '../../src/protocol/memory.js'
 import type { Id, Request, RpcError } from '../../src/rpc/message.js'
 import { parseObject } from '../../src/rpc/splice.js'
 import { Exchange } from '../../src/upstream/exchange.js'
-import { Asking } from '../../src/upstream/legacy/server-requests.js'
+import { ServerRequests } from '../../src/upstream/legacy/server-requests.js'
 import { stopClock } from '../support/clock.js'
 import { parseText } from '../support/messages.js'
 
@@ -18,7 +18,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
   const said: [id: Id, answer: string | number][] = []
   let settled = 0
   const askers = new Set<Exchange>()
-  const asking = new Asking({
+  const serverRequests = new ServerRequests({
     capabilities,
     roots,
     candidates: () => running.filter(({ answered }) => !answered),
@@ -34,21 +34,21 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
     const exchange = new Exchange(LINE, ++ids)
     exchange.read = read
     running.push(exchange)
-    asking.begun(exchange, task)
+    serverRequests.begun(exchange, task)
     return exchange
   }
   const ask = (id: unknown, method: string, params: object = {}, exchange?: Exchange) => {
     const text = JSON.stringify({ jsonrpc: '2.0', id, method, params })
-    asking.asked(parseText(text) as Request, exchange)
+    serverRequests.asked(parseText(text) as Request, exchange)
   }
-  const withdraw = (requestId: unknown) => asking.withdraw(parseObject(JSON.stringify({ requestId })))
-  return { asking, clock, said, running, askers, call, ask, withdraw, settled: () => settled }
+  const withdraw = (requestId: unknown) => serverRequests.withdraw(parseObject(JSON.stringify({ requestId })))
+  return { serverRequests, clock, said, running, askers, call, ask, withdraw, settled: () => settled }
 }
 
 const FORM = 'elicitation/create'
 const idsIn = (exchange: Exchange) => exchange.takeQuestions().map(({ request }) => request.id)
-const answers = (asking: Asking, exchange: Exchange) => {
-  for (const question of exchange.takeQuestions()) asking.respond(question, '{}')
+const answers = (serverRequests: ServerRequests, exchange: Exchange) => {
+  for (const question of exchange.takeQuestions()) serverRequests.respond(question, '{}')
 }
 
 t.test('79 folders that nobody can be asked for are asked for when a call begins, or refused after 55 s', async (t) => {
@@ -97,7 +97,7 @@ t.test('a question on the stream of a call is that call’s, and refused where t
 })
 
 t.test('a question without an address goes to the oldest call that waits and was asked nothing yet', async (t) => {
-  const { asking, call, ask } = start(t)
+  const { serverRequests, call, ask } = start(t)
   const parked = call({ read: false })
   const [one, two] = [call(), call()]
   ask(1, FORM)
@@ -105,12 +105,12 @@ t.test('a question without an address goes to the oldest call that waits and was
   ask(3, FORM)
   const [first] = one.takeQuestions()
   t.same([first?.request.id, ...idsIn(one), ...idsIn(two), ...idsIn(parked)], ['1', '2'], 'and then to the oldest')
-  if (first) asking.respond(first, '{}')
+  if (first) serverRequests.respond(first, '{}')
   t.equal(first?.addressed, false)
 })
 
 t.test('11.3 a question without an address goes to a call of something that has been seen to ask', async (t) => {
-  const { asking, call, ask, askers } = start(t)
+  const { serverRequests, call, ask, askers } = start(t)
   const [quiet, asker, another] = [call(), call(), call()]
   askers.add(asker).add(another)
   ask(1, FORM)
@@ -121,7 +121,7 @@ t.test('11.3 a question without an address goes to a call of something that has 
   asker.read = another.read = false
   ask(4, FORM)
   t.same(idsIn(quiet), ['4'], 'unless only a call that never asked has a client that waits')
-  answers(asking, quiet)
+  answers(serverRequests, quiet)
 })
 
 t.test('11.3 a call is seen to ask when no other can have asked, and not when another could', async (t) => {
@@ -145,7 +145,7 @@ t.test('a question that could only be that of a call which waits for its client 
 })
 
 t.test('what is asked for a task goes to who waits for the task, and other things do not', async (t) => {
-  const { asking, call, ask, running } = start(t)
+  const { serverRequests, call, ask, running } = start(t)
   const waiting = call({ task: 'task-1' })
   const plain = call()
   const about = (taskId: string) => ({ _meta: { 'io.modelcontextprotocol/related-task': { taskId } } })
@@ -153,7 +153,7 @@ t.test('what is asked for a task goes to who waits for the task, and other thing
   ask(2, FORM)
   ask(3, FORM, about('unknown'))
   t.same([idsIn(waiting), idsIn(plain)], [['1'], ['2', '3']])
-  asking.ended(waiting)
+  serverRequests.ended(waiting)
   running.shift()
   ask(4, FORM, about('task-1'))
   t.same(idsIn(plain), ['4'])
@@ -167,29 +167,29 @@ t.test('where nothing runs but what waits for a task, that is asked', async (t) 
 })
 
 t.test('a question that a call has not answered by its end moves on, or waits', async (t) => {
-  const { asking, clock, said, call, ask, running } = start(t)
+  const { serverRequests, clock, said, call, ask, running } = start(t)
   const [one, two] = [call(), call()]
   ask(1, FORM)
   const [question] = one.takeQuestions()
   if (!question) throw new Error('It was asked')
   running.splice(0, 1)
-  asking.moveOn(question)
+  serverRequests.moveOn(question)
   t.same(idsIn(two), ['1'])
   running.splice(0, 1)
-  asking.moveOn(question)
+  serverRequests.moveOn(question)
   const three = call()
   t.same(idsIn(three), ['1'])
   running.splice(0, 1)
-  asking.moveOn(question)
+  serverRequests.moveOn(question)
   await clock.pass(2_000)
   t.same(said, [['1', -32603]])
-  asking.moveOn(question)
-  asking.respond(question, '{}')
+  serverRequests.moveOn(question)
+  serverRequests.respond(question, '{}')
   t.equal(said.length, 1, 'it is answered once')
 })
 
 t.test('a question that is taken back is answered nothing', async (t) => {
-  const { asking, clock, said, call, ask, withdraw, settled } = start(t)
+  const { serverRequests, clock, said, call, ask, withdraw, settled } = start(t)
   ask('held', 'roots/list')
   withdraw('held')
   t.same(idsIn(call()), [])
@@ -202,19 +202,19 @@ t.test('a question that is taken back is answered nothing', async (t) => {
   t.equal(settled(), 2)
   const [question] = exchange.takeQuestions()
   t.equal(question?.withdrawn, true)
-  if (question) asking.respond(question, '{}')
+  if (question) serverRequests.respond(question, '{}')
   await clock.pass(60_000)
   t.same(said, [])
 })
 
 t.test('72 what was not declared is refused, and said of the calls that can have caused it', async (t) => {
-  const { asking, said, call, ask } = start(t, { capabilities: '{"elicitation":{}}' })
+  const { serverRequests, said, call, ask } = start(t, { capabilities: '{"elicitation":{}}' })
   const [one, two] = [call(), call()]
   ask(1, 'sampling/createMessage', {}, one)
-  t.match(asking.refusedDuring(one), [{ name: 'sampling', certain: true }])
+  t.match(serverRequests.refusedDuring(one), [{ name: 'sampling', certain: true }])
   ask(2, 'roots/list')
-  t.match(asking.refusedDuring(two), [{ name: 'roots', certain: false }])
-  t.equal(asking.refusedDuring(one).length, 2)
+  t.match(serverRequests.refusedDuring(two), [{ name: 'roots', certain: false }])
+  t.equal(serverRequests.refusedDuring(one).length, 2)
   ask(3, FORM, { mode: 'url', url: 'https://example.com' })
   ask(4, 'vendor/ask')
   ask(5, FORM, { mode: 'form' })
@@ -224,7 +224,7 @@ t.test('72 what was not declared is refused, and said of the calls that can have
     ['3', -32602],
     ['4', -32601],
   ])
-  answers(asking, one)
+  answers(serverRequests, one)
   t.same(said.at(-1), ['5', '{}'])
 })
 
@@ -243,15 +243,15 @@ t.test('an address that nobody can be sent to is refused', async (t) => {
 })
 
 t.test('what a client has not declared with this leg it is not asked', async (t) => {
-  const { asking, said, call, ask } = start(t)
+  const { serverRequests, said, call, ask } = start(t)
   const exchange = call()
   ask(1, FORM, {}, exchange)
   const [question] = exchange.takeQuestions()
   if (!question) throw new Error('It was asked')
-  t.equal(asking.refuses(question, exchange, parseObject('{"elicitation":{}}')), false)
+  t.equal(serverRequests.refuses(question, exchange, parseObject('{"elicitation":{}}')), false)
   t.same(said, [])
-  t.equal(asking.refuses(question, exchange, parseObject('{"sampling":{}}')), true)
-  t.equal(asking.refuses(question, exchange, parseObject('{}')), true)
+  t.equal(serverRequests.refuses(question, exchange, parseObject('{"sampling":{}}')), true)
+  t.equal(serverRequests.refuses(question, exchange, parseObject('{}')), true)
   t.same(said, [['1', -32601]], 'it is refused once')
-  t.match(asking.refusedDuring(exchange), [{ name: 'elicitation' }])
+  t.match(serverRequests.refusedDuring(exchange), [{ name: 'elicitation' }])
 })
