@@ -57,7 +57,7 @@ export function unavailable(options: UnavailableOptions): { policy: Policy; clos
           yield repeated(call, last, reason, retryAfter)
           return
         }
-        throw new Fault('upstreamUnavailable', `${name} cannot be had: ${reason}`, { retryAfter })
+        throw new Fault('upstreamUnavailable', `${name} is unavailable: ${reason}`, { retryAfter })
       }
       for await (const reply of next(call)) {
         if (key !== undefined && reply.kind === 'result' && reply.type === undefined) {

@@ -77,7 +77,7 @@ export class RedisReplicas implements Replicas {
   async carry(elsewhere: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer> {
     const { owner, what } = elsewhere
     if (this.#serving.isCarried(request.connection))
-      throw new Fault('internal', `What was carried here is said to be in ${owner}`)
+      throw new Fault('internal', `Forwarding loop: this request was already forwarded, and ${owner} owns it`)
     if (this.#isLost(owner)) {
       this.#links.knock(owner)
       throw faultOf('lost', what, false)

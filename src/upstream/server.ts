@@ -1,4 +1,4 @@
-/** One server behind the bridge: its calls are answered in the way that takes what it speaks. */
+/** One upstream server: picks the legacy or the modern half for its detected era. */
 
 import type { Gauge, Observe } from '../ports/events.js'
 import type { ChangeNotice, Replicas } from '../ports/replicas.js'
@@ -427,7 +427,7 @@ export class Server implements Upstream {
    */
   async *#answerInOtherEra(call: Call, from: Era, instead?: Reply | Fault): AsyncGenerator<Reply> {
     if (this.#moved.has(call.signal))
-      throw new Fault('upstreamIncompatible', 'The server does not stay with what it says that it speaks')
+      throw new Fault('upstreamIncompatible', 'The server keeps changing its protocol era')
     if (this.#options.era !== 'auto')
       throw new Fault(
         'upstreamIncompatible',

@@ -10,7 +10,7 @@ import type { ClientSession } from '../legacy/session.js'
 import { traceHeaders } from './headers.js'
 import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
 import type { Kept } from './sessions.js'
-import type { EventStream, Streams } from './streams.js'
+import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
 export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> {
   /** Milliseconds of silence after which an answer becomes a stream. */
@@ -107,10 +107,12 @@ export class HttpSession implements Kept {
   listen(reply: FastifyReply, lastEventId: string | undefined): void {
     const events = lastEventId === undefined ? this.#streams.listen() : this.#streams.resume(lastEventId)
     if (!events && lastEventId === undefined)
-      throw new Fault('rateLimited', 'This session has as many streams open as it may', { retryAfter: 1 })
+      throw new Fault('rateLimited', `Too many open streams in this session (at most ${MAX_STANDALONE})`, {
+        retryAfter: 1,
+      })
     if (!events) {
       reply.header('allow', 'POST, DELETE')
-      throw new Fault('methodNotAllowed', 'Nothing follows this event, or it is not known any more')
+      throw new Fault('methodNotAllowed', 'Cannot resume: unknown or expired Last-Event-ID')
     }
     sendEvents(reply, events)
     this.client.listened()

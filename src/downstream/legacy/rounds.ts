@@ -27,7 +27,7 @@ export class Rounds {
   async next(input: Payload, signal: AbortSignal): Promise<void> {
     if (asksSomething(input)) {
       if (++this.#rounds > MAX_ROUNDS)
-        throw new Fault('upstreamProtocol', `The server has not answered after ${MAX_ROUNDS} rounds of questions`)
+        throw new Fault('upstreamProtocol', `The server did not answer after ${MAX_ROUNDS} rounds of questions`)
       this.#wait = WAIT.first
       this.#waited = 0
       return

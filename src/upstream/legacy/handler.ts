@@ -217,7 +217,7 @@ function addressesToVisit(
   const lacking = uncovered('elicitation/create', parseObject('{"mode":"url"}'), parseObject(call.caller.capabilities))
   if (lacking !== undefined) {
     const requiredCapabilities = '{"elicitation":{"url":{}}}'
-    throw new Fault('missingCapability', 'The server wants a person to go to an address, which was not declared', {
+    throw new Fault('missingCapability', 'The server requires URL elicitation, which the client did not declare', {
       data: { requiredCapabilities },
     })
   }

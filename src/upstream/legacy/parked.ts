@@ -230,7 +230,8 @@ export class ParkedCalls {
     const left = AT_MOST - (performance.now() - parked.since)
     if (parked.round >= MAX_ROUNDS || left <= 0) {
       this.#expire(parked)
-      throw new Fault('upstreamProtocol', `The server has not answered after ${MAX_ROUNDS} rounds of questions`)
+      const why = left <= 0 ? 'within 1 hour' : `after ${MAX_ROUNDS} rounds of questions`
+      throw new Fault('upstreamProtocol', `The server did not answer ${why}`)
     }
     parked.round++
     parked.busy = false
@@ -297,7 +298,7 @@ export class ParkedCalls {
     const agreed = given.every((answer) => answer !== undefined && value(answer, 'action') === 'accept')
     if (!agreed) {
       if (call.method !== 'tools/call')
-        throw new Fault('upstreamRefused', 'The server wants a person to go to an address first', { status: 200 })
+        throw new Fault('upstreamRefused', 'The server requires URL elicitation first', { status: 200 })
       const text = 'The server wanted a person to go to an address first, which was declined'
       const result = parseObject(`{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":true}`)
       return only({ kind: 'result', result, server: session.handshake.serverInfo })

@@ -200,7 +200,7 @@ export class ServerRequests {
       this.#held.delete(question)
       this.respond(question, {
         code: -32603,
-        message: 'There is no request in the middle of which this could be asked',
+        message: 'No call is in progress that this request could belong to',
       })
     }
     const timer = setTimeout(giveUp, method === 'roots/list' ? HOLD['roots/list'] : HOLD.others)
