@@ -131,7 +131,9 @@ export function childrenOf(parent: number): number[] {
 function parentOf(pid: number): number | undefined {
   try {
     // The name of the program, in brackets, may hold anything; a zombie is a child that has ended.
-    const [state, parent] = readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/^.*\) /s, '').split(' ')
+    const [state, parent] = readFileSync(`/proc/${pid}/stat`, 'latin1')
+      .replace(/^.*\) /s, '')
+      .split(' ')
     return state === 'Z' ? undefined : Number(parent)
   } catch {
     return undefined

@@ -1,12 +1,12 @@
 /** What is no request of HTTP/1.1, or several that look like one. Nothing of it may run `act`. */
 import { envelope } from '../../support/modern.js'
-import type { Request } from './input.js'
+import { KEY, type Request } from './input.js'
 
 const BODY = JSON.stringify({
   jsonrpc: '2.0',
   id: 'the id',
   method: 'tools/call',
-  params: { name: 'act', arguments: { key: '{key}' }, _meta: envelope() },
+  params: { name: 'act', arguments: { key: KEY }, _meta: envelope() },
 })
 const LINES = [
   'host: {host}',
@@ -17,12 +17,13 @@ const LINES = [
   'mcp-method: tools/call',
   'mcp-name: act',
 ]
-/** The key that a run puts in is as long as this. */
-const LENGTH = Buffer.byteLength(BODY) - '{key}'.length + 'key-00000000'.length
+
+const LENGTH = Buffer.byteLength(BODY)
 const HEX = LENGTH.toString(16)
 const chunked = `${HEX}\r\n${BODY}\r\n0\r\n\r\n`
 
-const request = (first: string, lines: readonly string[], body: string) => `${[first, ...lines].join('\r\n')}\r\n\r\n${body}`
+const request = (first: string, lines: readonly string[], body: string) =>
+  `${[first, ...lines].join('\r\n')}\r\n\r\n${body}`
 const post = (lines: readonly string[], body = BODY) => request('POST {path} HTTP/1.1', [...LINES, ...lines], body)
 const own = `content-length: ${LENGTH}`
 
@@ -82,10 +83,19 @@ const REFUSED: [name: string, bytes: string][] = [
 /** What may be served, or not. */
 const ANY: [name: string, bytes: string][] = [
   ['chunks', post(['transfer-encoding: chunked'], chunked)],
-  ['chunks with extensions', post(['transfer-encoding: chunked'], `${HEX};a=b;${'c'.repeat(200)}\r\n${BODY}\r\n0\r\n\r\n`)],
-  ['a chunk extension of 20 KB', post(['transfer-encoding: chunked'], `${HEX};${'c'.repeat(20_000)}\r\n${BODY}\r\n0\r\n\r\n`)],
+  [
+    'chunks with extensions',
+    post(['transfer-encoding: chunked'], `${HEX};a=b;${'c'.repeat(200)}\r\n${BODY}\r\n0\r\n\r\n`),
+  ],
+  [
+    'a chunk extension of 20 KB',
+    post(['transfer-encoding: chunked'], `${HEX};${'c'.repeat(20_000)}\r\n${BODY}\r\n0\r\n\r\n`),
+  ],
   ['trailers', post(['transfer-encoding: chunked'], `${HEX}\r\n${BODY}\r\n0\r\nmcp-method: tools/list\r\n\r\n`)],
-  ['trailers of 20 KB', post(['transfer-encoding: chunked'], `${HEX}\r\n${BODY}\r\n0\r\nx: ${'t'.repeat(20_000)}\r\n\r\n`)],
+  [
+    'trailers of 20 KB',
+    post(['transfer-encoding: chunked'], `${HEX}\r\n${BODY}\r\n0\r\nx: ${'t'.repeat(20_000)}\r\n\r\n`),
+  ],
   ['the same length twice', post([own, own])],
   ['lines that end in a line feed alone', post([own]).replaceAll('\r\n', '\n')],
   ['empty lines before it', `\r\n\r\n${post([own])}`],
@@ -95,9 +105,19 @@ const ANY: [name: string, bytes: string][] = [
   ['a length that is too small', post([`content-length: ${LENGTH - 10}`])],
   ['two requests at once', `${post([own])}${post([own])}`],
   ['20 requests at once', post([own]).repeat(20)],
-  ['a request within the body of another', post([`content-length: ${LENGTH + 10}`], `${BODY}          GET / HTTP/1.1\r\n\r\n`)],
+  [
+    'a request within the body of another',
+    post([`content-length: ${LENGTH + 10}`], `${BODY}          GET / HTTP/1.1\r\n\r\n`),
+  ],
   ['OPTIONS', request('OPTIONS {path} HTTP/1.1', [...LINES, 'origin: https://evil.example'], '')],
-  ['a preflight', request('OPTIONS {path} HTTP/1.1', [...LINES.slice(0, 1), 'origin: https://evil.example', 'access-control-request-method: POST'], '')],
+  [
+    'a preflight',
+    request(
+      'OPTIONS {path} HTTP/1.1',
+      [...LINES.slice(0, 1), 'origin: https://evil.example', 'access-control-request-method: POST'],
+      '',
+    ),
+  ],
   ['HEAD', request('HEAD {path} HTTP/1.1', LINES, '')],
   ['GET', request('GET {path} HTTP/1.1', LINES, '')],
   ['GET of another path', request('GET /.env HTTP/1.1', LINES, '')],

@@ -20,7 +20,7 @@ export interface Text {
   tool?: string
 }
 
-/** A whole request over HTTP. `{…}` in it stands for what only a run knows: see `fill`. */
+/** A whole request over HTTP. `{…}` in it stands for what only a run knows, as do the digits of `KEY`. */
 export interface Request {
   kind: string
   name: string
@@ -29,6 +29,9 @@ export interface Request {
   /** It is no whole request, or no request at all: to end the connection is an answer. */
   broken?: boolean
 }
+
+/** Stands in requests for a key that every run has of its own, of the same length. */
+export const KEY = 'key-00000000'
 
 export const text = (
   kind: string,

@@ -15,9 +15,17 @@ const PARAMS: [method: string, params: Json, era?: Era][] = [
   ['resources/read', { uri: 'test://static' }],
   ['completion/complete', { ref: { type: 'ref/prompt', name: 'greet' }, argument: { name: 'who', value: 'a' } }],
   ['server/discover', {}, 'modern'],
-  ['subscriptions/listen', { notifications: { toolsListChanged: true, resourceSubscriptions: ['test://x'] } }, 'modern'],
+  [
+    'subscriptions/listen',
+    { notifications: { toolsListChanged: true, resourceSubscriptions: ['test://x'] } },
+    'modern',
+  ],
   ['tasks/get', { taskId: 'x' }, 'modern'],
-  ['tools/call', { name: 'echo', arguments: {}, inputResponses: { a: { action: 'accept' } }, requestState: 'x' }, 'modern'],
+  [
+    'tools/call',
+    { name: 'echo', arguments: {}, inputResponses: { a: { action: 'accept' } }, requestState: 'x' },
+    'modern',
+  ],
   ['notifications/cancelled', { requestId: 'x', reason: 'y' }],
   ['logging/setLevel', { level: 'debug' }, 'legacy'],
   ['resources/subscribe', { uri: 'test://x' }, 'legacy'],
@@ -36,7 +44,8 @@ export interface Message extends Json {
 export function messagesOf(era: Era): Message[] {
   return PARAMS.filter(([, , only]) => only === undefined || only === era).map(([method, params]) => {
     const id = method.startsWith('notifications/') ? {} : { id: 'the id' }
-    const meta = era === 'modern' ? { _meta: envelope({ [CAPABILITIES]: ASKED, progressToken: 'p', traceparent: 'x' }) } : {}
+    const meta =
+      era === 'modern' ? { _meta: envelope({ [CAPABILITIES]: ASKED, progressToken: 'p', traceparent: 'x' }) } : {}
     return { jsonrpc: '2.0', ...id, method, params: { ...params, ...meta } }
   })
 }
@@ -46,7 +55,8 @@ export function callOf(era: Era): Message {
   return messagesOf(era)[0] as Message
 }
 
-const deep = (levels: number, open: string, close: string, core = '0') => open.repeat(levels) + core + close.repeat(levels)
+const deep = (levels: number, open: string, close: string, core = '0') =>
+  open.repeat(levels) + core + close.repeat(levels)
 
 /** JSON of values that nobody expects, in whichever place. */
 export const VALUES: [name: string, json: string][] = [

@@ -35,8 +35,20 @@ const STREAMABLE: Row[] = [
   ['initialize again', 'POST {path}', [JSON_TYPE, BOTH, SESSION], INITIALIZE, 'any'],
   ['initialize with a session of its own', 'POST {path}', [JSON_TYPE, BOTH, 'mcp-session-id: mine'], INITIALIZE, 'any'],
   ['a modern request', 'POST {path}', [JSON_TYPE, BOTH, SESSION], MODERN, 'refused'],
-  ['an answer that nobody waits for', 'POST {path}', [JSON_TYPE, BOTH, SESSION], '{"jsonrpc":"2.0","id":9,"result":{}}', 'any'],
-  ['an error that nobody waits for', 'POST {path}', [JSON_TYPE, BOTH, SESSION], '{"jsonrpc":"2.0","id":9,"error":{"code":1,"message":"x"}}', 'any'],
+  [
+    'an answer that nobody waits for',
+    'POST {path}',
+    [JSON_TYPE, BOTH, SESSION],
+    '{"jsonrpc":"2.0","id":9,"result":{}}',
+    'any',
+  ],
+  [
+    'an error that nobody waits for',
+    'POST {path}',
+    [JSON_TYPE, BOTH, SESSION],
+    '{"jsonrpc":"2.0","id":9,"error":{"code":1,"message":"x"}}',
+    'any',
+  ],
   ['a body with GET', 'GET {path}', [EVENTS, JSON_TYPE], PING, 'any'],
 ]
 

@@ -6,7 +6,8 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 /** So many states made from a real one, none of which is that. */
 export function* forgeries(real: string, other: string, random: Random, count: number): Iterable<[string, unknown]> {
   yield* SIMPLE
-  for (let end = 0; end < real.length; end += Math.ceil(real.length / 40)) yield [`cut after ${end}`, real.slice(0, end)]
+  for (let end = 0; end < real.length; end += Math.ceil(real.length / 40))
+    yield [`cut after ${end}`, real.slice(0, end)]
   yield ['a character more', `${real}A`]
   yield ['padding', `${real}=`]
   yield ['a space before it', ` ${real}`]
@@ -21,7 +22,10 @@ export function* forgeries(real: string, other: string, random: Random, count: n
   }
   for (let n = 0; n < count; n++) {
     const at = below(random, real.length)
-    const letter = oneOf(random, [...ALPHABET].filter((each) => each !== real[at]))
+    const letter = oneOf(
+      random,
+      [...ALPHABET].filter((each) => each !== real[at]),
+    )
     const forged = real.slice(0, at) + letter + real.slice(at + 1)
     // The last character may have bits that say nothing.
     if (Buffer.from(forged, 'base64url').equals(Buffer.from(real, 'base64url'))) continue

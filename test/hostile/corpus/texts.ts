@@ -134,7 +134,8 @@ export function* mutations(era: Era, random: Random, count: number): Iterable<Te
     const message = oneOf(random, all)
     let bytes: Buffer = Buffer.from(JSON.stringify(message))
     const times = 1 + below(random, 4)
-    for (let time = 0; time < times; time++) bytes = oneOf(random, MUTATIONS)(bytes, below(random, bytes.length), random)
+    for (let time = 0; time < times; time++)
+      bytes = oneOf(random, MUTATIONS)(bytes, below(random, bytes.length), random)
     const tool = message.params['name'] ?? message.params['uri'] ?? message.params['taskId']
     const about = { method: message.method, ...(typeof tool === 'string' && { tool }) }
     yield text('mutations', `number ${n} of ${message.method}`, bytes, about)

@@ -12,6 +12,7 @@ export const FAILURES = {
   dropped: 'the connection ended without an answer to a whole request',
   notJsonRpc: 'a refusal that is no JSON-RPC',
   reflected: 'a refusal that gives back more of what was sent than it may',
+  garbage: 'a call to a bad server was not answered once, by JSON-RPC',
   statesAccepted: 'a forged, foreign or expired state was accepted',
   stuck: 'after an input nothing more was answered',
   mistakes: 'the bridge logged a mistake of its own',
