@@ -12,8 +12,12 @@ const SCRIPT = 'test/interop/modern-server.ts'
 export const MODERN_WAYS = ['stdio', 'Streamable HTTP'] as const
 
 /** Starts the server for the way that needs it running, and says how it is reached by both. */
-export async function startModern(t: Scope, script = SCRIPT): Promise<Record<(typeof MODERN_WAYS)[number], Named>> {
-  const child = spawn(process.execPath, ['--import', 'tsx', script, 'http'], { stdio: ['ignore', 'pipe', 'inherit'] })
+export async function startModern(
+  t: Scope,
+  script = SCRIPT,
+  stderr: 'inherit' | 'ignore' = 'inherit',
+): Promise<Record<(typeof MODERN_WAYS)[number], Named>> {
+  const child = spawn(process.execPath, ['--import', 'tsx', script, 'http'], { stdio: ['ignore', 'pipe', stderr] })
   t.teardown(() => end(child))
   return {
     stdio: { upstream: `stdio:node --import tsx ${script} stdio` },

@@ -30,7 +30,7 @@ const GOOD: Record<Era, Lines> = {
 const REFUSED: [header: string, values: (string | undefined)[]][] = [
   ['content-type', [undefined, '', 'text/plain', 'application/json, text/plain', 'application/json\ta', 'text/json']],
   ['content-type', ['application/json; charset=utf-16', 'application/x-www-form-urlencoded', 'multipart/form-data']],
-  ['content-type', [`text/plain${' '.repeat(4_000)}x`, `application/json;${';'.repeat(2_000)}a=b`]],
+  ['content-type', [`text/plain${' '.repeat(4_000)}x`]],
   ['content-encoding', ['gzip', 'br', 'deflate', 'gzip, gzip', 'x-unknown']],
   ['origin', ['https://evil.example', 'null', 'http://localhost.evil.example', 'http://127.0.0.1@evil.example']],
   ['origin', ['http://127.0.0.1:1', 'file://', 'http://xn--lcalhost-2za.example', 'http://[::1', 'javascript:']],
@@ -71,7 +71,15 @@ const ANY: [header: string, values: (string | undefined)[]][] = [
     [undefined, '*/*', 'application/*', 'text/event-stream', 'application/json;q=0.1', ',,,,', 'a'.repeat(5_000)],
   ],
   ['accept', [Array(1_000).fill('text/event-stream;q=0.5').join()]],
-  ['content-type', ['application/json;charset=UTF-8', 'APPLICATION/JSON', 'application/json ;  charset = "utf-8"']],
+  [
+    'content-type',
+    [
+      `application/json;${';'.repeat(2_000)}a=b`,
+      'application/json;charset=UTF-8',
+      'APPLICATION/JSON',
+      'application/json ;  charset = "utf-8"',
+    ],
+  ],
   ['traceparent', ['x', '00-00000000000000000000000000000000-0000000000000000-00', 'x'.repeat(6_000)]],
   ['baggage', ['a=b', '='.repeat(5_000), 'a=%ZZ']],
   ['mcp-param-x', ['y', '=?base64?!!?=']],

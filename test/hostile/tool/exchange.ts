@@ -11,6 +11,8 @@ export interface Outcome {
 
 /** Milliseconds after which an answer does not come any more. */
 export const PATIENCE = 20_000
+/** Answers before the answer. */
+const INTERIM = /^(?:HTTP\/1\.1 1\d\d[^\r]*\r\n(?:[^\r]+\r\n)*\r\n)+/
 /** Bytes of an answer that are read. */
 const ENOUGH = 1_000_000
 
@@ -19,10 +21,13 @@ export interface ExchangeOptions {
   leaveAfter?: number
   /** Ends its half of the connection after the last piece. */
   halfClose?: boolean
+  /** Milliseconds after which an answer does not come any more. */
+  patience?: number
 }
 
 export function exchange(url: string, pieces: readonly Buffer[], options: ExchangeOptions = {}): Promise<Outcome> {
   const { hostname, port } = new URL(url)
+  const isHead = Buffer.concat(pieces.slice(0, 5)).subarray(0, 5).toString('latin1') === 'HEAD '
   return new Promise((resolve) => {
     const socket = connect(Number(port), hostname)
     let text = ''
@@ -34,11 +39,11 @@ export function exchange(url: string, pieces: readonly Buffer[], options: Exchan
       socket.destroy()
       resolve(outcomeOf(text, kind))
     }
-    let timer = setTimeout(done, PATIENCE, 'hung')
+    let timer = setTimeout(done, options.patience ?? PATIENCE, 'hung')
     socket.setEncoding('latin1')
     socket.on('data', (chunk: string) => {
-      text += chunk
-      if (isWhole(text) || text.length > ENOUGH) done()
+      text = (text + chunk).replace(INTERIM, '')
+      if (isWhole(text, isHead) || text.length > ENOUGH) done()
     })
     socket.on('close', () => done())
     socket.on('error', () => done())
@@ -75,9 +80,10 @@ function partsOf(text: string): { head: string; body: string } {
 }
 
 /** Whether there is all of an answer; of a stream of events, the first of them that answers or acknowledges. */
-function isWhole(text: string): boolean {
+function isWhole(text: string, isHead: boolean): boolean {
   const { head, body } = partsOf(text)
-  if (!text.includes('\r\n\r\n') || /^HTTP\/1\.1 1\d\d/.test(head)) return false
+  if (!text.includes('\r\n\r\n')) return false
+  if (isHead) return true
   const length = /^content-length: (\d+)/im.exec(head)?.[1]
   if (length !== undefined) return body.length >= Number(length)
   if (/^HTTP\/1\.1 (204|304|202)/.test(head) && !isChunked(head)) return true

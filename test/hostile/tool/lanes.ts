@@ -7,11 +7,13 @@ import { type Front, fill } from './fronts.js'
 import type { Verdict } from './verdict.js'
 
 /** Inputs of a front that are on their way at once. */
-const AT_ONCE = 2
+const AT_ONCE = 1
 /** After so many runs it is looked whether the front still answers. */
 const CHECK_EVERY = 30
 /** Milliseconds that half a request is held before its client goes. */
 const HELD = 500
+/** Milliseconds in which a request that does not go on has to be given up. */
+const GIVEN_UP = 60_000
 
 /** Keys of calls that were refused, by the keys of their runs. What has run is compared with it in the end. */
 export type Keys = Map<string, string>
@@ -34,7 +36,7 @@ export async function runAll(
   verdict: Verdict,
   random: Random,
   keys: Keys,
-  options: ExchangeOptions = {},
+  { atOnce = AT_ONCE, ...options }: ExchangeOptions & { atOnce?: number } = {},
 ): Promise<void> {
   const waiting = Array.from(all)
   verdict.inputs += waiting.length
@@ -52,13 +54,17 @@ export async function runAll(
         if (++since % CHECK_EVERY === 0 && !(await front.answers())) verdict.fail('stuck', where)
       }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  await Promise.all(Array.from({ length: atOnce }, worker))
   if (!(await front.answers())) verdict.fail('stuck', `${front.name}, at the end`)
 }
 
 /** Sends parts of requests, and goes, or ends only its half of the connection. */
 export async function runHalves(front: Front, all: Iterable<Run>, verdict: Verdict, random: Random): Promise<void> {
   const inputs = Array.from(all)
-  await runAll(front, inputs, verdict, random, new Map(), { leaveAfter: HELD })
-  await runAll(front, inputs, verdict, random, new Map(), { halfClose: true })
+  await runAll(front, inputs, verdict, random, new Map(), { leaveAfter: HELD, atOnce: inputs.length })
+  await runAll(front, inputs, verdict, random, new Map(), {
+    halfClose: true,
+    patience: GIVEN_UP,
+    atOnce: inputs.length,
+  })
 }

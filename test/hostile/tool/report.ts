@@ -31,12 +31,11 @@ runs              ${verdict.runs}, in ${seconds.toFixed(0)} s`)
     ['no bridge', machine.targets[0]],
   ] as const)
     console.log(`healthy client    ${name.padEnd(10)} ${shown(figures)}`)
+  const lag = (part: string) => ((after[`nodejs_eventloop_lag_${part}_seconds`] ?? 0) * 1_000).toFixed(0)
+  console.log(`event loop        held up ${lag('p99')} ms (p99), ${lag('max')} ms at most`)
   console.log(`memory            ${mib(before)} MiB before, ${mib(after)} MiB after`)
-  for (const [failure, examples] of verdict.examples) {
-    console.log(`\n${failure}, ${verdict.count(failure)}:`)
-    for (const example of examples) console.log(`  ${example}`)
-  }
-  if (verdict.failed) console.log(`\nFailed. The same again: npm run test:hostile -- --seed ${seed}`)
+  if (verdict.failures > 0)
+    console.log(`\nFailed: examples are above. The same again: npm run test:hostile -- --seed ${seed}`)
 }
 
 function shown(figures: Figures | undefined): string {

@@ -21,20 +21,24 @@ export const FAILURES = {
 export type Failure = keyof typeof FAILURES
 
 /** Examples of each that are kept. */
-const KEPT = 5
+const KEPT = 12
 /** Bytes that a refusal may have. */
 const REFUSAL_AT_MOST = 4_096
 
 export class Verdict {
   inputs = 0
   runs = 0
+  /** What was judged last. */
+  last = 'nothing yet'
   readonly counts = new Map<Failure, number>()
   readonly examples = new Map<Failure, string[]>()
 
   fail(failure: Failure, example: string): void {
     this.counts.set(failure, (this.counts.get(failure) ?? 0) + 1)
     const examples = this.examples.get(failure) ?? []
-    if (examples.length < KEPT) this.examples.set(failure, [...examples, example])
+    if (examples.length === KEPT) return
+    this.examples.set(failure, [...examples, example])
+    console.log(`${failure}: ${example}`)
   }
 
   count(failure: Failure): number {
@@ -44,8 +48,9 @@ export class Verdict {
   /** Looks at what an input of a client was answered with. `broken`: it was no whole request. */
   judge(where: string, outcome: Outcome, want: Want, broken: boolean): void {
     this.runs++
+    this.last = where
     const { kind, status, body, type } = outcome
-    const shown = `${where}: ${kind} ${status || ''} ${body.slice(0, 160)}`
+    const shown = `${where}: ${kind} ${status || ''} ${body.slice(0, 160)}`.trim()
     if (kind === 'hung') this.fail('hangs', shown)
     if (kind === 'closed' && !broken) this.fail('dropped', shown)
     if (status >= 500) this.fail('serverErrors', shown)
@@ -54,8 +59,8 @@ export class Verdict {
     if (status >= 400 && body.length > REFUSAL_AT_MOST) this.fail('reflected', shown)
   }
 
-  get failed(): boolean {
-    return [...this.counts.values()].some((count) => count > 0)
+  get failures(): number {
+    return [...this.counts.values()].reduce((sum, count) => sum + count, 0)
   }
 }
 
