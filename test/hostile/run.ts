@@ -140,7 +140,7 @@ async function run(): Promise<void> {
   const machine = await direct()
   const ran = existsSync(executions) ? readFileSync(executions, 'utf8').split('\n') : []
   for (const key of ran) if (keys.has(key)) verdict.fail('executed', String(keys.get(key)))
-  const after = await bridge.metrics()
+  const after = bridge.ended === undefined ? await bridge.metrics() : {}
   await look(bridge, 'HTTP')
   for (const error of health.errors) verdict.fail('healthy', error)
   print({ verdict, health, machine, before, after, seconds: (performance.now() - began) / 1_000, seed })

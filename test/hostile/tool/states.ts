@@ -11,6 +11,8 @@ const EACH = 150
 /** Retries at once with one state, of which one is right. */
 const AT_ONCE = 20
 
+const said = ({ keys }: Round, name: string) => ({ [String(keys[0])]: { action: 'accept', content: { name } } })
+
 /** `count` forgeries; a state is given up after `expires` milliseconds. */
 export async function runStates(url: string, count: number, expires: number, verdict: Verdict, random: Random) {
   const client = talk(url)
@@ -38,8 +40,11 @@ export async function runStates(url: string, count: number, expires: number, ver
     // All of that has not harmed it.
     const { message } = await client.again(round, answersOf(round), {}, as('alice'))
     if (!message.result) verdict.fail('stuck', `a real state after forgeries: ${JSON.stringify(message)}`)
-    await refuse('used already', round, {})
-    const retries = Array.from({ length: AT_ONCE }, () => client.again(other, answersOf(other), {}, as('alice')))
+    // The same answers again are told what became of them; others are not taken any more.
+    await refuse('used already', round, { inputResponses: said(round, 'Eve') })
+    const retries = Array.from({ length: AT_ONCE }, (_, n) =>
+      client.again(other, said(other, `Ada ${n}`), {}, as('alice')),
+    )
     const taken = (await Promise.all(retries)).filter((each) => each.message.result)
     verdict.inputs++
     verdict.runs += AT_ONCE
