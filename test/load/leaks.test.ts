@@ -12,7 +12,7 @@ import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { listenText } from '../support/listening.js'
-import { call, headersFor, post, send } from '../support/modern.js'
+import { call, headersFor, post } from '../support/modern.js'
 import { startFixture } from '../support/process.js'
 import { readSeries } from '../support/prometheus.js'
 import { SseClient } from '../support/sse-client.js'
@@ -104,7 +104,7 @@ async function sse(world: World): Promise<void> {
 
 /** A call whose client is asked something, and answers or does not. */
 async function question(world: World, url: string): Promise<void> {
-  const client = talk(url)
+  const client = talk(url, { by: 'session' })
   const round = await client.steps([{ ask: [NAME] }])
   if (round.keys.length > 0 && world.random() < 0.6) await client.again(round, { [String(round.keys[0])]: ADA })
 }
@@ -146,10 +146,10 @@ async function storm(world: World, count: number): Promise<{ opened: number; fai
   return { opened, failed }
 }
 
-/** Bounds that are in use, by their names; caches are there to be kept. */
+/** Bounds that are in use, by their names, but for what is remembered when it is over. */
 async function inUse(world: World): Promise<Record<string, number>> {
-  const { text } = await send('GET', new URL('/metrics', world.legacy).href, undefined, {})
-  const used = Object.entries(readSeries(text)).filter(([series]) => /bound_used\{bound="(?!cached|tasks)/.test(series))
+  const text = await (await fetch(new URL('/metrics', world.legacy))).text()
+  const used = Object.entries(readSeries(text)).filter(([series]) => /bound_used\{bound="(?!cached|tasks|relayed)/.test(series))
   return Object.fromEntries(used.filter(([, value]) => value > 0))
 }
 
@@ -170,10 +170,10 @@ async function settled(t: Test, world: World): Promise<Record<string, number>> {
 }
 
 async function start(t: Test, seed: number): Promise<World> {
-  const plan = JSON.stringify({ asks: true })
+  const plan = JSON.stringify({ asks: true, by: 'session' })
   const legacy = await startFixture(t, 'legacy-http.mjs', plan)
   const modern = await startFixture(t, 'modern-http.mjs', '{}')
-  const program = legacyStdio(t, { asks: true })
+  const program = legacyStdio(t, { asks: true, by: 'session' })
   const bridge = await startBridgeProcess(t, {
     listen: 'http://127.0.0.1:0/mcp',
     mcpServers: { legacy: { url: legacy.url }, modern: { url: modern.url }, program: program.server },

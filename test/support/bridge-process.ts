@@ -14,6 +14,7 @@ import { pino } from 'pino'
 import type { Test } from 'tap'
 import { Bridge } from '../../src/app.js'
 import { parseSettings } from '../../src/config.js'
+import { Metrics } from '../../src/telemetry/metrics.js'
 
 export interface BridgeProcess {
   /** Addresses by the names of servers. */
@@ -51,7 +52,9 @@ export async function startBridgeProcess(t: Test, settings: object): Promise<Bri
 
 async function serve(): Promise<void> {
   const settings = parseSettings(JSON.parse(argv[2] ?? '{}'), { env, read: String })
-  const bridge = new Bridge(settings, { log: pino({ level: 'silent' }), version: '0.0.0', env })
+  const version = '0.0.0'
+  const metrics = new Metrics({ version })
+  const bridge = new Bridge(settings, { log: pino({ level: 'silent' }), version, env, metrics })
   const urls = await bridge.listen()
   stdout.write(`${JSON.stringify(Object.fromEntries(urls))}\n`)
   let warnings = 0
