@@ -79,7 +79,7 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): Complaint {
   const stderr = cause instanceof ChannelError ? (probing ? cause.allStderr : cause.stderr) : []
   const reason = probing ? reasonIn(stderr) : undefined
   const { next, ...known } = adviceOn(fault)
-  const { status } = known
+  const { status, said } = known
   const inner = cause instanceof ChannelError && cause.cause instanceof ChannelError ? cause.cause.message : ''
   const further = `${probing ? '' : 'mcp-bridge probe <server> shows how far it gets; '}--log-level debug tells more.`
   return {
@@ -88,6 +88,7 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): Complaint {
     why: fault.message,
     details: [
       ...(target === undefined ? [] : [`${target}${status === undefined ? '' : ` answered with HTTP ${status}.`}`]),
+      ...(said === undefined || fault.message.includes(said) ? [] : [`The server said: ${said}`]),
       ...(inner === '' || status !== undefined || fault.message.includes(inner) ? [] : [shown(inner, LINE)]),
       ...(reason === undefined ? [] : [`Probable reason: ${shown(reason, LINE)}`]),
       ...(stderr.length === 0 ? [] : ['It wrote to stderr:', ...stderr.map((line) => `  ${shown(line, LINE)}`)]),

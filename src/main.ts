@@ -16,6 +16,7 @@ import { describe, inspect } from './inspect.js'
 import { LineWriter } from './log/writer.js'
 import { createLog, isReadable } from './log.js'
 import { Fault } from './protocol/fault.js'
+import { losesHeaders } from './runtime.js'
 import { startTracing, type Tracing } from './telemetry/tracing.js'
 import { endPrograms } from './upstream/stdio/process-group.js'
 
@@ -132,6 +133,10 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
   STDERR.onRoom = (lines) => log.error({ lines }, 'log lines dropped')
   if (format !== undefined) log.info({ format }, 'configuration is in the format of another program')
   for (const { message, ...where } of notes) log.warn(where, message)
+  if (losesHeaders(process.versions.node)) {
+    const why = 'it drops request headers past the 1,000th (CVE-2026-58044); the bridge itself refuses over 100'
+    log.warn({ node: process.versions.node, why }, 'upgrade Node.js to the newest patch of its version')
+  }
   const listen = parseListen(settings.listen)
   // On a pipe there is nobody who could ask for them.
   const counted = settings.metrics && listen.kind === 'http'

@@ -61,6 +61,12 @@ const serverSettings = {
     .enum(['auto', 'async', 'off'])
     .default('auto')
     .describe('Which calls of a legacy server are tasks: those that have to be, also those that may be, or none.'),
+  retry: z
+    .enum(['off', 'safe'])
+    .default('off')
+    .describe(
+      'Whether a tool is called once more when its answer was lost: never, or where the server says that it only reads or that calling it twice does no more than once.',
+    ),
   cache: z
     .union([z.enum(['off', 'hints']), milliseconds])
     .default('off')

@@ -56,6 +56,7 @@ export function serverOptions(
     several: hasSeveral(all),
     passthrough: auth?.passthrough ?? false,
     tasks: settings.tasks,
+    retry: settings.retry,
     roots: settings.roots,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),

@@ -50,7 +50,7 @@ const REFUSALS = {
 } as const
 
 const ANYBODY: Caller = { principal: ANONYMOUS }
-const BEARER = /^bearer(?: +(.*))?$/i
+const BEARER = /^bearer(?: +|$)/i
 
 export const auth = plugin<AuthOptions>(async function auth(app, { mode, resourceMetadata, open = () => false }) {
   const identify = identifierFor(mode)
@@ -118,7 +118,8 @@ function authorization({ raw: { headers, rawHeaders } }: FastifyRequest): string
 
 /** What follows the word Bearer, whatever it is made of; undefined where that is nothing, or the scheme another. */
 function bearerToken(credential: string | undefined): string | undefined {
-  return BEARER.exec(credential ?? '')?.[1] || undefined
+  const scheme = BEARER.exec(credential ?? '')?.[0]
+  return scheme === undefined ? undefined : credential?.slice(scheme.length) || undefined
 }
 
 function challenge(params: Readonly<Record<string, string | undefined>>): string {

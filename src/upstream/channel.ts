@@ -1,5 +1,6 @@
 /** A channel carries JSON-RPC messages to and from one server. It knows framing and delivery, and no method. */
 
+import type { Refusal } from '../protocol/refusal.js'
 import type { Source } from '../rpc/source.js'
 import { excerpt } from './tail.js'
 
@@ -67,19 +68,6 @@ export interface ChannelErrorOptions {
   late?: boolean
   /** What a child wrote to stderr: for the operator, never for a client. */
   stderr?: readonly string[]
-}
-
-export interface Refusal {
-  status: number
-  /** The body, cut off where it gets long. */
-  body: string
-  contentType: string | undefined
-  /** Seconds, from `Retry-After`. */
-  retryAfter: number | undefined
-  /** `WWW-Authenticate`. */
-  challenge?: string | undefined
-  /** `Location`: where the server redirects to. For the operator, never for a client. */
-  location?: string | undefined
 }
 
 export class ChannelError extends Error {

@@ -7,7 +7,7 @@ import { Fault } from '../protocol/fault.js'
 import type { Json } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
 import type { Exchange } from './exchange.js'
-import { credentialOf, openingFault } from './failure.js'
+import { Contradiction, credentialOf, openingFault } from './failure.js'
 import { Peer, type PeerLog } from './peer.js'
 import { type Finding, probe, readAnswer } from './probe.js'
 import type { SharedVerdicts } from './verdicts.js'
@@ -155,7 +155,7 @@ export class Detection {
     const over = new Promise<void>((done) => {
       resolve = done
     })
-    const starting = { peer, probe: unanswered, over }
+    const starting = { verdict, peer, probe: unanswered, over }
     this.#starting = starting
     unanswered.onAnswer((answer) => {
       unanswered.drop()
@@ -167,8 +167,8 @@ export class Detection {
 
   /** A program that was slow to start has answered the probe after all. */
   #startedWith(finding: Finding | 'headers refused', verdict: Verdict, peer: Peer): void {
-    const asking = [...peer.open].filter((exchange) => !exchange.answered)
-    // A session that has been opened meanwhile stays.
+    const asking = [...peer.open].filter((exchange) => !exchange.succeeded)
+    // A session that has been opened meanwhile stays. A program may refuse `initialize` before it answers the probe.
     if (finding === 'headers refused' || (asking.length === 0 && this.#spare !== peer)) return
     const why = `${finding.why} after it had started`
     if (finding.era === 'modern') {
@@ -197,10 +197,15 @@ export class Detection {
 
   /**
    * The channel that the probe has left, if it is still there; else another. While somebody else waits for the first answer
-   * on that channel, this waits too: another process would take as long to start. Rejects with a ChannelError.
+   * on that channel, this waits too: another process would take as long to start. Rejects with a ChannelError, or with a
+   * Contradiction where the program turns out to be modern meanwhile.
    */
   async channel(transport: Transport, stateless = false): Promise<Peer> {
-    if (!this.hasSpare && this.#starting) await this.started()
+    while (!this.hasSpare && this.#starting) {
+      const { verdict, over } = this.#starting
+      await over
+      if (this.#turned(verdict)) throw new Contradiction('The server has no sessions')
+    }
     const spare = this.hasSpare && transport === this.#options.transport ? this.#spare : undefined
     if (spare) {
       this.#spare = undefined
@@ -296,6 +301,7 @@ function judge(finding: Finding | Configured, transport: Transport): Verdict {
 }
 
 interface Starting {
+  verdict: Verdict
   peer: Peer
   probe: Exchange
   /** Resolves when the probe has been answered, or its answer does not count any more. */

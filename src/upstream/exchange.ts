@@ -43,6 +43,8 @@ export class Exchange {
   /** The request's id towards the server, and the token of its progress. */
   readonly id: number
   answered = false
+  /** The answer is a result. */
+  succeeded = false
   /** Somebody reads what comes in, or will at once; a call that waits for its client is not read. */
   read = true
   /** When it was sent, by `performance.now()`, and how many messages its channel had received by then. */
@@ -134,7 +136,10 @@ export class Exchange {
 
   /** Returns whether it is kept for a reader. */
   push(arrival: Arrival): boolean {
-    if (arrival.kind === 'response') this.answered = true
+    if (arrival.kind === 'response') {
+      this.answered = true
+      this.succeeded = arrival.outcome.kind === 'result'
+    }
     const reader = this.#reader
     if (reader) {
       this.#reader = undefined

@@ -16,6 +16,7 @@ import {
   onSameOrigin,
   type Question,
   type Reader,
+  refuse,
 } from './origin.js'
 
 /** Milliseconds. */
@@ -27,7 +28,6 @@ const WANTS_WITHIN = 2_000
 const MAX_REDIRECTS = 3
 /** Times in a row that taking up a stream again may fail. */
 const MAX_FAILURES = 3
-const REFUSAL_BODY = 64 * 1024
 /** Visible ASCII, as a session id has to be (MCP 2025-11-25, basic/transports, session management). */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/
 
@@ -218,12 +218,11 @@ class HttpChannel implements Channel {
     }
   }
 
-  /** Redirects are followed on the same origin only, where no credential gets into other hands. */
+  /** Redirects are followed on the same origin only, where no credential gets into other hands. The others are refusals. */
   #follows({ status, headers }: Answer, redirects: number): boolean {
     if (status !== 307 && status !== 308) return false
     const target = onSameOrigin(headerOf(headers, 'location'), this.#origin.url)
-    if (!target || redirects >= MAX_REDIRECTS)
-      throw new ChannelError('The server redirects to somewhere else', { delivered: 'no', protocol: true })
+    if (!target || redirects >= MAX_REDIRECTS) return false
     this.#path = target.pathname + target.search
     return true
   }
@@ -316,19 +315,4 @@ class Reading implements Reader {
 function noMessage({ status, headers }: Answer): ChannelError {
   const type = headerOf(headers, 'content-type') ?? 'no content type'
   return new ChannelError(`The server answered with ${status} and ${type} instead of a message`, { protocol: true })
-}
-
-function refuse({ status, headers, body }: Answer): void {
-  if (status < 300) return
-  const seconds = Number(headerOf(headers, 'retry-after'))
-  throw new ChannelError(`The server answered with HTTP ${status}`, {
-    refusal: {
-      status,
-      body: Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY),
-      contentType: headerOf(headers, 'content-type'),
-      retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
-      challenge: headerOf(headers, 'www-authenticate'),
-      location: headerOf(headers, 'location'),
-    },
-  })
 }

@@ -10,7 +10,7 @@ import { knowsTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
 import { type Json, objectIn, parseObject, payloadAt, raw, value } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
-import { Contradiction, callFault, pause, sessionGone, worthRepeating } from './failure.js'
+import { Contradiction, callFault, pause, repeatable, sessionGone, worthRepeating } from './failure.js'
 import { listen } from './listen.js'
 import { addressKey, type ParkedCalls } from './parked.js'
 import type { Lease } from './pool.js'
@@ -35,6 +35,8 @@ export interface LegacyOptions {
   tasks: LegacyTasks
   /** Whether tools that may be tasks are, for clients that know tasks; or that there are no tasks at all. */
   taskMode: TaskMode
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
 }
 
 export type TaskMode = 'auto' | 'async' | 'off'
@@ -73,7 +75,7 @@ export function legacyHandler(options: LegacyOptions): Handler {
         return
       } catch (error) {
         const turned = error instanceof Contradiction
-        const wait = turned ? undefined : worthAnotherTry(error, call, lease.session)
+        const wait = turned ? undefined : worthAnotherTry(error, call, lease.session, options.retry)
         if (turned || sessionGone(error) || !lease.session.alive) {
           lease.discard()
           lease.session.forgotten()
@@ -229,14 +231,13 @@ function addressesToVisit(
 }
 
 /** Seconds after which the call may be sent once more without any risk of doing a thing twice; undefined for never. */
-function worthAnotherTry(error: unknown, call: Call, session: LegacySession): number | undefined {
-  return sessionGone(error) ? 0 : worthRepeating(error, repeatable(call, session))
-}
-
-function repeatable(call: Call, session: LegacySession): boolean {
-  if (methodTraits(call.method).idempotent) return true
-  if (call.method !== 'tools/call') return false
-  return session.tools.known(toolOf(call))?.repeatable ?? false
+function worthAnotherTry(
+  error: unknown,
+  call: Call,
+  { tools }: LegacySession,
+  retry: LegacyOptions['retry'],
+): number | undefined {
+  return sessionGone(error) ? 0 : worthRepeating(error, repeatable(call, tools, retry))
 }
 
 function notFound({ method }: Call): Fault {

@@ -104,7 +104,7 @@ export class DirectLine implements Line {
         if (turn) await turn
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          yield { text: responseMessage(request.id, arrival), last: true }
+          yield { text: responseMessage(request.id, arrival), answer: arrival }
           return
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
@@ -112,7 +112,7 @@ export class DirectLine implements Line {
           progress && typeof arrival.params !== 'string'
             ? write(edit(arrival.params, { progressToken: token }))
             : textOf(arrival.params)
-        yield { text: notification(arrival.method, params), last: false }
+        yield { text: notification(arrival.method, params) }
         this.#turns?.done(exchange)
       }
     } catch (error) {

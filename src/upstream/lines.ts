@@ -78,17 +78,14 @@ export class Lines {
     occupant: LineOccupant,
   ): Promise<Line | undefined> {
     const { detection, mayStart, told } = this.#options
-    await mayStart(sender.principal)
     const { era } = verdict
     const turned = () => era === 'legacy' && verdict.era === 'modern'
+    await mayStart(sender.principal)
     const peer = await detection.channel(verdict.transport).catch((error: unknown) => {
+      if (turned()) return undefined
       throw detection.failed(error)
     })
-    // While others waited for a process to start, it may have said what it is.
-    if (turned()) {
-      detection.giveBack(peer)
-      return undefined
-    }
+    if (!peer) return undefined
     this.#peers.add(peer)
     try {
       const line = await this.#open(peer, opening, sender, occupant)

@@ -20,6 +20,7 @@ import {
   credentialOf,
   givenUpFor,
   pause,
+  repeatable,
   type Said,
   worthRepeating,
 } from './failure.js'
@@ -42,6 +43,8 @@ export interface ModernOptions extends ModernChannelsOptions {
   elsewhere(call: Call, why: Contradiction): AsyncIterable<Reply>
   /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
   changed?: ((call: Call, method: string, params: Payload) => void) | undefined
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
 }
 
 /** Milliseconds. */
@@ -236,12 +239,8 @@ export class ModernServer {
   }
 
   #repeatable(call: Call): boolean {
-    const { idempotent, asks } = methodTraits(call.method)
     if (call.answers) return false
-    if (idempotent) return true
-    if (!asks || call.method !== 'tools/call') return false
-    const cache = this.#tools.get(`${call.principal} ${call.caller.capabilities}`)
-    return cache?.known(String(value(call.params, 'name')))?.repeatable ?? false
+    return repeatable(call, this.#tools.get(`${call.principal} ${call.caller.capabilities}`), this.#options.retry)
   }
 }
 

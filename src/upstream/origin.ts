@@ -1,6 +1,7 @@
 /** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
 import { TextDecoder } from 'node:util'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
+import { refusalOf } from '../protocol/refusal.js'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
 import { causeOf } from './causes.js'
 import { ChannelError } from './channel.js'
@@ -62,6 +63,8 @@ const DEFAULTS = {
   bodyLimit: 16 * 1024 * 1024,
   streamLimit: 64 * 1024 * 1024,
 }
+/** Bytes of a refusal that are looked at. */
+const REFUSAL_BODY = 64 * 1024
 
 export class Origin {
   readonly url: URL
@@ -195,7 +198,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    const reject = () => this.#settle.reject(asChannelError(error))
+    const reject = () => this.#settle.reject(channelError(error))
     // What came before the stream broke may have been the answer.
     if (this.#slices) this.#slices.finish(reject)
     else reject()
@@ -239,6 +242,15 @@ export function mediaType(headers: AnswerHeaders): string | undefined {
   return (end < 0 ? type : type?.slice(0, end).trim())?.toLowerCase()
 }
 
+/** Throws where the answer is a refusal. */
+export function refuse({ status, headers, body }: Answer): void {
+  if (status < 300) return
+  const said = Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY)
+  throw new ChannelError(`The server answered with HTTP ${status}`, {
+    refusal: refusalOf(status, (name) => headerOf(headers, name), said),
+  })
+}
+
 /** Where a server points to, if that is on its own origin: elsewhere, what is meant for it would be in other hands. */
 export function onSameOrigin(location: string | undefined, base: URL): URL | undefined {
   if (location === undefined || !URL.canParse(location, base.href)) return undefined
@@ -255,7 +267,8 @@ function telling(connect: Connect): Connect {
     })
 }
 
-function asChannelError(error: Error): ChannelError {
+/** What an error of undici or of the system says of what was sent. */
+export function channelError(error: Error): ChannelError {
   if (error instanceof ChannelError) return error
   if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })
   const cause = causeOf(error)

@@ -55,6 +55,8 @@ export type Finding =
 /** HTTP statuses that say nothing about what the server speaks: it, or something before it, has other worries. */
 const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429, 502, 503, 504])
 const WEAK_EVIDENCE: ReadonlySet<number> = new Set([500])
+/** Nothing can be posted there, whatever the body says: an HTTP+SSE stream answers so, and may be MCP's own. */
+const METHOD_REFUSED: ReadonlySet<number> = new Set([405, 501])
 /** Errors that only servers of the modern era give. */
 const HEADER_MISMATCH = -32020
 const MISSING_CAPABILITY = -32021
@@ -150,8 +152,8 @@ function supportedIn(error: Payload): readonly string[] {
 async function unanswered(error: ChannelError, peer: Peer): Promise<Finding | 'headers refused'> {
   if (error.refusal) {
     const { status } = error.refusal
-    if (NO_EVIDENCE.has(status)) throw error
-    const answered = errorIn(error.refusal)
+    if (status < 400 || NO_EVIDENCE.has(status)) throw error
+    const answered = METHOD_REFUSED.has(status) ? undefined : errorIn(error.refusal)
     if (answered) return readAnswer(answered, peer)
     return legacy(`it answered server/discover with HTTP ${status}`, peer, { weak: WEAK_EVIDENCE.has(status) })
   }

@@ -24,13 +24,14 @@ import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/spl
 import { Askers } from './askers.js'
 import { ChannelError, type Transport } from './channel.js'
 import { Detection, type Verdict } from './detection.js'
-import { Contradiction, credentialOf } from './failure.js'
+import { Contradiction, callFault, contradicts, credentialOf, errorIn, refusedCall } from './failure.js'
 import { handedOver } from './handover.js'
 import { HttpTransport } from './http.js'
 import { legacyHandler, type TaskMode } from './legacy.js'
 import { negotiated } from './line.js'
 import { Lines } from './lines.js'
 import { ModernServer } from './modern.js'
+import { channelError } from './origin.js'
 import { ParkedCalls, type ParkedOptions } from './parked.js'
 import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
@@ -52,6 +53,8 @@ export interface ServerOptions {
   era: 'auto' | Era
   isolation: Isolation
   tasks: TaskMode
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
   /** Callers bring credentials of their own, which are sent on. */
   passthrough: boolean
   /** What the server may know of folders: what its clients say, nothing, or these. */
@@ -163,6 +166,7 @@ export class Server implements Upstream {
       parked: this.#parked,
       tasks: this.#tasks,
       taskMode: options.tasks,
+      retry: options.retry,
     })
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     this.#modern = new ModernServer({
@@ -174,6 +178,7 @@ export class Server implements Upstream {
         replicas && transport.kind === 'stdio'
           ? ({ principal: who }, method, params) => replicas.tell({ server: name, who, method, params })
           : undefined,
+      retry: options.retry,
       log,
       onEnd,
     })
@@ -321,7 +326,18 @@ export class Server implements Upstream {
         const verdict = this.#detection.current
         return verdict?.transport === transport ? verdict.era : undefined
       },
-      doubt: () => this.#detection.forget(),
+      turned: async (era, sender) => {
+        if (this.#detection.current?.era === era) this.#detection.forget()
+        const verdict = await this.#detection.known(sender).catch(() => undefined)
+        return verdict !== undefined && verdict.era !== era
+      },
+      failed: (error) => callFault(channelError(error)),
+      refused: (refusal) => {
+        const { status } = refusal
+        const answered = status >= 400 && status !== 401 && status !== 403 && errorIn(refusal) !== undefined
+        return answered ? undefined : refusedCall(refusal)
+      },
+      contradicts,
     }
   }
 
@@ -541,11 +557,6 @@ export class Server implements Upstream {
     const { who } = identity
     const reused = this.#detection.hasSpare
     const peer = await this.#detection.channel(verdict.transport)
-    // While others waited for a process to start, it may have said what it is.
-    if (verdict.era === 'modern') {
-      this.#detection.giveBack(peer)
-      throw new Contradiction('The server has no sessions')
-    }
     const onEnd = (error: ChannelError, served: boolean) => {
       this.#pool.forgetDead()
       this.#ended(error, served)

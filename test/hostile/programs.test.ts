@@ -136,7 +136,7 @@ t.test('11.37 a legacy client waits for a slow program as well, in a session of 
       const { url, bridge } = await startBridge(t, server, { timeouts: { probe: 2_000 } })
       const [client] = await Promise.all([LegacyClient.open(url), bridge.server.warmUp()])
       t.match((await client.call('echo', { n: 1 })).message, { result: { structuredContent: { n: 1 } } })
-      t.equal(pids().length, 1)
+      t.equal(pids().length, 1, JSON.stringify([server, pids()]))
     }),
   )
   t.same(

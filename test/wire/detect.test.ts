@@ -171,6 +171,16 @@ t.test('30 HTTP+SSE is found behind an address that takes neither discover nor i
   t.match(bridge.server.verdict, { era: 'legacy', transport: { kind: 'sse' } })
 })
 
+t.test('11.39 HTTP+SSE is found where it refuses a POST in JSON-RPC, as a bridge does', async (t) => {
+  const stdio = legacyStdio(t)
+  const far = await startBridge(t, stdio.server)
+  const { url, bridge } = await startBridge(t, { url: new URL('/sse', far.url).href })
+  t.equal((await call(url, 'tools/list')).status, 200)
+  t.match(bridge.server.verdict, { era: 'legacy', transport: { kind: 'sse' } })
+  const called = await call(url, 'tools/call', { name: 'echo', arguments: { x: 1 } })
+  t.match(called.message.result, { structuredContent: { x: 1 } })
+})
+
 t.test('31 an endpoint on another origin is refused, and nothing is sent there', async (t) => {
   let trapped = 0
   const trap = createServer(() => trapped++)
