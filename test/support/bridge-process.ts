@@ -31,7 +31,12 @@ export interface BridgeProcess {
 
 /** Starts a bridge, which ends with the test. */
 export async function startBridgeProcess(t: Test, settings: object): Promise<BridgeProcess> {
-  const args = ['--import=tsx', fileURLToPath(import.meta.url), JSON.stringify(settings)]
+  const args = [
+    '--disable-warning=ExperimentalWarning',
+    '--import=tsx',
+    fileURLToPath(import.meta.url),
+    JSON.stringify(settings),
+  ]
   const child = spawn(execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGTERM'))
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
@@ -58,7 +63,10 @@ async function serve(): Promise<void> {
   const urls = await bridge.listen()
   stdout.write(`${JSON.stringify(Object.fromEntries(urls))}\n`)
   let warnings = 0
-  process.on('warning', () => warnings++)
+  // What counts the objects is experimental, and says so.
+  process.on('warning', ({ name }) => {
+    if (name !== 'ExperimentalWarning') warnings++
+  })
   for await (const line of createInterface(stdin)) {
     const busy = [...bridge.mounts.values()].reduce((sum, { busy: { calls, parked } }) => sum + calls + parked, 0)
     stdout.write(`${JSON.stringify(line === 'holds' ? { ...held(), warnings } : busy)}\n`)
