@@ -23,7 +23,7 @@ import type { Era, Text } from './corpus/input.js'
 import { type Random, randomOf } from './corpus/random.js'
 import { sessions, sseSessions } from './corpus/sessions.js'
 import { batches, mutations, shapes, texts } from './corpus/texts.js'
-import { legacyFront, modernFront, sseFront, TOKENS } from './tool/fronts.js'
+import { legacyFront, modernFront, RELAYED, sseFront, TOKENS } from './tool/fronts.js'
 import { startHealthy } from './tool/healthy.js'
 import { type Keys, runAll, runHalves, textRuns } from './tool/lanes.js'
 import { HostilePipe } from './tool/pipe.js'
@@ -166,8 +166,8 @@ function* corpus(era: Era, name: string, front: number): Iterable<Text> {
 async function runTexts(bridge: BuiltBridge, start: Start, legacyProgram: object, modernProgram: object) {
   const fronts = await Promise.all([
     modernFront('a legacy program', bridge.url('everything')),
-    modernFront('relayed', bridge.url('modern')),
-    legacyFront('relayed', bridge.url('everything-http')),
+    modernFront(RELAYED, bridge.url('modern')),
+    legacyFront(RELAYED, bridge.url('everything-http')),
     legacyFront('a modern server', bridge.url('modern')),
     sseFront('a legacy program', bridge.url('everything')),
     sseFront('a modern server', bridge.url('modern')),
@@ -224,7 +224,13 @@ async function runServers(bridge: BuiltBridge, start: Start, servers: Record<str
   await Promise.all(
     Object.keys(servers).map(async (server) => {
       for (const [front, caller] of Object.entries(CALLERS))
-        await runAnswers(`${front}, ${server}`, caller(bridge.url(server)), answers(server), verdict)
+        await runAnswers(
+          `${front}, ${server}`,
+          caller(bridge.url(server)),
+          answers(server),
+          verdict,
+          isRelayed(front, server),
+        )
       const own = await start({ [server]: servers[server] }, { listen: 'stdio' })
       await runAnswers(`stdio, ${server}`, pipeCaller(own), answers(server), verdict)
       await look(own, `stdio, ${server}`)
@@ -232,6 +238,9 @@ async function runServers(bridge: BuiltBridge, start: Start, servers: Record<str
     }),
   )
 }
+
+const isRelayed = (front: string, server: string) =>
+  server === 'bad-modern-http' ? front === 'modern HTTP' : server === 'bad-legacy-http' && front === 'legacy HTTP'
 
 /** Whether a bridge still runs, and has made no mistakes. */
 async function look(bridge: BuiltBridge, name: string, counted = true): Promise<void> {

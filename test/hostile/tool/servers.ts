@@ -69,12 +69,13 @@ export function pipeCaller(bridge: BuiltBridge): Caller {
   }
 }
 
-/** Has a server give all these answers. */
+/** Has a server give all these answers. What is relayed reaches the client as it is: then it only has to end in time. */
 export async function runAnswers(
   where: string,
   make: Caller,
   all: readonly BadAnswer[],
   verdict: Verdict,
+  relayed = false,
 ): Promise<void> {
   const waiting = [...all]
   const worker = async () => {
@@ -86,11 +87,12 @@ export async function runAnswers(
       try {
         const answers = await inTime(make(args))
         if (answers === undefined) verdict.fail('hangs', shown)
+        else if (relayed) continue
         else if (answers.length !== 1) verdict.fail('garbage', `${shown}: ${answers.length} answers`)
         else if (!('result' in (answers[0] as Json)) && !('error' in (answers[0] as Json)))
           verdict.fail('garbage', `${shown}: ${JSON.stringify(answers[0])}`)
       } catch (error) {
-        verdict.fail('garbage', `${shown}: ${String(error).slice(0, 200)}`)
+        if (!relayed) verdict.fail('garbage', `${shown}: ${String(error).slice(0, 200)}`)
       }
     }
   }
