@@ -19,6 +19,8 @@ const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 const PATIENCE = 30_000
 /** From this level on a line says that the bridge has made a mistake. */
 const MISTAKE = 50
+/** The name of a server in lines of the log where there is only one. */
+const ONLY = ''
 /** Lines about mistakes that are kept. */
 const KEPT = 20
 
@@ -30,12 +32,14 @@ export interface StartOptions {
 
 export class BuiltBridge {
   readonly child: ChildProcessWithoutNullStreams
-  /** Lines of the log at level `error` or above, the first of them. */
+  /** Lines of the log at level `error` or above, and what is no line of it; the first of them. */
   readonly mistakes: string[] = []
-  /** How many there were. */
-  mistakeCount = 0
+  /** Told of each of these when it comes. */
+  onMistake: (line: string) => void = () => {}
   /** How it ended; undefined as long as it runs. */
   ended: string | undefined
+  /** Why it stops; undefined as long as nobody has asked it to. */
+  stopped: string | undefined
   readonly #urls = new Map<string, string>()
   #admin: string | undefined
 
@@ -56,7 +60,8 @@ export class BuiltBridge {
     const bridge = new BuiltBridge(spawn(execPath, args, { env: { ...process.env, ...env } }))
     scope.teardown(() => bridge.end())
     const servers = Object.keys(settings['mcpServers'] as Json)
-    const isReady = () => servers.every((name) => bridge.#urls.has(name)) && bridge.#admin !== undefined
+    const isReady = () =>
+      servers.every((name) => bridge.#urls.has(name) || bridge.#urls.has(ONLY)) && bridge.#admin !== undefined
     if (settings['listen'] !== 'stdio') await bridge.#until(isReady, 'listening')
     return bridge
   }
@@ -67,7 +72,7 @@ export class BuiltBridge {
 
   /** The address of a server's endpoint. */
   url(server: string): string {
-    const url = this.#urls.get(server)
+    const url = this.#urls.get(server) ?? this.#urls.get(ONLY)
     if (url === undefined) throw new Error(`There is no server ${server}`)
     return url
   }
@@ -100,10 +105,11 @@ export class BuiltBridge {
 
   #log(line: string): void {
     const said = parse(line)
-    if (said?.['msg'] === 'listening') this.#urls.set(String(said['server']), String(said['url']))
+    if (said?.['msg'] === 'listening') this.#urls.set(String(said['server'] ?? ONLY), String(said['url']))
+    if (said?.['msg'] === 'stopping') this.stopped = `asked to by ${said['signal']}`
     if (said?.['msg'] === 'health and metrics') this.#admin = String(said['url'])
     if (said && Number(said['level']) < MISTAKE) return
-    this.mistakeCount++
+    this.onMistake(line)
     if (this.mistakes.length < KEPT) this.mistakes.push(line)
   }
 
