@@ -218,6 +218,14 @@ async function runRequests(bridge: BuiltBridge): Promise<void> {
   await Promise.all([legacy.end(), sse.end()])
 }
 
+/** What a front passes on as it is. */
+function isRelayed(front: string, server: string): boolean {
+  return (
+    (server === 'bad-modern-http' && front === 'modern HTTP') ||
+    (server === 'bad-legacy-http' && front === 'legacy HTTP')
+  )
+}
+
 /** Servers that answer what they should not, behind every front. */
 async function runServers(bridge: BuiltBridge, start: Start, servers: Record<string, object>): Promise<void> {
   const overHttp = [...HTTP, ...TEXTS.map(asBody), ...TEXTS.map(asEvents)]
@@ -242,9 +250,6 @@ async function runServers(bridge: BuiltBridge, start: Start, servers: Record<str
     }),
   )
 }
-
-const isRelayed = (front: string, server: string) =>
-  server === 'bad-modern-http' ? front === 'modern HTTP' : server === 'bad-legacy-http' && front === 'legacy HTTP'
 
 /** Whether a bridge still runs. */
 async function look(bridge: BuiltBridge, name: string, counted = true): Promise<void> {
