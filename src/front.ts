@@ -38,7 +38,7 @@ export interface FrontOptions {
 export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const { settings, listen, mounts, refusals, draining } = options
   const { bodyBytes } = settings.limits
-  const app = fastify({ ...inJsonRpc(() => app), bodyLimit: bodyBytes, exposeHeadRoutes: false })
+  const app: FastifyInstance = fastify({ ...inJsonRpc(() => app), bodyLimit: bodyBytes, exposeHeadRoutes: false })
   const served = servedPaths(settings, listen)
   const nothing = nothingHere([...served.values()].flat())
   refusing(app, { refusals, nothingHere: nothing, bodyBytes })
@@ -91,7 +91,7 @@ export interface AdminOptions extends Pick<FrontOptions, 'settings' | 'listen' |
 
 /** Builds what answers at the address for operators: by any address of the machine, but only by names that are known. */
 export async function adminFront({ settings, listen, refusals, health: told }: AdminOptions): Promise<FastifyInstance> {
-  const app = fastify(inJsonRpc(() => app))
+  const app: FastifyInstance = fastify(inJsonRpc(() => app))
   refusing(app, { refusals, nothingHere: `Nothing here but ${OPEN.join(', ')} and /metrics`, bodyBytes: 0 })
   app.addHook('onRequest', (request, _reply, done) => {
     checkRequest(request.raw)

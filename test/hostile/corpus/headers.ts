@@ -136,6 +136,9 @@ export function* headers(era: Era): Iterable<Request> {
   }
 }
 
+/** Headers after which a connection may end before all has been sent. */
+const ENDING = ['host', 'upgrade', 'expect']
+
 function request(era: Era, header: string, value: string | undefined, want: Request['want']): Request {
   const lines = linesOf({ ...GOOD[era], [header]: value })
   const shown = value === undefined ? 'missing' : JSON.stringify(value.slice(0, 60))
@@ -145,7 +148,7 @@ function request(era: Era, header: string, value: string | undefined, want: Requ
     name: `${header}: ${shown}`,
     bytes,
     want,
-    broken: header === 'host' || header === 'upgrade',
+    broken: ENDING.includes(header),
   }
 }
 
