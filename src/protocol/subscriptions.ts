@@ -28,7 +28,9 @@ export function wants(filter: Payload, method: string, params: Payload): boolean
     return CHANGING_LISTS.some((one) => one.method === method && value(filter, one.filter) === true)
   const uri = value(params, 'uri')
   const uris = value(filter, 'resourceSubscriptions')
-  return typeof uri === 'string' && Array.isArray(uris) && uris.some((one) => isAbout(uri, String(one)))
+  return (
+    typeof uri === 'string' && Array.isArray(uris) && uris.some((one) => typeof one === 'string' && isAbout(uri, one))
+  )
 }
 
 /** Whether a notice about a resource is about another as well: it is the same, or lies below it. */

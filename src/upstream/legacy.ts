@@ -8,7 +8,7 @@ import { methodTraits } from '../protocol/methods.js'
 import { ECHOED, shown } from '../protocol/shown.js'
 import { knowsTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
-import { type Json, objectIn, parseObject, payloadAt, raw, value } from '../rpc/splice.js'
+import { type Json, objectIn, parseObject, payloadAt, raw, textUnder, value } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
 import { Contradiction, callFault, pause, repeatable, sessionGone, worthRepeating } from './failure.js'
 import { listen } from './listen.js'
@@ -173,7 +173,7 @@ function checkMirrored(tool: ToolFacts | undefined, call: Call): void {
 }
 
 function toolOf(call: Call): string {
-  return String(value(call.params, 'name'))
+  return textUnder(call.params, 'name')
 }
 
 function answer(
@@ -225,7 +225,7 @@ function addressesToVisit(
     return [addressKey(at), { method: 'elicitation/create', params }]
   })
   return {
-    ids: wanted.map(({ elicitationId }) => String(elicitationId)),
+    ids: wanted.map(({ elicitationId }) => (typeof elicitationId === 'string' ? elicitationId : '')),
     inputRequests: JSON.stringify(Object.fromEntries(questions)),
   }
 }

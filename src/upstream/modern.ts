@@ -10,7 +10,7 @@ import { decodeReply, encodeNotice, encodeParams } from '../protocol/modern-serv
 import type { ChangeNotice } from '../protocol/replicas.js'
 import { isChange, wants } from '../protocol/subscriptions.js'
 import type { Params } from '../rpc/message.js'
-import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../rpc/splice.js'
 import type { ChannelError } from './channel.js'
 import {
   answerOf,
@@ -146,7 +146,7 @@ export class ModernServer {
       if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
         const tools = this.#toolsOf(call)
         tools.forget()
-        await tools.find(String(value(call.params, 'name')))
+        await tools.find(textUnder(call.params, 'name'))
         yield* this.#answer(channel, call, true)
         return
       }
@@ -197,13 +197,13 @@ export class ModernServer {
   /** A server on a pipe sees no headers: whether they say what the body says is for the bridge to find out. */
   async #checkMirrored(call: Call): Promise<void> {
     if (call.paramHeaders === undefined) return
-    const tool = await this.#toolsOf(call).find(String(value(call.params, 'name')))
+    const tool = await this.#toolsOf(call).find(textUnder(call.params, 'name'))
     if (tool) checkParamHeaders(tool.annotations, objectIn(call.params, 'arguments'), call.paramHeaders)
   }
 
   #headersOf(peer: Peer, call: Call, mirrors: boolean): Headers | undefined {
     if (peer.channel.transport !== 'http') return undefined
-    const tool = mirrors ? this.#toolsOf(call).known(String(value(call.params, 'name'))) : undefined
+    const tool = mirrors ? this.#toolsOf(call).known(textUnder(call.params, 'name')) : undefined
     if (tool?.misannotated !== undefined && call.paramHeaders === undefined)
       throw new Fault('invalidParams', `The tool cannot be called: ${tool.misannotated}`)
     const own = this.#ownHeaders(call)

@@ -64,7 +64,7 @@ export const TEXTS: [name: string, text: string][] = [
   ['20,000 levels', result(`{"content":[],"x":${nest(20_000)}}`)],
   ['50,000 keys', result(`{"content":[],"x":{${Array.from({ length: 50_000 }, (_, n) => `"k${n}":1`).join()}}}`)],
   ['1 MB of spaces', `${' '.repeat(1_000_000)}${good}`],
-  ['500,000 escapes', result(`{"content":[{"type":"text","text":"${'\\u0041'.repeat(500_000)}"}]}`)],
+  ['200,000 escapes', result(`{"content":[{"type":"text","text":"${'\\u0041'.repeat(200_000)}"}]}`)],
   ['17 MiB', result('{"content":[{"type":"text","text":"{fill}"}]}')],
   ['17 MiB without an end', '{"jsonrpc":"2.0","id":{id},"result":{"content":[{"type":"text","text":"{fill}'],
   ['content that is none', result('{"content":"none"}')],

@@ -71,7 +71,7 @@ export function pipeCaller(bridge: BuiltBridge): Caller {
 
 /**
  * How far the bridge answers for what a server says. `relayed`: it passes on what there is of an answer as it is. `direct`: a
- * legacy client has a session of its own with the server, and says itself how long it waits.
+ * legacy client has a session of its own with the server. In both cases it is the client that says how long it waits.
  */
 export type Passing = 'translated' | 'relayed' | 'direct'
 
@@ -94,8 +94,8 @@ export async function runAnswers(
       const shown = `${where}, answered with ${bad.name}`
       const args = { hex: Buffer.from(bad.bytes, 'latin1').toString('hex'), after: bad.after }
       try {
-        const answers = await inTime(make(args), passing === 'direct' ? BRIEFLY : PATIENCE)
-        if (passing === 'direct' && answers === undefined) continue
+        const answers = await inTime(make(args), passing === 'translated' ? PATIENCE : BRIEFLY)
+        if (passing !== 'translated' && answers === undefined) continue
         if (answers === undefined) verdict.fail('hangs', shown)
         else if (passing === 'relayed') continue
         else if (answers.length !== 1) verdict.fail('garbage', `${shown}: ${answers.length} answers`)
