@@ -49,12 +49,6 @@ const samples: Sample[] = []
 let kills = 0
 let next = 0
 
-try {
-  await run()
-} catch (error) {
-  await giveUp(String(error instanceof Error ? error.stack : error))
-}
-
 async function run(): Promise<void> {
   console.log(
     `${minutes} minutes, seed ${seed}, Node ${process.version}, ${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}`,
@@ -268,4 +262,10 @@ async function giveUp(why: string): Promise<never> {
   process.stderr.write(`soak: ${why}\n`)
   await scope.end()
   process.exit(1)
+}
+
+try {
+  await run()
+} catch (error) {
+  await giveUp(String(error instanceof Error ? error.stack : error))
 }
