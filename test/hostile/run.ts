@@ -62,9 +62,9 @@ const scope = new ToolScope()
 const verdict = new Verdict()
 const keys: Keys = new Map()
 
-setTimeout(() => giveUp(`not done after ${DEADLINE / 60_000} minutes`), DEADLINE).unref()
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => giveUp(signal))
-process.on('uncaughtException', (error) => giveUp(String(error.stack)))
+setTimeout(() => void giveUp(`not done after ${DEADLINE / 60_000} minutes`), DEADLINE).unref()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void giveUp(signal))
+process.on('uncaughtException', (error) => void giveUp(String(error.stack)))
 const began = performance.now()
 setInterval(() => {
   const seconds = ((performance.now() - began) / 1_000).toFixed(0)

@@ -40,8 +40,8 @@ const WARM_UP = 30
 const SLACK = 6
 
 const scope = new ToolScope()
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => giveUp(signal))
-process.on('uncaughtException', (error) => giveUp(String(error.stack)))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void giveUp(signal))
+process.on('uncaughtException', (error) => void giveUp(String(error.stack)))
 
 const counts = new Map<string, number>()
 const failures: string[] = []
