@@ -25,19 +25,24 @@ const PRINCIPALS = ['alice', 'bob', 'carol']
 const CLIENTS = 5
 const PAUSE = 60
 /** Milliseconds: between two samples of memory, two lines of progress, two servers that are killed. */
-const SAMPLE = 2_000
+const SAMPLE = 5_000
 const PROGRESS = 15_000
 const KILL = 8_000
 /** Milliseconds in which what was open has to end: the longest of the times below, what is remembered for a minute, and some. */
 const SETTLE = 90_000
 /** MiB that the heap may grow in a minute, and MiB that it and the whole process may have more than after the warm-up. */
 const GROWTH = 1.5
-const HEAP_MORE = 16
+const HEAP_MORE = 8
 const RSS_MORE = 64
 /** Seconds of load before memory is looked at: code is compiled, caches are filled. */
 const WARM_UP = 30
 /** File descriptors and objects of Node.js that may be more or fewer: connections that are kept for the next call. */
 const SLACK = 6
+
+/** Has the bridge collect its garbage on a signal, so that what is measured is what is held. */
+const COLLECTING = new URL('../bench/collect.mjs', import.meta.url).href
+/** Milliseconds for that. */
+const COLLECT = 300
 
 const scope = new ToolScope()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => void giveUp(signal))
@@ -86,7 +91,7 @@ async function run(): Promise<void> {
         drainTimeout: 2_000,
       },
     },
-    { node: ['--max-old-space-size=512', '--expose-gc'] },
+    { node: ['--max-old-space-size=512', '--expose-gc', `--import=${COLLECTING}`] },
   )
   const urls = ['legacy-program', 'modern-program', 'legacy-http', 'modern-http'].map((name) => bridge.url(name))
   // Each server has been used once, so that what is made once is there.
@@ -151,8 +156,15 @@ async function every(milliseconds: number, signal: AbortSignal, work: () => unkn
 
 async function sample(bridge: BuiltBridge): Promise<void> {
   if (bridge.ended !== undefined) return
-  const metrics = await bridge.metrics()
+  const metrics = await collected(bridge)
   samples.push({ at: performance.now() / 1_000, ...memoryOf(metrics) })
+}
+
+/** Metrics after a garbage collection. */
+async function collected(bridge: BuiltBridge): Promise<Record<string, number>> {
+  bridge.child.kill('SIGUSR2')
+  await sleep(COLLECT)
+  return bridge.metrics()
 }
 
 function memoryOf(metrics: Record<string, number>): { heap: number; rss: number } {
@@ -213,7 +225,7 @@ async function settled(bridge: BuiltBridge): Promise<Held> {
 const IDLE = /bound="(connections|processes|cached_\w+|tasks|relayed_sessions)"/
 
 async function look(bridge: BuiltBridge): Promise<Held> {
-  const metrics = await bridge.metrics()
+  const metrics = await collected(bridge)
   const bounds = Object.entries(metrics).filter(([name]) => name.startsWith('mcp_bridge_bound_used'))
   return {
     ...Object.fromEntries(bounds),
