@@ -1,5 +1,12 @@
 /** What the bridge is over HTTP: what is registered here, in the order in which a request meets it, is all there is. */
-import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
+import {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+  fastify,
+} from 'fastify'
 import { isLoopback, type Listen, type Settings, secretOf, servedPaths } from '../config/settings.js'
 import { tooLarge } from '../downstream/http/body.js'
 import { checkRequest } from '../downstream/http/headers.js'
@@ -32,7 +39,7 @@ export interface FrontOptions {
 export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const { settings, listen, mounts, refusals, draining } = options
   const { bodyBytes } = settings.limits
-  const app = fastify({ logger: false, bodyLimit: bodyBytes, exposeHeadRoutes: false })
+  const app: FastifyInstance = fastify({ ...inJsonRpc(() => app), bodyLimit: bodyBytes, exposeHeadRoutes: false })
   const served = servedPaths(settings, listen)
   const nothing = nothingHere([...served.values()].flat())
   refusing(app, { refusals, nothingHere: nothing, bodyBytes })
@@ -85,7 +92,7 @@ export interface AdminOptions extends Pick<FrontOptions, 'settings' | 'listen' |
 
 /** Builds what answers at the address for operators: by any address of the machine, but only by names that are known. */
 export async function adminFront({ settings, listen, refusals, health: told }: AdminOptions): Promise<FastifyInstance> {
-  const app = fastify({ logger: false })
+  const app: FastifyInstance = fastify(inJsonRpc(() => app))
   refusing(app, { refusals, nothingHere: `Nothing here but ${OPEN.join(', ')} and /metrics`, bodyBytes: 0 })
   app.addHook('onRequest', (request, _reply, done) => {
     checkRequest(request.raw)
@@ -102,6 +109,11 @@ export async function adminFront({ settings, listen, refusals, health: told }: A
 function hostsOf({ publicUrl, allowedHosts }: Settings, { host }: Listen & { kind: 'http' }): string[] {
   const own = publicUrl === undefined ? [] : [new URL(publicUrl).hostname]
   return [...allowedHosts, ...own, ...(isLoopback(host) ? [] : [host])]
+}
+
+/** Options of Fastify, with which it also refuses a target that it cannot read in the way in which it refuses all else. */
+function inJsonRpc(app: () => FastifyInstance): FastifyServerOptions {
+  return { logger: false, frameworkErrors: (error, request, reply) => app().errorHandler(error, request, reply) }
 }
 
 /** Has what is refused told in JSON-RPC, and noted. */

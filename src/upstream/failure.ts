@@ -8,7 +8,7 @@ import { methodTraits } from '../protocol/methods.js'
 import { notActedOn, type Refusal, saidIn, saidToCallers } from '../protocol/refusal.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
-import { payloadAt, value } from '../rpc/splice.js'
+import { payloadAt, textUnder, value } from '../rpc/splice.js'
 import { TIMED_OUT } from './exchange.js'
 import type { ToolCache } from './tools.js'
 import { ChannelError } from './transport/channel.js'
@@ -200,7 +200,7 @@ export function contradicts(refusal: Refusal, era: Era, said: Said | undefined =
 export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off' | 'safe'): boolean {
   if (methodTraits(call.method).idempotent) return true
   if (retry === 'off' || call.method !== 'tools/call') return false
-  return tools?.known(String(value(call.params, 'name')))?.repeatable ?? false
+  return tools?.known(textUnder(call.params, 'name'))?.repeatable ?? false
 }
 
 /** Seconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */

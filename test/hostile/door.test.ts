@@ -48,6 +48,18 @@ t.test('H24 a target that names a host of its own is refused', async (t) => {
   t.equal(legacy.received.length, 0)
 })
 
+t.test('H24 a target that cannot be decoded, and a request without a version, are refused in JSON-RPC', async (t) => {
+  const { url, host, refused, legacy } = await start(t)
+  for (const line of ['POST /mcp%zz HTTP/1.1', 'POST /%c3%28 HTTP/1.1', 'POST /mcp', 'GET /mcp']) {
+    const answer = await raw(url, [requestText([`host: ${host}`, ...MODERN], LIST, line)])
+    t.equal(answer.status, 400, line)
+    t.match(JSON.parse(answer.body), { jsonrpc: '2.0', error: { code: -32600 } }, line)
+    t.notMatch(answer.body, /FST_/, line)
+  }
+  t.equal(await refused('invalidRequest'), 4)
+  t.equal(legacy.received.length, 0)
+})
+
 t.test('H24 what Node cannot read as a request is refused in JSON-RPC, and noted', async (t) => {
   const { url, host, refused, lines } = await start(t)
   const rows: [name: string, bytes: string, status: number, reason: string][] = [

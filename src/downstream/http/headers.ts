@@ -18,8 +18,10 @@ export interface RequestHeaders {
 }
 
 /** Checks what is to be in order whatever a request is for. Throws a Fault. */
-export function checkRequest({ url = '', rawHeaders }: FastifyRequest['raw']): void {
+export function checkRequest({ url = '', rawHeaders, httpVersion }: FastifyRequest['raw']): void {
   checkCount(rawHeaders)
+  // Node takes a request line without a version for HTTP/0.9, with headers and a body that there are none of in it.
+  if (!httpVersion.startsWith('1.')) throw new Fault('invalidRequest', 'A request has to be of HTTP/1.1')
   // An absolute one names a host of its own, beside that of the header.
   if (!url.startsWith('/')) throw new Fault('invalidRequest', 'The target of a request has to be a path')
 }

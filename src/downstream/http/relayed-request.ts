@@ -114,7 +114,8 @@ export class RelayedRequest {
     readBeginning(stream, READ_FIRST, (error, bytes, whole) => {
       if (error) return this.failed(error)
       if (statusCode >= 300) {
-        if (!whole) stream.destroy()
+        // What is not read any more may fail as it likes, and does so when it is destroyed.
+        if (!whole) stream.on('error', () => {}).destroy()
         this.#refused(
           refusalOf(statusCode, (name) => headerOf(headers, name), bytes.toString('utf8')),
           bytes,

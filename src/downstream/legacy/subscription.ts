@@ -12,7 +12,7 @@ import {
   checkAddresses,
   UPDATED,
 } from '../../protocol/subscriptions.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value } from '../../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, textUnder, value } from '../../rpc/splice.js'
 import { within } from '../frames.js'
 
 export interface ChangesOptions {
@@ -224,7 +224,7 @@ export class Changes {
 
   #wants(method: string, params: Payload): boolean {
     if (method === UPDATED) {
-      const uri = String(value(params, 'uri'))
+      const uri = textUnder(params, 'uri')
       return [...this.#uris].some((subscribed) => uri.startsWith(subscribed))
     }
     return this.#lists.some((list) => list.method === method)

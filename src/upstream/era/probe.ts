@@ -6,7 +6,7 @@ import { isModern, legacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Response } from '../../rpc/message.js'
-import { EMPTY, type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, payloadAt, textUnder, value } from '../../rpc/splice.js'
 import type { Exchange } from '../exchange.js'
 import { errorIn } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
@@ -127,11 +127,11 @@ function readError(error: Payload, peer: Peer): Finding | 'headers refused' {
   } else if (code === HEADER_MISMATCH && peer.channel.transport === 'http') {
     return 'headers refused'
   } else if (code !== MISSING_CAPABILITY && code !== HEADER_MISMATCH) {
-    return legacy(`it answered server/discover with the error ${String(code)}`, peer, { spoke: true })
+    return legacy(`it answered server/discover with the error ${textUnder(error, 'code')}`, peer, { spoke: true })
   }
   return {
     era: 'modern',
-    why: `it answered server/discover with the modern error ${String(code)}`,
+    why: `it answered server/discover with the modern error ${textUnder(error, 'code')}`,
     peer,
     alsoLegacy: supported.some(isLegacy),
     modernOnly: supported.length > 0 && !supported.some(isLegacy),

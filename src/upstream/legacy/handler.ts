@@ -9,7 +9,7 @@ import { decodeReply, discoverResult, encodeParams, offers } from '../../protoco
 import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
 import type { Response } from '../../rpc/message.js'
-import { type Json, objectIn, parseObject, payloadAt, raw, value } from '../../rpc/splice.js'
+import { type Json, objectIn, parseObject, payloadAt, raw, textUnder, value } from '../../rpc/splice.js'
 import { starting } from '../era/starting.js'
 import type { Exchange } from '../exchange.js'
 import { Contradiction, callFault, pause, repeatable, sessionGone, worthRepeating } from '../failure.js'
@@ -174,7 +174,7 @@ function checkMirrored(tool: ToolFacts | undefined, call: Call): void {
 }
 
 function toolOf(call: Call): string {
-  return String(value(call.params, 'name'))
+  return textUnder(call.params, 'name')
 }
 
 function answer(
@@ -226,7 +226,7 @@ function addressesToVisit(
     return [addressKey(at), { method: 'elicitation/create', params }]
   })
   return {
-    ids: wanted.map(({ elicitationId }) => String(elicitationId)),
+    ids: wanted.map(({ elicitationId }) => (typeof elicitationId === 'string' ? elicitationId : '')),
     inputRequests: JSON.stringify(Object.fromEntries(questions)),
   }
 }

@@ -8,7 +8,18 @@ import type { Loan } from '../../protocol/memory.js'
 import { TASKS_EXTENSION, withoutEnvelope } from '../../protocol/meta.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, isAbout, UPDATED } from '../../protocol/subscriptions.js'
 import { knowsTasks } from '../../protocol/tasks.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, sizeOf, value, write } from '../../rpc/splice.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  objectIn,
+  type Payload,
+  parseObject,
+  sizeOf,
+  textUnder,
+  value,
+  write,
+} from '../../rpc/splice.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 import type { LegacyTasks } from './tasks.js'
@@ -132,7 +143,7 @@ class Listening {
   }
 
   changed(method: string, params: Payload): void {
-    const wanted = method === UPDATED ? this.#hears(String(value(params, 'uri'))) : this.#lists.has(method)
+    const wanted = method === UPDATED ? this.#hears(textUnder(params, 'uri')) : this.#lists.has(method)
     if (wanted) this.#keep({ method, params })
   }
 

@@ -4,7 +4,7 @@ import type { Loan } from '../../protocol/memory.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
 import { type Id, idKey, type Params, type Request, type RpcError, readId } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
-import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../../rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
 import type { Exchange, Question } from '../exchange.js'
 
 /** A question that was refused because no client had agreed to be asked. */
@@ -165,7 +165,7 @@ export class ServerRequests {
   #waitingFor(params: Payload): Exchange | undefined {
     const meta = objectIn(params, '_meta')
     const related = meta && objectIn(meta, RELATED_TASK)
-    return related && this.#tasks.get(String(value(related, 'taskId')))
+    return related && this.#tasks.get(textUnder(related, 'taskId'))
   }
 
   #give(question: Question, addressee: Exchange | undefined): void {

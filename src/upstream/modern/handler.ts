@@ -15,7 +15,7 @@ import { isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
 import type { Params } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
-import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../../rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
 import { digest } from '../../seal.js'
 import { starting } from '../era/starting.js'
 import { noteDropped } from '../exchange.js'
@@ -154,7 +154,7 @@ export class ModernServer {
       if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
         const tools = this.#toolsOf(call)
         tools.forget()
-        await tools.find(String(value(call.params, 'name')))
+        await tools.find(textUnder(call.params, 'name'))
         yield* this.#answer(channel, call, true)
         return
       }
@@ -207,13 +207,13 @@ export class ModernServer {
   /** A server on a pipe sees no headers: whether they say what the body says is for the bridge to find out. */
   async #checkMirrored(call: Call): Promise<void> {
     if (call.paramHeaders === undefined) return
-    const tool = await this.#toolsOf(call).find(String(value(call.params, 'name')))
+    const tool = await this.#toolsOf(call).find(textUnder(call.params, 'name'))
     if (tool) checkParamHeaders(tool.annotations, objectIn(call.params, 'arguments'), call.paramHeaders)
   }
 
   #headersOf(peer: Peer, call: Call, mirrors: boolean): Headers | undefined {
     if (peer.channel.transport !== 'http') return undefined
-    const tool = mirrors ? this.#toolsOf(call).known(String(value(call.params, 'name'))) : undefined
+    const tool = mirrors ? this.#toolsOf(call).known(textUnder(call.params, 'name')) : undefined
     if (tool?.misannotated !== undefined && call.paramHeaders === undefined)
       throw new Fault('invalidParams', `The tool cannot be called: ${tool.misannotated}`)
     const own = this.#ownHeaders(call)

@@ -308,7 +308,8 @@ class Reading implements Reader {
 
   head(status: number, headers: AnswerHeaders): BodyKind {
     if (status >= 300) return 'whole'
-    const kind = BODIES[mediaType(headers) ?? ''] ?? 'nothing'
+    const type = mediaType(headers) ?? ''
+    const kind = (Object.hasOwn(BODIES, type) && BODIES[type]) || 'nothing'
     this.#onSuccess(headers, kind)
     return kind
   }

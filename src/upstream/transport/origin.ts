@@ -1,12 +1,13 @@
 /** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
 import { TextDecoder } from 'node:util'
-import { type buildConnector, type Dispatcher, Pool } from 'undici'
+import { buildConnector, type Dispatcher, Pool } from 'undici'
 import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../protocol/memory.js'
 import { refusalOf } from '../../protocol/refusal.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
 import { causeOf } from './causes.js'
 import { answerTooLarge, ChannelError } from './channel.js'
+import { readingToTheEnd } from './paused.js'
 import { Slices } from './slices.js'
 
 export type Headers = Readonly<Record<string, string>>
@@ -100,7 +101,7 @@ export class Origin {
     this.#pool = new Pool(url.origin, {
       connections,
       pipelining: 1,
-      connect: connect ? telling(connect) : { timeout: connectTimeout },
+      connect: readingToTheEnd(connect ? telling(connect) : buildConnector({ timeout: connectTimeout })),
       // How long an answer may take is for the call to say, not for the connection.
       headersTimeout: 0,
       bodyTimeout: 0,
