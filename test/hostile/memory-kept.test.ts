@@ -9,7 +9,7 @@ import { besideHealthy, bulkyStdio, startSmall } from '../support/small-heap.js'
 t.test('H4 answers of 4 MB that are kept for Last-Event-ID make room for each other', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'modern'))
   await besideHealthy(t, attacked, async () => {
-    await inParallel(100, 4, async () => {
+    await inParallel(160, 4, async () => {
       const client = await LegacyClient.open(attacked.url, { revision: '2025-06-18' })
       const args = { bytes: 4_000_000, notes: 1 }
       const answer = await client.call('bulk', args, { meta: { progressToken: 'p' } })
