@@ -1,24 +1,9 @@
-/** What is kept for later has one bound for all of it. The bridge has a heap of 512 MB. */
+/** Subscriptions keep what they need and no more. The bridge has a heap of 512 MB. */
 import t from 'tap'
 import { inParallel, LARGE, ledgerEmpty, modernRequest, overHttp } from '../support/attack.js'
 import { type EventStream, openStream } from '../support/events.js'
-import { LegacyClient } from '../support/legacy-client.js'
 import { type Answer, call, post } from '../support/modern.js'
 import { besideHealthy, bulkyStdio, startSmall } from '../support/small-heap.js'
-
-t.test('H4 answers of 4 MB that are kept for Last-Event-ID make room for each other', async (t) => {
-  const attacked = await startSmall(t, await overHttp(t, 'modern'))
-  await besideHealthy(t, attacked, async () => {
-    await inParallel(100, 4, async () => {
-      const client = await LegacyClient.open(attacked.url, { revision: '2025-06-18' })
-      const args = { bytes: 4_000_000, notes: 1 }
-      const answer = await client.call('bulk', args, { meta: { progressToken: 'p' } })
-      t.equal(answer.messages.length, 2)
-    })
-  })
-  const { used, limit } = await attacked.gauge()
-  t.ok(used > limit / 2 && used <= limit, `${used} of ${limit} is kept`)
-})
 
 for (const era of ['legacy', 'modern'] as const) {
   t.test(
