@@ -25,8 +25,10 @@ const WARM_UP = 300
 const AT_ONCE = 24
 /** Milliseconds within which what was opened is dropped. */
 const SOON = 10
+/** Milliseconds after which a connection to a server that was kept for the next call is closed, and some. */
+const KEPT_OPEN = 7_000
 /** Objects that may be there one time and not the other: timers of pools, sockets that are about to be closed. */
-const SLACK = 10
+const SLACK = 5
 
 /** A bridge in front of servers of all kinds, and what is needed to use it. */
 interface World {
@@ -166,7 +168,7 @@ async function settled(t: Test, world: World): Promise<Record<string, number>> {
   ).catch(async () =>
     t.fail('what was open has ended', { used: await inUse(world), children: childrenOf(world.bridge.pid) }),
   )
-  await pause(500)
+  await pause(KEPT_OPEN)
   return world.bridge.holds()
 }
 
