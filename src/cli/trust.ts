@@ -4,13 +4,13 @@ import type { TrustAction } from '../cli.js'
 import type { Settings } from '../config.js'
 import { type Examined, isConfigured } from '../discovery/discover.js'
 import { canonical } from '../discovery/endpoint.js'
-import { DiscoveryFailure } from '../discovery/failure.js'
 import { meaningOf } from '../discovery/sources/address.js'
 import { KeyError, readPublicKey } from '../discovery/trust/keys.js'
 import { isPin, originToPin } from '../discovery/trust/pin.js'
 import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
 import { type Discovery, storePath } from '../found/parts.js'
 import { withFlags } from '../found/remedy.js'
+import { Failure } from '../net/failure.js'
 import { shown } from '../protocol/shown.js'
 import { HINT, look, type Output, targetOf, toolLines } from './discover.js'
 
@@ -38,7 +38,7 @@ export async function runTrust(action: TrustAction, context: TrustContext): Prom
     const isKnown =
       error instanceof CannotError ||
       error instanceof TrustStoreError ||
-      error instanceof DiscoveryFailure ||
+      error instanceof Failure ||
       error instanceof KeyError ||
       (error instanceof Error && 'code' in error)
     if (!isKnown) throw error
@@ -176,7 +176,7 @@ function meaningIn(text: string) {
   try {
     return meaningOf(text)
   } catch (error) {
-    if (error instanceof DiscoveryFailure) return undefined
+    if (error instanceof Failure) return undefined
     throw error
   }
 }

@@ -5,8 +5,8 @@
  */
 import * as z from 'zod'
 import { DECEPTIVE, shown } from '../protocol/shown.js'
+import { readStrictly, StrictJsonError } from '../rpc/strict-json.js'
 import { httpEndpoint } from './endpoint.js'
-import { readStrictly, StrictJsonError } from './json.js'
 
 /** A manifest is not one, and where. */
 export class ManifestError extends Error {

@@ -4,9 +4,9 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
-import type { DiscoveryFailure } from '../../src/discovery/failure.js'
-import { type FetchOptions, guardedFetch } from '../../src/discovery/fetch.js'
 import { parseJson } from '../../src/discovery/sources/server-json.js'
+import type { Failure } from '../../src/net/failure.js'
+import { type FetchOptions, guardedFetch } from '../../src/net/fetch.js'
 import { serveNames } from '../support/dns.js'
 import { makeCa, type ServerOptions } from '../support/tls.js'
 import { setTrap } from '../support/trap.js'
@@ -26,9 +26,9 @@ async function read(url: string, options: FetchOptions): Promise<unknown> {
 async function refused(t: Test, name: string, answer: Promise<unknown>, phase: string, reason?: string): Promise<void> {
   const error = await answer.then(
     (value) => ({ message: `it was taken: ${JSON.stringify(value)?.slice(0, 100)}` }),
-    (thrown: DiscoveryFailure) => thrown,
+    (thrown: Failure) => thrown,
   )
-  t.match(error, { name: 'DiscoveryFailure', phase, ...(reason !== undefined && { reason }) }, name)
+  t.match(error, { name: 'Failure', phase, ...(reason !== undefined && { reason }) }, name)
   t.notMatch(error.message, /secret/, `${name}: nothing is told`)
 }
 
@@ -43,7 +43,7 @@ t.test('the trap can be reached in every way that is tried', async (t) => {
   ]
   const urls = [`https://127.1:${own.port}/`, `https://inside.example:${own.port}/`, `https://localhost:${own.port}/`]
   for (const [index, options] of ways.entries())
-    await t.rejects(guardedFetch(urls[index] as string, options), { name: 'DiscoveryFailure', phase: 'tls' })
+    await t.rejects(guardedFetch(urls[index] as string, options), { name: 'Failure', phase: 'tls' })
   t.ok((await own.caught()) >= 3)
 })
 

@@ -4,11 +4,11 @@
  */
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { guardedConnector } from '../../src/discovery/connect.js'
-import { Guard } from '../../src/discovery/guard.js'
 import { standingOf } from '../../src/discovery/trust/standing.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import type { Lead } from '../../src/mount/policies.js'
+import { guardedConnector } from '../../src/net/connect.js'
+import { Guard } from '../../src/net/guard.js'
 import type { Standing, ToolList } from '../../src/protocol/standing.js'
 import type { Client } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect } from '../matrix/clients.js'

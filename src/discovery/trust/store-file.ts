@@ -21,8 +21,8 @@ import {
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import * as z from 'zod'
 import { shown } from '../../protocol/shown.js'
+import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
 import { homeFolder } from '../home.js'
-import { readStrictly, StrictJsonError } from '../json.js'
 import { publicJwk } from './keys.js'
 import { isPin, MAX_PINS } from './pin.js'
 

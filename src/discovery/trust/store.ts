@@ -5,11 +5,11 @@
 import { mkdirSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
+import { type LockOptions, locked } from '../../net/lock.js'
 import { shown } from '../../protocol/shown.js'
 import type { ToolList } from '../../protocol/standing.js'
 import { type Issue, type Verification, verifyManifest } from './jws.js'
 import type { PublisherKey } from './keys.js'
-import { type LockOptions, locked } from './lock.js'
 import {
   type Approval,
   type Found,

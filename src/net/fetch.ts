@@ -1,8 +1,8 @@
 /** The one way in which discovery asks for something over the network. */
 import { Client, type Dispatcher } from 'undici'
+import { parseAddress } from './address.js'
 import { type ConnectOptions, guardedConnector } from './connect.js'
-import { parseAddress } from './endpoint.js'
-import { DiscoveryFailure, failure, type Phase } from './failure.js'
+import { Failure, failure, type NetworkPhase } from './failure.js'
 import { Guard, type GuardOptions } from './guard.js'
 
 export interface FetchOptions
@@ -35,7 +35,7 @@ const RAW_BYTES = 2 * DOCUMENT_BYTES
 
 /**
  * Fetches a document: over TLS from a public host, or from what the options allow; over a connection of its own; without
- * credentials and cookies, following nothing. Throws a DiscoveryFailure for everything but a whole answer with status 200.
+ * credentials and cookies, following nothing. Throws a Failure for everything but a whole answer with status 200.
  */
 export async function guardedFetch(address: string, options: FetchOptions = {}): Promise<Fetched> {
   const guard = new Guard(options)
@@ -105,7 +105,7 @@ export async function guardedFetch(address: string, options: FetchOptions = {}):
   }
 }
 
-/** Throws a DiscoveryFailure where an address is none that is ever fetched, whatever it leads to. */
+/** Throws a Failure where an address is none that is ever fetched, whatever it leads to. */
 function checkAddress(address: string, guard: Guard, allowLoopback: boolean): URL {
   const url = parseAddress(address)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && allowLoopback))
@@ -147,11 +147,11 @@ async function readBody({ body }: Dispatcher.ResponseData, url: URL): Promise<Ui
   return Buffer.concat(chunks)
 }
 
-function tooLarge({ host }: URL): DiscoveryFailure {
+function tooLarge({ host }: URL): Failure {
   return failure('body', 'too-large', `${host} answers with more than ${DOCUMENT_BYTES} bytes`)
 }
 
-function tooLong({ host }: URL): DiscoveryFailure {
+function tooLong({ host }: URL): Failure {
   return failure('http', 'headers', `${host} answers with more than ${HEADER_BYTES} bytes of headers`)
 }
 
@@ -162,8 +162,8 @@ function whereTo(location: string | string[] | undefined): string {
 }
 
 /** What an error of undici is a case of, which has come after the connection was there. */
-function asFailure(error: unknown, phase: Phase, url: URL): DiscoveryFailure {
-  if (error instanceof DiscoveryFailure) return error
+function asFailure(error: unknown, phase: NetworkPhase, url: URL): Failure {
+  if (error instanceof Failure) return error
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const { host } = url
   const because = { cause: error }

@@ -33,14 +33,14 @@ export class Guard {
     }
   }
 
-  /** Throws a DiscoveryFailure where a host says by its name that it is this machine. */
+  /** Throws a Failure where a host says by its name that it is this machine. */
   checkName(host: string): void {
     if (LOOPBACK_NAME.test(host) && !this.#loopback && !this.#hosts.has(host))
       throw failure('guard', 'internal-name', `${host} is a name of this machine`)
   }
 
   /**
-   * Throws a DiscoveryFailure unless every one of these addresses of a host may be connected to: one that may not is enough,
+   * Throws a Failure unless every one of these addresses of a host may be connected to: one that may not is enough,
    * because which of them is used is not in our hands. Without TLS (`plain`) only the loopback will do.
    */
   checkAddresses(host: string, addresses: readonly string[], plain: boolean): void {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
-import { DOCUMENT_BYTES, type FetchOptions, guardedFetch } from '../../src/discovery/fetch.js'
+import { DOCUMENT_BYTES, type FetchOptions, guardedFetch } from '../../src/net/fetch.js'
 import { serveNames } from '../support/dns.js'
 import { makeCa, serveTls } from '../support/tls.js'
 
@@ -17,7 +17,7 @@ const inside: FetchOptions = {
 }
 
 const failing = (phase: string, reason: string, transient = false) => ({
-  name: 'DiscoveryFailure',
+  name: 'Failure',
   phase,
   reason,
   transient,

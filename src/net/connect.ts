@@ -4,7 +4,7 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { rootCertificates, type TLSSocket, connect as upgrade } from 'node:tls'
 import ip from 'ipaddr.js'
 import type { buildConnector } from 'undici'
-import { DiscoveryFailure, failure, type Reason } from './failure.js'
+import { Failure, failure, type NetworkReason } from './failure.js'
 import type { Guard } from './guard.js'
 
 export interface ConnectOptions {
@@ -39,7 +39,7 @@ const TIMEOUT = 8_000
 /** Where a host has several addresses. */
 const ONE_AFTER_THE_OTHER = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: 1_000 }
 /** Errors of the system, and what they are a case of. */
-const CONNECTING: Readonly<Record<string, Reason<'connect'>>> = {
+const CONNECTING: Readonly<Record<string, NetworkReason<'connect'>>> = {
   ECONNREFUSED: 'refused',
   ECONNRESET: 'closed',
   ETIMEDOUT: 'timeout',
@@ -47,7 +47,7 @@ const CONNECTING: Readonly<Record<string, Reason<'connect'>>> = {
 
 /**
  * For undici: makes connections of which every address has passed the guard, to one of these very addresses, and looks once
- * more where they have arrived before the first byte is sent. Rejects with a DiscoveryFailure.
+ * more where they have arrived before the first byte is sent. Rejects with a Failure.
  */
 export function guardedConnector(options: ConnectOptions): buildConnector.connector {
   return ({ hostname, protocol, port }, done) => {
@@ -101,7 +101,7 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
     try {
       secured?.(encrypted, target.host)
     } catch (cause) {
-      if (cause instanceof DiscoveryFailure) throw cause
+      if (cause instanceof Failure) throw cause
       throw failure('tls', 'pin', cause instanceof Error ? cause.message : String(cause), { cause })
     }
     return encrypted
@@ -174,7 +174,7 @@ function secureOf(socket: TLSSocket, { host }: Target): Promise<void> {
   })
 }
 
-function tlsFailure(host: string, cause: unknown): DiscoveryFailure {
+function tlsFailure(host: string, cause: unknown): Failure {
   const code = codeOf(cause)
   if (code === 'ECONNRESET' || code === 'EPIPE')
     return failure('tls', 'closed', `${host} hung up in the middle of the handshake`, { cause })
