@@ -77,7 +77,7 @@ const packages: Record<string, readonly string[]> = {
   'node:dns/promises': ['net/connect'],
   'node:fs/promises': ['discovery/sources/files'],
   'node:os': ['discovery/home', 'discovery/trust', 'found/parts'],
-  'node:path': ['cli/settings', 'discovery/sources', 'discovery/trust', 'found/parts'],
+  'node:path': ['cli/settings', 'discovery/sources', 'discovery/trust', 'net/private-file', 'found/parts'],
   'node:tls': ['net/connect', 'discovery/trust/pin', 'found/parts'],
   'node:child_process': ['upstream/stdio'],
   'node:crypto': [
@@ -90,6 +90,7 @@ const packages: Record<string, readonly string[]> = {
     'replicas',
     'discovery/trust',
     'net/lock',
+    'net/private-file',
   ],
   'node:process': ['main', 'upstream/stdio'],
   'node:fs': ['main', 'cli', 'log/writer', 'net', 'discovery/trust'],

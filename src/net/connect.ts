@@ -52,7 +52,7 @@ const CONNECTING: Readonly<Record<string, NetworkReason<'connect'>>> = {
 export function guardedConnector(options: ConnectOptions): buildConnector.connector {
   return ({ hostname, protocol, port }, done) => {
     const secure = protocol === 'https:'
-    const target = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (secure ? 443 : 80), secure }
+    const target = { host: bare(hostname), port: Number(port) || (secure ? 443 : 80), secure }
     open(target, options).then(
       (socket) => done(null, socket),
       (error: Error) => done(error, null),
@@ -61,7 +61,7 @@ export function guardedConnector(options: ConnectOptions): buildConnector.connec
 }
 
 async function open(target: Target, options: ConnectOptions): Promise<Socket> {
-  const { guard, resolve = system, dial = dialOne, timeout = TIMEOUT, entered = () => {}, secured } = options
+  const { dial = dialOne, timeout = TIMEOUT, entered = () => {}, secured } = options
   const end = new AbortController()
   const stop = () => end.abort()
   const timer = setTimeout(stop, timeout)
@@ -84,9 +84,7 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
   let socket: Socket | undefined
   try {
     enter('resolve')
-    guard.checkName(target.host)
-    const addresses = isIP(target.host) === 0 ? await inTime(lookUp(target.host, resolve)) : [target.host]
-    guard.checkAddresses(target.host, addresses, !target.secure)
+    const addresses = await inTime(checkedAddresses(target, options))
     enter('connect')
     socket = dial(addresses, target.port)
     await inTime(connected(socket, target))
@@ -112,6 +110,22 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
     clearTimeout(timer)
     options.signal?.removeEventListener('abort', stop)
   }
+}
+
+/** The addresses of a host, all of which have passed the guard. Rejects with a Failure. */
+export async function checkedAddresses(
+  { host, secure }: Pick<Target, 'host' | 'secure'>,
+  { guard, resolve = system }: Pick<ConnectOptions, 'guard' | 'resolve'>,
+): Promise<readonly string[]> {
+  guard.checkName(host)
+  const addresses = isIP(host) === 0 ? await lookUp(host, resolve) : [host]
+  guard.checkAddresses(host, addresses, !secure)
+  return addresses
+}
+
+/** A host as the system knows it: an address of IPv6 without its brackets. */
+export function bare(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '')
 }
 
 async function system(host: string): Promise<readonly string[]> {

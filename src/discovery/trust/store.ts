@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 import { type LockOptions, locked } from '../../net/lock.js'
+import { stampOf } from '../../net/private-file.js'
 import { shown } from '../../protocol/shown.js'
 import type { ToolList } from '../../protocol/standing.js'
 import { type Issue, type Verification, verifyManifest } from './jws.js'
@@ -17,7 +18,6 @@ import {
   readStoreFile,
   type Seen,
   type StoreFile,
-  stampOf,
   TrustStoreError,
   writeStoreFile,
 } from './store-file.js'
