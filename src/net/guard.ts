@@ -19,6 +19,11 @@ const GLOBAL_UNICAST = ip.parseCIDR('2000::/3') as Network
 /** A public address at which Azure answers only its own machines, about themselves. */
 const WIRE_SERVER = '168.63.129.16'
 
+/** Whether a host is this machine, as far as its name or its address says so. */
+export function isLoopback(host: string): boolean {
+  return isIP(host) === 0 ? LOOPBACK_NAME.test(host) : ip.parse(host).range() === 'loopback'
+}
+
 export class Guard {
   readonly #hosts = new Set<string>()
   readonly #networks: Network[] = []
