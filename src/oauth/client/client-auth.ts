@@ -4,11 +4,10 @@ import { importJWK, importPKCS8 } from 'jose'
 import { type ClientAuth, ClientSecretPost, None, type PrivateKey, PrivateKeyJwt } from 'oauth4webapi'
 import { Fault } from '../../protocol/fault.js'
 import type { Client } from '../store/record.js'
+import { readSecretFile } from './secret-file.js'
 import type { ClientSettings } from './settings.js'
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-/** Of a file with a key or an assertion. */
-const MAX_FILE = 64 * 1024
 
 /** Ways to authenticate that are known here. */
 export type Method = Client['method']
@@ -58,21 +57,6 @@ export function dependsOnEncoding(client: Client, settings: ClientSettings): boo
 function basic(id: string, secret: string, plain: boolean): string {
   const part = (text: string) => (plain ? text : new URLSearchParams([['', text]]).toString().slice(1))
   return `Basic ${Buffer.from(`${part(id)}:${part(secret)}`).toString('base64')}`
-}
-
-/** What a file has in one line, read each time because others may write it anew. Throws a Fault. */
-export function readSecretFile(path: string, option: string): string {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-    throw new Fault('authFailed', `The file of "${option}" cannot be read (${code})`, { cause })
-  }
-  const secret = text.trim()
-  if (!/^[\x21-\x7e]+$/.test(secret) || secret.length > MAX_FILE)
-    throw new Fault('authFailed', `The file of "${option}" has to have one line of visible ASCII without spaces`)
-  return secret
 }
 
 async function keyOf({ key }: ClientSettings): Promise<PrivateKey> {

@@ -108,10 +108,14 @@ async function withoutMetadata({ url, settings, modern, issuers, reach, fresh }:
     return { resource: resource === false ? undefined : resource, server, scopes: undefined }
   }
   if (modern) throw failed('The server publishes no metadata that say who signs people in. Set "oauth.issuer"')
+  return { resource: undefined, server: await ownServer(url, reach), scopes: undefined }
+}
+
+/** The authorization server that a server of 2025-03-26 is itself. */
+export async function ownServer(url: string, reach: Reach): Promise<IssuerMetadata> {
   const { origin } = new URL(url)
-  const place = legacyMetadataPlace(url)
-  const server = (await metadataAt(place, origin, { ...reach, headers: LEGACY_HEADERS })) ?? defaultEndpoints(origin)
-  return { resource: undefined, server, scopes: undefined }
+  const found = await metadataAt(legacyMetadataPlace(url), origin, { ...reach, headers: LEGACY_HEADERS })
+  return found ?? defaultEndpoints(origin)
 }
 
 /** MCP 2025-03-26, fallbacks for servers without metadata discovery. All clients of that revision use S256. */

@@ -58,20 +58,28 @@ export interface RegistrationRequest {
 const TIME_LIMIT = 10_000
 /** Methods that a registered client can use, best first. A client that can keep no secret needs none. */
 const METHODS = ['none', 'client_secret_basic', 'client_secret_post'] as const satisfies readonly Method[]
-/** Errors of a registration that another redirect URI may mend (RFC 7591, 3.2.2). */
-const ABOUT_REDIRECT: ReadonlySet<string> = new Set(['invalid_redirect_uri', 'invalid_client_metadata'])
+/** Errors of a registration that other metadata may mend (RFC 7591, 3.2.2). */
+const ABOUT_METADATA: ReadonlySet<string> = new Set(['invalid_redirect_uri', 'invalid_client_metadata'])
 const CODE = /^[\w.:-]{1,64}$/
 
-/** Registers a client. Where its redirect URI is refused, tries once more with the address in the place of `localhost`. */
+/**
+ * Registers a client. Where that is refused for what can be said otherwise, tries again: with the address in the place of
+ * `localhost`, and without scopes, because not every issuer knows at registration those of its resources.
+ */
 export async function register(request: RegistrationRequest): Promise<Client> {
-  const { redirectUri, server } = request
+  const { redirectUri, server, scopes } = request
   const byAddress = redirectUri.replace('//localhost:', '//127.0.0.1:')
+  const variants = [
+    request,
+    ...(byAddress === redirectUri ? [] : [{ ...request, redirectUri: byAddress }]),
+    ...(scopes.length === 0 ? [] : [{ ...request, scopes: [] }]),
+  ]
   let refusal: string | undefined
-  for (const uri of new Set([redirectUri, byAddress])) {
-    const registered = await registerOnce(request, uri)
+  for (const variant of variants) {
+    const registered = await registerOnce(variant)
     if (typeof registered !== 'string') return registered
     refusal ??= registered
-    if (!ABOUT_REDIRECT.has(registered)) break
+    if (!ABOUT_METADATA.has(registered)) break
   }
   throw failed(
     `The authorization server ${quoted(server.issuer)} does not register the bridge (${refusal}). Set "oauth.clientId"`,
@@ -79,12 +87,11 @@ export async function register(request: RegistrationRequest): Promise<Client> {
 }
 
 /** Gives the error code where the registration is refused. */
-async function registerOnce(request: RegistrationRequest, redirectUri: string): Promise<Client | string> {
-  const { server, settings, scopes, reach, now = Date.now() } = request
+async function registerOnce(request: RegistrationRequest): Promise<Client | string> {
+  const { server, settings, redirectUri, scopes, reach, now = Date.now() } = request
   const what = `The authorization server ${quoted(server.issuer)}`
-  const asked = METHODS.find((one) =>
-    (server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']).includes(one),
-  )
+  const supported = server.token_endpoint_auth_methods_supported ?? []
+  const asked = METHODS.find((one) => (supported.length > 0 ? supported : ['client_secret_basic']).includes(one))
   if (!asked) throw failed(`${what} authenticates clients in no way that a registered one can. Set "oauth.clientId"`)
   const renews = server.grant_types_supported?.includes('refresh_token') ?? true
   const body = {

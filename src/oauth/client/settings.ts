@@ -1,5 +1,6 @@
 /** How tokens for one server are obtained: what the configuration says of it. */
 import type { ReachSettings } from '../reach.js'
+import type { TokenRecord } from '../store/record.js'
 
 export interface ClientSettings extends ReachSettings {
   grant: 'code' | 'client_credentials' | 'token'
@@ -26,4 +27,10 @@ export interface ClientSettings extends ReachSettings {
   tokenFile?: string | undefined
   /** Milliseconds that a request waits for a person. */
   wait?: number | undefined
+}
+
+/** Whether there is anything in a record to get another token by, without a person. */
+export function isRenewable({ token, client }: TokenRecord, { grant, clientId }: ClientSettings): boolean {
+  if (grant === 'client_credentials') return token !== undefined
+  return token?.refresh !== undefined && client !== undefined && (client.how !== 'configured' || client.id === clientId)
 }

@@ -45,10 +45,19 @@ const pending = z.strictObject({
   began: moment,
   /** When a browser was last sent to the issuer; 0 for never. */
   opened: moment,
+  /** When an answer with this state came in: there is no second one. */
+  claimed: moment.optional(),
 })
 
 /** Faults that a sign-in can end with, for whoever waits for it in another process. */
-export const ENDINGS = ['signInRefused', 'signInRequired', 'authUnsafe', 'authFailed', 'upstreamUnavailable'] as const
+export const ENDINGS = [
+  'signInRefused',
+  'signInRequired',
+  'clientNeeded',
+  'authUnsafe',
+  'authFailed',
+  'upstreamUnavailable',
+] as const
 
 export const recordSchema = z.strictObject({
   version: z.literal(1),
