@@ -9,6 +9,7 @@ import type { ClientSettings } from '../../src/oauth/client/settings.js'
 import type { Network } from '../../src/oauth/reach.js'
 import { FileStore } from '../../src/oauth/store/files.js'
 import type { Store } from '../../src/oauth/store/store.js'
+import { Fault } from '../../src/protocol/fault.js'
 import { type Visit, visit } from './person.js'
 
 /** A server that wants tokens, as far as signing in to it goes: its metadata, and its challenges. */
@@ -132,4 +133,13 @@ export function signingIn(t: Test, options: SigningOptions): Signing {
     unauthorized: (sent, challenge = server.challenge()) => refused(401, challenge, sent),
     forbidden: (sent, scope) => refused(403, server.challenge(`, error="insufficient_scope", scope="${scope}"`), sent),
   }
+}
+
+/** How work ended that was to come to nothing. */
+export async function reasonOf(work: Promise<unknown>): Promise<{ reason?: string | undefined; message: string }> {
+  const ended = await work.then(
+    (value) => new Error(`came to ${String(value)}`),
+    (error: unknown) => error,
+  )
+  return ended instanceof Fault ? { reason: ended.row.reason, message: ended.message } : { message: String(ended) }
 }

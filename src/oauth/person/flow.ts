@@ -128,8 +128,7 @@ export class Flow {
         const record = await store.read(key)
         const token = this.#tokenOf(record)
         if (token) return token
-        if (record?.ended && record.ended.since >= this.#began)
-          throw new Fault(record.ended.fault, record.ended.message)
+        if (record?.ended && record.ended.since >= this.#began) throw endingOf(record.ended)
         if (await this.#advance(record?.pending)) continue
         await this.#pause()
       }
@@ -376,7 +375,13 @@ export class Flow {
       // The issuer has forgotten it.
       const isForgotten = error instanceof GrantRefused && /^(?:invalid|unauthorized)_client$/.test(error.code)
       if (isForgotten && record.client?.id === pending?.client.id) delete record.client
-      record.ended = { fault: ending, message: fault.message.slice(0, 2_000), since: now() }
+      const { message, retryAfter } = fault
+      record.ended = {
+        fault: ending,
+        message: message.slice(0, 2_000),
+        ...(retryAfter !== undefined && { retryAfter }),
+        since: now(),
+      }
     })
     return fault
   }
@@ -409,6 +414,10 @@ export class Flow {
     await Promise.race([woken, late])
     waiting.abort()
   }
+}
+
+function endingOf({ fault, message, retryAfter }: NonNullable<TokenRecord['ended']>): Fault {
+  return new Fault(fault, message, retryAfter === undefined ? {} : { retryAfter })
 }
 
 function portOf(uri: string): number {

@@ -73,7 +73,15 @@ export const recordSchema = z.strictObject({
   /** Scopes that the server wanted though they had been asked for. */
   refused: z.strictObject({ scopes, since: moment }).optional(),
   /** How the last sign-in ended, if not with a token. */
-  ended: z.strictObject({ fault: z.enum(ENDINGS), message: line(2_048), since: moment }).optional(),
+  ended: z
+    .strictObject({
+      fault: z.enum(ENDINGS),
+      message: line(2_048),
+      /** Seconds. */
+      retryAfter: z.number().nonnegative().optional(),
+      since: moment,
+    })
+    .optional(),
   /** When the last authorizations began. */
   began: z.array(moment).max(16).default([]),
 })
