@@ -24,7 +24,8 @@ export interface Renewal {
 
 /** Milliseconds. */
 const LEASE = 20_000
-const PATIENCE = 15_000
+/** Longer than a lease, so that a process that was killed costs time and no call. */
+const PATIENCE = 25_000
 const INTERVAL = 100
 
 /** Resolves to a token other than the one known; undefined where there is none after all. Rejects with a Fault. */
