@@ -56,6 +56,8 @@ export function readPrivateFile(path: string, rules: PrivateFileRules): PrivateF
     return { kind: 'file', bytes: readFileSync(fd), stamp }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    // Something in the place of a folder has no files in it.
+    if (code === 'ENOTDIR') return { kind: 'absent', stamp }
     const why = code === 'ELOOP' ? 'it is a symbolic link' : `it cannot be read (${code || String(error)})`
     return { kind: 'refused', why, stamp }
   } finally {

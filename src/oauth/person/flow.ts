@@ -248,7 +248,7 @@ export class Flow {
   async #begin(port: number): Promise<void> {
     const { store, key, holder, found, asked, now, log, server } = this.#options
     await this.#checkRate()
-    await this.#checkAuthorizationEndpoint()
+    await this.#checkEndpoints()
     const redirectUri = this.#redirect.uri ?? `http://localhost:${port}/callback`
     const client = await this.#client(redirectUri)
     const pending: Pending = {
@@ -280,14 +280,16 @@ export class Flow {
     )
   }
 
-  async #checkAuthorizationEndpoint(): Promise<void> {
+  /** Nobody is sent to sign in where it could not be finished, or where nobody should go. */
+  async #checkEndpoints(): Promise<void> {
     const { found, reach } = this.#options
-    const { authorization_endpoint: endpoint, token_endpoint, issuer } = found.server
-    if (endpoint === undefined || token_endpoint === undefined)
+    const { authorization_endpoint, token_endpoint, issuer } = found.server
+    if (authorization_endpoint === undefined || token_endpoint === undefined)
       throw failed(`The authorization server ${quoted(issuer)} has no endpoint where a person could sign in`)
-    await checkDestination(endpoint, reach).catch((error: unknown) => {
-      throw networkFault(error, `The authorization endpoint of ${quoted(issuer)}`)
-    })
+    for (const endpoint of [authorization_endpoint, token_endpoint])
+      await checkDestination(endpoint, reach).catch((error: unknown) => {
+        throw networkFault(error, `The authorization server ${quoted(issuer)}`)
+      })
   }
 
   async #client(redirectUri: string): Promise<Client> {
