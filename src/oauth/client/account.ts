@@ -290,7 +290,8 @@ export class TokenAccount {
       configured: this.#options.settings.scopes,
       challenged: wanted.scopes,
       supported: found.scopes,
-      offered: found.server.scopes_supported,
+      // A client by itself has no use for refresh tokens: it asks again.
+      offered: this.#isMachine ? undefined : found.server.scopes_supported,
       before,
       stepUp,
     })
