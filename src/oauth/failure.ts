@@ -8,6 +8,11 @@ export function quoted(text: string): string {
   return `"${shown(text, 200)}"`
 }
 
+/** An address as it may stand in a message: its query may be a secret. */
+export function quotedAddress(address: string): string {
+  return quoted(address.replace(/[?#].*$/s, ''))
+}
+
 /** A rule that protects credentials is broken. */
 export function unsafe(message: string, cause?: unknown): Fault {
   return new Fault('authUnsafe', message, cause === undefined ? {} : { cause })

@@ -5,7 +5,7 @@ import type { RequestOptions } from '../net/fetch.js'
 import { isLoopback } from '../net/guard.js'
 import { Fault } from '../protocol/fault.js'
 import { ENDPOINTS, type IssuerMetadata, issuerMetadata } from './documents.js'
-import { failed, networkFault, quoted, unsafe } from './failure.js'
+import { failed, networkFault, quoted, quotedAddress, unsafe } from './failure.js'
 import { getObject } from './get-object.js'
 import type { Reach } from './reach.js'
 import { issuerMetadataPlaces } from './well-known.js'
@@ -63,7 +63,7 @@ export async function metadataAt(
   const got = await getObject(place, reach)
   if (got.kind !== 'object') return undefined
   const { success, data } = issuerMetadata.safeParse(got.value)
-  if (!success) throw unsafe(`${quoted(place)} has no metadata of an authorization server`)
+  if (!success) throw unsafe(`${quotedAddress(place)} has no metadata of an authorization server`)
   if (issuer !== undefined && data.issuer !== issuer)
     throw unsafe(
       `The metadata of the authorization server ${quoted(issuer)} name ${quoted(data.issuer)} as the issuer. ` +
@@ -106,7 +106,9 @@ function checkEndpoint(name: string, endpoint: string | undefined, { allowLoopba
   } catch {
     // Said below.
   }
-  throw unsafe(`The authorization server names ${quoted(endpoint)} as its ${name}, which has to be an https:// address`)
+  throw unsafe(
+    `The authorization server names ${quotedAddress(endpoint)} as its ${name}, which has to be an https:// address`,
+  )
 }
 
 function isUnavailable(error: unknown): boolean {

@@ -282,3 +282,41 @@ t.test('a server of 2025-03-26 without metadata has its endpoints where that rev
   t.match(await unauthorized(), /^Bearer /)
   t.equal(as.of('/register').length, 1)
 })
+
+t.test('a server that wants a key and knows nothing of signing in is not taken for one that does', async (t) => {
+  const server = await Protected.start(t)
+  const { unauthorized, visits } = signingIn(t, { server })
+  t.match(await reasonOf(unauthorized(undefined, 'Bearer')), {
+    reason: 'auth_failed',
+    message: /"headers".*"oauth\.issuer"/,
+  })
+  t.equal(visits.length, 0)
+})
+
+t.test('A9 a client of the configuration is not shown to another issuer that a server names later', async (t) => {
+  const first = await ScriptedAs.start(t)
+  const second = await ScriptedAs.start(t)
+  const server = await Protected.start(t, first.issuer)
+  const settings = { clientId: 'own', clientSecret: 'CANARY-secret' }
+  const { unauthorized, folder } = signingIn(t, { server, settings })
+  const sent = await unauthorized()
+  server.metadata = { resource: server.url, authorization_servers: [second.issuer] }
+  t.match(await reasonOf(unauthorized(sent)), { reason: 'client_needed', message: /oauth\.issuer/ })
+  const robot = signingIn(t, { server, folder, settings: { ...settings, grant: 'client_credentials' as const } })
+  t.match(await reasonOf(robot.unauthorized(sent)), { reason: 'client_needed' })
+  t.same(
+    second.requests.filter(({ path }) => !path.startsWith('/.well-known/')),
+    [],
+  )
+  const told = signingIn(t, { server, folder, settings: { ...settings, issuer: second.issuer } })
+  t.match(await told.unauthorized(sent), /^Bearer /, 'unless the configuration says so')
+})
+
+t.test('messages show no query of the address of a server', async (t) => {
+  const server = await Protected.start(t)
+  server.metadata = { resource: 'https://evil.example/mcp?CANARY' }
+  const own = { url: `${server.url}?key=CANARY`, challenge: () => server.challenge() } as Protected
+  const { message } = await reasonOf(signingIn(t, { server: own }).unauthorized())
+  t.match(message, /evil\.example/)
+  t.notMatch(message, /CANARY/)
+})

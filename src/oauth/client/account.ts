@@ -9,9 +9,11 @@ import { quoted } from '../failure.js'
 import type { Flow } from '../person/flow.js'
 import { chooseScopes, includesAll } from '../scopes.js'
 import type { Holder, Token, TokenRecord } from '../store/record.js'
+import { abortable, within } from '../waiting.js'
 import type { Found } from './discover.js'
 import type { Obtainer, ServerOptions } from './obtain.js'
 import { type ClientSettings, isRenewable } from './settings.js'
+import { type AccountStatus, statusOf } from './status.js'
 
 /** A refusal of a server, as upstream tells it. */
 export interface Refusal {
@@ -29,25 +31,6 @@ export interface AccountOptions extends Pick<ServerOptions, 'server' | 'settings
   obtainer(): Promise<Obtainer>
 }
 
-/** What is known of an account, for people. Nothing of it is secret. */
-export interface AccountStatus {
-  endpoint: string
-  account: string
-  issuer?: string | undefined
-  resource?: string | undefined
-  scopes: readonly string[]
-  /** How the bridge is known to the issuer. */
-  client?: 'configured' | 'document' | 'registered' | undefined
-  /** Milliseconds since 1970; undefined where nobody has said. */
-  expires?: number | undefined
-  /** There is a token. */
-  signedIn: boolean
-  /** It can be renewed without a person. */
-  renewable: boolean
-  /** A person is being waited for. */
-  pending: boolean
-}
-
 /** Milliseconds. */
 const LOOK_EVERY = 500
 const FRESH = { least: 60_000, part: 0.1 }
@@ -58,6 +41,11 @@ const REFUSED_FOR = 300_000
 const RENEW_AGAIN = 10_000
 /** Renewals because a server has refused a token that was to hold. */
 const RATE = { most: 3, within: 300_000 }
+
+interface RunningFlow {
+  flow: Flow
+  token: Promise<Token>
+}
 
 /** What is known of the record. */
 interface Known {
@@ -85,7 +73,7 @@ export class TokenAccount {
   #renewing: Promise<Token | undefined> | undefined
   #renewNotBefore = 0
   #obtaining: Promise<Token | Found> | undefined
-  #flow: { flow: Flow; token: Promise<Token> } | undefined
+  #flow: RunningFlow | undefined
   /** When renewals were made because a server had refused a token. */
   #forced: readonly number[] = []
 
@@ -112,16 +100,25 @@ export class TokenAccount {
     if (status === 403 && wanted.error !== 'insufficient_scope') throw notTaken(refusal)
     const { record } = await this.#load()
     const token = record?.token
-    const lacking = status === 403 && sent !== undefined ? (wanted.scopes ?? []) : []
+    const isStepUp = status === 403 && token !== undefined && sent !== undefined
+    const lacking = isStepUp ? (wanted.scopes ?? []) : []
     // Somebody else has got another one since.
     if (token && headerOf(token) !== sent && !this.#isOver(token) && includesAll(token.asked, lacking))
       return headerOf(token)
-    const isStepUp = status === 403 && token !== undefined && headerOf(token) === sent
+    if (isStepUp) await this.#checkLacking(record as TokenRecord, lacking)
+    if (isStepUp || !this.#isRenewable(record)) {
+      // Nothing is asked of anybody for what nobody may be asked for, or is being asked for already.
+      if (!mayAsk && !this.#isMachine) throw this.#needsPerson()
+      if (!this.#isMachine) checkDeclined(record, this.#now())
+      if (this.#flow) return headerOf(await this.#wait(this.#flow, signal))
+    }
     const got = isStepUp
       ? await this.#stepUp(record as TokenRecord, wanted)
       : await abortable(this.#again(refusal, wanted), signal)
     if (isToken(got)) return headerOf(got)
-    return headerOf(await this.#askPerson(got, this.#scopes(got, wanted, record, isStepUp), token, signal, mayAsk))
+    if (!mayAsk) throw this.#needsPerson()
+    const asked = this.#scopes(got, wanted, record, isStepUp)
+    return headerOf(await this.#wait(this.#startFlow(await this.#options.obtainer(), got, asked, token, false), signal))
   }
 
   /** Signs in now, whatever there is. Resolves when there is a new token; rejects with a Fault. */
@@ -129,11 +126,10 @@ export class TokenAccount {
     const wanted = wantedBy(readChallenges(challenges))
     const obtainer = await this.#options.obtainer()
     const { record } = await this.#load()
-    const found = await obtainer.find(wanted, record?.asked?.issuer, true)
+    const found = await obtainer.find(wanted, record, true)
     const asked = this.#scopes(found, wanted, record, false)
-    const known = record?.token?.access
-    if (this.#isMachine) await obtainer.askAsClient(this.#place, found, asked, known)
-    else await abortable(this.#startFlow(obtainer, found, asked, known, true).token, signal)
+    if (this.#isMachine) await obtainer.askAsClient(this.#place, found, asked, record?.token?.access)
+    else await abortable(this.#startFlow(obtainer, found, asked, record?.token, true).token, signal)
     return this.status()
   }
 
@@ -154,7 +150,8 @@ export class TokenAccount {
   }
 
   async status(): Promise<AccountStatus> {
-    return statusOf((await this.#load()).record ?? { ...this.#options.holder, began: [], version: 1 }, this.#now())
+    const { record } = await this.#load()
+    return statusOf(record ?? { version: 1, ...this.#options.holder, began: [] }, this.#now())
   }
 
   /** Ends what is under way in this process. Somebody else may go on with it. */
@@ -164,6 +161,10 @@ export class TokenAccount {
 
   get #place(): { key: string; holder: Holder } {
     return { key: this.key, holder: this.#options.holder }
+  }
+
+  #isRenewable(record: TokenRecord | undefined): record is TokenRecord {
+    return record !== undefined && isRenewable(record, this.#options.settings)
   }
 
   /** No person has to be asked for a token. */
@@ -195,7 +196,7 @@ export class TokenAccount {
     if (!token || now < fresh) return header
     const isOver = this.#isOver(token)
     if (!isOver && now < this.#renewNotBefore) return header
-    if (!isRenewable(record, this.#options.settings)) return isOver ? undefined : header
+    if (!this.#isRenewable(record)) return isOver ? undefined : header
     try {
       const obtainer = await this.#options.obtainer()
       const renewed = await abortable(this.#renew(obtainer, token.access), signal)
@@ -211,13 +212,14 @@ export class TokenAccount {
     return expires !== undefined && expires <= this.#now()
   }
 
-  /** Once, however many want it. */
-  #renew(obtainer: Obtainer, known: string): Promise<Token | undefined> {
+  /** Once, however many want it. Undefined where there is none but the one known. */
+  async #renew(obtainer: Obtainer, known: string): Promise<Token | undefined> {
     this.#renewing ??= obtainer.renew(this.#place, known).finally(() => {
       this.#renewing = undefined
       this.#known = undefined
     })
-    return this.#renewing
+    const token = await this.#renewing
+    return token?.access === known ? undefined : token
   }
 
   /** Another token after a 401, or with whom a person has to sign in. Once, however many want it. */
@@ -232,9 +234,8 @@ export class TokenAccount {
   async #obtain(refusal: Refusal, wanted: Wanted): Promise<Token | Found> {
     const { store, holder } = this.#options
     const obtainer = await this.#options.obtainer()
-    const before = await store.read(this.key)
     // Whom one signs in with is looked at before anything that is secret is sent anywhere.
-    const found = await obtainer.find(wanted, before?.token?.issuer ?? before?.asked?.issuer, true)
+    const found = await obtainer.find(wanted, await store.read(this.key), true)
     const { issuer } = found.server
     const record = await store.change(this.key, holder, (record) => {
       // What one issuer has given is nothing to another.
@@ -245,7 +246,7 @@ export class TokenAccount {
     const { token } = record
     const isNew = token !== undefined && headerOf(token) !== refusal.sent && !this.#isOver(token)
     if (isNew) return token
-    if (token && isRenewable(record, this.#options.settings)) {
+    if (token && this.#isRenewable(record)) {
       if (!this.#isOver(token)) this.#checkForced(refusal)
       const renewed = await this.#renew(obtainer, token.access)
       if (renewed) return renewed
@@ -262,24 +263,25 @@ export class TokenAccount {
     this.#forced = [...lately, now]
   }
 
-  /** A token with further scopes, or with whom a person has to sign in for them. Rejects where that would change nothing. */
-  async #stepUp(record: TokenRecord, wanted: Wanted): Promise<Token | Found> {
+  /** Throws a Fault where the server wants scopes that were asked for already. */
+  async #checkLacking({ token, refused }: TokenRecord, lacking: readonly string[]): Promise<void> {
     const { store, holder, server } = this.#options
-    const lacking = wanted.scopes ?? []
-    const asked = record.token?.asked ?? []
-    const lately =
-      record.refused && record.refused.since + REFUSED_FOR > this.#now() ? record.refused.scopes : undefined
-    if (includesAll(asked, lacking) || (lately !== undefined && includesAll(lately, lacking))) {
-      await store.change(this.key, holder, (now) => {
-        now.refused = { scopes: [...lacking], since: this.#now() }
-      })
-      throw new Fault(
-        'scopeRefused',
-        `${quoted(server)} wants scopes that were asked for and not given: ${lacking.map(quoted).join(', ') || 'it names none'}`,
-      )
-    }
+    const lately = refused && refused.since + REFUSED_FOR > this.#now() ? refused.scopes : undefined
+    const isNew = !includesAll(token?.asked ?? [], lacking) && !(lately && includesAll(lately, lacking))
+    if (isNew) return
+    await store.change(this.key, holder, (record) => {
+      record.refused = { scopes: [...lacking], since: this.#now() }
+    })
+    throw new Fault(
+      'scopeRefused',
+      `${quoted(server)} wants scopes that were asked for and not given: ${lacking.map(quoted).join(', ') || 'it names none'}`,
+    )
+  }
+
+  /** A token with further scopes, or with whom a person has to sign in for them. */
+  async #stepUp(record: TokenRecord, wanted: Wanted): Promise<Token | Found> {
     const obtainer = await this.#options.obtainer()
-    const found = await obtainer.find(wanted, record.token?.issuer, false)
+    const found = await obtainer.find(wanted, record, false)
     if (!this.#isMachine) return found
     return obtainer.askAsClient(this.#place, found, this.#scopes(found, wanted, record, true), record.token?.access)
   }
@@ -297,37 +299,18 @@ export class TokenAccount {
     })
   }
 
-  async #askPerson(
+  #startFlow(
+    obtainer: Obtainer,
     found: Found,
     asked: readonly string[],
     known: Token | undefined,
-    signal: AbortSignal,
-    mayAsk: boolean,
-  ): Promise<Token> {
-    const { server, settings } = this.#options
-    const running = this.#flow?.flow
-    if (!mayAsk)
-      throw new Fault(
-        running ? 'signInPending' : 'signInRequired',
-        `Sign in to ${quoted(server)} first: mcp-bridge login ${server}`,
-        { signInUrl: running?.address },
-      )
-    const ended = (await this.#load()).record?.ended
-    if (ended?.fault === 'signInRefused' && ended.since + DECLINED_FOR > this.#now())
-      throw new Fault('signInRefused', ended.message, { retryAfter: DECLINED_FOR / 1_000 })
-    const { flow, token } = this.#startFlow(await this.#options.obtainer(), found, asked, known?.access, false)
-    return abortable(
-      within(token, settings.wait ?? WAIT, () => this.#stillWaiting(flow)),
-      signal,
-    )
-  }
-
-  #startFlow(obtainer: Obtainer, found: Found, asked: readonly string[], known: string | undefined, insist: boolean) {
+    insist: boolean,
+  ): RunningFlow {
     if (this.#flow) {
       this.#flow.flow.remind(insist)
       return this.#flow
     }
-    const flow = obtainer.flow(this.#place, found, asked, known, { insist, signal: this.#closing.signal })
+    const flow = obtainer.flow(this.#place, found, asked, known?.access, { insist, signal: this.#closing.signal })
     const token = flow.run().finally(() => {
       this.#flow = undefined
       this.#known = undefined
@@ -338,27 +321,28 @@ export class TokenAccount {
     return this.#flow
   }
 
+  /** Waits for a person, for as long as requests do. */
+  #wait({ flow, token }: RunningFlow, signal: AbortSignal): Promise<Token> {
+    flow.remind()
+    const patience = this.#options.settings.wait ?? WAIT
+    return abortable(
+      within(token, patience, () => this.#stillWaiting(flow)),
+      signal,
+    )
+  }
+
+  #needsPerson(): Fault {
+    const { server } = this.#options
+    const flow = this.#flow?.flow
+    const message = `Sign in to ${quoted(server)} first: mcp-bridge login ${server}`
+    return new Fault(flow ? 'signInPending' : 'signInRequired', message, { signInUrl: flow?.address })
+  }
+
   #stillWaiting({ address, isShown }: Flow): Fault {
     const where = isShown ? 'at the address that the bridge has shown' : 'in the browser window that waits for you'
     return new Fault('signInPending', `Sign in to ${quoted(this.#options.server)} ${where}, then try again`, {
       signInUrl: address,
     })
-  }
-}
-
-export function statusOf(record: TokenRecord, now: number): AccountStatus {
-  const { endpoint, account, token, client, pending } = record
-  return {
-    endpoint,
-    account,
-    issuer: token?.issuer ?? pending?.issuer,
-    resource: token?.resource,
-    scopes: token?.granted ?? [],
-    client: client?.how,
-    expires: token?.expires,
-    signedIn: token !== undefined && (token.refresh !== undefined || (token.expires ?? now + 1) > now),
-    renewable: token?.refresh !== undefined,
-    pending: pending !== undefined && pending.claimed === undefined,
   }
 }
 
@@ -388,20 +372,9 @@ function notTaken({ status, challenges: [challenge] }: Refusal): Fault {
   )
 }
 
-/** What a promise comes to, unless the signal aborts first. */
-function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason as Error)
-    if (signal.aborted) return stop()
-    signal.addEventListener('abort', stop, { once: true })
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
-}
-
-/** What a promise comes to within so many milliseconds; rejects with what `late` gives otherwise. */
-function within<T>(work: Promise<T>, milliseconds: number, late: () => Error): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(late()), milliseconds)
-    work.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
+/** Throws a Fault where somebody has declined lately: they are not asked again at once. */
+function checkDeclined(record: TokenRecord | undefined, now: number): void {
+  const ended = record?.ended
+  if (ended?.fault === 'signInRefused' && ended.since + DECLINED_FOR > now)
+    throw new Fault('signInRefused', ended.message, { retryAfter: DECLINED_FOR / 1_000 })
 }

@@ -2,7 +2,7 @@
  * The accounts with one server, by who asks. As long as nobody has signed in and the server has refused nothing, nothing of
  * this is loaded, and no file is opened.
  */
-import { type AccountStatus, type Refusal, TokenAccount } from './account.js'
+import { type Refusal, TokenAccount } from './account.js'
 import type { Obtainer, ServerOptions } from './obtain.js'
 import { TokenFile } from './token-file.js'
 
@@ -21,6 +21,13 @@ export interface AccountsOptions extends ServerOptions {
   accountName?: string | undefined
 }
 
+/** An account, for requests that may have a person asked and for those that may not. */
+interface KnownAccount {
+  account: TokenAccount
+  asking: Credentials
+  quiet: Credentials
+}
+
 /** Principals of which something is remembered. */
 const MAX_ACCOUNTS = 10_000
 /** The principal of whoever works at this machine. */
@@ -28,7 +35,7 @@ const LOCAL = 'local'
 
 export class Accounts {
   readonly #options: AccountsOptions
-  readonly #accounts = new Map<string, TokenAccount>()
+  readonly #accounts = new Map<string, KnownAccount>()
   readonly #file: TokenFile | undefined
   #obtainer: Promise<Obtainer> | undefined
 
@@ -43,33 +50,34 @@ export class Accounts {
    * clients, never for what the bridge does by itself.
    */
   for(principal: string, mayAsk: boolean): Credentials {
-    const file = this.#file
-    if (file) return file
-    const account = this.of(principal)
+    if (this.#file) return this.#file
+    const known = this.#known(principal)
     // One account for all is the operator's, who signs in by a command.
-    const asks = mayAsk && this.#options.account === 'principal' && principal === LOCAL
-    return {
-      authorization: (signal) => account.authorization(signal),
-      refused: (refusal, signal) => account.refused(refusal, signal, asks),
-    }
+    return mayAsk && this.#options.account === 'principal' && principal === LOCAL ? known.asking : known.quiet
   }
 
   /** The account of a principal. */
   of(principal: string): TokenAccount {
-    const { account, accountName, endpoint, server, settings, store, now } = this.#options
-    const id = account === 'service' ? 'service' : principal === LOCAL ? (accountName ?? LOCAL) : principal
-    const known = this.#accounts.get(id)
-    if (known) return known
-    const made = new TokenAccount({
-      server,
-      settings,
-      store,
-      now,
-      holder: { endpoint, account: id },
-      obtainer: () => this.obtainer(),
+    return this.#known(principal).account
+  }
+
+  #known(principal: string): KnownAccount {
+    const { account: whose, accountName = LOCAL } = this.#options
+    const id = whose === 'service' ? 'service' : principal === LOCAL ? accountName : principal
+    return this.#accounts.get(id) ?? this.#make(id)
+  }
+
+  #make(id: string): KnownAccount {
+    const { endpoint, server, settings, store, now } = this.#options
+    const holder = { endpoint, account: id }
+    const account = new TokenAccount({ server, settings, store, now, holder, obtainer: () => this.obtainer() })
+    const by = (mayAsk: boolean): Credentials => ({
+      authorization: (signal) => account.authorization(signal),
+      refused: (refusal, signal) => account.refused(refusal, signal, mayAsk),
     })
+    const made = { account, asking: by(true), quiet: by(false) }
     this.#accounts.set(id, made)
-    for (const [oldest, account] of this.#accounts) {
+    for (const [oldest, { account }] of this.#accounts) {
       if (this.#accounts.size <= MAX_ACCOUNTS) break
       account.close()
       this.#accounts.delete(oldest)
@@ -85,8 +93,6 @@ export class Accounts {
 
   /** Ends what is under way in this process. */
   close(): void {
-    for (const account of this.#accounts.values()) account.close()
+    for (const { account } of this.#accounts.values()) account.close()
   }
 }
-
-export type { AccountStatus, Refusal }

@@ -2,7 +2,7 @@
 import { Fault } from '../../protocol/fault.js'
 import type { Wanted } from '../challenge.js'
 import { type IssuerMetadata, type ResourceMetadata, resourceMetadata } from '../documents.js'
-import { failed, quoted, unsafe } from '../failure.js'
+import { failed, quoted, quotedAddress, unsafe } from '../failure.js'
 import { getObject } from '../get-object.js'
 import { type Issuers, metadataAt } from '../issuers.js'
 import type { Reach } from '../reach.js'
@@ -33,6 +33,8 @@ export interface Found {
   server: IssuerMetadata
   /** Scopes that the metadata of the resource name. */
   scopes: readonly string[] | undefined
+  /** Nobody has said any of it: it is where a server of 2025-03-26 would have it. */
+  guessed?: boolean
 }
 
 /** A revision in which a server is its own authorization server (MCP 2025-03-26, server metadata discovery). */
@@ -45,7 +47,8 @@ export async function discover(question: Question): Promise<Found> {
   if (!metadata) return withoutMetadata(question)
   if (!covers(metadata.resource, url))
     throw unsafe(
-      `The server is at ${quoted(url)}, and its metadata are of ${quoted(metadata.resource)}, which does not cover it. ` +
+      `The server is at ${quotedAddress(url)}, and its metadata are of ${quotedAddress(metadata.resource)}, ` +
+        'which does not cover it. ' +
         'Whoever runs the server has to correct that',
     )
   const issuer = chooseIssuer(metadata, question)
@@ -67,10 +70,10 @@ async function resourceMetadataOf({ url, wanted, reach }: Question): Promise<Res
   let withheld: string | undefined
   for (const place of places) {
     const got = await getObject(place, reach)
-    if (got.kind === 'withheld') withheld ??= `${quoted(place)} answers with HTTP ${got.status}`
+    if (got.kind === 'withheld') withheld ??= `${quotedAddress(place)} answers with HTTP ${got.status}`
     if (got.kind !== 'object') continue
     const { success, data } = resourceMetadata.safeParse(got.value)
-    if (!success) throw unsafe(`${quoted(place)} has no metadata of a protected resource`)
+    if (!success) throw unsafe(`${quotedAddress(place)} has no metadata of a protected resource`)
     return data
   }
   if (withheld !== undefined) throw failed(`The metadata of the server are not public: ${withheld}`)
@@ -108,14 +111,14 @@ async function withoutMetadata({ url, settings, modern, issuers, reach, fresh }:
     return { resource: resource === false ? undefined : resource, server, scopes: undefined }
   }
   if (modern) throw failed('The server publishes no metadata that say who signs people in. Set "oauth.issuer"')
-  return { resource: undefined, server: await ownServer(url, reach), scopes: undefined }
+  return { resource: undefined, ...(await ownServer(url, reach)), scopes: undefined }
 }
 
 /** The authorization server that a server of 2025-03-26 is itself. */
-export async function ownServer(url: string, reach: Reach): Promise<IssuerMetadata> {
+export async function ownServer(url: string, reach: Reach): Promise<Pick<Found, 'server' | 'guessed'>> {
   const { origin } = new URL(url)
   const found = await metadataAt(legacyMetadataPlace(url), origin, { ...reach, headers: LEGACY_HEADERS })
-  return found ?? defaultEndpoints(origin)
+  return found ? { server: found } : { server: defaultEndpoints(origin), guessed: true }
 }
 
 /** MCP 2025-03-26, fallbacks for servers without metadata discovery. All clients of that revision use S256. */

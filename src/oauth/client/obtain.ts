@@ -48,11 +48,31 @@ export class Obtainer {
     this.#issuers = new Issuers(this.#now)
   }
 
-  /** With whom one signs in, and for what. `known` is whom the tokens come from that are there. Rejects with a Fault. */
-  find(wanted: Wanted | undefined, known: string | undefined, fresh: boolean): Promise<Found> {
+  /**
+   * With whom one signs in, and for what; an issuer that there are tokens of in the record is kept to, as long as the server
+   * names it. Rejects with a Fault.
+   */
+  async find(wanted: Wanted | undefined, record: TokenRecord | undefined, fresh: boolean): Promise<Found> {
     const { url, settings, isModern } = this.#options
+    const known = record?.token?.issuer ?? record?.asked?.issuer
     const modern = isModern?.() ?? false
-    return discover({ url, wanted, settings, known, modern, fresh, issuers: this.#issuers, reach: this.#reach })
+    const common = { url, wanted, settings, known, modern, fresh }
+    const found = await discover({ ...common, issuers: this.#issuers, reach: this.#reach })
+    this.#checkConfigured(found.server, record)
+    return found
+  }
+
+  /** A client of the configuration belongs to the issuer that it was used with first, unless the configuration says more. */
+  #checkConfigured({ issuer }: IssuerMetadata, record: TokenRecord | undefined): void {
+    const { clientId, issuer: configured } = this.#options.settings
+    const client = record?.client ?? record?.pending?.client
+    const isOther = client?.how === 'configured' && client.id === clientId && client.issuer !== issuer
+    if (!isOther || configured === issuer) return
+    throw new Fault(
+      'clientNeeded',
+      `"oauth.clientId" was used with the issuer ${quoted(client.issuer)}, and the server names ${quoted(issuer)} now. ` +
+        'If that is right, set "oauth.issuer" and the client that belongs to it',
+    )
   }
 
   /** A token in the place of the one known. Resolves to undefined where that takes a person now; rejects with a Fault. */
@@ -100,7 +120,7 @@ export class Obtainer {
     if (!token || !client) return false
     try {
       const server = await this.#serverOf(token)
-      if (server.revocation_endpoint === undefined) return false
+      if (server?.revocation_endpoint === undefined || client.issuer !== server.issuer) return false
       await revoke(this.#contextOf(server, client, token.resource), token)
       return true
     } catch {
@@ -111,6 +131,10 @@ export class Obtainer {
   async #renewed(record: TokenRecord): Promise<(record: TokenRecord) => void> {
     const { token, client } = record as { token: Token; client: Client }
     const server = await this.#serverOf(token)
+    if (!server)
+      return (now) => {
+        delete now.token
+      }
     if (this.#options.settings.grant === 'client_credentials')
       return kept(await this.#asClient(server, token.resource, token.asked))
     try {
@@ -137,14 +161,16 @@ export class Obtainer {
     }
   }
 
-  /** Tokens go back to nobody but the issuer that gave them. */
-  #serverOf({ issuer, resource }: Token): Promise<IssuerMetadata> {
+  /** Tokens go back to nobody but the issuer that gave them. Undefined where the configuration leads to another one. */
+  async #serverOf({ issuer, resource }: Token): Promise<IssuerMetadata | undefined> {
     const { url, settings } = this.#options
     const { authServerMetadataUrl: metadataUrl } = settings
     const isOwn = resource === undefined && issuer === new URL(url).origin && settings.issuer === undefined
-    if (isOwn && metadataUrl === undefined && settings.resource !== false) return ownServer(url, this.#reach)
+    if (isOwn && metadataUrl === undefined && settings.resource !== false)
+      return (await ownServer(url, this.#reach)).server
     const question = metadataUrl === undefined ? { issuer } : { issuer: settings.issuer, metadataUrl }
-    return this.#issuers.find({ ...question, reach: this.#reach })
+    const server = await this.#issuers.find({ ...question, reach: this.#reach })
+    return server.issuer === issuer ? server : undefined
   }
 
   #contextOf(server: IssuerMetadata, client: Granted['client'], resource: string | undefined) {

@@ -32,5 +32,6 @@ export interface ClientSettings extends ReachSettings {
 /** Whether there is anything in a record to get another token by, without a person. */
 export function isRenewable({ token, client }: TokenRecord, { grant, clientId }: ClientSettings): boolean {
   if (grant === 'client_credentials') return token !== undefined
-  return token?.refresh !== undefined && client !== undefined && (client.how !== 'configured' || client.id === clientId)
+  if (token?.refresh === undefined || client?.issuer !== token.issuer) return false
+  return client.how !== 'configured' || client.id === clientId
 }

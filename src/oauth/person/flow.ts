@@ -5,7 +5,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { checkDestination } from '../../net/fetch.js'
 import { Fault } from '../../protocol/fault.js'
-import { digest } from '../../seal.js'
 import type { Found } from '../client/discover.js'
 import { GrantRefused, redeemCode } from '../client/grants.js'
 import { knownClient, register } from '../client/register.js'
@@ -17,7 +16,7 @@ import { type Client, ENDINGS, type Holder, type Pending, type Token, type Token
 import type { Store } from '../store/store.js'
 import { authorizationAddress, checkedResponse, checkPkce, isAnswerTo, newSecrets } from './authorization.js'
 import type { OpenBrowser } from './browser.js'
-import { holderOf, type Listener, listen } from './loopback.js'
+import { CallbackPort, portOf } from './callback-port.js'
 import type { PageName } from './pages.js'
 import { readPasted } from './paste.js'
 
@@ -58,44 +57,32 @@ export interface FlowOptions {
 const LIFETIME = 600_000
 const OPENED_FOR = 300_000
 const INTERVAL = 250
-/** For which somebody who has answered that they are a sibling is one. */
-const SIBLING_FOR = 5_000
-/** For which a sibling may not answer, because it is busy. */
-const STRANGE_FOR = 15_000
-/** For which a port that nobody seems to have may not be had. */
-const VACANT_FOR = 2_000
 /** For which whoever took an answer may take to redeem its code. */
 const REDEEMED_WITHIN = 30_000
 /** For which a client that was registered is used again, because issuers forget them. */
 const CLIENT_FOR = 3_600_000
 /** Authorizations of an account. */
 const RATE = { most: 3, within: 300_000 }
-const PORTS = { first: 33_000, count: 15_000, tries: 8 }
 
 export class Flow {
   readonly asked: readonly string[]
   readonly #options: FlowOptions
-  /** Names the account to siblings. */
-  readonly #name: string
+  readonly #port: CallbackPort
   readonly #began: number
   /** Since when somebody has been waiting who may be shown a browser once more. */
   #reminded: number
   #insists: boolean
   #address: string | undefined
   #isShown = false
-  #listener: Listener | undefined
   /** A sign-in that is wanted here has begun: if it is there no longer, somebody has ended it. */
   #seen = false
-  #siblingUntil = 0
-  #strangeSince: number | undefined
-  /** Sign-ins whose port somebody else has now: nobody can finish them. */
-  readonly #lost = new Set<string>()
   #wake: () => void = () => {}
 
   constructor(options: FlowOptions) {
     this.#options = options
     this.asked = options.asked
-    this.#name = digest(`sibling ${options.key}`)
+    const { key, settings, now } = options
+    this.#port = new CallbackPort({ key, settings, now, onAnswer: (params) => this.#answer(params) })
     this.#began = options.now()
     this.#reminded = this.#began
     this.#insists = options.insist
@@ -135,8 +122,7 @@ export class Flow {
     } catch (error) {
       throw await this.#end(error)
     } finally {
-      await this.#listener?.close()
-      this.#listener = undefined
+      await this.#port.release()
     }
   }
 
@@ -150,6 +136,8 @@ export class Flow {
   async #advance(found: Pending | undefined): Promise<boolean> {
     const { now } = this.#options
     const pending = this.#suits(found) ? found : undefined
+    if (!pending && this.#began + LIFETIME <= now())
+      throw new Fault('signInRequired', `Signing in to ${quoted(this.#options.server)} did not begin in 10 minutes`)
     if (pending && pending.began + LIFETIME <= now())
       throw new Fault(
         'signInRequired',
@@ -165,20 +153,13 @@ export class Flow {
       this.#address = await this.#addressOf(usable)
       if (this.#insists || usable.opened < this.#reminded - OPENED_FOR) await this.#open(usable)
     }
-    if (this.#listener && usable && portOf(usable.redirectUri) !== this.#listener.port) {
-      await this.#listener.close()
-      this.#listener = undefined
-    }
-    if (!this.#listener) {
-      this.#listener = await this.#takePort(usable)
-      // What was there before the port was free may be over.
-      return this.#listener !== undefined
-    }
-    if (!usable) {
-      await this.#begin(this.#listener.port)
-      return true
-    }
-    return false
+    const had = this.#port.port
+    if (!(await this.#port.take(usable))) return false
+    // What was there before the port was had may be over.
+    if (this.#port.port !== had) return true
+    if (usable) return false
+    await this.#begin(had as number)
+    return true
   }
 
   /** Whether a sign-in that somebody began is the one that is wanted here. */
@@ -190,7 +171,7 @@ export class Flow {
       pending.resource === found.resource &&
       (settings.clientId === undefined || pending.client.id === settings.clientId) &&
       includesAll(pending.asked, asked) &&
-      !this.#lost.has(pending.state) &&
+      !this.#port.hasLost(pending) &&
       // One that was over before this one began is nobody's.
       pending.began + LIFETIME > this.#began
     )
@@ -203,53 +184,12 @@ export class Flow {
     return fits && includesAll(token.asked, asked) ? token : undefined
   }
 
-  /** Undefined where a sibling has the port. Throws a Fault where no port can be had. */
-  async #takePort(pending: Pending | undefined): Promise<Listener | undefined> {
-    const { now } = this.#options
-    const { path } = this.#redirect
-    const own = pending && portOf(pending.redirectUri)
-    for (const port of new Set([...(own === undefined ? [] : [own]), ...this.#ports])) {
-      const onAnswer = (params: URLSearchParams) => this.#answer(params)
-      const listener = await listen({ port, path, name: this.#name, onAnswer })
-      if (listener) return listener
-      if (this.#siblingUntil > now()) return undefined
-      const holder = await holderOf(port, this.#name)
-      if (holder === 'sibling') {
-        this.#strangeSince = undefined
-        this.#siblingUntil = now() + SIBLING_FOR
-        return undefined
-      }
-      // A sibling on a busy machine may take its time, and a port that has just become free may be had in a moment.
-      const patience = port === own ? STRANGE_FOR : holder === 'nobody' ? VACANT_FOR : 0
-      this.#strangeSince ??= now()
-      if (this.#strangeSince + patience > now()) return undefined
-      if (pending && port === own) this.#lost.add(pending.state)
-    }
-    throw failed(
-      `No port is free on this machine for the browser to come back to (${[...this.#ports].join(', ')}). Set "oauth.callbackPort"`,
-    )
-  }
-
-  get #redirect(): { port: number | undefined; path: string; uri: string | undefined } {
-    const { redirectUri: uri } = this.#options.settings
-    if (uri === undefined) return { port: undefined, path: '/callback', uri }
-    return { port: portOf(uri), path: new URL(uri).pathname, uri }
-  }
-
-  get #ports(): readonly number[] {
-    const { settings, key } = this.#options
-    const fixed = this.#redirect.port ?? settings.callbackPort
-    if (fixed !== undefined) return [fixed]
-    const first = PORTS.first + (Buffer.from(digest(key), 'base64url').readUInt32BE() % PORTS.count)
-    return Array.from({ length: PORTS.tries }, (_, at) => first + at)
-  }
-
   /** Only who has the port begins: nobody else is doing it. */
   async #begin(port: number): Promise<void> {
     const { store, key, holder, found, asked, now, log, server } = this.#options
     await this.#checkRate()
     await this.#checkEndpoints()
-    const redirectUri = this.#redirect.uri ?? `http://localhost:${port}/callback`
+    const redirectUri = this.#port.redirectUri(port)
     const client = await this.#client(redirectUri)
     const pending: Pending = {
       issuer: found.server.issuer,
@@ -264,7 +204,7 @@ export class Flow {
     await store.change(key, holder, (record) => {
       record.pending = pending
       record.began = [...record.began.filter((moment) => moment + RATE.within > now()), now()].slice(-RATE.most)
-      if (client.how === 'registered') record.client ??= client
+      record.client ??= client
     })
     log.info({ server, issuer: found.server.issuer }, 'sign-in began')
   }
@@ -302,7 +242,13 @@ export class Flow {
     const isYoung = before?.how === 'registered' && before.since + CLIENT_FOR > now()
     const isSame = before?.issuer === server.issuer && portOf(before.redirectUri ?? '') === portOf(redirectUri)
     if (isYoung && isSame) return before
-    return register({ server, settings, redirectUri, scopes: asked, reach, now: now() })
+    return register({ server, settings, redirectUri, scopes: asked, reach, now: now() }).catch((error: unknown) => {
+      if (!found.guessed || !(error instanceof Fault) || error.fault !== 'authFailed') throw error
+      throw failed(
+        `${quoted(this.#options.server)} wants credentials and publishes nothing about signing in. ` +
+          'If it takes a key, set it in "headers"; if there is an authorization server, set "oauth.issuer"',
+      )
+    })
   }
 
   async #open(pending: Pending): Promise<void> {
@@ -332,6 +278,8 @@ export class Flow {
   /** Takes what a browser brought back. An answer to something else changes nothing. */
   async #answer(params: URLSearchParams): Promise<PageName> {
     const { store, key, holder, found, settings, reach, now, log, server } = this.#options
+    const known = (await store.read(key))?.pending
+    if (!known || !isAnswerTo(params, known)) return 'unknown'
     const pending = await store.change(key, holder, (record) => {
       const { pending } = record
       const isOpen = pending && pending.claimed === undefined && pending.began + LIFETIME > now()
@@ -401,7 +349,8 @@ export class Flow {
     const record = await store.read(key).catch(() => undefined)
     const isNoted = record?.ended !== undefined && record.ended.since >= this.#began
     // Without the port, it is not this process that knows how it ends.
-    const fault = isNoted || !this.#listener ? this.#asFault(error) : await this.#note(error, record?.pending)
+    const fault =
+      isNoted || this.#port.port === undefined ? this.#asFault(error) : await this.#note(error, record?.pending)
     log.warn({ server, reason: fault.row.reason }, `sign-in ended: ${fault.message}`)
     return fault
   }
@@ -420,8 +369,4 @@ export class Flow {
 
 function endingOf({ fault, message, retryAfter }: NonNullable<TokenRecord['ended']>): Fault {
   return new Fault(fault, message, retryAfter === undefined ? {} : { retryAfter })
-}
-
-function portOf(uri: string): number {
-  return URL.canParse(uri) ? Number(new URL(uri).port) || 80 : 0
 }
