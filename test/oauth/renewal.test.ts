@@ -206,7 +206,7 @@ t.test('A19 nothing but the request of a client has somebody asked to sign in', 
     t.match(await reasonOf(unauthorized()), { reason: 'sign_in_required', message: /mcp-bridge login stock/ })
     t.equal(await account.authorization(never), undefined)
   }
-  t.same([visits, shown, oidc.of('/reg')], [[], [], []])
+  t.same([visits, shown, oidc.requests, server.asked], [[], [], [], []], 'and nothing is looked up')
   t.notOk(await store.read(account.key))
 })
 

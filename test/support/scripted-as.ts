@@ -26,6 +26,8 @@ export interface Script {
   register?: (request: AsRequest) => [status: number, answer: Json]
   /** Undefined for what it would be. */
   token?: (request: AsRequest, nth: number) => Answer | undefined
+  /** Until then, token requests are not answered. */
+  hold?: Promise<void>
 }
 
 export type Answer = readonly [status: number, answer: Json | string, headers?: Readonly<Record<string, string>>]
@@ -53,7 +55,7 @@ export class ScriptedAs {
         const { pathname, searchParams } = new URL(request.url ?? '', own.origin)
         const text = Buffer.concat(chunks).toString()
         const isForm = request.headers['content-type']?.startsWith('application/x-www-form-urlencoded')
-        own.#answer(response, {
+        own.#received(response, {
           method: request.method ?? '',
           path: pathname,
           params: isForm ? new URLSearchParams(text) : searchParams,
@@ -80,8 +82,14 @@ export class ScriptedAs {
     return this.#tokens
   }
 
-  #answer(response: ServerResponse, request: AsRequest): void {
+  #received(response: ServerResponse, request: AsRequest): void {
     this.requests.push(request)
+    const { hold } = this.script
+    if (request.path !== '/token' || hold === undefined) return this.#answer(response, request)
+    hold.then(() => this.#answer(response, request)).catch(() => response.destroy())
+  }
+
+  #answer(response: ServerResponse, request: AsRequest): void {
     const { script, origin, issuer } = this
     const json = (status: number, answer: Json | string, headers: Readonly<Record<string, string>> = {}) =>
       response
