@@ -1,14 +1,17 @@
 /** What the operator can do about a server that cannot be used: for complaints and the log, never for clients. */
 import type { Fault } from './protocol/fault.js'
+import { type Refusal, saidIn } from './protocol/refusal.js'
 import { shown } from './protocol/shown.js'
 import { causeOf } from './upstream/causes.js'
-import { ChannelError, type Refusal } from './upstream/channel.js'
+import { ChannelError } from './upstream/channel.js'
 
 export interface Advice {
   /** The HTTP status with which the server refused. */
   status?: number
   /** Where it redirects to, without the query. */
   location?: string
+  /** What it said when it refused: one line. */
+  said?: string
   next?: string
 }
 
@@ -42,7 +45,8 @@ export function adviceOn(fault: Fault): Advice {
   const location = status >= 300 && status < 400 ? address(refusal.location) : undefined
   if (location !== undefined) return { status, location, next: `It redirects: give the address ${location} instead.` }
   const next = BY_STATUS[status] ?? (status >= 500 ? ITS_LOG : undefined)
-  return { status, ...(next !== undefined && { next }) }
+  const said = saidIn(refusal)
+  return { status, ...(said !== undefined && { said }), ...(next !== undefined && { next }) }
 }
 
 function causesOf(fault: Fault): Error[] {

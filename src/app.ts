@@ -1,14 +1,15 @@
 /** The bridge: its servers, what they are served by, and how it starts, changes and stops. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type FastifyInstance, fastify } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Logger as Pino } from 'pino'
 import { ConfigError, isLoopback, type Listen, parseListen, type Settings, servedPaths, shareOf } from './config.js'
+import { Refusals } from './downstream/http/refusals.js'
 import type { PipeOptions } from './downstream/stdio.js'
-import { front } from './front.js'
+import { adminFront, front } from './front.js'
 import { Listener } from './listener.js'
 import type { Lead } from './mount/policies.js'
 import { Mount, planOf, type Shared } from './mount.js'
-import { type HealthOptions, health } from './plugins/health.js'
+import type { HealthOptions } from './plugins/health.js'
 import type { WellKnownOptions } from './plugins/well-known.js'
 import { keepResults } from './policy/cache/results.js'
 import { Bound } from './protocol/bound.js'
@@ -50,6 +51,8 @@ export interface Changes {
 /** Milliseconds between looks at whether everything has ended, and for the last answers to go out. */
 const DRAIN_CHECK = 20
 const LAST_WORDS = 500
+/** Connections of those who look how the bridge is doing. */
+const ADMIN_CONNECTIONS = 100
 /** Servers that are asked at a time what they speak, when the bridge starts. */
 const AT_ONCE = 4
 /** Options that only a start can change. */
@@ -72,6 +75,7 @@ export class Bridge {
   readonly #surroundings: Surroundings
   readonly #log: Pino
   readonly #shared: Shared
+  readonly #refusals: Refusals
   /** The others, where this is one of several. */
   readonly #replicas: RedisReplicas | undefined
   #mounts: ReadonlyMap<string, Mount>
@@ -80,7 +84,7 @@ export class Bridge {
   #listen: (Listen & { kind: 'http' }) | undefined
   #listener: Listener | undefined
   #front: FastifyInstance | undefined
-  #admin: FastifyInstance | undefined
+  #admin: Listener | undefined
   #adminUrl: string | undefined
   /** One change of the configuration after the other. */
   #reloading: Promise<unknown> = Promise.resolve()
@@ -99,11 +103,13 @@ export class Bridge {
     const { calls, subscriptions } = settings.limits
     const share = shareOf(settings)
     this.#replicas = replicasOf(settings, surroundings.log)
+    this.#refusals = new Refusals(surroundings.log, surroundings.metrics?.observe)
     this.#shared = {
       replicas: this.#replicas,
       calls: new Bound({ max: calls, share }),
       subscriptions: new Bound({ max: subscriptions, share }),
       results: keepResults(),
+      refusals: this.#refusals,
     }
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(names.map((name) => [name, new Mount(name, settings, this.#shared, surroundings)]))
@@ -129,7 +135,7 @@ export class Bridge {
     const { limits, admin } = this.#settings
     this.#listen = listen
     this.#front = await this.#build()
-    this.#listener = new Listener(this.#front, limits.connections)
+    this.#listener = this.#listenerOf(this.#front, limits.connections)
     this.#replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
     await this.#replicas?.connect()
     const origin = await this.#listener.listen(listen)
@@ -187,12 +193,9 @@ export class Bridge {
     for (const until = performance.now() + LAST_WORDS; this.#open > 0 && performance.now() < until; )
       await sleep(DRAIN_CHECK)
     this.#listener?.close()
+    this.#admin?.close()
     await this.#replicas?.close()
-    await Promise.all([
-      this.#front?.close(),
-      this.#admin?.close(),
-      ...this.#all.map((mount) => mount.close(this.#hurried)),
-    ])
+    await Promise.all([this.#front?.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
   }
 
   get #all(): readonly Mount[] {
@@ -247,7 +250,7 @@ export class Bridge {
       settings,
       listen,
       mounts,
-      log: this.#log,
+      refusals: this.#refusals,
       health: settings.admin === undefined ? options : undefined,
       published: await publisher(settings, listen, mounts),
       onRequest: () => {
@@ -258,11 +261,15 @@ export class Bridge {
     })
   }
 
-  async #serveAdmin({ host, port }: Listen & { kind: 'http' }): Promise<void> {
-    const admin = fastify({ logger: false, requestTimeout: 30_000 })
-    await admin.register(health, { state: () => this.#state(), detailed: true, metrics: this.#metrics })
-    this.#admin = admin
-    this.#adminUrl = await admin.listen({ host, port })
+  async #serveAdmin(listen: Listen & { kind: 'http' }): Promise<void> {
+    const health = { state: () => this.#state(), detailed: true, metrics: this.#metrics }
+    const admin = await adminFront({ settings: this.#settings, listen, refusals: this.#refusals, health })
+    this.#admin = this.#listenerOf(admin, ADMIN_CONNECTIONS)
+    this.#adminUrl = await this.#admin.listen(listen)
+  }
+
+  #listenerOf(front: FastifyInstance, maxConnections: number): Listener {
+    return new Listener(front, { maxConnections, refused: (fault, request) => this.#refusals.note(fault, request) })
   }
 
   async #reload(wanted: Settings, told: WarmedUp): Promise<Changes> {

@@ -6,6 +6,7 @@ import { ConfigError } from './config.js'
 import { Fault } from './protocol/fault.js'
 import { shown } from './protocol/shown.js'
 import { ChannelError } from './upstream/channel.js'
+import { reasonIn } from './upstream/tail.js'
 
 export interface Complaint {
   code: number
@@ -74,9 +75,11 @@ export function inFields({ why, next, fields }: Complaint): Record<string, unkno
 
 function ofServer(fault: Fault, { probing, target }: Circumstances): Complaint {
   const { cause } = fault
-  const stderr = cause instanceof ChannelError ? cause.stderr : []
+  // Who probes wants to see all of it.
+  const stderr = cause instanceof ChannelError ? (probing ? cause.allStderr : cause.stderr) : []
+  const reason = probing ? reasonIn(stderr) : undefined
   const { next, ...known } = adviceOn(fault)
-  const { status } = known
+  const { status, said } = known
   const inner = cause instanceof ChannelError && cause.cause instanceof ChannelError ? cause.cause.message : ''
   const further = `${probing ? '' : 'mcp-bridge probe <server> shows how far it gets; '}--log-level debug tells more.`
   return {
@@ -85,8 +88,10 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): Complaint {
     why: fault.message,
     details: [
       ...(target === undefined ? [] : [`${target}${status === undefined ? '' : ` answered with HTTP ${status}.`}`]),
+      ...(said === undefined || fault.message.includes(said) ? [] : [`The server said: ${said}`]),
       ...(inner === '' || status !== undefined || fault.message.includes(inner) ? [] : [shown(inner, LINE)]),
-      ...(stderr.length === 0 ? [] : ['It last wrote to stderr:', ...stderr.map((line) => `  ${shown(line, LINE)}`)]),
+      ...(reason === undefined ? [] : [`Probable reason: ${shown(reason, LINE)}`]),
+      ...(stderr.length === 0 ? [] : ['It wrote to stderr:', ...stderr.map((line) => `  ${shown(line, LINE)}`)]),
       ...(next === undefined ? [] : [next]),
     ],
     next: further,

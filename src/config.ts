@@ -17,6 +17,7 @@ export * from './config/addresses.js'
 export * from './config/error.js'
 export type { Elsewhere } from './config/expand.js'
 export {
+  hasSeveral,
   isStdio,
   OPTIONS,
   type ServerSettings,

@@ -15,15 +15,25 @@ export interface Inspection {
   instructions: string | undefined
   capabilities: Record<string, unknown>
   tools: { name: string; title?: string; description?: string }[]
+  /** Why its tools could not be listed, if they could not. */
+  toolsError?: string
 }
 
 const MAX_PAGES = 100
+/** Milliseconds for a page of tools. */
+const PAGE_WITHIN = 30_000
 
-/** Asks the server. Whoever wants to gets each page of its tools as well, or has it not asked for them. Rejects with a Fault. */
+export interface InspectOptions {
+  /** Gets each page of the tools. */
+  seen?: (page: Payload) => void
+  /** Whether the tools have to be listed; whether it is enough to say why they could not be; or whether nobody asks for them. */
+  tools?: 'required' | 'attempted' | 'left out'
+}
+
+/** Asks the server. Rejects with a Fault. */
 export async function inspect(
   server: Server,
-  seen: (page: Payload) => void = () => {},
-  withTools = true,
+  { seen = () => {}, tools = 'required' }: InspectOptions = {},
 ): Promise<Inspection> {
   const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
   const { verdict } = server
@@ -37,27 +47,55 @@ export async function inspect(
     server: named === undefined ? undefined : (JSON.parse(named) as Inspection['server']),
     instructions: value(discovered, 'instructions') as string | undefined,
     capabilities,
-    tools: withTools && 'tools' in capabilities ? await listTools(server, seen) : [],
+    ...(tools !== 'left out' && 'tools' in capabilities ? await listTools(server, seen, tools) : { tools: [] }),
   }
 }
 
-async function listTools(server: Server, seen: (page: Payload) => void): Promise<Inspection['tools']> {
+async function listTools(
+  server: Server,
+  seen: (page: Payload) => void,
+  needed: 'required' | 'attempted',
+): Promise<Pick<Inspection, 'tools' | 'toolsError'>> {
   const tools: Inspection['tools'] = []
+  try {
+    for await (const tool of toolsOf(server, seen)) tools.push(tool)
+    return { tools }
+  } catch (error) {
+    if (needed === 'required') throw error
+    return { tools, toolsError: Fault.from(error).message }
+  }
+}
+
+async function* toolsOf(server: Server, seen: (page: Payload) => void): AsyncGenerator<Inspection['tools'][number]> {
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page++) {
-    const { result } = await ask(server, 'tools/list', cursor === undefined ? EMPTY : edit(EMPTY, { cursor }))
+    const { result } = await ask(
+      server,
+      'tools/list',
+      cursor === undefined ? EMPTY : edit(EMPTY, { cursor }),
+      PAGE_WITHIN,
+    )
     seen(result)
-    for (const { name, title, description } of value(result, 'tools') as Inspection['tools'])
-      tools.push({ name, ...(title !== undefined && { title }), ...(description !== undefined && { description }) })
+    const listed = value(result, 'tools')
+    if (!Array.isArray(listed)) throw new Fault('upstreamProtocol', 'The answer to tools/list has no array of tools')
+    for (const { name, title, description } of listed as Inspection['tools'])
+      yield { name, ...(title !== undefined && { title }), ...(description !== undefined && { description }) }
     cursor = raw(result, 'nextCursor')
-    if (cursor === undefined) break
+    if (cursor === undefined) return
   }
-  return tools
 }
 
-async function ask(server: Server, method: string, params: Payload): Promise<Reply & { kind: 'result' }> {
+async function ask(
+  server: Server,
+  method: string,
+  params: Payload,
+  within?: number,
+): Promise<Reply & { kind: 'result' }> {
   const silent = () => {}
   const controller = new AbortController()
+  const late = () =>
+    controller.abort(new Fault('upstreamTimeout', `The server did not answer ${method} in ${within} ms`))
+  const timer = within === undefined ? undefined : setTimeout(late, within)
   const call: Call = {
     method,
     params,
@@ -70,7 +108,13 @@ async function ask(server: Server, method: string, params: Payload): Promise<Rep
     log: { note: silent, debug: silent, warn: silent },
   }
   let last: Reply | undefined
-  for await (const reply of server.handle(call)) last = reply
+  try {
+    for await (const reply of server.handle(call)) last = reply
+  } catch (error) {
+    throw controller.signal.aborted ? controller.signal.reason : error
+  } finally {
+    clearTimeout(timer)
+  }
   if (last?.kind === 'result') return last
   const said = last?.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
   throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${said}`)
@@ -79,7 +123,7 @@ async function ask(server: Server, method: string, params: Payload): Promise<Rep
 /** The inspection in words. */
 export function describe(
   target: string,
-  { era, revision, transport, why, server, capabilities, tools, instructions }: Inspection,
+  { era, revision, transport, why, server, capabilities, tools, toolsError, instructions }: Inspection,
 ): string {
   const names = { stdio: 'stdio', http: 'Streamable HTTP', sse: 'HTTP+SSE' }
   const lines = [
@@ -91,6 +135,8 @@ export function describe(
     ...(instructions === undefined ? [] : [`  says       ${oneLine(instructions, 100)}`]),
   ]
   if (tools.length > 0) lines.push(`  tools      ${tools.length}`)
+  if (toolsError !== undefined)
+    lines.push(`  tools      could not be listed${tools.length > 0 ? ' all' : ''}: ${oneLine(toolsError, 300)}`)
   const width = Math.min(Math.max(0, ...tools.map(({ name }) => name.length)), 40)
   for (const { name, description = '' } of tools) lines.push(`    ${name.padEnd(width)}  ${oneLine(description, 80)}`)
   return lines.join('\n')

@@ -1,17 +1,27 @@
 /** Where HTTP requests come in. What answers them can be changed while connections stay open. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { linger } from './listener/linger.js'
+import { Fault, type FaultName } from './protocol/fault.js'
+import { error as errorMessage } from './rpc/message.js'
 
-/** What answers requests, and those that cannot be read. */
+/** What answers requests. */
 export interface Front {
   routing(request: IncomingMessage, response: ServerResponse): void
-  readonly server: { emit(event: string, ...rest: unknown[]): unknown }
 }
 
+export interface ListenerOptions {
+  maxConnections: number
+  /** Milliseconds for the headers of a request, and for all of it. */
+  within?: { headers: number; request: number }
+  /** Is told of what is refused before there is a request that the front could be given. */
+  refused(fault: Fault, request: { from: string | undefined }): void
+}
+
+/** Without these a request that comes a byte at a time is waited for without end. */
+const WITHIN = { headers: 30_000, request: 60_000 }
+const JSON_TYPE = 'application/json; charset=utf-8'
 const OPTIONS = {
-  // Without these a request that comes a byte at a time is waited for without end.
-  requestTimeout: 30_000,
-  headersTimeout: 5_000,
   connectionsCheckingInterval: 1_000,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16 * 1024,
@@ -19,13 +29,15 @@ const OPTIONS = {
 
 export class Listener {
   front: Front
+  readonly #options: ListenerOptions
   readonly #servers: Server[] = []
   #maxConnections: number
   #connections = 0
 
-  constructor(front: Front, maxConnections: number) {
+  constructor(front: Front, options: ListenerOptions) {
     this.front = front
-    this.#maxConnections = maxConnections
+    this.#options = options
+    this.#maxConnections = options.maxConnections
   }
 
   set maxConnections(most: number) {
@@ -55,12 +67,21 @@ export class Listener {
   }
 
   #bind(host: string, port: number): Promise<string> {
-    const server = createServer(OPTIONS, (request, response) => this.front.routing(request, response))
+    const answer = (request: IncomingMessage, response: ServerResponse) => this.front.routing(request, response)
+    const { headers: headersTimeout, request: requestTimeout } = this.#options.within ?? WITHIN
+    const server = createServer({ ...OPTIONS, headersTimeout, requestTimeout }, answer)
     server.on('connection', (socket) => {
       this.#connections++
       socket.once('close', () => this.#connections--)
     })
-    server.on('clientError', (error, socket) => this.front.server.emit('clientError', error, socket))
+    // The front says whether it wants the rest of the request.
+    server.on('checkContinue', answer)
+    server.on('checkExpectation', (request, response) => this.#refuseExpectation(request, response))
+    server.on('clientError', (error, socket) => this.#refuse(error, socket as Socket))
+    server.on('drop', (dropped) => {
+      const fault = new Fault('overloaded', `Over ${this.#maxConnections} connections (limits.connections)`)
+      this.#options.refused(fault, { from: dropped?.remoteAddress })
+    })
     server.maxConnections = this.#maxConnections
     // More than are accepted, so that the excess is seen rather than cut off unseen.
     server.maxHeadersCount = 200
@@ -74,4 +95,53 @@ export class Listener {
       })
     })
   }
+
+  #refuseExpectation({ socket }: IncomingMessage, response: ServerResponse): void {
+    const fault = new Fault('expectationFailed', 'Only "Expect: 100-continue" is understood')
+    this.#options.refused(fault, { from: socket.remoteAddress })
+    const body = textOf(fault)
+    const headers = { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' }
+    response.writeHead(fault.status, headers).end(body)
+  }
+
+  /** Refuses what Node cannot read as a request, or what takes too long to come. */
+  #refuse(error: Error & { code?: string }, socket: Socket & { _httpMessage?: { _headerSent?: boolean } }): void {
+    // Of a connection that is being refused, what else comes in is dropped.
+    if (socket.writableEnded) return
+    const answering = socket._httpMessage?._headerSent === true
+    if (!socket.writable || answering || error.code === 'ECONNRESET') {
+      socket.destroy()
+      return
+    }
+    const fault = faultOf(error)
+    this.#options.refused(fault, { from: socket.remoteAddress })
+    const body = textOf(fault)
+    const head = [
+      `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status]}`,
+      'connection: close',
+      `content-type: ${JSON_TYPE}`,
+      `content-length: ${Buffer.byteLength(body)}`,
+    ]
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+    linger(socket)
+  }
+}
+
+function textOf(fault: Fault): string {
+  return errorMessage(undefined, fault.toRpcError())
+}
+
+/** What Node's parser and its timers refuse, by the codes of their errors. */
+const REFUSALS: Readonly<Record<string, readonly [FaultName, string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    'requestTimeout',
+    `The request did not come in time: its headers may take ${WITHIN.headers / 1000} s, all of it ${WITHIN.request / 1000} s`,
+  ],
+  HPE_HEADER_OVERFLOW: ['tooManyHeaders', 'A request may have 100 headers, of 16 KiB together'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['bodyTooLarge', 'The extensions of a chunk are too large'],
+}
+
+function faultOf({ code = '', message }: Error & { code?: string }): Fault {
+  const [name, said] = REFUSALS[code] ?? ['invalidRequest', `Not an HTTP request that can be read: ${message}`]
+  return new Fault(name, said)
 }

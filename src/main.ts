@@ -16,7 +16,9 @@ import { describe, inspect } from './inspect.js'
 import { LineWriter } from './log/writer.js'
 import { createLog, isReadable } from './log.js'
 import { Fault } from './protocol/fault.js'
+import { losesHeaders } from './runtime.js'
 import { startTracing, type Tracing } from './telemetry/tracing.js'
+import { endPrograms } from './upstream/stdio/process-group.js'
 
 /** Milliseconds between looks at the files of the configuration. */
 const FILE_CHECK = 1_000
@@ -42,6 +44,16 @@ const speaking: Circumstances & { readable: boolean } = {
   readable: speaksToPeople(process.argv.slice(2), OUTPUT.terminal),
   probing: false,
 }
+
+/** What a signal does that ends the process. Until there is a bridge to stop, it ends the programs that have been started. */
+let onSignal = (signal: 'SIGTERM' | 'SIGINT'): void => {
+  const code = signal === 'SIGINT' ? 130 : 143
+  endPrograms().then(
+    () => process.exit(code),
+    () => process.exit(code),
+  )
+}
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => onSignal(signal))
 
 try {
   const code = await run(parseCommand(process.argv.slice(2), process.env))
@@ -107,7 +119,7 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
   const limits = `up to ${probe / 1000} s for server/discover, then up to ${initialize / 1000} s for initialize`
   const waiting = setTimeout(() => OUTPUT.err(`No answer yet. mcp-bridge waits ${limits}.\n`), SILENCE).unref()
   try {
-    const inspection = await inspect(server)
+    const inspection = await inspect(server, { tools: 'attempted' })
     OUTPUT.out(`${json ? JSON.stringify(inspection, null, 2) : describe(server.target, inspection)}\n`)
   } finally {
     clearTimeout(waiting)
@@ -121,6 +133,10 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
   STDERR.onRoom = (lines) => log.error({ lines }, 'log lines dropped')
   if (format !== undefined) log.info({ format }, 'configuration is in the format of another program')
   for (const { message, ...where } of notes) log.warn(where, message)
+  if (losesHeaders(process.versions.node)) {
+    const why = 'it drops request headers past the 1,000th (CVE-2026-58044); the bridge itself refuses over 100'
+    log.warn({ node: process.versions.node, why }, 'upgrade Node.js to the newest patch of its version')
+  }
   const listen = parseListen(settings.listen)
   // On a pipe there is nobody who could ask for them.
   const counted = settings.metrics && listen.kind === 'http'
@@ -132,11 +148,9 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...surroundings, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) speaking.target = bridge.server.target
   const stop = stopper(bridge, { tracing, found, onPipe: listen.kind === 'stdio' })
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      log.info({ signal }, 'stopping')
-      stop(Symbol(signal)).catch(() => process.exit(EXIT.failed))
-    })
+  onSignal = (signal) => {
+    log.info({ signal }, 'stopping')
+    stop(Symbol(signal)).catch(() => process.exit(EXIT.failed))
   }
   process.on('uncaughtException', (error) => {
     process.exitCode = complain(error)

@@ -4,6 +4,7 @@ import type { Surroundings } from './app.js'
 import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from './config.js'
 import { beside, METADATA } from './downstream/http/beside.js'
 import { endpoint } from './downstream/http/endpoint.js'
+import type { Refusals } from './downstream/http/refusals.js'
 import { Relay } from './downstream/http/relay.js'
 import type { HttpSession } from './downstream/http/session.js'
 import { Sessions } from './downstream/http/sessions.js'
@@ -34,6 +35,8 @@ export interface Shared {
   subscriptions: Bound
   /** What is kept of results. */
   results: Results
+  /** Is told of requests that do not become calls. */
+  refusals: Refusals
   /** The others, where this bridge is one of several. */
   replicas?: Replicas | undefined
 }
@@ -58,6 +61,8 @@ export interface Reach {
   paths: readonly string[]
   /** The address under which a client has reached the bridge. */
   address(request: FastifyRequest): string
+  /** The path of the public address, where there is one: `/` otherwise. */
+  publicPath: string
 }
 
 /** Milliseconds for which what a server has said of itself holds. */
@@ -82,6 +87,7 @@ export class Mount {
   readonly #sessionSettings: SessionSettings
   readonly #relay: Relay | undefined
   readonly #replicas: Replicas | undefined
+  readonly #refusals: Refusals
   readonly #quarantine: Quarantine | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
@@ -95,10 +101,19 @@ export class Mount {
     const observe = metrics?.observe
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
+    this.#refusals = shared.refusals
     this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas, lead?.connect))
     const { callsPerServer, clientSessions } = settings.limits
-    const { clientIdle, keepAlive } = settings.timeouts
-    const keeping = { max: clientSessions, idle: clientIdle, keepAlive, replicas: shared.replicas }
+    const { clientIdle, clientGone, keepAlive } = settings.timeouts
+    const share = shareOf(settings)
+    const keeping = {
+      max: clientSessions,
+      share,
+      idle: clientIdle,
+      gone: clientGone,
+      keepAlive,
+      replicas: shared.replicas,
+    }
     this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
     const { strictRevisions, emulateTasks } = settings.compat
     this.#sessionSettings = {
@@ -106,8 +121,9 @@ export class Mount {
       emulateTasks,
       answerWithin: timesOf(settings, own).answer,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
+      begin: (abort) => this.#endings.begin(abort),
     }
-    this.#calls = new Bound({ max: callsPerServer, share: shareOf(settings) })
+    this.#calls = new Bound({ max: callsPerServer, share })
     this.#gate = new Gate(
       [
         { bound: shared.calls, where: 'with the bridge' },
@@ -139,11 +155,12 @@ export class Mount {
         if (!quarantine || quarantine.open) this.server.notify(notice)
       },
       legacyLeg: (sender) => (looksAtCalls ? Promise.resolve('translate') : this.server.legacyLeg(sender)),
+      connected: (principal) => this.server.connected(principal),
     }
     const relayed = looksAtCalls ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
-    const sessions = { max: clientSessions, shared: known }
+    const sessions = { max: clientSessions, share, shared: known }
     this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, keeps })
   }
 
@@ -183,7 +200,7 @@ export class Mount {
     if (performance.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
     this.#identity = { known, since: performance.now() }
     try {
-      const { server, capabilities } = await inspect(this.server, undefined, false)
+      const { server, capabilities } = await inspect(this.server, { tools: 'left out' })
       const { name, version } = server ?? {}
       if (name && version)
         this.#identity = { known: { identity: { name, version }, capabilities }, since: performance.now() }
@@ -198,7 +215,7 @@ export class Mount {
   }
 
   /** Makes what is served over HTTP known to a Fastify instance. */
-  async register(app: FastifyInstance, { paths, address }: Reach): Promise<void> {
+  async register(app: FastifyInstance, { paths, address, publicPath }: Reach): Promise<void> {
     const { compat, timeouts, auth } = this.#settings
     const { relayed } = this.server
     const passthrough = auth?.passthrough ?? false
@@ -207,6 +224,7 @@ export class Mount {
       log: this.#log,
       settings: this.#sessionSettings,
       replicas: this.#replicas,
+      refusals: this.#refusals,
     }
     for (const path of paths) {
       const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href
@@ -225,7 +243,12 @@ export class Mount {
         keepAlive: timeouts.keepAlive,
         commitAfter: timeouts.commitAfter,
       })
-      await app.register(sse, { ...common, paths: ssePaths(path), sessions: this.#sessions.sse })
+      await app.register(sse, {
+        ...common,
+        paths: ssePaths(path),
+        publicPrefix: prefixOf(publicPath, path),
+        sessions: this.#sessions.sse,
+      })
     }
     const further = new Map(this.#further.map((path) => [path, path]))
     const [first = ''] = paths
@@ -245,12 +268,13 @@ export class Mount {
 
   /** Serves a pipe until its input ends, or nobody reads its output. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
-    // What stays open for ever would be waited for.
-    streams.input.once('end', () => this.#endings.end())
+    // Nobody waits for what stays open for ever when the input has ended. Other pipes of this server keep theirs.
+    const endings = new Endings()
+    streams.input.once('end', () => endings.end())
     await servePipe({
       ...streams,
       patience: this.#settings.timeouts.drainTimeout,
-      upstream: this.#upstream,
+      upstream: { ...this.#upstream, handle: compose(this.#upstream.handle, endings.policy) },
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,
@@ -272,6 +296,7 @@ export class Mount {
   /** Tells callers whose calls have not ended that they will not. */
   cut(): void {
     this.#endings.cut()
+    this.#relay?.cut()
   }
 
   async close(hurry: boolean): Promise<void> {
@@ -305,6 +330,11 @@ export function planOf(name: string, settings: Settings, lead?: Lead): string {
     scopesByPrincipal(settings),
     lead?.plan,
   ])
+}
+
+/** What clients put before a path, by the public address: that is of the bridge as a whole, or of this very endpoint. */
+function prefixOf(publicPath: string, path: string): string {
+  return publicPath.endsWith(path) ? publicPath.slice(0, -path.length) : publicPath.replace(/\/$/, '')
 }
 
 /** Metadata are where clients look for them, on both sides. */

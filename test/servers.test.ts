@@ -91,7 +91,7 @@ t.test('one address cannot be two things', async (t) => {
     [{ mcpServers: { a: { ...program, path: '/sse' } } }, /\/sse is where clients of HTTP\+SSE are served/],
     [{ mcpServers: { a: program, b: { url: 'http://h/mcp', paths: ['/a/mcp'] } } }, /b\.paths \/a\/mcp is a path of a/],
     [{ mcpServers: { a: program, b: program }, listen: 'stdio' }, /choose with --server/],
-    [{ mcpServers: { a: { ...program, disabled: true } } }, /names no server that is not disabled/],
+    [{ mcpServers: { a: { ...program, disabled: true } } }, /mcpServers has no enabled server/],
     [{ mcpServers: { a: program }, admin: 'stdio' }, /admin has to be an address/],
     [{ mcpServers: { a: program }, redis: { url: 'redis://h' } }, /stateKeys is missing/],
     [{ mcpServers: { a: program }, redis: { url: 'http://h' } }, /redis\.url has to be a redis:\/\//],

@@ -26,7 +26,7 @@ export function parseListen(listen: string, option = 'listen'): Listen {
     kind: 'http',
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: url.port === '' ? 80 : Number(url.port),
-    path: url.pathname === '/' ? '/mcp' : url.pathname.replace(/\/+$/, ''),
+    path: url.pathname === '/' ? '/mcp' : url.pathname.replace(/(?<!\/)\/+$/, ''),
   }
 }
 

@@ -21,7 +21,9 @@ const serverTimes = {
   callTotal: milliseconds.describe('Time after which a call is given up, progress or not.'),
   probe: milliseconds.describe('For the answer to server/discover: 10 s over HTTP, 15 s over stdio.'),
   initialize: milliseconds.describe('For the answer to initialize.'),
-  idle: milliseconds.describe('After which an unused session with a server is ended.'),
+  idle: milliseconds.describe(
+    'After which an unused session with a server is ended: 10 min over HTTP, never on stdio.',
+  ),
   answer: z
     .number()
     .int()
@@ -48,7 +50,9 @@ const serverSettings = {
   session: z
     .enum(['per-principal', 'shared', 'per-request'])
     .default('per-principal')
-    .describe('Who may share a session with a legacy server: only calls of one principal, everybody, or nobody.'),
+    .describe(
+      'Who may share a session with a legacy server, or a process that logs: one principal, everybody, or nobody.',
+    ),
   roots: z
     .union([z.enum(['ask', 'off']), z.array(z.string().regex(/^file:\/\//, 'has to be a file:// address'))])
     .default('ask')
@@ -57,6 +61,12 @@ const serverSettings = {
     .enum(['auto', 'async', 'off'])
     .default('auto')
     .describe('Which calls of a legacy server are tasks: those that have to be, also those that may be, or none.'),
+  retry: z
+    .enum(['off', 'safe'])
+    .default('off')
+    .describe(
+      'Whether a tool is called once more when its answer was lost: never, or where the server says that it only reads or that calling it twice does no more than once.',
+    ),
   cache: z
     .union([z.enum(['off', 'hints']), milliseconds])
     .default('off')
@@ -285,6 +295,14 @@ export const fileSchema = z.strictObject({
       parkedPerPrincipal: z.number().int().positive().default(32).describe('The same, of one principal.'),
       sessions: z.number().int().positive().default(200).describe('Sessions with one HTTP server.'),
       processes: z.number().int().positive().default(16).describe('Processes of one stdio server.'),
+      startsPerMinute: z
+        .number()
+        .int()
+        .positive()
+        .default(60)
+        .describe(
+          'Processes of one stdio server that are started for one principal, beyond as many as there may be at once.',
+        ),
     })
     .prefault({}),
   timeouts: z
@@ -293,11 +311,14 @@ export const fileSchema = z.strictObject({
       callTotal: serverTimes.callTotal.default(3_600_000),
       probe: serverTimes.probe.optional(),
       initialize: serverTimes.initialize.default(60_000),
-      idle: serverTimes.idle.default(600_000),
+      idle: serverTimes.idle.optional(),
       answer: serverTimes.answer.default(600_000),
       clientIdle: milliseconds
         .default(1_800_000)
         .describe('Without a request or an open stream, after which the session of a legacy client ends.'),
+      clientGone: milliseconds
+        .default(300_000)
+        .describe('The same, where the client had opened a stream for the messages of the server and has closed it.'),
       keepAlive: milliseconds.default(15_000).describe('Between signs of life on a silent stream.'),
       commitAfter: milliseconds.default(10_000).describe('Silence after which an answer becomes a stream.'),
       drainDelay: z
@@ -332,6 +353,11 @@ export function knownKeys(entry: object): readonly string[] {
   return Object.keys(('command' in entry ? stdioServer : httpServer).shape)
 }
 
+/** Whether there can be several principals. */
+export function hasSeveral({ auth }: Settings): boolean {
+  return auth?.passthrough === true || Object.keys(auth?.tokens ?? {}).length > 1
+}
+
 /** Keys of entries of either kind that mean something here. */
 export const SERVER_KEYS: ReadonlySet<string> = new Set([
   ...Object.keys(stdioServer.shape),
@@ -342,9 +368,8 @@ export const SERVER_KEYS: ReadonlySet<string> = new Set([
 export const OPTIONS: readonly string[] = Object.keys(fileSchema.shape)
 
 /** The part of what the others leave of a bound that one principal may have: all of it, where there is only one. */
-export function shareOf({ auth, limits }: Settings): number {
-  const several = auth?.passthrough === true || Object.keys(auth?.tokens ?? {}).length > 1
-  return limits.perPrincipal ?? (several ? 0.5 : 1)
+export function shareOf(settings: Settings): number {
+  return settings.limits.perPrincipal ?? (hasSeveral(settings) ? 0.5 : 1)
 }
 
 /** The secret of a principal. */

@@ -42,5 +42,5 @@ export function stdioEndpoint(command: string, args: readonly string[] = []): En
 export function canonical(endpoint: Endpoint): string {
   if (endpoint.kind === 'stdio') return `stdio:${JSON.stringify([endpoint.command, ...endpoint.args])}`
   const url = new URL(endpoint.url)
-  return `${url.origin}${url.pathname.replace(/\/+$/, '')}${url.search}`
+  return `${url.origin}${url.pathname.replace(/(?<!\/)\/+$/, '')}${url.search}`
 }

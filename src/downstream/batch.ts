@@ -3,6 +3,7 @@ import { Fault } from '../protocol/fault.js'
 import {
   error as errorMessage,
   idKey,
+  MAX_BATCH,
   type Message,
   type Notification,
   parseMessage,
@@ -18,12 +19,10 @@ export interface Batch {
   errors: Wire[]
 }
 
-const MAX_ELEMENTS = 100
-
 /** Takes an array apart. Throws a Fault where it cannot be taken as a whole. */
 export function readBatch({ source, elements }: Message & { kind: 'batch' }): Batch {
   if (elements.length === 0) throw new Fault('invalidRequest', 'An empty array is no message')
-  if (elements.length > MAX_ELEMENTS) throw new Fault('invalidRequest', `A batch may have ${MAX_ELEMENTS} messages`)
+  if (elements.length > MAX_BATCH) throw new Fault('invalidRequest', `A batch may have ${MAX_BATCH} messages`)
   const batch: Batch = { requests: [], others: [], errors: [] }
   const ids = new Set<string>()
   for (const { start, end } of elements) {

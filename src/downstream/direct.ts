@@ -4,23 +4,26 @@ import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { type TraceContext, withTrace } from '../protocol/trace.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../rpc/message.js'
-import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, write } from '../rpc/splice.js'
 import type { Frame } from './frames.js'
 import { metaOf } from './inbound.js'
-import { CallRecord, subject, tell } from './record.js'
+import { CallRecord, replyIn, subject, tell } from './record.js'
 import { Running } from './running.js'
 import type { ClientSession, OpenOptions } from './session.js'
 
 export class DirectSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #line: Line
-  readonly #options: Pick<OpenOptions, 'log' | 'transport'>
+  readonly #options: Pick<OpenOptions, 'log' | 'transport' | 'settings'>
   readonly #running = new Running()
   /** The server has ended the session. */
   #lost = false
 
-  constructor(line: Line, revision: LegacyRevision, options: Pick<OpenOptions, 'log' | 'transport' | 'outlet'>) {
+  constructor(
+    line: Line,
+    revision: LegacyRevision,
+    options: Pick<OpenOptions, 'log' | 'transport' | 'outlet' | 'settings'>,
+  ) {
     this.revision = revision
     this.#line = line
     this.#options = options
@@ -53,26 +56,32 @@ export class DirectSession implements ClientSession {
       ...subject(method, typeof params === 'string' ? EMPTY : params),
     })
     const controller = this.#running.begin(id)
+    const over = this.#options.settings.begin((reason) => controller.abort(reason))
     record.follow(metaOf(request), trace)
     const handOver = record.handedOver()
     try {
-      let answer: Wire | undefined
-      for await (const { text, last } of this.#line.ask(traced(request, handOver), controller.signal)) {
-        if (last) answer = text
-        else yield { text }
+      let answered = false
+      for await (const { text, answer } of this.#line.ask(traced(request, handOver), controller.signal)) {
+        if (answer) {
+          answered = true
+          const reply = replyIn(answer)
+          handOver.over(reply)
+          record.ended(reply)
+        }
+        // Messages that came after this one go out when the reader asks for more.
+        yield answer ? { text, last: { status: 200 } } : { text }
       }
-      if (answer === undefined) throw new Fault('internal', 'The call ended without an answer')
-      handOver.over({ kind: 'result', result: EMPTY })
-      record.answered('ok')
-      yield { text: answer, last: { status: 200 } }
+      if (!answered) throw new Fault('internalUnknown', 'The call ended without an answer')
     } catch (error) {
-      const cancelled = controller.signal.aborted
-      const fault = Fault.from(error)
+      const { aborted, reason } = controller.signal
+      const fault = record.faultOf(reason instanceof Fault ? reason : error)
+      const cancelled = aborted && reason !== fault
       handOver.over(cancelled ? undefined : fault)
       if (cancelled) record.cancelled()
       else record.failed(fault)
       yield { text: errorMessage(id, fault.toRpcError()), last: { status: 200, fault, cancelled } }
     } finally {
+      over()
       this.#running.end(id, controller)
     }
   }

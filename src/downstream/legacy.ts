@@ -26,6 +26,7 @@ import {
   type Response,
   result,
 } from '../rpc/message.js'
+import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 import { Changes } from './changes.js'
 import { EmulatedTasks } from './emulated-tasks.js'
@@ -50,6 +51,8 @@ export class TranslatedSession implements ClientSession {
   readonly #questions: Questions
   readonly #tasks = new EmulatedTasks()
   readonly #changes: Changes
+  /** Tells the server that the client has gone. */
+  readonly #disconnected: (() => void) | undefined
   #ready = false
   #listened = false
 
@@ -71,6 +74,7 @@ export class TranslatedSession implements ClientSession {
       told: (what) => tell(options.log, { kind: 'question', what }),
     })
     tell(options.log, { kind: 'session', side: 'client', what: 'opened' })
+    this.#disconnected = options.upstream.connected?.(options.sender.principal)
     this.#changes = new Changes({
       offered,
       listen: (params, controller) => this.#listen(params, controller),
@@ -132,7 +136,7 @@ export class TranslatedSession implements ClientSession {
       } else yield* this.#ask(request, decoded, controller, record)
     } catch (error) {
       const { aborted, reason } = controller.signal
-      const fault = Fault.from(reason instanceof Fault ? reason : error)
+      const fault = record.faultOf(reason instanceof Fault ? reason : error)
       const cancelled = aborted && reason !== fault
       if (cancelled) record.cancelled()
       else record.failed(fault)
@@ -175,6 +179,7 @@ export class TranslatedSession implements ClientSession {
     this.#running.abortAll()
     this.#tasks.close()
     this.#changes.stop()
+    this.#disconnected?.()
     tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
 
@@ -231,12 +236,18 @@ export class TranslatedSession implements ClientSession {
     })
     const increasing = onlyIncreasing()
     const steps = this.#run(call)
-    let next = await steps.next()
-    for (; !next.done; next = await steps.next()) {
-      const step = next.value
-      if (step.kind === 'question') yield { text: step.text }
-      else if (OF_A_CALL.has(step.reply.method) && increasing(step.reply))
-        yield { text: encodeReply(step.reply, id, call, progressToken, this.#to) }
+    let next: IteratorResult<CallStep, Outcome> | undefined
+    try {
+      next = await steps.next()
+      for (; !next.done; next = await steps.next()) {
+        const step = next.value
+        if (step.kind === 'question') yield { text: step.text }
+        else if (OF_A_CALL.has(step.reply.method) && increasing(step.reply))
+          yield { text: encodeReply(step.reply, id, call, progressToken, this.#to) }
+      }
+    } finally {
+      // The reader may stop at any yield.
+      if (!next?.done) await steps.return(undefined as never)
     }
     const text = encodeReply(next.value, id, call, progressToken, this.#to)
     record.ended(next.value)
@@ -272,8 +283,13 @@ export class TranslatedSession implements ClientSession {
     const taskId = value(params, 'taskId')
     const called = this.#tasks.paramsOf(taskId)
     const waiting = this.#tasks.result(taskId, controller.signal)
-    let next = await waiting.next()
-    for (; !next.done; next = await waiting.next()) yield { text: next.value }
+    let next: IteratorResult<Wire, Outcome> | undefined
+    try {
+      next = await waiting.next()
+      for (; !next.done; next = await waiting.next()) yield { text: next.value }
+    } finally {
+      if (!next?.done) await waiting.return(undefined as never)
+    }
     const call = callOf('tools/call', called, EMPTY, {
       caller: this.#caller,
       controller,

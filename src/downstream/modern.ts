@@ -69,7 +69,7 @@ export class ModernDownstream {
         }
         if (increasing(reply)) yield { text: encodeReply(reply, id, decoded) }
       }
-      if (!last) throw new Fault('internal', 'The call ended without an answer')
+      if (!last) throw new Fault('internalUnknown', 'The call ended without an answer')
       // Everything behind this is over already: the reader need not come back from it.
       yield last
     } catch (error) {
@@ -78,7 +78,7 @@ export class ModernDownstream {
         throw error
       }
       const { aborted, reason } = arrived.abort.signal
-      const fault = Fault.from(reason instanceof Fault ? reason : error)
+      const fault = record.faultOf(reason instanceof Fault ? reason : error)
       if (aborted && reason !== fault) record.cancelled()
       else record.failed(fault)
       yield { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }

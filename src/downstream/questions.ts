@@ -8,7 +8,7 @@ import { traits } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { type InputRequest, readInputRequests, stateOf, uncovered, wellFormed } from '../protocol/input.js'
 import { withoutEnvelope } from '../protocol/meta.js'
-import { type Id, idKey, notification, type Response, request } from '../rpc/message.js'
+import { type Id, idKey, keptKey, notification, type Response, request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, value, write } from '../rpc/splice.js'
 
@@ -110,9 +110,10 @@ export class Questions {
 
   /** Takes an answer of the client. */
   answer({ id, outcome: { kind, source, member } }: Response): void {
-    const settle = id === undefined ? undefined : this.#open.get(idKey(id))
-    if (id === undefined || !settle) return
-    this.#open.delete(idKey(id))
+    const key = id === undefined ? undefined : keptKey(this.#open, id)
+    const settle = key === undefined ? undefined : this.#open.get(key)
+    if (key === undefined || !settle) return
+    this.#open.delete(key)
     const payload = payloadAt(source, member) ?? EMPTY
     if (kind === 'result') return settle({ kind, result: payload })
     const [code, message] = [value(payload, 'code'), value(payload, 'message')]

@@ -5,7 +5,8 @@ import type { BridgeEvent, Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { type Span, type TraceContext, type Tracer, traceIn } from '../protocol/trace.js'
-import { type Payload, value } from '../rpc/splice.js'
+import type { Response } from '../rpc/message.js'
+import { EMPTY, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
 /** The methods of a pino logger that are used here. */
 export interface Logger {
@@ -35,10 +36,18 @@ export interface CallFields {
   [further: string]: unknown
 }
 
-type Final = Exclude<Reply, { kind: 'notification' }>
-type Answered = 'ok' | 'asks' | 'error'
+/** What a call ends with. */
+export type Final = Exclude<Reply, { kind: 'notification' }>
+type Answered = 'ok' | 'tool_error' | 'asks' | 'error'
 
 const MAX_NAME = 120
+/** Faults that have been told of as the end of a call. */
+const told = new WeakSet<Fault>()
+
+/** Whether a fault has been told of as the end of a call already. */
+export function wasTold(fault: Fault): boolean {
+  return told.has(fault)
+}
 
 export class CallRecord implements CallLog {
   readonly #logger: Logger
@@ -48,6 +57,7 @@ export class CallRecord implements CallLog {
   /** How often the call was given to the server, and the milliseconds that it was there. */
   #passages = 0
   #upstreamMs = 0
+  #handed = false
 
   constructor(logger: Logger, fields: CallFields) {
     this.#logger = logger
@@ -76,6 +86,7 @@ export class CallRecord implements CallLog {
   }
 
   handedOver(): HandOver {
+    this.#handed = true
     const began = performance.now()
     const span = this.#span?.within(began)
     let open = true
@@ -91,15 +102,19 @@ export class CallRecord implements CallLog {
     }
   }
 
-  /** The server has answered, with a result, a question or an error of its own. */
-  ended(reply: Final): void {
-    if (reply.kind === 'error') this.answered('error', reply.error.code)
-    else this.answered(reply.kind === 'input' ? 'asks' : 'ok', undefined, reply.result)
+  /** Anything thrown while the call was answered, as a Fault that says whether the server may have acted on the call. */
+  faultOf(error: unknown): Fault {
+    return Fault.from(error, this.#handed)
   }
 
-  answered(outcome: Answered, code?: number, result?: Payload): void {
+  /** The server has answered, with a result, a question or an error of its own. */
+  ended(reply: Final): void {
+    this.answered(outcomeOf(reply), reply.kind === 'error' ? reply.error.code : undefined)
+  }
+
+  answered(outcome: Answered, code?: number): void {
     if (this.#logger.isLevelEnabled('info')) this.#logger.info(this.#line({ outcome, code }), 'call')
-    this.#tell(outcome, undefined, this.#span && { code, ...toolFailed(result) })
+    this.#tell(outcome, undefined, this.#span && { code })
   }
 
   /** Nobody waits any more. */
@@ -114,12 +129,20 @@ export class CallRecord implements CallLog {
     this.#span?.end(this.#known({ outcome: 'carried' }))
   }
 
+  /** The server has done nothing, because it has changed: the call is answered in another way, and told of there. */
+  moved(): void {
+    this.#logger.debug(this.#line({}), 'call answered in the other era')
+    this.#span?.end(this.#known({ outcome: 'moved' }))
+  }
+
   failed(fault: Fault): void {
+    told.add(fault)
     const line = this.#line({ outcome: 'fault', fault: fault.fault, blame: fault.blame, why: fault.message })
     if (fault.blame === 'caller') this.#logger.info(line, 'call')
     // That there is no room is worth knowing, and nothing is broken.
     else if (fault.fault === 'overloaded') this.#logger.warn(line, 'call')
-    else if (fault.blame === 'upstream') this.#logger.warn({ ...line, ...stderrOf(fault) }, 'call')
+    else if (fault.blame === 'upstream')
+      this.#logger.warn({ ...line, ...stderrOf(fault), ...(fault.said !== undefined && { said: fault.said }) }, 'call')
     else this.#logger.error({ ...line, err: fault.cause ?? fault }, 'call')
     this.#tell('fault', fault, endOf(fault))
   }
@@ -177,14 +200,26 @@ function endOf(last: Reply | Fault | undefined): Record<string, unknown> {
     const { fault, blame, message: why, row } = last
     return { outcome: 'fault', fault, blame, why, code: row.code }
   }
-  if (last.kind === 'error') return { outcome: 'error', code: last.error.code }
-  if (last.kind === 'input') return { outcome: 'asks' }
-  return { outcome: 'ok', ...toolFailed(last.kind === 'result' ? last.result : undefined) }
+  if (last.kind === 'notification') return { outcome: 'ok' }
+  return { outcome: outcomeOf(last), ...(last.kind === 'error' && { code: last.error.code }) }
 }
 
-/** Whether the result of a tool says that it has failed. */
-function toolFailed(result: Payload | undefined): { toolFailed?: true } {
-  return result && value(result, 'isError') === true ? { toolFailed: true } : {}
+/** In one word, how a call has ended: that of a tool that says of itself that it has failed is no success. */
+function outcomeOf(reply: Final): Answered {
+  if (reply.kind === 'error') return 'error'
+  if (reply.kind === 'input') return 'asks'
+  return raw(reply.result, 'isError') === 'true' ? 'tool_error' : 'ok'
+}
+
+/** What a JSON-RPC response that passes as it is says, as far as it is told of. */
+export function replyIn({ outcome: { kind, source, member } }: Response): Final {
+  const payload = payloadAt(source, member) ?? EMPTY
+  if (kind === 'result') {
+    const asks = raw(payload, 'resultType') === '"input_required"'
+    return { kind: asks ? 'input' : 'result', result: payload }
+  }
+  const code = value(payload, 'code')
+  return { kind: 'error', error: { code: typeof code === 'number' ? code : -32603, message: '' } }
 }
 
 function stderrOf({ cause }: Fault): { stderr?: readonly string[] } {

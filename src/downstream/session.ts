@@ -57,6 +57,8 @@ export interface SessionSettings {
   answerWithin: number
   /** The bridge's own Implementation, for servers that do not name themselves. */
   serverInfo: Json
+  /** Notes a call in a session of the server's own, so that it can be ended when the bridge is. Gives what ends the note. */
+  begin(abort: (reason: Fault) => void): () => void
 }
 
 /** The answer to `initialize`, and the session that it opened, if it did. */

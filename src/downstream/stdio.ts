@@ -36,6 +36,7 @@ const PRINCIPAL = 'local'
 export async function servePipe(options: PipeOptions): Promise<void> {
   const { input, output, upstream, compat, log, lineLimit, patience, settings } = options
   const modern = new ModernDownstream(upstream, compat)
+  const disconnected = upstream.connected?.(PRINCIPAL)
   const running = new Running()
   /** Ids of the session's requests that are open: they share one space with those of the modern era. */
   const inSession = new Set<string>()
@@ -89,7 +90,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     try {
       await conversation.take(message)
     } catch (error) {
-      await refuseAloud(error, message)
+      await refuseAloud(Fault.from(error, true), message)
     } finally {
       for (const id of ids) inSession.delete(id)
     }
@@ -118,7 +119,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   /** Refuses a line. Where nothing in it says whom to answer, saying nothing is safest: old clients choke on `null`. */
   async function refuse(error: unknown, id: Id | undefined, aloud = id !== undefined): Promise<void> {
     const fault = Fault.from(error)
-    if (fault.fault === 'internal') log.error({ err: fault.cause }, 'line not understood')
+    if (fault.row.reason === 'internal_error') log.error({ err: fault.cause }, 'line not understood')
     else log.warn({ why: fault.message }, 'line refused')
     if (aloud) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
   }
@@ -130,7 +131,8 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   }
 
   async function takeLine(line: Line): Promise<void> {
-    if (line === TOO_LONG) return refuse(new Fault('bodyTooLarge', `A line of over ${lineLimit} bytes`), undefined)
+    if (line === TOO_LONG)
+      return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
     let message: Message | undefined
     try {
       message = readMessage(line)
@@ -156,6 +158,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     if (!closed) log.warn({ why: error instanceof Error ? error.message : String(error) }, 'input broke off; ending')
   }
   if (!closed) await endedWithin(patience, answers)
+  disconnected?.()
   running.abortAll()
   conversation.close()
   await Promise.all(answers)

@@ -118,5 +118,5 @@ function intervalOf(task: Payload): number {
 
 async function lastOf(replies: AsyncIterable<Reply>): Promise<Exclude<Reply, { kind: 'notification' }>> {
   for await (const reply of replies) if (reply.kind !== 'notification') return reply
-  throw new Fault('internal', 'The call ended without an answer')
+  throw new Fault('internalUnknown', 'The call ended without an answer')
 }

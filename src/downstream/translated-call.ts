@@ -63,7 +63,7 @@ async function* oneLeg(leg: Call, { handle }: CallContext): AsyncGenerator<CallS
     if (reply.kind !== 'notification') return reply
     yield { kind: 'notification', reply }
   }
-  throw new Fault('internal', 'The call ended without an answer')
+  throw new Fault('internalUnknown', 'The call ended without an answer')
 }
 
 /** Waits for a task as if it were the call. What it says of itself is progress. */
@@ -98,7 +98,7 @@ async function* followed(
       yield { kind: 'notification', reply: { kind: 'notification', method: 'notifications/progress', params } }
     next = await steps.next()
   }
-  throw new Fault('internal', 'The task ended without an answer')
+  throw new Fault('internalUnknown', 'The task ended without an answer')
 }
 
 /** Asks the client. */
@@ -108,10 +108,14 @@ async function* asked(
   { questions, about }: CallContext,
 ): AsyncGenerator<CallStep, Answers> {
   const asking = questions.ask(input, signal, about)
-  for (;;) {
-    const next = await asking.next()
-    if (next.done) return next.value
-    yield { kind: 'question', text: next.value }
+  let next: IteratorResult<Wire, Answers> | undefined
+  try {
+    next = await asking.next()
+    for (; !next.done; next = await asking.next()) yield { kind: 'question', text: next.value }
+    return next.value
+  } finally {
+    // The reader may stop at any yield: then nobody waits for the client's answers any more.
+    if (!next?.done) await asking.return(undefined as never)
   }
 }
 

@@ -12,7 +12,7 @@ export function pathName(text: string): string {
     .slice(0, 1_000)
     .replace(/[^A-Za-z0-9._-]+/g, '-')
     .replace(/^[._-]+/, '')
-  const trimmed = name.slice(0, LENGTH).replace(/[._-]+$/, '')
+  const trimmed = name.slice(0, LENGTH).replace(/(?<![._-])[._-]+$/, '')
   // Objects have these from birth.
   return trimmed === '' || trimmed in {} ? `${trimmed}server` : trimmed
 }

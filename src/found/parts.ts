@@ -262,9 +262,7 @@ async function meeting(server: Server): Promise<Meeting> {
     server: named,
     capabilities,
     tools,
-  } = await inspect(server, (page) => {
-    pages.push(page)
-  })
+  } = await inspect(server, { seen: (page) => pages.push(page) })
   const { name = '', version = '' } = named ?? {}
   const handshake = { name, version, revision, capabilities: Object.keys(capabilities) }
   return { era, transport, why, handshake, tools: toolList(pages), listing: tools }

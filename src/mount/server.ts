@@ -1,6 +1,6 @@
 /** What a server of the configuration is made of: how it is reached, and within what bounds. */
 import type { Surroundings } from '../app.js'
-import { isStdio, type ServerSettings, type Settings, transportOf } from '../config.js'
+import { hasSeveral, isStdio, type ServerSettings, type Settings, shareOf, transportOf } from '../config.js'
 import type { Replicas } from '../protocol/replicas.js'
 import { keyOf } from '../seal.js'
 import { HttpTransport } from '../upstream/http.js'
@@ -29,6 +29,8 @@ const INHERITED = [
 ]
 /** Milliseconds. */
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
+/** Milliseconds. None for programs: their memory would be lost. */
+const IDLE = { http: 600_000, sse: 600_000, stdio: undefined }
 /** The time limits of a server: its own, and those of all where it has none. */
 export function timesOf(settings: Settings, own: ServerSettings): Settings['timeouts'] {
   const given = Object.entries(own.timeouts).filter(([, time]) => time !== undefined)
@@ -50,8 +52,11 @@ export function serverOptions(
     name,
     era: settings.era,
     isolation: settings.session,
+    share: shareOf(all),
+    several: hasSeveral(all),
     passthrough: auth?.passthrough ?? false,
     tasks: settings.tasks,
+    retry: settings.retry,
     roots: settings.roots,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
@@ -67,7 +72,7 @@ export function serverOptions(
   const times = (kind: 'http' | 'sse' | 'stdio') => ({
     probe: timeouts.probe ?? PROBE_TIMEOUT[kind],
     initialize: timeouts.initialize,
-    idle: timeouts.idle,
+    idle: timeouts.idle ?? IDLE[kind],
   })
   if (isStdio(settings)) {
     const { command, args, cwd } = settings
@@ -81,7 +86,8 @@ export function serverOptions(
       onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
       onChild: (what) => metrics?.observe({ kind: 'child', server: name, what }),
     })
-    return { ...common, transport, timeouts: times('stdio'), maxSessions: limits.processes }
+    const { processes: maxSessions, startsPerMinute } = limits
+    return { ...common, transport, timeouts: times('stdio'), maxSessions, startsPerMinute }
   }
   const headers = Object.fromEntries(Object.entries(settings.headers).map(([key, value]) => [key.toLowerCase(), value]))
   const bounds = {

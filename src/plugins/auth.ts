@@ -5,6 +5,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
+import { ANONYMOUS } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 
 declare module 'fastify' {
@@ -48,8 +49,8 @@ const REFUSALS = {
   wrong: { message: 'The token is not one that this bridge knows', error: 'invalid_token' },
 } as const
 
-const ANYBODY: Caller = { principal: 'anon' }
-const BEARER = /^bearer(?: +(.*))?$/i
+const ANYBODY: Caller = { principal: ANONYMOUS }
+const BEARER = /^bearer(?: +|$)/i
 
 export const auth = plugin<AuthOptions>(async function auth(app, { mode, resourceMetadata, open = () => false }) {
   const identify = identifierFor(mode)
@@ -117,7 +118,8 @@ function authorization({ raw: { headers, rawHeaders } }: FastifyRequest): string
 
 /** What follows the word Bearer, whatever it is made of; undefined where that is nothing, or the scheme another. */
 function bearerToken(credential: string | undefined): string | undefined {
-  return BEARER.exec(credential ?? '')?.[1] || undefined
+  const scheme = BEARER.exec(credential ?? '')?.[0]
+  return scheme === undefined ? undefined : credential?.slice(scheme.length) || undefined
 }
 
 function challenge(params: Readonly<Record<string, string | undefined>>): string {

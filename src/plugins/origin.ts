@@ -12,14 +12,18 @@ export interface OriginOptions {
   allowedHosts: readonly string[]
   /** Origins of web pages that may call, to the letter: scheme, host and port. */
   allowedOrigins: readonly string[]
+  /** Take any host that is an address: it takes a name to lead a page of somebody else's here. */
+  addresses?: boolean
   /** Paths of routes that say nothing which a page may not know, and that are asked for by any name of this machine. */
   open: readonly string[]
 }
 
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
+const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[0-9]{1,3}(?:\.[0-9]{1,3}){3})$/
 const EXPOSED = ['Mcp-Session-Id', 'WWW-Authenticate']
 
-export const origin = plugin<OriginOptions>(async function origin(app, { allowedHosts, allowedOrigins, open }) {
+export const origin = plugin<OriginOptions>(async function origin(app, options) {
+  const { allowedHosts, allowedOrigins, addresses = false, open } = options
   const hosts = new Set([...LOOPBACK, ...allowedHosts].map((host) => host.toLowerCase()))
   const origins = new Set(allowedOrigins.map((one) => one.toLowerCase()))
 
@@ -29,16 +33,16 @@ export const origin = plugin<OriginOptions>(async function origin(app, { allowed
       return
     }
     const host = hostName(request.headers.host)
-    if (host === undefined || !hosts.has(host)) {
+    if (host === undefined || !(hosts.has(host) || (addresses && ADDRESS.test(host)))) {
       throw new Fault(
-        'forbidden',
+        'foreignHost',
         `Host "${shown(request.headers.host)}" is not one of this bridge (allow it with --allowed-host)`,
       )
     }
     const from = request.headers.origin
     if (from !== undefined && !origins.has(from.toLowerCase()) && !isOwn(from, request)) {
       throw new Fault(
-        'forbidden',
+        'foreignOrigin',
         `Pages of ${shown(from)} may not call this bridge (allow them with --allowed-origin)`,
       )
     }

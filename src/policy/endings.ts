@@ -27,6 +27,12 @@ export class Endings {
     for (const abort of [...this.#inFlight]) abort(fault)
   }
 
+  /** Begins a call that no policy sees, to be ended like the others. Gives what is to be called when it is over. */
+  begin(abort: (reason: Fault) => void): () => void {
+    this.#inFlight.add(abort)
+    return () => this.#inFlight.delete(abort)
+  }
+
   readonly policy: Policy = (next) => {
     const inFlight = this.#inFlight
     const endless = this.#endlessCall(next)

@@ -37,6 +37,7 @@ export class AnnotationError extends Error {
 /** The annotations of a schema. Throws an AnnotationError that says which rule the first bad one breaks. */
 export function annotationsOf(schema: Payload): Annotation[] {
   const found: Annotation[] = []
+  const headers = new Set<string>()
   walk(schema, [], (at, path) => {
     const header = value(at, KEYWORD)
     if (typeof header !== 'string' || !TOKEN.test(header)) throw new AnnotationError(`${KEYWORD} is no header name`)
@@ -44,8 +45,8 @@ export function annotationsOf(schema: Payload): Annotation[] {
       throw new AnnotationError(`${KEYWORD} "${header}" is not on a property that a chain of "properties" reaches`)
     if (!TYPES.includes(value(at, 'type')))
       throw new AnnotationError(`${KEYWORD} "${header}" is on a property that is no string, integer or boolean`)
-    if (found.some((other) => other.header.toLowerCase() === header.toLowerCase()))
-      throw new AnnotationError(`${KEYWORD} "${header}" stands twice`)
+    if (headers.has(header.toLowerCase())) throw new AnnotationError(`${KEYWORD} "${header}" stands twice`)
+    headers.add(header.toLowerCase())
     found.push({ header, path })
     return at
   })

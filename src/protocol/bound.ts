@@ -36,10 +36,15 @@ export class Bound {
   /** Why a principal cannot have so much more; undefined where it can. */
   reached(principal: string, amount = 1): Reached | undefined {
     if (this.#used + amount > this.max) return 'full'
-    if (this.share >= 1) return undefined
+    return this.exceedsShare(principal, amount) ? 'share' : undefined
+  }
+
+  /** Whether a principal would hold more than its share with so much more, whether or not there is room. */
+  exceedsShare(principal: string, amount = 1): boolean {
+    if (this.share >= 1) return false
     const held = this.heldBy(principal)
     const left = this.max - (this.#used - held)
-    return held > 0 && held + amount > left * this.share ? 'share' : undefined
+    return held > 0 && held + amount > left * this.share
   }
 
   /** Takes so much for a principal, whether or not there is room: who asks first looks at `reached`. */

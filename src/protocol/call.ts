@@ -8,6 +8,7 @@ import type { Json, Payload } from '../rpc/splice.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { Fault } from './fault.js'
 import type { LogLevel } from './methods.js'
+import type { Refusal } from './refusal.js'
 import type { TraceContext } from './trace.js'
 
 export type { RpcError } from '../rpc/message.js'
@@ -21,6 +22,9 @@ export interface Caller {
   /** Least severity of log messages that the caller wants to see with this call; none without it. */
   logLevel?: LogLevel | undefined
 }
+
+/** The principal of callers without any credential: two of its calls may come from two people. */
+export const ANONYMOUS = 'anon'
 
 export interface Call {
   /** In modern vocabulary: `server/discover` and `subscriptions/listen` are calls too. */
@@ -94,6 +98,8 @@ export interface Upstream {
   notify(notice: Notice): void
   /** How a client of the legacy era is served. Rejects with a Fault. */
   legacyLeg(sender: Sender): Promise<LegacyLeg>
+  /** Notes that a client of this principal is connected, until the function that it returns is called. Programs stay meanwhile. */
+  connected?(principal: string): () => void
 }
 
 /** A way to serve a legacy client: out of the bridge's own session, or with a session of the server's. */
@@ -124,8 +130,8 @@ export interface Line {
 /** One message about a request of the client. */
 export interface LineMessage {
   text: Wire
-  /** The answer: nothing follows it. */
-  last: boolean
+  /** What this is, if it is the answer: nothing follows it. */
+  answer?: Response
 }
 
 export interface LineListener {
@@ -145,8 +151,14 @@ export interface Relayed {
   dispatcher: unknown
   /** The era that the server is known to speak at this moment, if it is. */
   speaks(): Era | undefined
-  /** Something has come back that does not fit what is known of the server. */
-  doubt(): void
+  /** Asks the server again what it speaks. Whether that is something else than `era`; false where it cannot be found out. */
+  turned(era: Era, sender: Sender): Promise<boolean>
+  /** What it means to the caller that a connection has failed. */
+  failed(error: Error): Fault
+  /** What a refusal means to the caller; undefined where its body is the server's own JSON-RPC error. */
+  refused(refusal: Refusal): Fault | undefined
+  /** Whether a refusal is one that no server of this era gives. */
+  contradicts(refusal: Refusal, era: Era): boolean
 }
 
 export interface CallLog {

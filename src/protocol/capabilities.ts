@@ -1,6 +1,6 @@
 /** What a client can do, as far as it is said across eras. */
 import { remembering } from '../rpc/remembering.js'
-import { EMPTY, edit, has, type Json, keys, objectIn, parseObject, write } from '../rpc/splice.js'
+import { EMPTY, edit, has, type Json, keys, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { TASKS_EXTENSION } from './meta.js'
 
 /** Capabilities as they are declared to a server of the other era: what the client declared and the bridge can deliver. */
@@ -27,6 +27,14 @@ export function carriedCapabilities(capabilities: Json): Json {
   if (experimental) out['experimental'] = write(experimental)
   return write(edit(EMPTY, out))
 }
+
+const MAX_NAME = 256
+
+/** Name and version out of a client's Implementation, as a key. Cut off where they are long. */
+export const clientName = remembering((clientInfo): string => {
+  const said = parseObject(clientInfo)
+  return JSON.stringify([value(said, 'name'), value(said, 'version')]).slice(0, MAX_NAME)
+})
 
 /** Whether a client has agreed to be asked anything at all in the middle of a call. */
 export const canBeAsked = remembering((capabilities): boolean => {

@@ -3,7 +3,7 @@
  * nothing of who listens.
  */
 import type { Era } from './eras.js'
-import type { Blame } from './fault.js'
+import type { Blame, FaultName } from './fault.js'
 
 export type BridgeEvent =
   /** A call is over, however it ended. Times are milliseconds; `upstreamMs` is what of them was waiting for the server. */
@@ -13,12 +13,14 @@ export type BridgeEvent =
       clientEra: Era
       serverEra: Era | undefined
       method: string
-      outcome: 'ok' | 'asks' | 'error' | 'cancelled' | 'fault'
+      outcome: 'ok' | 'tool_error' | 'asks' | 'error' | 'cancelled' | 'fault'
       blame: Blame | undefined
       ms: number
       upstreamMs: number | undefined
       relayed: boolean
     }
+  /** A request was refused before it became a call; `server` is empty where it was for none. */
+  | { kind: 'refusal'; server: string; reason: FaultName }
   /** It has been found out what a server speaks, or that this cannot be found out now. */
   | { kind: 'verdict'; server: string; era: Era | 'unknown'; why: string }
   /** A legacy server's question to a modern client, or a modern server's to a legacy one. */

@@ -31,7 +31,8 @@ export const faults = {
   unsupportedRevision: { code: -32022, status: 400, blame: 'caller' },
 
   unauthorized: { code: -32600, status: 401, blame: 'caller' },
-  forbidden: { code: -32600, status: 403, blame: 'caller' },
+  foreignHost: { code: -32600, status: 403, blame: 'caller' },
+  foreignOrigin: { code: -32600, status: 403, blame: 'caller' },
   sessionNotFound: { code: -32600, status: 404, blame: 'caller' },
   noSuchPath: { code: -32600, status: 404, blame: 'caller' },
   methodNotAllowed: { code: -32600, status: 405, blame: 'caller' },
@@ -39,6 +40,7 @@ export const faults = {
   requestTimeout: { code: -32600, status: 408, blame: 'caller' },
   bodyTooLarge: { code: -32600, status: 413, blame: 'caller' },
   unsupportedMediaType: { code: -32600, status: 415, blame: 'caller' },
+  expectationFailed: { code: -32600, status: 417, blame: 'caller' },
   tooManyHeaders: { code: -32600, status: 431, blame: 'caller' },
 
   rateLimited: { code: -32603, status: 429, blame: 'caller', reason: 'rate_limited' },
@@ -46,7 +48,10 @@ export const faults = {
   draining: { code: -32603, status: 503, blame: 'bridge', reason: 'draining' },
   /** The bridge was stopped before the server had answered. */
   interrupted: { code: -32603, status: 200, blame: 'bridge', reason: 'draining', outcome: 'unknown' },
+  /** A mistake of the bridge, before the server could have seen anything of the call. */
   internal: { code: -32603, status: 500, blame: 'bridge', reason: 'internal_error' },
+  /** A mistake of the bridge, after the call was handed over to the server. */
+  internalUnknown: { code: -32603, status: 200, blame: 'bridge', reason: 'internal_error', outcome: 'unknown' },
   /** What replicas share cannot be reached, so that nothing is known of what was asked for, and nothing done. */
   storeUnavailable: { code: -32603, status: 503, blame: 'bridge', reason: 'store_unavailable' },
   /** The replica that held a parked call is gone. */
@@ -58,10 +63,11 @@ export const faults = {
   upstreamUnavailable: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_unavailable' },
   /** The upstream is starting again, or says that it is busy. */
   upstreamBusy: { code: -32603, status: 503, blame: 'upstream', reason: 'upstream_unavailable' },
+  /** A gateway before the upstream gave it up, when nothing of the call had been sent yet. */
   upstreamGatewayTimeout: { code: -32603, status: 504, blame: 'upstream', reason: 'upstream_unavailable' },
   upstreamIncompatible: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_incompatible' },
   upstreamAuthRequired: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_auth_required' },
-  /** The upstream's HTTP layer refused the request without saying why in JSON-RPC. */
+  /** The upstream's HTTP layer refused the request, certainly without acting on it, and did not say why in JSON-RPC. */
   upstreamRefused: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_refused' },
   upstreamClosed: { code: -32603, status: 200, blame: 'upstream', reason: 'upstream_closed', outcome: 'unknown' },
   upstreamTimeout: { code: -32603, status: 200, blame: 'upstream', reason: 'upstream_timeout', outcome: 'unknown' },
@@ -108,6 +114,8 @@ export interface FaultOptions {
   refused?: CredentialRefusal
   /** Where a person signs in. Only the person may see it: it is no part of the message. */
   signInUrl?: string | undefined
+  /** What the server said with its refusal, for the operator: one line. The message has what callers may know of it. */
+  said?: string | undefined
 }
 
 export interface CredentialRefusal {
@@ -126,10 +134,11 @@ export class Fault extends Error {
   readonly retryAfter: number | undefined
   readonly refused: CredentialRefusal | undefined
   readonly signInUrl: string | undefined
+  readonly said: string | undefined
   readonly #status: number | undefined
 
   constructor(fault: FaultName, message: string, options: FaultOptions = {}) {
-    const { cause, data = {}, retryAfter, status, refused, signInUrl } = options
+    const { cause, data = {}, retryAfter, status, refused, signInUrl, said } = options
     const bounded = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
     super(bounded, cause === undefined ? undefined : { cause })
     this.fault = fault
@@ -137,12 +146,19 @@ export class Fault extends Error {
     this.retryAfter = retryAfter
     this.refused = refused
     this.signInUrl = signInUrl
+    this.said = said
     this.#status = status
   }
 
-  /** Anything thrown, as a Fault. What nobody foresaw is the bridge's and says nothing about its inside. */
-  static from(error: unknown): Fault {
-    return error instanceof Fault ? error : new Fault('internal', 'Internal error of the bridge', { cause: error })
+  /**
+   * Anything thrown, as a Fault. What nobody foresaw is the bridge's and says nothing about its inside. `handedOver` says
+   * that the server may have seen the call by then.
+   */
+  static from(error: unknown, handedOver = false): Fault {
+    if (error instanceof Fault) return error
+    if (!handedOver) return new Fault('internal', 'Internal error of the bridge', { cause: error })
+    const message = 'Internal error of the bridge; whether the server acted on the call is unknown'
+    return new Fault('internalUnknown', message, { cause: error })
   }
 
   get row(): FaultRow {

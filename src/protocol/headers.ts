@@ -11,7 +11,6 @@ export type HeaderLookup = (name: string) => readonly string[]
 
 export const PARAM_PREFIX = 'mcp-param-'
 
-const OUTER_SPACE = /^[ \t]|[ \t]$/
 const PLAIN = /^[\t\x20-\x7e]*$/
 const SENTINEL = /^=\?base64\?(.*)\?=$/
 const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
@@ -36,9 +35,18 @@ function onlyOne(values: readonly string[], name: string): string | undefined {
   return first
 }
 
-/** Node has taken the space around most values off already. */
-function trim(text: string | undefined): string | undefined {
-  return text !== undefined && OUTER_SPACE.test(text) ? text.replace(/^[ \t]+|[ \t]+$/g, '') : text
+/** A value without the white space around it (RFC 9110, section 5.6.3). Node has taken it off most values already. */
+export function trim<T extends string | undefined>(text: T): T {
+  if (text === undefined) return text
+  let start = 0
+  let end = text.length
+  while (start < end && isSpace(text.charCodeAt(start))) start++
+  while (end > start && isSpace(text.charCodeAt(end - 1))) end--
+  return text.slice(start, end) as T
+}
+
+function isSpace(c: number): boolean {
+  return c === 0x20 || c === 0x09
 }
 
 /** Checks `Mcp-Method` and `Mcp-Name` against the body. Throws a Fault; the version is the classifier's affair. */
@@ -74,8 +82,12 @@ export function checkParamHeaders(
   }
 }
 
-/** `Mcp-Method`, and `Mcp-Name` where the method has one: what a modern server wants to see beside the body. */
+/**
+ * `Mcp-Method`, and `Mcp-Name` where the method has one: what a modern server wants to see beside the body. Throws a Fault
+ * for a method that no header can name.
+ */
 export function requestHeaders(method: string, params: Payload): Record<string, string> {
+  if (!isPlain(method)) throw new Fault('invalidRequest', `"${shown(method)}" cannot be the name of a method`)
   const headers: Record<string, string> = { 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': method }
   const { named } = methodTraits(method)
   const name = named === undefined ? undefined : value(params, named)
@@ -134,11 +146,16 @@ export function decodeValue(text: string, name: string): string {
 
 /** Puts a value into a form that survives as a header: plain where it can be, else the Base64 sentinel. */
 export function encodeValue(text: string): string {
-  if (text !== '' && PLAIN.test(text) && !/^[ \t]|[ \t]$/.test(text) && !SENTINEL.test(text)) return text
+  if (isPlain(text)) return text
   const bytes = new TextEncoder().encode(text)
   let binary = ''
   for (const byte of bytes) binary += String.fromCharCode(byte)
   return `=?base64?${btoa(binary)}?=`
+}
+
+/** Whether a text can be a header as it is. */
+function isPlain(text: string): boolean {
+  return text !== '' && PLAIN.test(text) && trim(text) === text && !SENTINEL.test(text)
 }
 
 function mismatch(message: string): Fault {

@@ -1,32 +1,113 @@
 /** One text for all ways to write a JSON value: what two texts have in common that mean the same. */
-import { arrayAt, objectAt } from './scan.js'
-import { cut, type Source, sourceOf } from './source.js'
+import { JsonError } from './scan.js'
 import type { Json } from './splice.js'
 
 /**
  * The value without white space, members sorted by name, strings in their shortest spelling. Numbers stay as they are
- * written, because 9007199254740993 is not 9007199254740992. The text has to be JSON.
+ * written, because 9007199254740993 is not 9007199254740992. The text has to be JSON. Each character is read once, however
+ * deep it stands. Throws a JsonError where the text is not JSON, as far as it notices.
  */
 export function canonical(json: Json): Json {
-  return canonicalAt(sourceOf(json.trim()), 0, json.trim().length)
+  return new Reader(json).value()
 }
 
-function canonicalAt(source: Source, start: number, end: number): Json {
-  switch (source.text.charAt(start)) {
-    case '{': {
-      const members = objectAt(source, start).members.map(
-        (member) => [member.key, canonicalAt(source, member.start, member.end)] as const,
-      )
-      members.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-      return `{${members.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(',')}}`
+const QUOTE = 0x22
+const COMMA = 0x2c
+const BACKSLASH = 0x5c
+
+class Reader {
+  readonly #text: string
+  #at = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** Reads the value that comes next. */
+  value(): Json {
+    switch (this.#peek()) {
+      case 0x7b:
+        return this.#object()
+      case 0x5b:
+        return this.#array()
+      case QUOTE:
+        return this.#string()
+      default:
+        return this.#plain()
     }
-    case '[':
-      return `[${arrayAt(source, start)
-        .elements.map((element) => canonicalAt(source, element.start, element.end))
-        .join(',')}]`
-    case '"':
-      return JSON.stringify(JSON.parse(cut(source, start, end)))
-    default:
-      return cut(source, start, end)
+  }
+
+  #object(): Json {
+    const members: { name: string; key: Json; value: Json }[] = []
+    this.#at++
+    while (this.#peek() !== 0x7d) {
+      const key = this.#string()
+      this.#skip(0x3a)
+      members.push({
+        name: key.includes('\\') ? (JSON.parse(key) as string) : key.slice(1, -1),
+        key,
+        value: this.value(),
+      })
+      this.#skip(COMMA)
+    }
+    this.#at++
+    members.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
+    // Added up rather than joined: to join copies what is deep inside once for each level.
+    let out = '{'
+    for (const [at, { key, value }] of members.entries()) out += `${at === 0 ? '' : ','}${key}:${value}`
+    return `${out}}`
+  }
+
+  #array(): Json {
+    let out = '['
+    this.#at++
+    for (let elements = 0; this.#peek() !== 0x5d; elements++) {
+      out += (elements === 0 ? '' : ',') + this.value()
+      this.#skip(COMMA)
+    }
+    this.#at++
+    return `${out}]`
+  }
+
+  #string(): Json {
+    const start = this.#at++
+    let plain = true
+    for (let c = this.#read(); c !== QUOTE; c = this.#read()) {
+      if (c === BACKSLASH) plain = false
+      this.#at += c === BACKSLASH ? 2 : 1
+    }
+    const text = this.#text.slice(start, ++this.#at)
+    return plain ? text : JSON.stringify(JSON.parse(text))
+  }
+
+  /** A number or a word. */
+  #plain(): Json {
+    const start = this.#at
+    while (this.#at < this.#text.length && !ENDS.has(this.#text.charCodeAt(this.#at))) this.#at++
+    if (this.#at === start) throw new JsonError('Unexpected character', start)
+    return this.#text.slice(start, this.#at)
+  }
+
+  /** The first character that is no white space. */
+  #peek(): number {
+    let c = this.#read()
+    while (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) {
+      this.#at++
+      c = this.#read()
+    }
+    return c
+  }
+
+  #read(): number {
+    if (this.#at >= this.#text.length) throw new JsonError('Unexpected end of text', this.#at)
+    return this.#text.charCodeAt(this.#at)
+  }
+
+  /** Goes past a character, if it comes next. */
+  #skip(character: number): void {
+    if (this.#peek() === character) this.#at++
   }
 }
+
+/** What ends a number or a word. */
+const ENDS: ReadonlySet<number> = new Set(Array.from(' \n\r\t,]}', (character) => character.charCodeAt(0)))

@@ -1,5 +1,5 @@
 /** JSON-RPC 2.0 messages as they stand on a wire, with ids kept to the letter. */
-import { arrayAt, firstCharacter, type Member, type ScanOptions, type Span, scanValue } from './scan.js'
+import { firstCharacter, type Member, type ScanOptions, type Span, scanArray, scanValue } from './scan.js'
 import { cut, join, pieces, type Source, type Wire } from './source.js'
 import { type Json, type Payload, parseSource } from './splice.js'
 
@@ -31,6 +31,7 @@ export interface Response {
 export interface Batch {
   kind: 'batch'
   source: Source
+  /** At most one more than a batch may have, so that nobody reads the rest of one that is refused. */
   elements: Span[]
 }
 
@@ -50,14 +51,16 @@ const ENVELOPE_KEYS: ReadonlySet<string> = new Set(ENVELOPE)
 
 const DESCEND: ReadonlySet<string> = new Set(['params', 'result', '_meta'])
 const MAX_STRING_ID = 256
+/** Messages that a batch may have. */
+export const MAX_BATCH = 100
 const INTEGER = /^-?(?:0|[1-9][0-9]{0,63})$/
 
 /** Reads one message. Throws a JsonError when the text is not JSON. */
 export function parseMessage(source: Source, options: Omit<ScanOptions, 'descend'> = {}): Message {
-  const { at, character } = firstCharacter(source)
+  const { character } = firstCharacter(source)
   if (character === '{') return shape(parseSource(source, { ...options, descend: DESCEND }))
+  if (character === '[') return { kind: 'batch', source, elements: scanArray(source, MAX_BATCH + 1, options) }
   scanValue(source, options)
-  if (character === '[') return { kind: 'batch', source, elements: arrayAt(source, at).elements }
   return { kind: 'invalid', id: undefined, why: 'A message is a JSON object' }
 }
 
@@ -107,6 +110,23 @@ export function readId(text: Json): Id | undefined {
 /** What ids that are equal have in common, however their text is escaped. */
 export function idKey(id: Id): string {
   return id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id
+}
+
+/**
+ * The number that an id stands for, also where it is a string of that number: servers give our ids and progress tokens
+ * back as such, and SDK v1 takes them (`Number(id)` in shared/protocol). Undefined where it is no whole number above 0.
+ */
+export function numberOf(id: Json): number | undefined {
+  const number = Number(id.startsWith('"') ? id.slice(1, -1) : id)
+  return Number.isSafeInteger(number) && number > 0 ? number : undefined
+}
+
+/** The key (see `idKey`) under which an id is kept, also where it came back in the other form: `"7"` for 7, 7 for `"7"`. */
+export function keptKey(kept: ReadonlyMap<string, unknown>, id: Id): string | undefined {
+  const key = idKey(id)
+  if (kept.has(key)) return key
+  const other = key.startsWith('"') ? key.slice(1, -1) : `"${key}"`
+  return kept.has(other) ? other : undefined
 }
 
 export function request(id: Id | number, method: string, params: Json | undefined): string {

@@ -89,17 +89,34 @@ export function objectAt(source: Source, start: number, options: ScanOptions = {
   return { start, end, members }
 }
 
-/** Where the elements of the array that stands at `start` are. Throws a JsonError when something else stands there. */
-export function arrayAt(source: Source, start: number, options: ScanOptions = {}): Span & { elements: Span[] } {
+/** Takes apart the array that a text consists of, as far as its first `most` elements. Throws a JsonError. */
+export function scanArray(source: Source, most: number, options?: ScanOptions): Span[] {
+  const { elements, end } = arrayAt(source, space(source.text, 0), options, most)
+  if (elements.length < most) expectEnd(source.text, end)
+  return elements
+}
+
+/**
+ * Where the elements of the array that stands at `start` are. Throws a JsonError when something else stands there. With
+ * `most` elements the looking ends, in the middle of the array if there are more.
+ */
+export function arrayAt(
+  source: Source,
+  start: number,
+  options: ScanOptions = {},
+  most = Number.POSITIVE_INFINITY,
+): Span & { elements: Span[] } {
   const { text } = source
   if (text.charCodeAt(start) !== OPEN_BRACKET) throw new JsonError('Expected an array', start)
   const scan = begin(source, options)
+  count(scan, start, 1)
   const elements: Span[] = []
   let i = space(text, start + 1)
   if (text.charCodeAt(i) === CLOSE_BRACKET) return { start, end: i + 1, elements }
   for (;;) {
     const end = skip(text, i, 2, scan)
     elements.push({ start: i, end })
+    if (elements.length >= most) return { start, end, elements }
     i = space(text, end)
     if (text.charCodeAt(i) === CLOSE_BRACKET) return { start, end: i + 1, elements }
     if (text.charCodeAt(i) !== COMMA) throw unexpected(text, i)

@@ -29,6 +29,7 @@ const BACKSLASH = 0x5c
 const MARK = `"aside-${Math.random().toString(36).slice(2)}-`
 const MARKS = new RegExp(`${MARK}(\\d+)"`, 'g')
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
 export function sourceOf(text: string): Source {
   return { text, asides: undefined }
@@ -44,8 +45,23 @@ export function sourceOfBytes(pieces: readonly Uint8Array[], isAscii?: (bytes: U
     const source = setAside(pieces)
     if (source) return source
   }
-  const [only = NOTHING, ...more] = pieces
-  return sourceOf(utf8.decode(more.length === 0 ? only : concat(pieces, length)))
+  return sourceOf(utf8.decode(whole(pieces, length)))
+}
+
+/**
+ * Takes bytes of a server as SDK clients take them: what is not UTF-8 becomes U+FFFD. `repaired` says whether there was
+ * any such byte.
+ */
+export function repairedSourceOf(
+  pieces: readonly Uint8Array[],
+  isAscii?: (bytes: Uint8Array) => boolean,
+): { source: Source; repaired: boolean } {
+  try {
+    return { source: sourceOfBytes(pieces, isAscii), repaired: false }
+  } catch {
+    const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
+    return { source: sourceOf(forgiving.decode(whole(pieces, length))), repaired: true }
+  }
 }
 
 /** The text between two positions, with everything in it that was set aside. */
@@ -73,14 +89,17 @@ export function join(wire: Wire): string {
 const NOTHING = new Uint8Array(0)
 const decode = (bytes: Uint8Array) => utf8.decode(bytes)
 
-function concat(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length)
+/** All pieces in one. */
+function whole(pieces: readonly Uint8Array[], length: number): Uint8Array {
+  const [only = NOTHING, ...more] = pieces
+  if (more.length === 0) return only
+  const bytes = new Uint8Array(length)
   let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
+  for (const piece of pieces) {
+    bytes.set(piece, at)
+    at += piece.length
   }
-  return whole
+  return bytes
 }
 
 /** Goes from quote to quote and sets the long strings aside; gives up where there are none and looking is not worth it. */

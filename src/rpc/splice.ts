@@ -22,6 +22,8 @@ export interface Payload {
 
 /** Members up to which comparing each with each is faster than a set. */
 const FEW = 8
+/** Members from which on they are looked up by name: somebody may look for each of them. */
+const MANY = 64
 
 /** The object `{}`: what a message that has no params carries. */
 export const EMPTY: Payload = { source: sourceOf('{}'), start: 0, end: 2, members: [], edits: undefined }
@@ -196,7 +198,7 @@ export function wire(payload: Payload): Wire {
  */
 function render({ members }: Payload, edits: ReadonlyMap<string, Json | undefined>): (string | Span)[] {
   const parts: (string | Span)[] = []
-  const placed: string[] = []
+  const placed = new Set<string>()
   let separator = '{'
   let run: Span | undefined
   for (const member of members) {
@@ -211,13 +213,13 @@ function render({ members }: Payload, edits: ReadonlyMap<string, Json | undefine
     }
     run = undefined
     const replacement = edits.get(member.key)
-    if (replacement === undefined || placed.includes(member.key)) continue
-    placed.push(member.key)
+    if (replacement === undefined || placed.has(member.key)) continue
+    placed.add(member.key)
     parts.push(separator, { start: member.at, end: member.start }, replacement)
     separator = ','
   }
   for (const [key, added] of edits) {
-    if (added === undefined || placed.includes(key)) continue
+    if (added === undefined || placed.has(key)) continue
     parts.push(`${separator}${JSON.stringify(key)}:${added}`)
     separator = ','
   }
@@ -225,7 +227,20 @@ function render({ members }: Payload, edits: ReadonlyMap<string, Json | undefine
   return parts
 }
 
+/** The members of large objects by their names, made when somebody looks for one: of equal names, the last counts. */
+const indices = new WeakMap<readonly Member[], ReadonlyMap<string, Member>>()
+
 function find({ members }: Payload, key: string): Member | undefined {
+  if (members.length > MANY) return indexOf(members).get(key)
   for (let i = members.length - 1; i >= 0; i--) if (members[i]?.key === key) return members[i]
   return undefined
+}
+
+function indexOf(members: readonly Member[]): ReadonlyMap<string, Member> {
+  let index = indices.get(members)
+  if (!index) {
+    index = new Map(members.map((member) => [member.key, member]))
+    indices.set(members, index)
+  }
+  return index
 }

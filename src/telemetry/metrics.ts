@@ -1,6 +1,7 @@
 /** Counts and times what happens in the bridge, for Prometheus. docs/operations.md says what each metric is for. */
 import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
 import type { BridgeEvent, Gauge, Observe } from '../protocol/event.js'
+import { faults } from '../protocol/fault.js'
 import { methods } from '../protocol/methods.js'
 import { type Tally, Timer } from './timer.js'
 
@@ -25,6 +26,9 @@ const EVENTS = {
   session: ['opened', 'ended', 'lost'],
   child: ['started', 'restarted', 'ended'],
 } as const
+
+/** Why most requests are refused. */
+const REFUSALS = Object.entries(faults).flatMap(([name, { blame }]) => (blame === 'caller' ? [name] : []))
 
 type CallEvent = Extract<BridgeEvent, { kind: 'call' }>
 
@@ -52,6 +56,7 @@ export class Metrics {
   readonly #children: Counter
   readonly #forwarded: Counter
   readonly #discoveries: Counter
+  readonly #refusals: Counter
   readonly #used: Level
   readonly #limit: Level
 
@@ -82,6 +87,8 @@ export class Metrics {
     this.#children = counter('child_events', 'Processes of servers on stdio.', 'server event')
     this.#forwarded = counter('forwarded', 'Requests that belonged to another replica.', 'server outcome')
     this.#discoveries = counter('discovery_failures', 'Cycles of discovery that came to nothing.', 'phase reason')
+    this.#refusals = counter('refusals', 'Requests that were refused before they were calls.', 'reason')
+    for (const reason of REFUSALS) this.#refusals.inc({ reason }, 0)
     this.#used = level('bound_used', 'How far a bound is reached.', 'bound server')
     this.#limit = level('bound_limit', 'What a bound is.', 'bound server')
     level('build_info', 'The version of the bridge.', 'version').set({ version }, 1)
@@ -109,6 +116,7 @@ export class Metrics {
 
   readonly observe: Observe = (event) => {
     if (event.kind === 'call') return this.#called(event)
+    if (event.kind === 'refusal') return this.#refusals.inc({ reason: event.reason })
     if (event.kind === 'discovery') return this.#discoveries.inc({ phase: event.phase, reason: event.reason })
     const server = this.#servers(event.server)
     switch (event.kind) {

@@ -165,15 +165,16 @@ function attributesOf(fields: Fields, peer: 'client' | 'server'): Attributes {
   }
 }
 
-/** What was relayed has not been read: all that is known of its answer is the status. */
+/** Of what was relayed and brought no JSON-RPC, all that is known is the status. */
 function statusOf({ relayed, fault }: Fields, code: number): Attributes {
-  if (relayed === true && fault === undefined) return { 'http.response.status_code': code }
+  if (relayed === true && fault === undefined && code >= 100 && code <= 599)
+    return { 'http.response.status_code': code }
   return { 'rpc.response.status_code': String(code) }
 }
 
-function errorOf({ code, toolFailed }: Fields): string | undefined {
+function errorOf({ code, outcome }: Fields): string | undefined {
   if (typeof code === 'number') return String(code)
-  return toolFailed === true ? 'tool_error' : undefined
+  return outcome === 'tool_error' ? outcome : undefined
 }
 
 function textOf(key: string, text: unknown): Record<string, string> {

@@ -23,6 +23,10 @@ export interface AskingOptions {
   roots: Json | undefined
   /** Calls that may be asked something, oldest first. */
   candidates(): Exchange[]
+  /** Whether the tool, prompt or resource of a call has been seen to ask something. */
+  hasAsked(exchange: Exchange): boolean
+  /** A call has been seen to ask something. */
+  asks(exchange: Exchange): void
   respond(id: Id, answer: Json | RpcError): void
   /** A question has gone without an answer. */
   settled(): void
@@ -79,15 +83,24 @@ export class Asking {
     if (lacking !== undefined) return this.#refuse(request, needed, lacking, exchange)
     if (value(params, 'mode') === 'url' && !isShowable(value(params, 'url')))
       return respond(id, { code: -32602, message: 'No person can be sent to this address' })
-    if (exchange && !this.#options.candidates().includes(exchange))
+    const candidates = this.#options.candidates()
+    if (exchange && !candidates.includes(exchange))
       return respond(id, { code: -32600, message: 'Nothing can be asked in the middle of this request' })
     const addressee = this.#waitingFor(params) ?? exchange
+    const [only, another] = candidates
+    const asker = addressee ?? (another ? undefined : only)
+    if (asker) this.#options.asks(asker)
     const question: Question = { request, addressed: addressee !== undefined, withdrawn: false }
     this.#open.set(idKey(id), question)
     this.#give(question, addressee)
   }
 
-  /** The call that a question was given to has been answered, so that it must be another's. */
+  /** Whether other calls run that may be asked. */
+  hasOther(exchange: Exchange): boolean {
+    return this.#options.candidates().some((one) => one !== exchange)
+  }
+
+  /** The call that a question was given to is over: another call gets it. */
   moveOn(question: Question): void {
     if (this.#open.get(idKey(question.request.id)) === question) this.#give(question, undefined)
   }
@@ -139,18 +152,22 @@ export class Asking {
   }
 
   /**
-   * The call that a question without an address belongs to: the oldest one of those whose client waits and that carry none
-   * yet, of those whose client waits, or of the others. A session has one principal, and the answer goes where the question
-   * came from, whichever call carries it. What is asked for a task says so, as a rule.
+   * The call that a question without an address belongs to: the oldest one of something that has been seen to ask, else the
+   * oldest one. Calls whose client waits come before those that are parked, and those that carry no question yet before those
+   * that do. A session has one principal and one client, and the answer goes where the question came from, whichever call
+   * carries it. What is asked for a task says so, as a rule.
    */
   #mostLikely(): Exchange | undefined {
     const candidates = this.#options.candidates()
     const forTasks = new Set(this.#tasks.values())
     const others = candidates.filter((one) => !forTasks.has(one))
     const waiting = others.filter(({ read }) => read)
-    if (waiting.length <= 1) return waiting[0] ?? others[0] ?? candidates[0]
+    const possible = [waiting, others, candidates].find(({ length }) => length > 0) ?? []
+    if (possible.length <= 1) return possible[0]
+    const askers = possible.filter((one) => this.#options.hasAsked(one))
+    const likely = askers.length > 0 ? askers : possible
     const carrying = new Set([...this.#open.values()].map(({ carrier }) => carrier))
-    return waiting.find((one) => !carrying.has(one)) ?? waiting[0]
+    return likely.find((one) => !carrying.has(one)) ?? likely[0]
   }
 
   /** A question that came between two calls, or before the first: one may begin that it can belong to. */

@@ -1,6 +1,8 @@
 /** A channel carries JSON-RPC messages to and from one server. It knows framing and delivery, and no method. */
 
+import type { Refusal } from '../protocol/refusal.js'
 import type { Source } from '../rpc/source.js'
+import { excerpt } from './tail.js'
 
 /** One message on its way to the server. */
 export interface Outgoing {
@@ -48,8 +50,8 @@ export interface Receiver {
   deaf(): void
   /** That stream had broken and is open again: what was said in between is not known. */
   missed(): void
-  /** Something has come in that is no text: rubbish. */
-  rubbish(what: string): void
+  /** Something has come in that could be read only after it had been repaired. */
+  repaired(what: string): void
   /** The channel has come to its end: nothing will come in on it any more, and nothing go out. Called once. */
   ended(error: ChannelError): void
 }
@@ -62,21 +64,10 @@ export interface ChannelErrorOptions {
   refusal?: Refusal
   /** What the far side did is no MCP: it is to blame, not the line. */
   protocol?: boolean
-  /** The last lines that a child wrote to stderr: for the operator, never for a client. */
+  /** No answer came in time. */
+  late?: boolean
+  /** What a child wrote to stderr: for the operator, never for a client. */
   stderr?: readonly string[]
-}
-
-export interface Refusal {
-  status: number
-  /** The body, cut off where it gets long. */
-  body: string
-  contentType: string | undefined
-  /** Seconds, from `Retry-After`. */
-  retryAfter: number | undefined
-  /** `WWW-Authenticate`. */
-  challenge?: string | undefined
-  /** `Location`: where the server redirects to. For the operator, never for a client. */
-  location?: string | undefined
 }
 
 export class ChannelError extends Error {
@@ -84,15 +75,25 @@ export class ChannelError extends Error {
   readonly delivered: 'no' | 'maybe'
   readonly refusal: Refusal | undefined
   readonly protocol: boolean
+  readonly late: boolean
+  /** A few lines of what a child wrote to stderr: first what looks like the reason of its end. */
   readonly stderr: readonly string[]
+  readonly #allStderr: readonly string[]
 
   constructor(message: string, options: ChannelErrorOptions = {}) {
-    const { cause, delivered = 'maybe', refusal, protocol = false, stderr = [] } = options
+    const { cause, delivered = 'maybe', refusal, protocol = false, late = false, stderr = [] } = options
     super(message, cause === undefined ? undefined : { cause })
     this.delivered = delivered
     this.refusal = refusal
     this.protocol = protocol
-    this.stderr = stderr
+    this.late = late
+    this.stderr = excerpt(stderr)
+    this.#allStderr = stderr
+  }
+
+  /** All that was kept of what the child wrote to stderr. Logs leave it out. */
+  get allStderr(): readonly string[] {
+    return this.#allStderr
   }
 }
 
@@ -106,4 +107,9 @@ export interface Transport {
    * over HTTP it has no session, and its streams are not taken up again.
    */
   open(options?: { stateless?: boolean }): Promise<Channel>
+  /**
+   * Ends every channel that is still open, whoever has it, and opens none any more: gently, or at once if there is no time.
+   * Only where something would live on otherwise. Never rejects.
+   */
+  endAll?(hurry?: boolean): Promise<void>
 }

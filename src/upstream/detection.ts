@@ -5,10 +5,11 @@ import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import type { Json } from '../rpc/splice.js'
-import type { Transport } from './channel.js'
-import { credentialOf, openingFault } from './failure.js'
-import { Peer } from './peer.js'
-import { type Finding, probe } from './probe.js'
+import { ChannelError, type Transport } from './channel.js'
+import type { Exchange } from './exchange.js'
+import { Contradiction, credentialOf, openingFault } from './failure.js'
+import { Peer, type PeerLog } from './peer.js'
+import { type Finding, probe, readAnswer } from './probe.js'
 import type { SharedVerdicts } from './verdicts.js'
 
 export interface DetectionOptions {
@@ -24,7 +25,7 @@ export interface DetectionOptions {
   settle(verdict: Verdict, sender: Sender | undefined): Promise<void>
   /** What other replicas have found out of it. */
   shared?: SharedVerdicts | undefined
-  log: { debug(fields: object, message: string): void }
+  log: PeerLog
   observe?: Observe | undefined
 }
 
@@ -59,6 +60,8 @@ export class Detection {
   #spare: Peer | undefined
   /** Channels to processes that have not been asked what they speak. */
   readonly #unasked = new WeakSet<Peer>()
+  /** A program that has not answered the probe and still may, because it may be slow to start. */
+  #starting: Starting | undefined
   /** What other replicas know is not to be relied on. */
   #asksItself = false
   #failures = 0
@@ -109,23 +112,79 @@ export class Detection {
   }
 
   /**
-   * Asks a program that does not take `initialize` once more, where it was silent when it was asked, or was not asked at all
-   * because one before it was: it may have been slow to start, or have been replaced by one of the other era.
+   * Whether a program that does not take `initialize` is a modern one, which was slow to answer the probe, or has not been
+   * asked because one before it was of the other era. If it has not answered meanwhile, it is probed, unless `error` says
+   * that it has not answered `initialize` either.
    */
-  async isModernAfterAll(verdict: Verdict, peer: Peer): Promise<boolean> {
-    const { transport, era, timeout, clientInfo } = this.#options
+  async isModernAfterAll(verdict: Verdict, peer: Peer, error?: unknown): Promise<boolean> {
+    const { transport, era, timeout, clientInfo, log } = this.#options
+    if (verdict.era === 'modern') return true
     const said = era !== 'auto' || (!verdict.weak && !this.#unasked.has(peer))
-    if (said || transport.kind !== 'stdio' || peer.end) return false
-    const finding = await probe({ transport, clientInfo, timeout, peer })
-    if (finding.era !== 'modern') return false
-    this.#turnedModern(verdict, peer)
-    return true
+    const silent = error instanceof ChannelError && error.late
+    if (said || silent || transport.kind !== 'stdio' || peer.end) return false
+    try {
+      const finding = await probe({ transport, clientInfo, timeout, peer, log })
+      if (finding.era === 'modern')
+        this.#turnedModern(verdict, peer, 'it answered server/discover when it was asked again')
+    } catch (failure) {
+      // The first probe may have been answered meanwhile, and has ended the second.
+      if (!this.#turned(verdict)) throw failure
+    } finally {
+      this.opened(peer)
+    }
+    return this.#turned(verdict)
   }
 
-  #turnedModern(verdict: Verdict, peer: Peer): void {
+  #turned({ era }: Verdict): boolean {
+    return era === 'modern'
+  }
+
+  /** Notes that a session is open on a channel: a late answer to the probe is ignored from now on. */
+  opened(peer: Peer): void {
+    if (this.#starting?.peer === peer) this.#starting.probe.drop()
+  }
+
+  /** Resolves when a program that has not answered the probe in time has answered it or `initialize`, or has ended. */
+  started(): Promise<void> {
+    return this.#starting?.over ?? Promise.resolve()
+  }
+
+  /** Waits for the answer to a probe that was not answered in time, while somebody asks for a session. */
+  #awaitStart(verdict: Verdict, peer: Peer, unanswered: Exchange): void {
+    let resolve = () => {}
+    const over = new Promise<void>((done) => {
+      resolve = done
+    })
+    const starting = { verdict, peer, probe: unanswered, over }
+    this.#starting = starting
+    unanswered.onAnswer((answer) => {
+      unanswered.drop()
+      if (this.#starting === starting) this.#starting = undefined
+      if (answer) this.#startedWith(readAnswer(answer, peer), verdict, peer)
+      resolve()
+    })
+  }
+
+  /** A program that was slow to start has answered the probe after all. */
+  #startedWith(finding: Finding | 'headers refused', verdict: Verdict, peer: Peer): void {
+    const asking = [...peer.open].filter((exchange) => !exchange.succeeded)
+    // A session that has been opened meanwhile stays. A program may refuse `initialize` before it answers the probe.
+    if (finding === 'headers refused' || (asking.length === 0 && this.#spare !== peer)) return
+    const why = `${finding.why} after it had started`
+    if (finding.era === 'modern') {
+      this.#turnedModern(verdict, peer, why)
+      const reason = new ChannelError('The server has answered that it speaks 2026-07-28', { delivered: 'no' })
+      for (const exchange of asking) exchange.fail(reason)
+    } else {
+      verdict.weak = false
+      verdict.why = why
+    }
+  }
+
+  #turnedModern(verdict: Verdict, peer: Peer, why: string): void {
     verdict.era = 'modern'
     verdict.revision = NEWEST_MODERN
-    verdict.why = 'it answered server/discover when it was asked again'
+    verdict.why = why
     verdict.alsoLegacy = false
     this.#spare = peer
     this.#tell('modern', verdict.why)
@@ -136,14 +195,23 @@ export class Detection {
     observe?.({ kind: 'verdict', server: name, era, why })
   }
 
-  /** The channel that the probe has left, if it is still there; else another. Rejects with a ChannelError. */
+  /**
+   * The channel that the probe has left, if it is still there; else another. While somebody else waits for the first answer
+   * on that channel, this waits too: another process would take as long to start. Rejects with a ChannelError, or with a
+   * Contradiction where the program turns out to be modern meanwhile.
+   */
   async channel(transport: Transport, stateless = false): Promise<Peer> {
+    while (!this.hasSpare && this.#starting) {
+      const { verdict, over } = this.#starting
+      await over
+      if (this.#turned(verdict)) throw new Contradiction('The server has no sessions')
+    }
     const spare = this.hasSpare && transport === this.#options.transport ? this.#spare : undefined
     if (spare) {
       this.#spare = undefined
       return spare
     }
-    const peer = new Peer(await transport.open({ stateless }))
+    const peer = new Peer(await transport.open({ stateless }), this.#options.log)
     this.#unasked.add(peer)
     return peer
   }
@@ -185,18 +253,19 @@ export class Detection {
   }
 
   async #detect(sender: Sender | undefined): Promise<Verdict> {
-    const { transport, era, timeout, clientInfo } = this.#options
+    const { transport, era, timeout, clientInfo, log } = this.#options
     const asks = era === 'auto' && transport.kind !== 'sse'
     const shared = asks && transport.kind === 'http' ? this.#options.shared : undefined
     const known = this.#asksItself ? undefined : await shared?.recall()
     if (known) return this.#found(known)
     const finding = asks
-      ? await probe({ transport, clientInfo, timeout, headers: credentialOf(sender) })
+      ? await probe({ transport, clientInfo, timeout, headers: credentialOf(sender), log })
       : configured(era)
     const { peer } = finding
     if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed && !this.hasSpare) this.#spare = peer
     else await peer?.channel.close()
     const verdict = judge(finding, transport)
+    if (finding.era === 'legacy' && peer && finding.unanswered) this.#awaitStart(verdict, peer, finding.unanswered)
     if (finding.era === 'legacy' && transport.kind === 'http' && !finding.spoke)
       await this.#options.settle(verdict, sender)
     this.#asksItself = false
@@ -227,16 +296,25 @@ function judge(finding: Finding | Configured, transport: Transport): Verdict {
     lifetime: always ? LIFETIME.always : weak ? LIFETIME.weak : LIFETIME.sure,
     weak,
     listsLegacy: finding.era === 'modern' && finding.alsoLegacy,
+    ...(finding.era === 'modern' && finding.modernOnly && { alsoLegacy: false }),
   }
 }
 
+interface Starting {
+  verdict: Verdict
+  peer: Peer
+  probe: Exchange
+  /** Resolves when the probe has been answered, or its answer does not count any more. */
+  over: Promise<void>
+}
+
 type Configured =
-  | { era: 'modern'; why: string; peer: undefined; alsoLegacy: boolean }
-  | { era: 'legacy'; why: string; peer: undefined; spoke: boolean; weak: boolean }
+  | { era: 'modern'; why: string; peer: undefined; alsoLegacy: boolean; modernOnly: boolean }
+  | { era: 'legacy'; why: string; peer: undefined; spoke: boolean; weak: boolean; unanswered?: undefined }
 
 /** Nobody needs to be asked: HTTP+SSE is of the legacy era, and the configuration may say what it knows. */
 function configured(era: 'auto' | Era): Configured {
   const why = era === 'auto' ? 'HTTP+SSE is a transport of that era' : 'the configuration says so'
-  if (era === 'modern') return { era, why, peer: undefined, alsoLegacy: false }
+  if (era === 'modern') return { era, why, peer: undefined, alsoLegacy: false, modernOnly: false }
   return { era: 'legacy', why, peer: undefined, spoke: false, weak: false }
 }

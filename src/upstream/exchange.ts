@@ -15,6 +15,8 @@ export interface Question {
   addressed: boolean
   /** The call that carries it to its client; none as long as it waits for one. */
   carrier?: Exchange | undefined
+  /** A client has been asked it. */
+  shown?: boolean
   /** The server does not want to know any more. */
   withdrawn: boolean
 }
@@ -32,6 +34,8 @@ interface Reader {
   reject(error: ChannelError): void
 }
 
+/** Why a call is given up that a policy has found to take too long: for the server, and for what is known of it. */
+export const TIMED_OUT = 'The call timed out'
 /** Notifications that may wait to be read. A reader that slow gets the answer, but not all that came before it. */
 const MAX_UNREAD = 1024
 
@@ -39,8 +43,13 @@ export class Exchange {
   /** The request's id towards the server, and the token of its progress. */
   readonly id: number
   answered = false
+  /** The answer is a result. */
+  succeeded = false
   /** Somebody reads what comes in, or will at once; a call that waits for its client is not read. */
   read = true
+  /** When it was sent, by `performance.now()`, and how many messages its channel had received by then. */
+  sentAt = 0
+  receivedBefore = 0
   readonly #line: Line
   readonly #arrivals: Arrival[] = []
   #reader: Reader | undefined
@@ -72,6 +81,34 @@ export class Exchange {
     })
   }
 
+  /** The answer. Rejects with a ChannelError when none can come. What else comes before it is passed over. */
+  async answer(): Promise<Response> {
+    for (;;) {
+      const arrival = await this.next()
+      if (arrival.kind === 'response') return arrival
+    }
+  }
+
+  /** The answer, if it comes within so many milliseconds. Rejects with a ChannelError when none can come. */
+  async answerWithin(milliseconds: number): Promise<Response | undefined> {
+    const deadline = performance.now() + milliseconds
+    for (;;) {
+      const arrival = await this.nextWithin(Math.max(0, deadline - performance.now()))
+      if (arrival === undefined || arrival.kind === 'response') return arrival
+    }
+  }
+
+  /** Calls back with the answer as soon as it comes in, before what comes in after it; with undefined if none can come. */
+  onAnswer(told: (answer: Response | undefined) => void): void {
+    for (let arrival = this.#arrivals.shift(); arrival; arrival = this.#arrivals.shift())
+      if (arrival.kind === 'response') return told(arrival)
+    if (this.#failure) return told(undefined)
+    this.#reader = {
+      resolve: (arrival) => (arrival.kind === 'response' ? told(arrival) : this.onAnswer(told)),
+      reject: () => told(undefined),
+    }
+  }
+
   /** What comes next, if it comes within so many milliseconds. */
   async nextWithin(milliseconds: number): Promise<Arrival | undefined> {
     let timer: NodeJS.Timeout | undefined
@@ -97,22 +134,35 @@ export class Exchange {
     return questions
   }
 
-  push(arrival: Arrival): void {
-    if (arrival.kind === 'response') this.answered = true
-    if (this.#reader) {
-      this.#reader.resolve(arrival)
+  /** Returns whether it is kept for a reader. */
+  push(arrival: Arrival): boolean {
+    if (arrival.kind === 'response') {
+      this.answered = true
+      this.succeeded = arrival.outcome.kind === 'result'
+    }
+    const reader = this.#reader
+    if (reader) {
       this.#reader = undefined
+      reader.resolve(arrival)
     } else if (arrival.kind !== 'notification' || this.#arrivals.length < MAX_UNREAD) {
       this.#arrivals.push(arrival)
-    }
+    } else return false
+    return true
   }
 
   /** The answer cannot come any more. What has come already can still be read. */
   fail(error: ChannelError): void {
     if (this.answered || this.#failure) return
     this.#failure = error
-    this.#reader?.reject(error)
+    const reader = this.#reader
     this.#reader = undefined
+    reader?.reject(error)
+  }
+
+  /** Gives up the answer without a cancellation. */
+  drop(): void {
+    this.fail(new ChannelError('The answer does not count any more'))
+    this.release()
   }
 
   /** Nobody reads any more. A request that is still open is cancelled, once. */

@@ -1,14 +1,25 @@
 /** What a failure of a channel means to the caller whose call it was. */
-import type { Reply, Sender } from '../protocol/call.js'
+import type { Call, Reply, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
-import { Fault } from '../protocol/fault.js'
+import { Fault, type FaultOptions } from '../protocol/fault.js'
+import { methodTraits } from '../protocol/methods.js'
+import { notActedOn, type Refusal, saidIn, saidToCallers } from '../protocol/refusal.js'
+import { shown } from '../protocol/shown.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
 import { payloadAt, value } from '../rpc/splice.js'
-import { ChannelError, type Refusal } from './channel.js'
+import { ChannelError } from './channel.js'
+import { TIMED_OUT } from './exchange.js'
+import type { ToolCache } from './tools.js'
 
+const UNKNOWN = 'whether it acted on the call is unknown'
 /** A refusal that asks to be patient for no longer than this many seconds is waited out. */
 const PATIENCE = 5
+
+/** Why a call is given up, as its server is told and as its channel counts it. Undefined where its client has gone. */
+export function givenUpFor({ reason }: AbortSignal): string | undefined {
+  return reason instanceof Fault && reason.fault === 'upstreamTimeout' ? TIMED_OUT : undefined
+}
 
 /** What is known of a server's era may be no longer so. Nothing has been done for the call that found out. */
 export class Contradiction extends Error {
@@ -38,37 +49,88 @@ export function credentialOf(sender: Pick<Sender, 'credential'> | undefined): Re
 export function openingFault(error: unknown, name: string): Fault {
   if (error instanceof Fault) return error
   if (!(error instanceof ChannelError)) return Fault.from(error)
-  if (error.refusal) return refusalFault(error, error.refusal)
-  return new Fault('upstreamUnavailable', `The server "${name}" is not available: ${error.message}`, { cause: error })
+  if (error.refusal) return refusalFault(error.refusal, { cause: error })
+  const said = saidBehind(error)
+  return new Fault('upstreamUnavailable', `The server "${name}" is not available: ${error.message}`, {
+    cause: error,
+    said,
+  })
+}
+
+/** What the server said with the refusal that a failure came from, if it came from one. */
+function saidBehind(error: unknown): string | undefined {
+  if (!(error instanceof ChannelError)) return undefined
+  return error.refusal ? saidIn(error.refusal) : saidBehind(error.cause)
 }
 
 /** A failure after the call was handed to the channel. */
 export function callFault(error: unknown): Fault {
-  if (!(error instanceof ChannelError)) return Fault.from(error)
-  if (error.refusal) return refusalFault(error, error.refusal)
+  if (!(error instanceof ChannelError)) return Fault.from(error, true)
+  if (error.refusal) return refusedCall(error.refusal, { cause: error })
   if (error.delivered === 'no') return new Fault('upstreamUnavailable', error.message, { cause: error })
   if (error.protocol) return new Fault('upstreamProtocol', error.message, { cause: error })
-  return new Fault('upstreamClosed', `${error.message}; whether it acted on the call is unknown`, { cause: error })
+  return new Fault('upstreamClosed', `${error.message}; ${UNKNOWN}`, { cause: error })
 }
 
-function refusalFault(cause: ChannelError, { status, retryAfter, challenge }: Refusal): Fault {
-  const options = { cause, data: { httpStatus: String(status) }, ...(retryAfter !== undefined && { retryAfter }) }
+/** What a refusal means to the caller whose call it answers: only some say that nothing has been done. */
+export function refusedCall(refusal: Refusal, { cause }: Pick<FaultOptions, 'cause'> = {}): Fault {
+  if (notActedOn(refusal)) return refusalFault(refusal, { cause })
+  const { status } = refusal
+  const late = status === 408 || status === 504
+  const what = late ? `The server did not answer in time (HTTP ${status})` : `The server answered with HTTP ${status}`
+  return new Fault(
+    late ? 'upstreamTimeout' : 'upstreamProtocol',
+    withWords(`${what}; ${UNKNOWN}`, refusal),
+    told(refusal, cause),
+  )
+}
+
+/** What a refusal means where nothing has been done for anybody. */
+function refusalFault(refusal: Refusal, { cause }: Pick<FaultOptions, 'cause'>): Fault {
+  const { status, retryAfter, challenge } = refusal
+  const options = { ...told(refusal, cause), ...(retryAfter !== undefined && { retryAfter }) }
   switch (status) {
     case 401:
     case 403:
       return new Fault(
         'upstreamAuthRequired',
-        `The server wants other credentials than the bridge has (HTTP ${status})`,
+        withWords(`The server wants other credentials than the bridge has (HTTP ${status})`, refusal),
         { ...options, refused: { status, challenge } },
       )
     case 429:
     case 503:
-      return new Fault('upstreamBusy', `The server is busy (HTTP ${status})`, { ...options, status })
+      return new Fault('upstreamBusy', withWords(`The server is busy (HTTP ${status})`, refusal), {
+        ...options,
+        status,
+      })
     case 504:
-      return new Fault('upstreamGatewayTimeout', 'The server did not answer its gateway in time (HTTP 504)', options)
+      return new Fault(
+        'upstreamGatewayTimeout',
+        withWords('The server did not answer its gateway in time (HTTP 504)', refusal),
+        options,
+      )
     default:
-      return new Fault('upstreamRefused', `The server refused the request (HTTP ${status})`, options)
+      return status < 400
+        ? new Fault('upstreamRefused', `The server redirects to another address (HTTP ${status})`, options)
+        : new Fault('upstreamRefused', withWords(`The server refused the request (HTTP ${status})`, refusal), options)
   }
+}
+
+/** What is known of a refusal beside the message. Where a redirect leads to is told to the operator only. */
+function told(refusal: Refusal, cause: unknown): FaultOptions {
+  const { status, location } = refusal
+  const said =
+    status < 400 && location !== undefined ? `Location: ${shown(withoutQuery(location), 200)}` : saidIn(refusal)
+  return { cause, data: { httpStatus: String(status) }, said }
+}
+
+function withWords(message: string, refusal: Refusal): string {
+  const said = saidToCallers(refusal)
+  return said === undefined ? message : `${message}: ${said}`
+}
+
+function withoutQuery(address: string): string {
+  return address.split(/[?#]/, 1)[0] as string
 }
 
 /** A JSON-RPC error, and what it says. */
@@ -125,6 +187,16 @@ export function contradicts(refusal: Refusal, era: Era, said: Said | undefined =
   // Codes of the legacy era, which mean nothing in 2026-07-28 (basic/index, error codes).
   if (said.code <= -32000 && said.code >= -32019) return true
   return said.code === -32600 && LEGACY_WORDS.test(said.message)
+}
+
+/**
+ * Whether a call may be sent twice. Methods that only read may; a tool never, because what it says of itself is the server's
+ * word, unless the operator takes that word.
+ */
+export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off' | 'safe'): boolean {
+  if (methodTraits(call.method).idempotent) return true
+  if (retry === 'off' || call.method !== 'tools/call') return false
+  return tools?.known(String(value(call.params, 'name')))?.repeatable ?? false
 }
 
 /** Seconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */

@@ -1,7 +1,7 @@
 /** Streamable HTTP towards a server: a POST per message, answers as JSON or as events, streams taken up again. */
 import { isAscii } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Source, sourceOf, sourceOfBytes } from '../rpc/source.js'
+import { repairedSourceOf, sourceOf } from '../rpc/source.js'
 import type { SseDecoder, SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
@@ -16,6 +16,7 @@ import {
   onSameOrigin,
   type Question,
   type Reader,
+  refuse,
 } from './origin.js'
 
 /** Milliseconds. */
@@ -27,7 +28,6 @@ const WANTS_WITHIN = 2_000
 const MAX_REDIRECTS = 3
 /** Times in a row that taking up a stream again may fail. */
 const MAX_FAILURES = 3
-const REFUSAL_BODY = 64 * 1024
 /** Visible ASCII, as a session id has to be (MCP 2025-11-25, basic/transports, session management). */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/
 
@@ -97,9 +97,17 @@ class HttpChannel implements Channel {
     const answer = await this.#ask({ method: 'POST', headers: this.#headersToPost(headers), body: text }, reading)
     refuse(answer)
     if (exchange === undefined) return
-    if (answer.kind === 'whole') this.#receiver?.message(messageIn(answer), exchange)
+    if (answer.kind === 'whole') this.#take(answer, exchange)
     else if (answer.kind === 'nothing') throw noMessage(answer)
     if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading)
+  }
+
+  #take({ body }: Answer, exchange: number): void {
+    const { source, repaired } = repairedSourceOf(body, isAscii)
+    if (repaired) this.#receiver?.repaired('bytes that are not UTF-8')
+    this.#receiver?.message(source, exchange)
+    if (this.#receiver?.waiting(exchange))
+      throw new ChannelError('The body of the answer is no JSON-RPC answer to the request', { protocol: true })
   }
 
   abandon(exchange: number): void {
@@ -210,12 +218,11 @@ class HttpChannel implements Channel {
     }
   }
 
-  /** Redirects are followed on the same origin only, where no credential gets into other hands. */
+  /** Redirects are followed on the same origin only, where no credential gets into other hands. The others are refusals. */
   #follows({ status, headers }: Answer, redirects: number): boolean {
     if (status !== 307 && status !== 308) return false
     const target = onSameOrigin(headerOf(headers, 'location'), this.#origin.url)
-    if (!target || redirects >= MAX_REDIRECTS)
-      throw new ChannelError('The server redirects to somewhere else', { delivered: 'no', protocol: true })
+    if (!target || redirects >= MAX_REDIRECTS) return false
     this.#path = target.pathname + target.search
     return true
   }
@@ -305,30 +312,7 @@ class Reading implements Reader {
   }
 }
 
-function messageIn({ body }: Answer): Source {
-  try {
-    return sourceOfBytes(body, isAscii)
-  } catch (cause) {
-    throw new ChannelError('The server answered with something that is no UTF-8', { cause, protocol: true })
-  }
-}
-
 function noMessage({ status, headers }: Answer): ChannelError {
   const type = headerOf(headers, 'content-type') ?? 'no content type'
   return new ChannelError(`The server answered with ${status} and ${type} instead of a message`, { protocol: true })
-}
-
-function refuse({ status, headers, body }: Answer): void {
-  if (status < 300) return
-  const seconds = Number(headerOf(headers, 'retry-after'))
-  throw new ChannelError(`The server answered with HTTP ${status}`, {
-    refusal: {
-      status,
-      body: Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY),
-      contentType: headerOf(headers, 'content-type'),
-      retryAfter: Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
-      challenge: headerOf(headers, 'www-authenticate'),
-      location: headerOf(headers, 'location'),
-    },
-  })
 }

@@ -10,13 +10,14 @@ import { knowsTasks } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
 import { type Json, objectIn, parseObject, payloadAt, raw, value } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
-import { Contradiction, callFault, pause, sessionGone, worthRepeating } from './failure.js'
+import { Contradiction, callFault, pause, repeatable, sessionGone, worthRepeating } from './failure.js'
 import { listen } from './listen.js'
 import { addressKey, type ParkedCalls } from './parked.js'
 import type { Lease } from './pool.js'
 import { throwIfRefused } from './refusals.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
+import { starting } from './starting.js'
 import type { LegacyTasks } from './tasks.js'
 import type { ToolFacts } from './tools.js'
 
@@ -26,18 +27,22 @@ const OF_TASKS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tas
 export interface LegacyOptions {
   /** Lends a session, alone where the call may be asked something that could come by any way. */
   acquire(call: Call): Promise<Lease>
+  /** The server is a process of ours, which takes time to start. */
+  isProgram: boolean
   /** Answers the call instead, where the server is found to have no sessions any more; nothing has been sent of it. */
   elsewhere: Handler
   parked: ParkedCalls
   tasks: LegacyTasks
   /** Whether tools that may be tasks are, for clients that know tasks; or that there are no tasks at all. */
   taskMode: TaskMode
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
 }
 
 export type TaskMode = 'auto' | 'async' | 'off'
 
 export function legacyHandler(options: LegacyOptions): Handler {
-  const { acquire, elsewhere, parked, tasks, taskMode } = options
+  const { acquire, isProgram, elsewhere, parked, tasks, taskMode } = options
   return async function* answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
     if (resumed) {
@@ -54,10 +59,12 @@ export function legacyHandler(options: LegacyOptions): Handler {
     }
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     for (let attempt = 0; ; attempt++) {
-      const lease = await acquire(call).catch((error: unknown) => {
+      const acquired = acquire(call).catch((error: unknown) => {
         if (error instanceof Contradiction) return undefined
         throw error
       })
+      const lease =
+        isProgram && call.progress ? yield* starting(call, acquired, (unused) => unused?.release()) : await acquired
       if (!lease) {
         yield* elsewhere(call)
         return
@@ -68,7 +75,7 @@ export function legacyHandler(options: LegacyOptions): Handler {
         return
       } catch (error) {
         const turned = error instanceof Contradiction
-        const wait = turned ? undefined : worthAnotherTry(error, call, lease.session)
+        const wait = turned ? undefined : worthAnotherTry(error, call, lease.session, options.retry)
         if (turned || sessionGone(error) || !lease.session.alive) {
           lease.discard()
           lease.session.forgotten()
@@ -224,14 +231,13 @@ function addressesToVisit(
 }
 
 /** Seconds after which the call may be sent once more without any risk of doing a thing twice; undefined for never. */
-function worthAnotherTry(error: unknown, call: Call, session: LegacySession): number | undefined {
-  return sessionGone(error) ? 0 : worthRepeating(error, repeatable(call, session))
-}
-
-function repeatable(call: Call, session: LegacySession): boolean {
-  if (methodTraits(call.method).idempotent) return true
-  if (call.method !== 'tools/call') return false
-  return session.tools.known(toolOf(call))?.repeatable ?? false
+function worthAnotherTry(
+  error: unknown,
+  call: Call,
+  { tools }: LegacySession,
+  retry: LegacyOptions['retry'],
+): number | undefined {
+  return sessionGone(error) ? 0 : worthRepeating(error, repeatable(call, tools, retry))
 }
 
 function notFound({ method }: Call): Fault {

@@ -14,14 +14,17 @@ import {
 import { join, type Wire } from '../rpc/source.js'
 import { type Edits, edit, type Json, objectIn, payloadAt, raw, value, write } from '../rpc/splice.js'
 import type { ChannelError } from './channel.js'
-import type { Arrival } from './exchange.js'
+import type { Arrival, Exchange } from './exchange.js'
 import { answerOf, callFault, sessionGone } from './failure.js'
 import type { Peer } from './peer.js'
+import { Turns } from './turns.js'
 
 export interface LineOptions {
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   log: { debug(fields: object, message: string): void }
+  /** A request begins or ends. */
+  onUse: () => void
   /** The session is over, whoever has ended it. */
   onEnd: (error: ChannelError | undefined) => void
 }
@@ -37,22 +40,27 @@ export class DirectLine implements Line {
   readonly #peer: Peer
   readonly #options: LineOptions
   readonly #waiting: Wire[] = []
+  /** Keeps the order of the server's messages, where the channel has one. */
+  readonly #turns: Turns<Exchange> | undefined
   #listener: LineListener | undefined
   /** Until the server knows that the session is open, if it is being told. */
   #beginning: Promise<void> | undefined
   #over = false
-  lastUsed = performance.now()
+  #lastUsed = performance.now()
 
   private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
     this.#peer = peer
     this.#options = options
     this.opened = responseMessage(opening, answer)
     this.revision = negotiated(answer)
+    const turns = peer.channel.shared ? new Turns<Exchange>() : undefined
+    this.#turns = turns
     peer.events = {
+      ...(turns && { arrived: (exchange) => turns.add(exchange) }),
       asked: ({ id, method, params }) => this.#deliver(requestMessage(id, method, textOf(params))),
       notified: (method, params) => this.#deliver(notification(method, textOf(params))),
       ended: (error) => this.#end(error),
-      stray: (what) => options.log.debug({ what }, 'message from the server dropped'),
+      ping: { method: 'ping', params: undefined },
     }
     if (this.revision !== undefined) peer.headers = { ...peer.headers, 'mcp-protocol-version': this.revision }
   }
@@ -63,9 +71,13 @@ export class DirectLine implements Line {
     return new DirectLine(peer, options, opening.id, answer)
   }
 
-  /** Nothing is open, and nobody is connected who would notice that the session is gone. */
-  get idle(): boolean {
-    return this.#peer.open.next().done === true && this.#listener?.isIdle() === true
+  /**
+   * When a request of the client last began or ended, by `performance.now()`. Undefined while one is open, or while a client is
+   * connected.
+   */
+  get idleSince(): number | undefined {
+    const idle = this.#peer.open.next().done === true && this.#listener?.isIdle() === true
+    return idle ? this.#lastUsed : undefined
   }
 
   /** Ends the session, as if the server had. */
@@ -74,10 +86,13 @@ export class DirectLine implements Line {
   }
 
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
-    this.lastUsed = performance.now()
+    this.#used()
     const exchange = this.#peer.begin()
     const token = tokenOf(request.params)
-    const hangUp = () => exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
+    const hangUp = () => {
+      exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
+      this.#turns?.leave(exchange)
+    }
     signal.addEventListener('abort', hangUp, { once: true })
     try {
       if (this.#beginning) await this.#beginning
@@ -85,9 +100,11 @@ export class DirectLine implements Line {
       exchange.send(request.method, withToken(request.params, token === undefined ? undefined : String(exchange.id)))
       for (;;) {
         const arrival = await this.#next(exchange.next())
+        const turn = this.#turns?.wait(exchange)
+        if (turn) await turn
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          yield { text: responseMessage(request.id, arrival), last: true }
+          yield { text: responseMessage(request.id, arrival), answer: arrival }
           return
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
@@ -95,14 +112,22 @@ export class DirectLine implements Line {
           progress && typeof arrival.params !== 'string'
             ? write(edit(arrival.params, { progressToken: token }))
             : textOf(arrival.params)
-        yield { text: notification(arrival.method, params), last: false }
+        yield { text: notification(arrival.method, params) }
+        this.#turns?.done(exchange)
       }
     } catch (error) {
       throw sessionGone(error) ? this.#forgotten(error) : callFault(error)
     } finally {
       signal.removeEventListener('abort', hangUp)
       exchange.release()
+      this.#turns?.leave(exchange)
+      this.#used()
     }
+  }
+
+  #used(): void {
+    this.#lastUsed = performance.now()
+    this.#options.onUse()
   }
 
   notify(method: string, params: Json | undefined): void {
@@ -162,6 +187,11 @@ export class DirectLine implements Line {
   }
 
   #deliver(text: Wire): void {
+    if (this.#turns) this.#turns.pass(() => this.#tell(text))
+    else this.#tell(text)
+  }
+
+  #tell(text: Wire): void {
     if (this.#listener) this.#listener.message(text)
     else if (this.#waiting.length < MAX_WAITING) this.#waiting.push(text)
   }
@@ -171,6 +201,7 @@ export class DirectLine implements Line {
     this.#over = true
     this.#peer.channel.close().catch(() => {})
     this.#options.onEnd(error)
+    this.#turns?.end()
     this.#listener?.ended()
   }
 }

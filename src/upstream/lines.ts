@@ -1,6 +1,6 @@
 /** The sessions that legacy clients themselves have with a legacy server: opened for them, and ended when there is no room. */
 import type { Line, Sender } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
+import type { Occupancy, Occupant } from '../protocol/occupancy.js'
 import type { Request } from '../rpc/message.js'
 import { ChannelError } from './channel.js'
 import type { Detection, Verdict } from './detection.js'
@@ -10,10 +10,10 @@ import type { Peer } from './peer.js'
 
 export interface LinesOptions {
   detection: Detection
-  /** Sessions with the server at once, those of the bridge included. */
-  max: number
-  /** Sessions of the bridge, and a way to end one that nobody uses. */
-  pool: { readonly size: number; evictIdle(): boolean }
+  /** Everything that uses the server: these sessions, and others. */
+  occupancy: Occupancy
+  /** Waits until a principal may start a process, where that takes one. Rejects with a Fault. */
+  mayStart(principal: string): Promise<void>
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   onEnd(error: ChannelError): void
@@ -22,17 +22,31 @@ export interface LinesOptions {
   log: { debug(fields: object, message: string): void }
 }
 
+/** A session, or one that is being opened. */
+class LineOccupant implements Occupant {
+  readonly principal: string
+  line: DirectLine | undefined
+
+  constructor(principal: string) {
+    this.principal = principal
+  }
+
+  get idleSince(): number | undefined {
+    return this.line?.idleSince
+  }
+
+  end(): void {
+    this.line?.end()
+  }
+}
+
 export class Lines {
   readonly #options: LinesOptions
-  /** By channel; undefined while the session is being opened. */
-  readonly #lines = new Map<Peer, DirectLine | undefined>()
+  /** Channels that have not ended. */
+  readonly #peers = new Set<Peer>()
 
   constructor(options: LinesOptions) {
     this.#options = options
-  }
-
-  get size(): number {
-    return this.#lines.size
   }
 
   /**
@@ -40,22 +54,50 @@ export class Lines {
    * keep no sessions. Rejects with a Fault.
    */
   async connect(verdict: Verdict, opening: Request, sender: Sender): Promise<Line | undefined> {
-    const { detection } = this.#options
-    this.#makeRoom()
+    const { occupancy } = this.#options
+    const occupant = new LineOccupant(sender.principal)
+    occupancy.enter(occupant)
+    try {
+      const line = await this.#connect(verdict, opening, sender, occupant)
+      if (!occupant.line) occupancy.leave(occupant)
+      return line
+    } catch (error) {
+      occupancy.leave(occupant)
+      throw error
+    }
+  }
+
+  async close(hurry: boolean): Promise<void> {
+    await Promise.all([...this.#peers].map(({ channel }) => channel.close(hurry)))
+  }
+
+  async #connect(
+    verdict: Verdict,
+    opening: Request,
+    sender: Sender,
+    occupant: LineOccupant,
+  ): Promise<Line | undefined> {
+    const { detection, mayStart, told } = this.#options
+    const { era } = verdict
+    const turned = () => era === 'legacy' && verdict.era === 'modern'
+    await mayStart(sender.principal)
     const peer = await detection.channel(verdict.transport).catch((error: unknown) => {
+      if (turned()) return undefined
       throw detection.failed(error)
     })
-    this.#lines.set(peer, undefined)
+    if (!peer) return undefined
+    this.#peers.add(peer)
     try {
-      const line = await this.#open(peer, opening, sender)
+      const line = await this.#open(peer, opening, sender, occupant)
       if (line.revision !== undefined) {
         verdict.revision ??= line.revision
-        this.#lines.set(peer, line)
-        this.#options.told?.('opened')
+        detection.opened(peer)
+        occupant.line = line
+        told?.('opened')
         return line
       }
-      this.#lines.delete(peer)
       if (await this.#isModern(verdict, peer)) {
+        this.#peers.delete(peer)
         verdict.alsoLegacy = false
         detection.giveBack(peer)
         return undefined
@@ -63,7 +105,8 @@ export class Lines {
       line.close()
       return line
     } catch (error) {
-      this.#lines.delete(peer)
+      this.#peers.delete(peer)
+      if (turned()) return undefined
       await peer.channel.close()
       const refused = error instanceof ChannelError && error.refusal !== undefined
       if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer)))) throw detection.failed(error)
@@ -81,30 +124,17 @@ export class Lines {
     return (await detection.known()).era === 'modern'
   }
 
-  async close(hurry: boolean): Promise<void> {
-    await Promise.all([...this.#lines.keys()].map(({ channel }) => channel.close(hurry)))
-  }
-
-  /** Ends a session that nobody uses, if there are as many as there may be. Throws a Fault where all are in use. */
-  #makeRoom(): void {
-    const { max, pool } = this.#options
-    if (this.#lines.size + pool.size < max || pool.evictIdle()) return
-    let idlest: DirectLine | undefined
-    for (const line of this.#lines.values()) {
-      if (line?.idle && line.lastUsed < (idlest?.lastUsed ?? Number.POSITIVE_INFINITY)) idlest = line
-    }
-    if (!idlest) throw new Fault('overloaded', `All ${max} sessions with the server are in use`, { retryAfter: 1 })
-    idlest.end()
-  }
-
-  #open(peer: Peer, opening: Request, sender: Sender): Promise<DirectLine> {
-    const { timeout, log } = this.#options
+  #open(peer: Peer, opening: Request, sender: Sender, occupant: LineOccupant): Promise<DirectLine> {
+    const { timeout, log, occupancy, told } = this.#options
     peer.headers = credentialOf(sender)
     const onEnd = (error: ChannelError | undefined) => {
-      if (this.#lines.get(peer)) this.#options.told?.(error ? 'lost' : 'ended')
-      this.#lines.delete(peer)
+      if (occupant.line) told?.(error ? 'lost' : 'ended')
+      const ended = () => this.#peers.delete(peer)
+      peer.channel.close().then(ended, ended)
+      occupancy.leave(occupant)
       if (error) this.#options.onEnd(error)
     }
-    return DirectLine.open(peer, opening, { timeout, log, onEnd })
+    const onUse = () => occupancy.touch(occupant)
+    return DirectLine.open(peer, opening, { timeout, log, onUse, onEnd })
   }
 }

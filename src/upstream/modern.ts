@@ -1,4 +1,4 @@
-/** The upstream half of the modern era: every call says all there is to say, so there is nothing to keep but a channel. */
+/** The upstream half of the modern era: every call is complete in itself, so only channels are kept. */
 import { withoutMisannotated } from '../protocol/annotations.js'
 import type { Call, Handler, Notice, Reply } from '../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
@@ -12,64 +12,67 @@ import { isChange, wants } from '../protocol/subscriptions.js'
 import type { Params } from '../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import type { ChannelError } from './channel.js'
-import type { Exchange } from './exchange.js'
 import {
   answerOf,
   Contradiction,
   callFault,
   contradicts,
   credentialOf,
+  givenUpFor,
   pause,
+  repeatable,
   type Said,
   worthRepeating,
 } from './failure.js'
+import { keepListening } from './keep-listening.js'
+import {
+  LISTEN,
+  type ModernChannel,
+  ModernChannels,
+  type ModernChannelsOptions,
+  subscriptionEnded,
+} from './modern-channels.js'
 import type { Peer } from './peer.js'
+import { starting } from './starting.js'
 import { ToolCache } from './tools.js'
 
 type Headers = Readonly<Record<string, string>>
 
-export interface ModernOptions {
-  /** A channel to the server, with somebody at the other end who answers `server/discover`. */
-  connect(): Promise<Peer>
+export interface ModernOptions extends ModernChannelsOptions {
   /** Answers the call instead, when the server has turned out to speak something else. */
   elsewhere(call: Call, why: Contradiction): AsyncIterable<Reply>
-  /** The channel has come to its end by itself. `served` says whether anything was answered on it. */
-  onEnd(error: ChannelError, served: boolean): void
   /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
   changed?: ((call: Call, method: string, params: Payload) => void) | undefined
-  log: { debug(fields: object, message: string): void }
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
 }
 
 /** Milliseconds. */
 const LIST_TIMEOUT = 10_000
 const MAX_CACHES = 1_000
 const MAX_HEADERS = 500
-const LISTEN = 'subscriptions/listen'
 const HEADER_MISMATCH = -32020
 const UNSUPPORTED_REVISION = -32022
 
 export class ModernServer {
   readonly handle: Handler
   readonly #options: ModernOptions
-  /** Calls that are with the server. */
-  readonly #running = new Map<Exchange, Call>()
+  readonly #channels: ModernChannels
   readonly #tools = new Map<string, ToolCache>()
   readonly #headers = new Map<string, Headers>()
   /** What has changed elsewhere, of which nobody else needs to be told. */
   readonly #fromElsewhere = new WeakSet<Payload>()
-  #peer: Promise<Peer> | undefined
-  #served = false
-  #closing = false
 
   constructor(options: ModernOptions) {
     this.#options = options
+    this.#channels = new ModernChannels(options)
     const half = this
-    this.handle = async function* answerFromModern(call) {
+    const handle: Handler = async function* answerFromModern(call) {
       let turned: Contradiction
       for (let attempt = 0; ; attempt++) {
         try {
-          const peer = await half.#connected()
-          yield* half.#answer(peer, call, attempt > 0)
+          const channel = half.#channels.current(call) ?? (yield* half.#opened(call))
+          yield* half.#answer(channel, call, attempt > 0)
           return
         } catch (error) {
           if (error instanceof Contradiction) {
@@ -84,11 +87,15 @@ export class ModernServer {
       }
       yield* options.elsewhere(call, turned)
     }
+    // Over HTTP the client sees that its subscription broke, and opens another.
+    this.handle = (call) =>
+      options.processes && call.method === LISTEN ? keepListening(call, () => handle(call)) : handle(call)
   }
 
   notify(notice: Notice): void {
-    this.#connected()
-      .then((peer) => {
+    this.#channels
+      .open(notice)
+      .then(({ peer }) => {
         const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
         return peer.notify(notice.method, encodeNotice(notice), headers)
       })
@@ -97,7 +104,7 @@ export class ModernServer {
 
   /** Tells those who listen of what has changed for them in another replica. */
   heardElsewhere({ who, method, params }: ChangeNotice): void {
-    for (const [exchange, call] of this.#running) {
+    for (const [exchange, call] of this.#channels.running()) {
       if (call.method !== LISTEN || call.principal !== who) continue
       const filter = objectIn(call.params, 'notifications')
       if (filter && wants(filter, method, params)) exchange.push({ kind: 'notification', method, params })
@@ -112,46 +119,22 @@ export class ModernServer {
     if (!this.#fromElsewhere.has(payload)) changed(call, method, withoutEnvelope(payload))
   }
 
-  async close(hurry = false): Promise<void> {
-    this.#closing = true
-    const peer = await this.#peer?.catch(() => undefined)
-    await peer?.channel.close(hurry)
+  close(hurry = false): Promise<void> {
+    return this.#channels.close(hurry)
   }
 
-  async #connected(): Promise<Peer> {
-    this.#peer ??= this.#connect()
-    const peer = await this.#peer
-    if (peer.end === undefined) return peer
-    this.#peer = this.#connect()
-    return this.#peer
+  /** Opens the channel for a call. A program takes time to start, of which its caller is told. */
+  async *#opened(call: Call): AsyncGenerator<Reply, ModernChannel> {
+    const opening = this.#channels.open(call)
+    return this.#options.processes && call.progress ? yield* starting(call, opening) : await opening
   }
 
-  async #connect(): Promise<Peer> {
-    try {
-      const peer = await this.#options.connect()
-      this.#served = false
-      peer.events = {
-        asked: (request) => this.#options.log.debug({ method: request.method }, 'request of a modern server dropped'),
-        notified: (method, params) => this.#notified(method, params),
-        ended: (error) => {
-          this.#peer = undefined
-          if (!this.#closing) this.#options.onEnd(error, this.#served)
-        },
-        stray: (what) => this.#options.log.debug({ what }, 'message from the server dropped'),
-      }
-      return peer
-    } catch (error) {
-      this.#peer = undefined
-      throw error
-    }
-  }
-
-  async *#answer(peer: Peer, call: Call, again: boolean): AsyncGenerator<Reply> {
-    const { transport } = peer.channel
+  async *#answer(channel: ModernChannel, call: Call, again: boolean): AsyncGenerator<Reply> {
+    const { transport } = channel.peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
     const mirrors = transport === 'http' && call.method === 'tools/call'
     if (transport === 'stdio' && call.method === 'tools/call') await this.#checkMirrored(call)
-    for await (const reply of this.#ask(peer, call, mirrors)) {
+    for await (const reply of this.#ask(channel, call, mirrors)) {
       if (reply.kind !== 'error') {
         yield reply
         continue
@@ -164,18 +147,18 @@ export class ModernServer {
         const tools = this.#toolsOf(call)
         tools.forget()
         await tools.find(String(value(call.params, 'name')))
-        yield* this.#answer(peer, call, true)
+        yield* this.#answer(channel, call, true)
         return
       }
       yield reply
     }
   }
 
-  async *#ask(peer: Peer, call: Call, mirrors: boolean): AsyncGenerator<Reply> {
+  async *#ask(channel: ModernChannel, call: Call, mirrors: boolean): AsyncGenerator<Reply> {
+    const { peer } = channel
     const headers = this.#headersOf(peer, call, mirrors)
-    const exchange = peer.begin()
-    this.#running.set(exchange, call)
-    const hangUp = () => this.#finish(exchange)
+    const exchange = channel.begin(call)
+    const hangUp = () => channel.finish(exchange, givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     try {
       call.signal.throwIfAborted()
@@ -187,6 +170,10 @@ export class ModernServer {
           yield this.#last(peer, call, decodeReply(call, arrival))
           return
         }
+        if (arrival.method === 'notifications/cancelled') {
+          if (call.method === LISTEN) exchange.fail(subscriptionEnded())
+          continue
+        }
         if (arrival.method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
         this.#tellOthers(call, arrival.method, arrival.params)
         const reply = relayed(call, arrival.method, arrival.params)
@@ -195,14 +182,8 @@ export class ModernServer {
     } finally {
       // The reader may stop at any yield; a call that nobody reads is hung up on.
       call.signal.removeEventListener('abort', hangUp)
-      this.#finish(exchange)
+      hangUp()
     }
-  }
-
-  #finish(exchange: Exchange): void {
-    if (exchange.answered) this.#served = true
-    exchange.release()
-    this.#running.delete(exchange)
   }
 
   #last(peer: Peer, call: Call, reply: Reply): Reply {
@@ -211,15 +192,6 @@ export class ModernServer {
     // Whoever has no headers cannot mirror anything into them: towards this server it is the bridge that does.
     const forClients = peer.channel.transport === 'http' && call.paramHeaders === undefined
     return forClients ? { ...reply, result: withoutMisannotated(reply.result) } : reply
-  }
-
-  /** On a pipe, what names no request belongs to the one call that wants it; among several it could be anybody's. */
-  #notified(method: string, params: Params): void {
-    if (method !== 'notifications/message') return
-    const wanting = [...this.#running].filter(([, call]) => call.caller.logLevel !== undefined)
-    const [only] = wanting
-    if (only && wanting.length === 1) only[0].push({ kind: 'notification', method, params })
-    else this.#options.log.debug({ running: wanting.length }, 'log message of the server belongs to no call')
   }
 
   /** A server on a pipe sees no headers: whether they say what the body says is for the bridge to find out. */
@@ -259,7 +231,7 @@ export class ModernServer {
     const key = `${call.principal} ${call.caller.capabilities}`
     let cache = this.#tools.get(key)
     if (!cache) {
-      cache = new ToolCache(async (cursor) => listTools(await this.#connected(), call, cursor))
+      cache = new ToolCache(async (cursor) => listTools((await this.#channels.open(call)).peer, call, cursor))
       if (this.#tools.size >= MAX_CACHES) this.#tools.clear()
       this.#tools.set(key, cache)
     }
@@ -267,12 +239,8 @@ export class ModernServer {
   }
 
   #repeatable(call: Call): boolean {
-    const { idempotent, asks } = methodTraits(call.method)
     if (call.answers) return false
-    if (idempotent) return true
-    if (!asks || call.method !== 'tools/call') return false
-    const cache = this.#tools.get(`${call.principal} ${call.caller.capabilities}`)
-    return cache?.known(String(value(call.params, 'name')))?.repeatable ?? false
+    return repeatable(call, this.#tools.get(`${call.principal} ${call.caller.capabilities}`), this.#options.retry)
   }
 }
 

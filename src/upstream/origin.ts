@@ -1,9 +1,11 @@
 /** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
 import { TextDecoder } from 'node:util'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
+import { refusalOf } from '../protocol/refusal.js'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
 import { causeOf } from './causes.js'
 import { ChannelError } from './channel.js'
+import { Slices } from './slices.js'
 
 export type Headers = Readonly<Record<string, string>>
 /** Makes a connection: a connector of undici. */
@@ -60,6 +62,8 @@ const DEFAULTS = {
   bodyLimit: 16 * 1024 * 1024,
   streamLimit: 64 * 1024 * 1024,
 }
+/** Bytes of a refusal that are looked at. */
+const REFUSAL_BODY = 64 * 1024
 
 export class Origin {
   readonly url: URL
@@ -133,6 +137,7 @@ class Answering implements Dispatcher.DispatchHandler {
   #length = 0
   #events: SseDecoder | undefined
   #utf8: TextDecoder | undefined
+  #slices: Slices<SseEvent> | undefined
 
   constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle) {
     this.#reader = reader
@@ -168,13 +173,17 @@ class Answering implements Dispatcher.DispatchHandler {
     if (this.#kind === 'events') {
       this.#events = new SseDecoder()
       this.#utf8 = new TextDecoder()
+      this.#slices = new Slices(
+        (event) => this.#handOn(event, controller),
+        () => controller.resume(),
+      )
     }
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#length += chunk.length
     try {
-      if (this.#kind === 'events') this.#readEvents(chunk)
+      if (this.#kind === 'events') this.#readEvents(chunk, controller)
       else if (this.#kind === 'whole') this.#keep(chunk)
     } catch (error) {
       controller.abort(error as Error)
@@ -182,19 +191,33 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#settle.resolve({ status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#chunks })
+    const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#chunks }
+    if (this.#slices) this.#slices.finish(() => this.#settle.resolve(answer))
+    else this.#settle.resolve(answer)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#settle.reject(asChannelError(error))
+    const reject = () => this.#settle.reject(channelError(error))
+    // What came before the stream broke may have been the answer.
+    if (this.#slices) this.#slices.finish(reject)
+    else reject()
   }
 
-  #readEvents(chunk: Buffer): void {
+  #readEvents(chunk: Buffer, controller: Dispatcher.DispatchController): void {
     if (this.#length > this.#limits.stream)
       throw new ChannelError(`A stream of over ${this.#limits.stream} bytes`, { protocol: true })
     const decoder = this.#events as SseDecoder
-    for (const event of decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true }))) {
-      this.#reader.event?.(event, decoder)
+    const slices = this.#slices as Slices<SseEvent>
+    slices.push(decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true })))
+    if (slices.busy) controller.pause()
+  }
+
+  #handOn(event: SseEvent, controller: Dispatcher.DispatchController): void {
+    try {
+      this.#reader.event?.(event, this.#events as SseDecoder)
+    } catch (error) {
+      this.#slices?.clear()
+      controller.abort(error as Error)
     }
   }
 
@@ -218,6 +241,15 @@ export function mediaType(headers: AnswerHeaders): string | undefined {
   return (end < 0 ? type : type?.slice(0, end).trim())?.toLowerCase()
 }
 
+/** Throws where the answer is a refusal. */
+export function refuse({ status, headers, body }: Answer): void {
+  if (status < 300) return
+  const said = Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY)
+  throw new ChannelError(`The server answered with HTTP ${status}`, {
+    refusal: refusalOf(status, (name) => headerOf(headers, name), said),
+  })
+}
+
 /** Where a server points to, if that is on its own origin: elsewhere, what is meant for it would be in other hands. */
 export function onSameOrigin(location: string | undefined, base: URL): URL | undefined {
   if (location === undefined || !URL.canParse(location, base.href)) return undefined
@@ -234,7 +266,8 @@ function telling(connect: Connect): Connect {
     })
 }
 
-function asChannelError(error: Error): ChannelError {
+/** What an error of undici or of the system says of what was sent. */
+export function channelError(error: Error): ChannelError {
   if (error instanceof ChannelError) return error
   if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })
   const cause = causeOf(error)

@@ -2,6 +2,7 @@
  * Calls that wait for their clients (MCP 2026-07-28, basic/patterns/mrtr). A modern client is asked by a result, and answers
  * by calling again: meanwhile the call stays open with the server, and the client keeps a sealed text that leads back to it.
  */
+import { Bound } from '../protocol/bound.js'
 import type { Call, Reply } from '../protocol/call.js'
 import type { Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
@@ -10,7 +11,7 @@ import { Elsewhere } from '../protocol/replicas.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import { digest, newKey, randomId, Sealer, type SealKey } from '../seal.js'
-import { callFault } from './failure.js'
+import { callFault, givenUpFor } from './failure.js'
 import type { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
@@ -26,6 +27,8 @@ export interface ParkedOptions {
   /** Calls that may wait at once: in all, and of one principal. */
   max: number
   maxPerPrincipal: number
+  /** The part of what the others leave that one principal may have; 1 by default. */
+  share?: number | undefined
   observe?: Observe | undefined
 }
 
@@ -84,12 +87,14 @@ export class ParkedCalls {
   readonly #parked = new Map<string, Parked>()
   /** Answers to calls that are over, by their ids, oldest first. */
   readonly #finished = new Map<string, Answered>()
-  readonly #perPrincipal = new Map<string, number>()
+  readonly #bound: Bound
   #closed = false
 
   constructor(options: ParkedOptions) {
     this.#options = options
     this.#sealer = new Sealer(options.keys ?? [newKey()], 'rs')
+    const { max, share = 1 } = options
+    this.#bound = new Bound({ max, share })
   }
 
   get size(): number {
@@ -167,7 +172,7 @@ export class ParkedCalls {
     parked: Parked | undefined,
     said: string | undefined,
   ): AsyncGenerator<Reply, void> {
-    const hangUp = () => running.end()
+    const hangUp = () => running.end(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     let waits = false
     try {
@@ -304,13 +309,13 @@ export class ParkedCalls {
       last: undefined,
     }
     this.#parked.set(parked.id, parked)
-    this.#perPrincipal.set(principal, (this.#perPrincipal.get(principal) ?? 0) + 1)
+    this.#bound.take(principal)
     return parked
   }
 
   #hasRoom(principal: string): boolean {
-    const { max, maxPerPrincipal } = this.#options
-    const room = this.#parked.size < max && (this.#perPrincipal.get(principal) ?? 0) < maxPerPrincipal
+    const { maxPerPrincipal } = this.#options
+    const room = !this.#bound.reached(principal) && this.#bound.heldBy(principal) < maxPerPrincipal
     if (!room) this.#tell('refused')
     return room
   }
@@ -347,10 +352,7 @@ export class ParkedCalls {
   #forget(parked: Parked): void {
     clearTimeout(parked.timer)
     clearInterval(parked.patience)
-    if (!this.#parked.delete(parked.id)) return
-    const others = (this.#perPrincipal.get(parked.principal) ?? 1) - 1
-    if (others > 0) this.#perPrincipal.set(parked.principal, others)
-    else this.#perPrincipal.delete(parked.principal)
+    if (this.#parked.delete(parked.id)) this.#bound.give(parked.principal)
   }
 }
 

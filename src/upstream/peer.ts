@@ -1,10 +1,15 @@
 /** The JSON-RPC peer of a server: mints ids and progress tokens, and brings what comes in to whom it belongs. */
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
+import { brokenAnswerTo } from '../rpc/broken.js'
 import {
+  type Batch,
   error as errorMessage,
   type Id,
+  MAX_BATCH,
   type Message,
+  type Notification,
   notification,
+  numberOf,
   type Params,
   parseMessage,
   type Request,
@@ -15,8 +20,10 @@ import {
 } from '../rpc/message.js'
 import { cut, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, raw } from '../rpc/splice.js'
-import { type Channel, ChannelError, type Receiver } from './channel.js'
-import { Exchange, type Line } from './exchange.js'
+import { type Channel, ChannelError, type ChannelErrorOptions, type Receiver } from './channel.js'
+import { type Arrival, Exchange, type Line } from './exchange.js'
+import { Rubbish } from './rubbish.js'
+import { Silence } from './silence.js'
 
 /** What a peer cannot settle by itself. */
 export interface PeerEvents {
@@ -26,20 +33,30 @@ export interface PeerEvents {
   notified(method: string, params: Params): void
   /** Whether a notification belongs to no exchange though it has come on the stream of one. */
   ofSession?(method: string): boolean
+  /** A message has come in for an exchange, and waits for its reader. */
+  arrived?(exchange: Exchange): void
   /** The channel has come to its end. */
   ended(error: ChannelError): void
   /** Nothing that belongs to no exchange will come in any more. */
   deaf?(): void
   /** Of what belongs to no exchange, something may not have come in. */
   missed?(): void
-  /** Something came in that is no message, or that nobody waits for. */
-  stray(what: string): void
+  /** The server has answered a request that was given up. */
+  answeredLate?(id: number): void
+  /** A request that every program answers: sent to one that seems to hang. Without it, a program is never replaced. */
+  readonly ping?: { method: string; params: Json | undefined }
+}
+
+export interface PeerLog {
+  debug(fields: object, message: string): void
+  warn(fields: object, message: string): void
 }
 
 type Headers = Readonly<Record<string, string>>
 
-/** Messages in a row that are none, after which a server is given up. */
-const MAX_RUBBISH = 100
+const SILENT: PeerLog = { debug: () => {}, warn: () => {} }
+/** Milliseconds for the answer of a program that seems to hang. */
+const ANSWERS_WITHIN = 10_000
 /** Requests of the server that may be open at once. How many of them may wait for clients is bounded elsewhere, and lower. */
 const MAX_ASKED = 4_096
 
@@ -47,15 +64,21 @@ export class Peer implements Receiver, Line {
   readonly channel: Channel
   /** Headers of every message that has none of its own, where the transport has headers. */
   headers: Headers = {}
-  events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {}, stray: () => {} }
+  events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {} }
+  readonly #log: PeerLog
+  readonly #rubbish: Rubbish
   readonly #exchanges = new Map<number, Exchange>()
   #lastId = 0
-  #rubbish = 0
   #asked = 0
+  readonly #silence = new Silence()
+  #checking = false
+  #repaired = false
   #end: ChannelError | undefined
 
-  constructor(channel: Channel) {
+  constructor(channel: Channel, log: PeerLog = SILENT) {
     this.channel = channel
+    this.#log = log
+    this.#rubbish = new Rubbish((fields, message) => log.warn(fields, message))
     channel.attach(this)
   }
 
@@ -81,13 +104,11 @@ export class Peer implements Receiver, Line {
   /** Sends a request and waits for its answer, within `timeout` milliseconds. Rejects with a ChannelError. */
   async call(method: string, params: Json | undefined, timeout: number, headers?: Headers): Promise<Response> {
     const exchange = this.begin()
-    const timer = setTimeout(() => exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`)), timeout)
+    const late = () => exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`, { late: true }))
+    const timer = setTimeout(late, timeout)
     try {
       exchange.send(method, params, headers)
-      for (;;) {
-        const arrival = await exchange.next()
-        if (arrival.kind === 'response') return arrival
-      }
+      return await exchange.answer()
     } finally {
       clearTimeout(timer)
       exchange.release()
@@ -105,9 +126,7 @@ export class Peer implements Receiver, Line {
   /** Sends what somebody else has made of an answer to a question of the server. */
   answer(text: string): void {
     this.settled()
-    this.channel
-      .send({ text, headers: this.headers })
-      .catch(() => this.events.stray('a question that cannot be answered'))
+    this.channel.send({ text, headers: this.headers }).catch(() => this.#drop('a question that cannot be answered'))
   }
 
   /** A question of the server is open no longer. */
@@ -117,6 +136,7 @@ export class Peer implements Receiver, Line {
 
   send(exchange: Exchange, method: string, params: Json | undefined, headers?: Headers): void {
     if (this.#end) return
+    this.#silence.sent(exchange)
     const text = request(exchange.id, method, params)
     this.channel
       .send({ text, exchange: exchange.id, headers: headers ?? this.headers })
@@ -127,9 +147,11 @@ export class Peer implements Receiver, Line {
     if (this.channel.stateless) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.id},"reason":${JSON.stringify(reason)}}`
     this.notify('notifications/cancelled', params)
-      .catch(() => this.events.stray('a cancellation that cannot be delivered'))
+      .catch(() => this.#drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})
+    const worthAsking = this.#silence.givenUp(exchange, reason, this.#exchanges.size === 0)
+    if (worthAsking && this.channel.transport === 'stdio') this.#check().catch(() => {})
   }
 
   forget(exchange: Exchange): void {
@@ -141,11 +163,10 @@ export class Peer implements Receiver, Line {
   }
 
   message(source: Source, stream: number | undefined): void {
+    if (this.#end) return
     const message = parse(source)
-    if (message === undefined) return this.rubbish('a text that is no JSON')
-    if (message.kind === 'invalid') return this.rubbish('JSON that is no message')
-    this.#rubbish = 0
-    this.#route(message, stream)
+    if (message?.kind === 'batch') this.#takeAll(message, stream)
+    else this.#take(source, message, stream)
   }
 
   deaf(): void {
@@ -156,11 +177,9 @@ export class Peer implements Receiver, Line {
     this.events.missed?.()
   }
 
-  rubbish(what: string): void {
-    this.events.stray(what)
-    if (++this.#rubbish <= MAX_RUBBISH) return
-    this.ended(new ChannelError('The server sends what is no JSON-RPC', { protocol: true }))
-    this.channel.close().catch(() => {})
+  repaired(what: string): void {
+    if (!this.#repaired) this.#log.warn({ what }, 'the server sent something that had to be repaired to be read')
+    this.#repaired = true
   }
 
   ended(error: ChannelError): void {
@@ -170,12 +189,68 @@ export class Peer implements Receiver, Line {
     this.events.ended(error)
   }
 
-  #route(message: Exclude<Message, { kind: 'invalid' }>, stream: number | undefined): void {
+  /** Reads each element once, and no array inside an array, so that the work is linear in what a server sends. */
+  #takeAll({ source, elements }: Batch, stream: number | undefined): void {
+    if (elements.length === 0 || elements.length > MAX_BATCH)
+      return this.#skip('an empty array, or one of over 100 messages', source)
+    for (const { start, end } of elements) {
+      if (this.#end) return
+      const element = sourceOf(cut(source, start, end))
+      this.#take(element, parse(element), stream)
+    }
+  }
+
+  #take(source: Source, message: Message | undefined, stream: number | undefined): void {
+    if (message && message.kind !== 'invalid' && message.kind !== 'batch') {
+      this.#rubbish.clear()
+      this.#silence.end()
+      return this.#route(message, stream)
+    }
+    const id = brokenAnswerTo(source)
+    const exchange = id === undefined ? undefined : this.#exchanges.get(numberOf(id) ?? 0)
+    const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
+    if (exchange && !exchange.answered)
+      exchange.fail(new ChannelError(`The server sent an answer that is ${what}`, { protocol: true }))
+    this.#skip(what, source)
+  }
+
+  #skip(what: string, { text }: Source): void {
+    if (this.#rubbish.add(what, text.length, this.#exchanges.size > 0))
+      this.#giveUp('The server sent too much that is no JSON-RPC message', { protocol: true })
+  }
+
+  #drop(what: string): void {
+    this.#log.debug({ what }, 'message from the server dropped')
+  }
+
+  /** Ends the channel, and at once the program behind it if there is one: it must not begin anything more. */
+  #giveUp(why: string, options?: ChannelErrorOptions): void {
+    this.ended(new ChannelError(why, options))
+    this.channel.close(true).catch(() => {})
+  }
+
+  /** Asks whether the program still answers, and ends it if no message comes in at all. */
+  async #check(): Promise<void> {
+    const { ping } = this.events
+    if (!ping || this.#checking) return
+    this.#checking = true
+    const { received, inARow } = this.#silence
+    await this.call(ping.method, ping.params, ANSWERS_WITHIN).catch(() => {})
+    this.#checking = false
+    if (received === this.#silence.received && !this.#end)
+      this.#giveUp(`The server hangs: it answered neither ${inARow} calls in a row nor ${ping.method}`)
+  }
+
+  #route(message: Request | Notification | Response, stream: number | undefined): void {
     switch (message.kind) {
       case 'response': {
-        const exchange = this.#exchanges.get(Number(message.id))
-        if (exchange && !exchange.answered) exchange.push(message)
-        else this.events.stray('an answer that nobody waits for')
+        const id = message.id === undefined ? undefined : numberOf(message.id)
+        const exchange = this.#exchanges.get(id ?? 0) ?? this.#first(message)
+        if (exchange && !exchange.answered) this.#give(exchange, message)
+        else {
+          if (id !== undefined) this.events.answeredLate?.(id)
+          this.#drop('an answer that nobody waits for')
+        }
         return
       }
       case 'notification': {
@@ -184,8 +259,8 @@ export class Peer implements Receiver, Line {
         const owner = method === 'notifications/progress' ? progressOwner(params) : (by ?? listener(params))
         if (owner === undefined) return this.events.notified(message.method, message.params)
         const exchange = this.#exchanges.get(owner)
-        if (exchange && !exchange.answered) exchange.push(message)
-        else this.events.stray('a notification for a call that is over')
+        if (exchange && !exchange.answered) this.#give(exchange, message)
+        else this.#drop('a notification for a call that is over')
         return
       }
       case 'request':
@@ -193,10 +268,19 @@ export class Peer implements Receiver, Line {
           return this.respond(message.id, { code: -32603, message: 'Too many requests of the server are open at once' })
         }
         return this.events.asked(message, stream === undefined ? undefined : this.#exchanges.get(stream))
-      case 'batch':
-        for (const { start, end } of message.elements) this.message(sourceOf(cut(message.source, start, end)), stream)
-        return
     }
+  }
+
+  #give(exchange: Exchange, message: Arrival): void {
+    if (exchange.push(message)) this.events.arrived?.(exchange)
+  }
+
+  /**
+   * The request that an error under a strange id answers: the first one, as long as there has been no other. Effect's
+   * server (@effect/ai) answers an unknown method with the id -32603, others with null.
+   */
+  #first({ outcome: { kind } }: Response): Exchange | undefined {
+    return kind === 'error' && this.#lastId === 1 ? this.#exchanges.get(1) : undefined
   }
 }
 
@@ -208,17 +292,15 @@ function parse(source: Source): Message | undefined {
   }
 }
 
-const ID = /^[1-9][0-9]{0,15}$/
-
 /** Progress names its request: the token is the id. Another token is not ours, and -1 is nobody's id. */
 function progressOwner(params: Params): number {
   const token = typeof params === 'string' ? undefined : raw(params, 'progressToken')
-  return token !== undefined && ID.test(token) ? Number(token) : -1
+  return (token === undefined ? undefined : numberOf(token)) ?? -1
 }
 
 /** On a pipe, what belongs to a subscription names the request that opened it (MCP 2026-07-28, subscriptions). */
 function listener(params: Params): number | undefined {
   const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
   const id = meta && raw(meta, SUBSCRIPTION_ID)
-  return id !== undefined && ID.test(id) ? Number(id) : undefined
+  return id === undefined ? undefined : numberOf(id)
 }

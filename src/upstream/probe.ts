@@ -8,8 +8,9 @@ import { discoverParams } from '../protocol/modern-server.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
 import { ChannelError, type Transport } from './channel.js'
+import type { Exchange } from './exchange.js'
 import { errorIn } from './failure.js'
-import { Peer } from './peer.js'
+import { Peer, type PeerLog } from './peer.js'
 
 export interface Probing {
   transport: Transport
@@ -21,6 +22,7 @@ export interface Probing {
   peer?: Peer
   /** Credentials of whoever wants to know. */
   headers?: Readonly<Record<string, string>>
+  log: PeerLog
 }
 
 /** What was found, and how, in words that go on after "because". */
@@ -31,6 +33,11 @@ export type Finding =
       peer: Peer
       /** It names revisions of the other era as well. */
       alsoLegacy: boolean
+      /**
+       * It has refused another revision, and none that it names instead is legacy. The answer to server/discover does not
+       * show that: with SDK v2 it names modern revisions only, whatever `initialize` would be answered with.
+       */
+      modernOnly: boolean
     }
   | {
       era: 'legacy'
@@ -41,11 +48,15 @@ export type Finding =
       spoke: boolean
       /** It did not say so: should it not take `initialize` either, it is worth asking again. */
       weak: boolean
+      /** The probe, where a program has not answered it and still may: it may be slow to start. */
+      unanswered?: Exchange
     }
 
 /** HTTP statuses that say nothing about what the server speaks: it, or something before it, has other worries. */
 const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429, 502, 503, 504])
 const WEAK_EVIDENCE: ReadonlySet<number> = new Set([500])
+/** Nothing can be posted there, whatever the body says: an HTTP+SSE stream answers so, and may be MCP's own. */
+const METHOD_REFUSED: ReadonlySet<number> = new Set([405, 501])
 /** Errors that only servers of the modern era give. */
 const HEADER_MISMATCH = -32020
 const MISSING_CAPABILITY = -32021
@@ -69,27 +80,39 @@ async function probeOnce({
   timeout,
   peer: open,
   headers = {},
+  log,
 }: Probing): Promise<Finding | 'headers refused'> {
-  const peer = open ?? new Peer(await transport.open())
+  const peer = open ?? new Peer(await transport.open(), log)
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
+  const exchange = peer.begin()
+  exchange.send('server/discover', discoverParams(clientInfo))
+  peer.headers = {}
   try {
-    return readAnswer(await peer.call('server/discover', discoverParams(clientInfo), timeout), peer)
+    const answer = await exchange.answerWithin(timeout)
+    // A program may be starting still. It is asked to initialize as it is: the answers differ by their ids.
+    if (!answer && transport.kind === 'stdio') return { ...legacy(SILENT, peer, { weak: true }), unanswered: exchange }
+    exchange.drop()
+    if (answer) return readAnswer(answer, peer)
+    await peer.channel.close()
+    return legacy(SILENT, undefined, { weak: true })
   } catch (error) {
+    exchange.drop()
     if (error instanceof ChannelError) return unanswered(error, peer)
     throw error
-  } finally {
-    peer.headers = {}
   }
 }
 
-function readAnswer({ outcome: { kind, source, member } }: Response, peer: Peer): Finding | 'headers refused' {
+/** What an answer to the probe says. */
+export function readAnswer({ outcome: { kind, source, member } }: Response, peer: Peer): Finding | 'headers refused' {
   const object = payloadAt(source, member) ?? EMPTY
   if (kind === 'error') return readError(object, peer)
   const versions = value(object, 'supportedVersions')
   if (!Array.isArray(versions))
     return legacy('it answered server/discover with something that is no DiscoverResult', peer, { spoke: true })
-  if (versions.some((version) => isModern(version)))
-    return { era: 'modern', why: 'it answered server/discover', peer, alsoLegacy: versions.some(isLegacy) }
+  if (versions.some((version) => isModern(version))) {
+    const alsoLegacy = versions.some(isLegacy)
+    return { era: 'modern', why: 'it answered server/discover', peer, alsoLegacy, modernOnly: false }
+  }
   return legacy(`its answer to server/discover lists only ${versions.join(', ') || 'no version'}`, peer, {
     spoke: true,
   })
@@ -111,6 +134,7 @@ function readError(error: Payload, peer: Peer): Finding | 'headers refused' {
     why: `it answered server/discover with the modern error ${String(code)}`,
     peer,
     alsoLegacy: supported.some(isLegacy),
+    modernOnly: supported.length > 0 && !supported.some(isLegacy),
   }
 }
 
@@ -128,18 +152,26 @@ function supportedIn(error: Payload): readonly string[] {
 async function unanswered(error: ChannelError, peer: Peer): Promise<Finding | 'headers refused'> {
   if (error.refusal) {
     const { status } = error.refusal
-    if (NO_EVIDENCE.has(status)) throw error
-    const answered = errorIn(error.refusal)
+    if (status < 400 || NO_EVIDENCE.has(status)) throw error
+    const answered = METHOD_REFUSED.has(status) ? undefined : errorIn(error.refusal)
     if (answered) return readAnswer(answered, peer)
     return legacy(`it answered server/discover with HTTP ${status}`, peer, { weak: WEAK_EVIDENCE.has(status) })
   }
   if (error.delivered === 'no') throw error
+  if (peer.end === undefined && error.protocol && peer.channel.transport === 'stdio')
+    return legacy('it answered server/discover with something that cannot be read', peer, { weak: true })
   const ended = peer.end !== undefined
   await peer.channel.close()
   if (ended) return legacy('it exited when it was sent server/discover', undefined)
-  return legacy('it did not answer server/discover in time', undefined, { weak: true })
+  return legacy('it did not answer server/discover', undefined, { weak: true })
 }
 
-function legacy(why: string, peer: Peer | undefined, { spoke = false, weak = false } = {}): Finding {
+const SILENT = 'it did not answer server/discover in time'
+
+function legacy(
+  why: string,
+  peer: Peer | undefined,
+  { spoke = false, weak = false } = {},
+): Finding & { era: 'legacy' } {
   return { era: 'legacy', why, peer, spoke, weak }
 }

@@ -91,6 +91,7 @@ export class RunningCall {
           continue
         }
         exchange.read = false
+        for (const question of this.#questions.values()) question.shown = true
         yield { kind: 'asks' }
         return
       }
@@ -157,8 +158,9 @@ export class RunningCall {
     const { asking } = this.session
     const { answered } = this.#exchange
     const left = [...this.#questions.values(), ...this.#exchange.takeQuestions()]
-    // What could have been asked for any call, and is open still when this one is answered, was asked for another.
-    const anothers = answered ? left.filter(({ addressed }) => !addressed) : []
+    // A question without an address is another call's if this one is answered, and may be another's if it was given up.
+    const movesOn = answered || asking.hasOther(this.#exchange)
+    const anothers = left.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
     this.#questions.clear()
     for (const question of left) if (!anothers.includes(question)) asking.respond(question, answerOfNobody(question))
     if (!answered) this.#onGivenUp?.()

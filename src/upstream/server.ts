@@ -1,28 +1,44 @@
 /** One server behind the bridge: its calls are answered in the way that takes what it speaks. */
-import type { Call, Handler, LegacyLeg, Notice, Relayed, Reply, Sender, Upstream } from '../protocol/call.js'
-import { canBeAsked, carriedCapabilities } from '../protocol/capabilities.js'
+import { Bound } from '../protocol/bound.js'
+import {
+  ANONYMOUS,
+  type Call,
+  type Handler,
+  type LegacyLeg,
+  type Notice,
+  type Relayed,
+  type Reply,
+  type Sender,
+  type Upstream,
+} from '../protocol/call.js'
+import { canBeAsked, carriedCapabilities, clientName } from '../protocol/capabilities.js'
 import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Gauge, Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
+import { Occupancy } from '../protocol/occupancy.js'
 import type { ChangeNotice, Replicas } from '../protocol/replicas.js'
 import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/splice.js'
+import { Askers } from './askers.js'
 import { ChannelError, type Transport } from './channel.js'
 import { Detection, type Verdict } from './detection.js'
-import { Contradiction, credentialOf } from './failure.js'
+import { Contradiction, callFault, contradicts, credentialOf, errorIn, refusedCall } from './failure.js'
 import { handedOver } from './handover.js'
 import { HttpTransport } from './http.js'
 import { legacyHandler, type TaskMode } from './legacy.js'
 import { negotiated } from './line.js'
 import { Lines } from './lines.js'
 import { ModernServer } from './modern.js'
+import { channelError } from './origin.js'
 import { ParkedCalls, type ParkedOptions } from './parked.js'
 import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
 import { probe } from './probe.js'
 import { type Identity, LegacySession, type SessionLog } from './session.js'
+import { starting } from './starting.js'
+import { Starts } from './starts.js'
 import { LegacyTasks } from './tasks.js'
 import { SharedVerdicts } from './verdicts.js'
 
@@ -37,6 +53,8 @@ export interface ServerOptions {
   era: 'auto' | Era
   isolation: Isolation
   tasks: TaskMode
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
   /** Callers bring credentials of their own, which are sent on. */
   passthrough: boolean
   /** What the server may know of folders: what its clients say, nothing, or these. */
@@ -46,9 +64,16 @@ export interface ServerOptions {
   log: SessionLog
   /** Who counts what happens, if anybody does. */
   observe?: Observe | undefined
-  /** Milliseconds. */
-  timeouts: { probe: number; initialize: number; idle: number }
+  /** Milliseconds. Without `idle`, idle sessions end only to make room. */
+  timeouts: { probe: number; initialize: number; idle?: number | undefined }
+  /** Sessions, or processes of a program, at once. */
   maxSessions: number
+  /** The part of what others leave that one principal may use; 1 by default. */
+  share?: number
+  /** More than one principal can exist. */
+  several?: boolean
+  /** Processes that one principal may start in a minute, after `maxSessions` at once. No limit by default. */
+  startsPerMinute?: number | undefined
   /** For calls that wait for their clients' answers. */
   parked: Omit<ParkedOptions, 'server' | 'replica'>
   /** The others, where this bridge is one of several. */
@@ -60,6 +85,8 @@ const ASK_AGAIN = 300_000
 /** HTTP statuses of `initialize` that say nothing about where the endpoint is. */
 const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
 const CAPABILITY_MEMO = 1_000
+/** Milliseconds between checks for idle sessions, at most. */
+const SWEEP_EVERY = 30_000
 /** Milliseconds for which a task is asked to be kept, and tasks that may be known at once. */
 const TASK_TTL = 3_600_000
 const MAX_TASKS = 1_000
@@ -70,7 +97,15 @@ const NOBODY: Sender = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }
 export class Server implements Upstream {
   readonly #options: ServerOptions
   readonly #detection: Detection
+  /** All sessions with the server, or all its processes. */
+  readonly #occupancy: Occupancy
   readonly #pool: SessionPool
+  readonly #starts: Starts | undefined
+  readonly #sweeper: NodeJS.Timeout | undefined
+  /** What has been seen to ask its client something. */
+  readonly #askers = new Askers()
+  /** Clients that are connected, by principal. */
+  readonly #clients = new Map<string, number>()
   readonly #parked: ParkedCalls
   readonly #tasks: LegacyTasks
   readonly #legacy: Handler
@@ -92,7 +127,7 @@ export class Server implements Upstream {
   constructor(options: ServerOptions) {
     this.#options = options
     const { name, transport, era, clientInfo, maxSessions, timeouts, log, observe } = options
-    const { roots } = options
+    const { roots, isolation, share, several = false, startsPerMinute } = options
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
@@ -101,35 +136,49 @@ export class Server implements Upstream {
     this.#told = (what) => observe?.({ kind: 'session', server: name, side: 'server', what })
     const timeout = timeouts.probe
     this.#detection = new Detection({ name, transport, era, clientInfo, timeout, settle, log, observe, shared })
-    this.#pool = new SessionPool({ max: maxSessions, idle: timeouts.idle, others: () => this.#lines.size })
+    const what = this.isProgram ? 'processes of the server' : 'sessions with the server'
+    this.#occupancy = new Occupancy(new Bound({ max: maxSessions, ...(share !== undefined && { share }) }), what)
+    const { idle } = timeouts
+    if (idle !== undefined)
+      this.#sweeper = setInterval(() => this.#occupancy.endIdle(), Math.min(idle, SWEEP_EVERY)).unref()
+    // With a session for each call, the operator wants a process for each call.
+    if (this.isProgram && startsPerMinute !== undefined && isolation !== 'per-request')
+      this.#starts = new Starts({ burst: maxSessions, perMinute: startsPerMinute })
+    const usedBy = { occupancy: this.#occupancy, idleLimit: (principal: string) => this.#idleLimit(principal) }
+    this.#pool = new SessionPool(usedBy)
     this.#lines = new Lines({
       detection: this.#detection,
-      max: maxSessions,
-      pool: this.#pool,
+      occupancy: this.#occupancy,
+      mayStart: (principal) => this.#mayStart(principal),
       timeout: timeouts.initialize,
       onEnd: (error) => this.#ended(error, true),
       told: this.#told,
       log,
     })
     const replica = replicas?.id
-    this.#parked = new ParkedCalls({ server: name, observe, replica, ...options.parked })
+    this.#parked = new ParkedCalls({ server: name, observe, replica, share, ...options.parked })
     const { keys } = options.parked
-    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, keys, replica })
+    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, share, keys, replica })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
+      isProgram: transport.kind === 'stdio',
       elsewhere: (call) => this.#answerElsewhere(call, 'legacy'),
       parked: this.#parked,
       tasks: this.#tasks,
       taskMode: options.tasks,
+      retry: options.retry,
     })
     const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
     this.#modern = new ModernServer({
-      connect: () => this.#connectModern(),
+      connect: (principal) => this.#connectModern(principal),
+      processes: this.isProgram ? { ...usedBy, several, separate: several && isolation !== 'shared' } : undefined,
+      clientInfo,
       elsewhere: (call, { instead }) => this.#answerElsewhere(call, 'modern', instead),
       changed:
         replicas && transport.kind === 'stdio'
           ? ({ principal: who }, method, params) => replicas.tell({ server: name, who, method, params })
           : undefined,
+      retry: options.retry,
       log,
       onEnd,
     })
@@ -204,7 +253,7 @@ export class Server implements Upstream {
     const { name: server, transport, maxSessions, parked } = this.#options
     const sessions = transport.kind === 'stdio' ? 'processes' : 'sessions'
     return [
-      { bound: sessions, server, used: this.#pool.size + this.#lines.size, limit: maxSessions },
+      { bound: sessions, server, used: this.#occupancy.used, limit: maxSessions },
       { bound: 'parked', server, used: this.#parked.size, limit: parked.max },
       { bound: 'tasks', server, used: this.#tasks.size, limit: MAX_TASKS },
     ]
@@ -224,10 +273,29 @@ export class Server implements Upstream {
     })
     this.#met = true
     if (!verdict) return undefined
-    // A child that did not stand being asked has to show that it takes `initialize`, and HTTP+SSE that it is there.
-    const proven = verdict.era === 'modern' || this.#detection.hasSpare || verdict.transport.kind === 'http'
-    if (!proven) (await this.#acquire(NOBODY)).release()
+    // A program that did not say what it speaks has to show that it takes `initialize`, and HTTP+SSE that it is there.
+    const said = this.#detection.hasSpare && !verdict.weak
+    if (verdict.era === 'legacy' && !said && verdict.transport.kind !== 'http') await this.#prove(verdict)
     return verdict
+  }
+
+  /** Opens a session with a legacy server, unless somebody else does, and ends it. Rejects with a Fault. */
+  async #prove(verdict: Verdict): Promise<void> {
+    const { weak } = verdict
+    // Whoever waits for the server has the first use of its process.
+    await new Promise((resolve) => setImmediate(resolve))
+    if (!this.#detection.hasSpare) await this.#detection.started()
+    const said = weak && !verdict.weak
+    if (verdict.era === 'modern' || verdict.revision !== undefined || said) return
+    try {
+      const lease = await this.#acquire(NOBODY)
+      // No client can use it.
+      lease.discard()
+      lease.release()
+    } catch (error) {
+      // It has turned out to be modern.
+      if (!(error instanceof Contradiction)) throw error
+    }
   }
 
   notify(notice: Notice): void {
@@ -258,16 +326,38 @@ export class Server implements Upstream {
         const verdict = this.#detection.current
         return verdict?.transport === transport ? verdict.era : undefined
       },
-      doubt: () => this.#detection.forget(),
+      turned: async (era, sender) => {
+        if (this.#detection.current?.era === era) this.#detection.forget()
+        const verdict = await this.#detection.known(sender).catch(() => undefined)
+        return verdict !== undefined && verdict.era !== era
+      },
+      failed: (error) => callFault(channelError(error)),
+      refused: (refusal) => {
+        const { status } = refusal
+        const answered = status >= 400 && status !== 401 && status !== 403 && errorIn(refusal) !== undefined
+        return answered ? undefined : refusedCall(refusal)
+      },
+      contradicts,
+    }
+  }
+
+  connected(principal: string): () => void {
+    this.#clients.set(principal, (this.#clients.get(principal) ?? 0) + 1)
+    return () => {
+      const left = (this.#clients.get(principal) ?? 1) - 1
+      if (left > 0) this.#clients.set(principal, left)
+      else this.#clients.delete(principal)
     }
   }
 
   async close(hurry = false): Promise<void> {
+    clearInterval(this.#sweeper)
     this.#deafen?.()
     this.#parked.close()
     this.#tasks.close()
     const all = [this.#detection, this.#pool, this.#modern, this.#lines]
-    await Promise.all(all.map((one) => one.close(hurry)))
+    // What nobody has yet, as a program that is still asked what it speaks, ends with the transport.
+    await Promise.all([...all.map((one) => one.close(hurry)), this.#options.transport.endAll?.(hurry)])
   }
 
   #half({ era }: Verdict): Handler {
@@ -275,7 +365,9 @@ export class Server implements Upstream {
   }
 
   async *#answerOnceKnown(call: Call) {
-    yield* this.#half(await this.#detection.known(call))(call)
+    const known = this.#detection.known(call)
+    const verdict = this.isProgram && call.progress ? yield* starting(call, known) : await known
+    yield* this.#half(verdict)(call)
   }
 
   /**
@@ -306,16 +398,30 @@ export class Server implements Upstream {
     else this.#detection.failed(error)
   }
 
-  async #connectModern(): Promise<Peer> {
-    const { transport, timeouts, clientInfo, era } = this.#options
+  /** Milliseconds after which an idle session of a principal ends. A program stays while a client is connected. */
+  #idleLimit(principal: string): number | undefined {
+    return this.isProgram && this.#clients.has(principal) ? undefined : this.#options.timeouts.idle
+  }
+
+  /** Waits until a principal may start a process, where that takes one. Rejects with a Fault. */
+  async #mayStart(principal: string): Promise<void> {
+    if (!this.#detection.hasSpare) await this.#starts?.turn(principal)
+  }
+
+  async #connectModern(principal: string): Promise<Peer> {
+    const { transport, timeouts, clientInfo, era, log } = this.#options
     this.#detection.throwIfDown()
+    await this.#mayStart(principal)
     try {
       if (transport.kind === 'http' || era === 'modern' || this.#detection.hasSpare)
         return await this.#detection.channel(transport, true)
-      // A child that is started again has to show that it is still what it was.
-      const finding = await probe({ transport, clientInfo, timeout: timeouts.probe })
+      // A child that is started again has to show that it is still what it was. It may be slow to start.
+      const timeout = Math.max(timeouts.probe, timeouts.initialize)
+      const finding = await probe({ transport, clientInfo, timeout, log })
       if (finding.era === 'modern') return finding.peer
       await finding.peer?.channel.close()
+      if (finding.unanswered)
+        throw new ChannelError(`No answer to server/discover in ${timeout} ms`, { delivered: 'no' })
     } catch (error) {
       throw this.#detection.failed(error)
     }
@@ -337,7 +443,7 @@ export class Server implements Upstream {
   async #keepsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
     const { clientInfo, capabilities } = this.#identity(sender)
     const credential = credentialOf(sender)
-    const peer = new Peer(await transport.open())
+    const peer = new Peer(await transport.open(), this.#options.log)
     const params = initializeParams(NEWEST_LEGACY, clientInfo, capabilities)
     try {
       if (!listsLegacy && !(await peer.channel.wantsSession?.(credential))) return false
@@ -360,21 +466,18 @@ export class Server implements Upstream {
     )
   }
 
-  /**
-   * A call that may be asked something gets a session to itself, where questions would come without an address. A process is
-   * costly, so that calls of one principal share it; of those that nobody knows, each may be of another.
-   */
+  /** Anonymous callers may be different people: nobody may see a question that was meant for somebody else. */
   #acquireFor(call: Call): Promise<Lease> {
-    const { asks } = methodTraits(call.method)
-    const shares = !asks || (this.#options.transport.kind === 'stdio' && call.principal !== 'anon')
-    return this.#acquire(call, !shares && canBeAsked(call.caller.capabilities))
+    const alone = call.principal === ANONYMOUS && methodTraits(call.method).asks && canBeAsked(call.caller.capabilities)
+    return this.#acquire(call, alone)
   }
 
   async #acquire(sender: Sender, alone = false): Promise<Lease> {
     const identity = this.#identity(sender)
-    const key = this.#key(sender, identity)
-    const open = () => this.#open(identity)
-    const lease = await (alone ? this.#pool.acquireAlone(key, open) : this.#pool.acquire(key, open))
+    const { principal } = sender
+    const owner = { key: this.#key(sender, identity), principal }
+    const open = () => this.#open(identity, principal)
+    const lease = await (alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open))
     if (this.#options.isolation === 'per-request') lease.discard()
     return lease
   }
@@ -386,8 +489,10 @@ export class Server implements Upstream {
       if (this.#declared.size >= CAPABILITY_MEMO) this.#declared.clear()
       this.#declared.set(caller.capabilities, capabilities)
     }
-    const who = this.#options.isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
-    return { who, clientInfo: caller.clientInfo ?? this.#options.clientInfo, capabilities, credential }
+    const { isolation, several = false, clientInfo } = this.#options
+    const who = isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
+    const ofSeveral = principal === ANONYMOUS || (several && who === EVERYBODY)
+    return { who, several: ofSeveral, clientInfo: caller.clientInfo ?? clientInfo, capabilities, credential }
   }
 
   /** What another replica has heard, for those of the same here. A process tells only who is connected to it. */
@@ -407,28 +512,22 @@ export class Server implements Upstream {
     return write(edit(parseObject(capabilities), { roots: roots === 'off' ? undefined : '{}' }))
   }
 
-  /** Who may share a session: the same principal with the same capabilities, and over HTTP the same client as well. */
+  /** Who may share a session: the same client of the same principal with the same capabilities, or everybody. */
   #key({ principal, caller }: Sender, { clientInfo, capabilities }: Identity): string {
-    switch (this.#options.isolation) {
-      case 'per-request':
-        return `${principal} ${Math.random()}`
-      case 'shared':
-        // What a server asks in the middle of somebody's call is nobody else's business.
-        return canBeAsked(caller.capabilities) ? `${principal} ${capabilities}` : capabilities
-      case 'per-principal':
-        // A process is costly: clients that differ in nothing but their name share it.
-        return this.#options.transport.kind === 'stdio'
-          ? `${principal} ${capabilities}`
-          : `${principal} ${capabilities} ${clientInfo}`
-    }
+    const { isolation } = this.#options
+    if (isolation === 'per-request') return `${principal} ${Math.random()}`
+    // What a server asks in the middle of somebody's call is nobody else's business.
+    if (isolation === 'shared' && !canBeAsked(caller.capabilities)) return capabilities
+    return `${principal} ${capabilities} ${clientName(clientInfo)}`
   }
 
   /** Opens a session. Rejects with a Fault, or with a Contradiction where the server is found to have none any more. */
-  async #open(identity: Identity): Promise<LegacySession> {
+  async #open(identity: Identity, principal: string): Promise<LegacySession> {
     this.#detection.throwIfDown()
     const { transport, since } = await this.#detection.known()
     if (transport.kind === 'http' && performance.now() - since > ASK_AGAIN) this.#detection.forget()
     const verdict = await this.#legacyVerdict()
+    await this.#mayStart(principal)
     try {
       const session = await this.#shakeHands(verdict, identity)
       this.#detection.worked(false)
@@ -458,7 +557,10 @@ export class Server implements Upstream {
     const { who } = identity
     const reused = this.#detection.hasSpare
     const peer = await this.#detection.channel(verdict.transport)
-    const onEnd = (error: ChannelError, served: boolean) => this.#ended(error, served)
+    const onEnd = (error: ChannelError, served: boolean) => {
+      this.#pool.forgetDead()
+      this.#ended(error, served)
+    }
     try {
       const session = await LegacySession.open(peer, {
         identity,
@@ -466,17 +568,21 @@ export class Server implements Upstream {
         timeout,
         onEnd,
         roots: this.#roots,
+        askers: this.#askers,
         told: this.#told,
         changed: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
       verdict.revision = session.handshake.revision
+      this.#detection.opened(peer)
       return session
     } catch (error) {
-      if (peer.end === undefined && (await this.#detection.isModernAfterAll(verdict, peer).catch(() => false)))
+      if (await this.#detection.isModernAfterAll(verdict, peer, error).catch(() => false))
         throw new Contradiction('The server has no sessions')
       await peer.channel.close()
-      // A child that was asked something else before `initialize` may be in no state to answer it.
-      if (reused) return this.#shakeHands(verdict, identity, timeout)
+      // A child that was asked something else before `initialize` may be in no state to answer it. One that has not said
+      // anything yet is slow to start: another would be as slow.
+      const slow = verdict.weak && error instanceof ChannelError && error.late
+      if (reused && !slow) return this.#shakeHands(verdict, identity, timeout)
       throw error
     }
   }
@@ -489,7 +595,8 @@ export class Server implements Upstream {
     const patience = verdict.weak ? this.patience.initialize : undefined
     const tryTo = async () => {
       const session = await this.#shakeHands(verdict, identity, patience)
-      const lease = await this.#pool.acquire(this.#key(sender, identity), () => Promise.resolve(session))
+      const owner = { key: this.#key(sender, identity), principal: sender.principal }
+      const lease = await this.#pool.acquire(owner, () => Promise.resolve(session))
       lease.release()
     }
     try {

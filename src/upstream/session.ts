@@ -1,6 +1,6 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
 import type { Call } from '../protocol/call.js'
-import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
+import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
 import { lift } from '../protocol/lift.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
@@ -8,11 +8,13 @@ import { offersTasks } from '../protocol/tasks.js'
 import type { Params, Request, Response } from '../rpc/message.js'
 import { cut } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
+import type { Askers } from './askers.js'
 import { Asking, refusalOf } from './asking.js'
 import { type Channel, ChannelError } from './channel.js'
 import type { Exchange } from './exchange.js'
 import { rememberingList } from './lists.js'
 import type { Peer } from './peer.js'
+import { RunningCalls } from './running-calls.js'
 import { ToolCache } from './tools.js'
 import { Watching } from './watching.js'
 
@@ -20,6 +22,8 @@ import { Watching } from './watching.js'
 export interface Identity {
   /** Those whose sessions hear of the same changes. */
   who: string
+  /** Calls of several callers share the session. */
+  several: boolean
   clientInfo: Json
   /** Capabilities as they are declared to the server. */
   capabilities: Json
@@ -39,6 +43,8 @@ export interface SessionOptions {
   timeout: number
   /** The answer to a server that asks for roots, where no client is asked. */
   roots?: Json | undefined
+  /** What has been seen to ask its client something. */
+  askers: Askers
   /** Tells other replicas of what has changed. */
   changed?: ((method: string, params: Payload) => void) | undefined
   /** What has become of the session, for whoever counts. */
@@ -65,8 +71,8 @@ export class LegacySession {
   readonly makesTasks: boolean
   /** Takes results into the middle. Of the list of tools, which is long and stays the same, it is done once. */
   readonly lift = rememberingList(lift)
-  /** Calls that are with the server, oldest first. */
-  readonly running = new Map<Exchange, Call>()
+  /** Calls that are with the server. */
+  readonly running: RunningCalls
   lastUsed = performance.now()
   /** Who wants to hear of what changes. */
   readonly watching: Watching
@@ -84,14 +90,18 @@ export class LegacySession {
   readonly #listening: Promise<void>
   #receives: boolean | undefined
   #served = false
-  #mayTrail = Number.NEGATIVE_INFINITY
   #closing = false
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
-  private constructor(peer: Peer, handshake: Handshake, { identity, log, roots, told, changed }: SessionOptions) {
+  private constructor(
+    peer: Peer,
+    handshake: Handshake,
+    { identity, log, roots, askers, told, changed }: SessionOptions,
+  ) {
     this.#peer = peer
     this.who = identity.who
+    this.running = new RunningCalls(identity)
     this.watching = new Watching({
       send: async (method, uri) => {
         resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
@@ -103,6 +113,8 @@ export class LegacySession {
       roots,
       candidates: () =>
         [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks && !one.answered ? [one] : [])),
+      hasAsked: (exchange) => askers.has(this.running.of(exchange)),
+      asks: (exchange) => askers.add(this.running.of(exchange)),
       respond: (id, answer) => peer.respond(id, answer),
       settled: () => peer.settled(),
     })
@@ -120,7 +132,7 @@ export class LegacySession {
 
   /** Shakes hands. Rejects with a ChannelError or a Fault; the channel is then the caller's to close. */
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
-    const { identity, log, timeout, onEnd } = options
+    const { identity, timeout, onEnd } = options
     let session: LegacySession | undefined
     // A server may ask as soon as it has answered, before it is heard that it has taken `notifications/initialized`.
     let early: Request[] | undefined
@@ -139,6 +151,7 @@ export class LegacySession {
         session.#tellEnd('lost')
         onEnd?.(error, session.#served)
       },
+      answeredLate: (id) => session?.running.answeredLate(id),
       deaf: () => {
         if (!session) return
         session.#receives = false
@@ -147,7 +160,7 @@ export class LegacySession {
       missed: () => session?.watching.missed(),
       // A server may say on the stream of a call that it does not want to know any more, or that something has changed.
       ofSession: (method) => method !== 'notifications/message',
-      stray: (what) => log.debug({ what }, 'message from the server dropped'),
+      ping: { method: 'ping', params: undefined },
     }
     const { credential } = identity
     const own = credential === undefined ? {} : { authorization: credential }
@@ -174,7 +187,7 @@ export class LegacySession {
   /** Begins a call. Questions about `task` belong to it, however they come. */
   begin(call: Call, task?: string): Exchange {
     const exchange = this.#peer.begin()
-    this.running.set(exchange, call)
+    this.running.begin(exchange, call)
     this.lastUsed = performance.now()
     if (methodTraits(call.method).asks) this.asking.begun(exchange, task)
     return exchange
@@ -182,7 +195,7 @@ export class LegacySession {
 
   /** Another leg of a call that waited for its client. */
   resume(exchange: Exchange, call: Call): void {
-    if (this.running.has(exchange)) this.running.set(exchange, call)
+    this.running.resume(exchange, call)
     this.lastUsed = performance.now()
   }
 
@@ -206,11 +219,9 @@ export class LegacySession {
 
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
+    this.running.end(exchange)
     exchange.release(reason)
     this.lastUsed = performance.now()
-    // Who wanted log messages has waited for them: of the others there may be some on the way.
-    if (this.running.get(exchange)?.caller.logLevel === undefined) this.#mayTrail = this.lastUsed
-    this.running.delete(exchange)
     this.asking.ended(exchange)
   }
 
@@ -278,11 +289,8 @@ export class LegacySession {
     if (method === 'notifications/elicitation/complete') return this.#visit(params)
     this.watching.notified(method, params)
     if (method !== 'notifications/message') return
-    // Without a stream of its own a message belongs to the one call that runs; among several it could be anybody's, and
-    // so it could be where another has only just ended, if messages and answers come on different connections.
-    const [only, another] = this.running.keys()
-    const alone = only && !another && (this.#peer.channel.shared || performance.now() - this.#mayTrail > TRAILING)
-    if (alone) only.push({ kind: 'notification', method, params })
+    const exchange = this.running.forLog(params)
+    if (exchange) exchange.push({ kind: 'notification', method, params })
     else this.#log.debug({ running: this.running.size }, 'log message of the server belongs to no call')
   }
 
@@ -331,9 +339,12 @@ async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, ti
 function wanted({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
   const error = payloadAt(source, member)
   const data = error && objectIn(error, 'data')
-  const supported = data && value(data, 'supported')
-  const first = Array.isArray(supported) ? legacyRevision(supported[0]) : undefined
-  return first ? [first] : FALLBACKS
+  const supported: unknown = data && value(data, 'supported')
+  if (!Array.isArray(supported)) return FALLBACKS
+  const first = supported.map(legacyRevision).find((revision) => revision !== undefined)
+  if (first) return [first]
+  // A server that names modern revisions only has no session to open, whatever is offered to it.
+  return supported.some((version) => isModern(version)) ? [] : FALLBACKS
 }
 
 function resultOf({ outcome: { kind, source, member } }: Response, method: string): Payload {

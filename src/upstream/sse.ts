@@ -2,7 +2,15 @@
 import { sourceOf } from '../rpc/source.js'
 import type { SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
-import { type AnswerHeaders, type BodyKind, mediaType, Origin, type OriginOptions, onSameOrigin } from './origin.js'
+import {
+  type AnswerHeaders,
+  type BodyKind,
+  mediaType,
+  Origin,
+  type OriginOptions,
+  onSameOrigin,
+  refuse,
+} from './origin.js'
 
 /** Milliseconds until the stream has to have said where to post. */
 const ENDPOINT_WITHIN = 5_000
@@ -82,17 +90,14 @@ class SseChannel implements Channel {
       headers: { ...this.#origin.headers, 'content-type': 'application/json', ...headers },
       body: text,
     }
-    const { status } = await this.#origin.ask(question, { head: () => 'nothing' })
-    if (status >= 300) {
-      const refusal = { status, body: '', contentType: undefined, retryAfter: undefined }
-      throw new ChannelError(`The server answered with HTTP ${status}`, { refusal })
-    }
+    refuse(await this.#origin.ask(question, { head: (status) => (status < 300 ? 'nothing' : 'whole') }))
   }
 
   abandon(): void {}
 
   close(): Promise<void> {
-    this.#finish(new ChannelError('The channel is closed', { delivered: 'no' }))
+    // What has been sent may have been acted on.
+    this.#finish(new ChannelError('The channel is closed'))
     this.#abort()
     return Promise.resolve()
   }
@@ -111,10 +116,8 @@ class SseChannel implements Channel {
       const start = (abort: () => void) => {
         this.#abort = abort
       }
-      const { status } = await this.#origin.ask(question, { head: eventsOnly, event, start })
-      const refusal = { status, body: '', contentType: undefined, retryAfter: undefined }
-      const refused = () => new ChannelError(`The server answered with HTTP ${status}`, { refusal })
-      this.#finish(status >= 300 ? refused() : new ChannelError('The server closed the stream'))
+      refuse(await this.#origin.ask(question, { head: eventsOnly, event, start }))
+      this.#finish(new ChannelError('The server closed the stream'))
     } catch (error) {
       this.#finish(error instanceof ChannelError ? error : new ChannelError('The stream failed', { cause: error }))
     }
@@ -138,7 +141,7 @@ class SseChannel implements Channel {
 }
 
 function eventsOnly(status: number, headers: AnswerHeaders): BodyKind {
-  if (status >= 300) return 'nothing'
+  if (status >= 300) return 'whole'
   if (mediaType(headers) !== 'text/event-stream')
     throw new ChannelError('The server answers a GET with no stream of events', { protocol: true })
   return 'events'

@@ -1,12 +1,28 @@
-/** The last of what a child wrote to stderr, kept for the moment when somebody has to be told why it died. */
+/** What a child wrote to stderr, kept for the moment when somebody has to be told why it died. */
 
-const MAX_LINES = 100
+/** Lines that are kept of the beginning and of the end. */
+const KEPT = { first: 40, last: 100 }
 const MAX_LINE = 1_000
+/** Lines of an excerpt, from the beginning and from the end. */
+const SHOWN = { first: 4, last: 6 }
+
+/**
+ * Lines that say why a program died, the surest kind first: what names an exception or a panic; what says "error" or
+ * "fatal" at the beginning; what speaks of something that is missing or refused. The last such line counts, because a
+ * traceback of Python ends with it. Lines of a stack or of details are indented.
+ */
+const REASONS: readonly RegExp[] = [
+  /^(?:Uncaught |Exception in thread \S+ |thread '.*' panicked|panic: |(?:[\w$]+[.:]+)*[A-Z][\w$]*(?:Error|Exception)\b)/,
+  /^(?:[\w./-]+: )?(?:\w+ )?(?:error|err!|fatal)\b/i,
+  /\b(?:not found|cannot|can't|could not|no such|denied|unauthorized|missing|required|must be|invalid|failed|refused)\b/i,
+]
 
 export class Tail {
   readonly #onLine: ((line: string) => void) | undefined
   readonly #decoder = new TextDecoder()
-  readonly #lines: string[] = []
+  readonly #first: string[] = []
+  readonly #last: string[] = []
+  #left = 0
   #rest = ''
 
   constructor(onLine?: (line: string) => void) {
@@ -14,23 +30,59 @@ export class Tail {
   }
 
   push(chunk: Uint8Array): void {
-    const [rest = '', ...reversed] = (this.#rest + this.#decoder.decode(chunk, { stream: true })).split('\n').reverse()
+    const [first = '', ...others] = this.#decoder.decode(chunk, { stream: true }).split('\n')
+    const rest = others.pop()
+    if (rest === undefined) {
+      this.#rest = (this.#rest + first).slice(-MAX_LINE)
+      return
+    }
+    this.#add(this.#rest + first)
+    for (const line of others) this.#add(line)
     this.#rest = rest.slice(-MAX_LINE)
-    for (const line of reversed.reverse()) this.#add(line)
   }
 
-  /** At most `count` of the last lines that say something. */
-  lines(count: number): string[] {
-    const all = this.#rest.trim() === '' ? this.#lines : [...this.#lines, printable(this.#rest)]
-    return all.filter((line) => line.trim() !== '').slice(-count)
+  /** The first lines and the last that say something, and between them how many are not here. */
+  get lines(): string[] {
+    const rest = this.#rest.trim() === '' ? [] : [printable(this.#rest)]
+    const left = this.#left === 0 ? [] : [leftOut(this.#left)]
+    return [...this.#first, ...left, ...this.#last, ...rest]
   }
 
   #add(text: string): void {
     const line = printable(text)
-    this.#lines.push(line)
-    if (this.#lines.length > MAX_LINES) this.#lines.shift()
     this.#onLine?.(line)
+    if (line.trim() === '') return
+    if (this.#first.length < KEPT.first) this.#first.push(line)
+    else if (this.#last.push(line) > KEPT.last) {
+      this.#last.shift()
+      this.#left++
+    }
   }
+}
+
+/** A few of the lines: first the one that looks like the reason, then those of the beginning and of the end. */
+export function excerpt(lines: readonly string[]): string[] {
+  const reason = reasonIn(lines)
+  const others = lines.filter((line) => line !== reason)
+  const most = SHOWN.first + SHOWN.last
+  const shown =
+    others.length <= most
+      ? others
+      : [...others.slice(0, SHOWN.first), leftOut(others.length - most), ...others.slice(-SHOWN.last)]
+  return reason === undefined ? shown : [reason, ...shown]
+}
+
+/** The line that looks most like the reason why a program died. */
+export function reasonIn(lines: readonly string[]): string | undefined {
+  for (const pattern of REASONS) {
+    const line = lines.findLast((one) => pattern.test(one))
+    if (line !== undefined) return line
+  }
+  return undefined
+}
+
+function leftOut(count: number): string {
+  return `… (${count} lines left out)`
 }
 
 /** Without colours and other commands to a terminal, and not endless. */

@@ -2,6 +2,7 @@
  * Tasks of a legacy server (MCP 2025-11-25, basic/utilities/tasks) for clients of the extension that took their place. A
  * server knows a task only in the session that it was made in: that session is kept as long as the task may be asked for.
  */
+import { Bound } from '../protocol/bound.js'
 import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { wellFormed } from '../protocol/input.js'
@@ -38,6 +39,8 @@ export interface TasksOptions {
   ttl: number
   /** Tasks that may be known at once. */
   max: number
+  /** The part of what the others leave that one principal may have; 1 by default. */
+  share?: number | undefined
 }
 
 /** Milliseconds, at least, between two looks at a task that somebody follows. */
@@ -71,10 +74,13 @@ export class LegacyTasks {
   readonly #options: TasksOptions
   readonly #sealer: Sealer
   readonly #tasks = new Map<string, Task>()
+  readonly #bound: Bound
 
   constructor(options: TasksOptions) {
     this.#options = options
     this.#sealer = new Sealer(options.keys ?? [newKey()], 'task')
+    const { max, share = 1 } = options
+    this.#bound = new Bound({ max, share })
   }
 
   get size(): number {
@@ -100,16 +106,19 @@ export class LegacyTasks {
 
   /** Tells a client that knows tasks of a new one. */
   #announce(call: Call, lease: Lease, { id, task }: Created): Reply {
-    if (this.#tasks.size >= this.#options.max) {
+    const reached = this.#bound.reached(call.principal)
+    if (reached) {
       lease.session.request('tasks/cancel', idOf(id)).catch(() => {})
-      throw new Fault('overloaded', 'Too many tasks are known', { retryAfter: 1 })
+      throw reached === 'full'
+        ? new Fault('overloaded', `All ${this.#bound.max} tasks of the server are in use`, { retryAfter: 1 })
+        : new Fault('rateLimited', 'This caller already uses its share of the tasks of the server', { retryAfter: 1 })
     }
+    this.#bound.take(call.principal)
     const known: Task = {
       id: randomId(),
       principal: call.principal,
       upstreamId: id,
-      // What is asked for a task says so: others may have the session for themselves in the meantime.
-      lease: lease.keep(),
+      lease: lease.share(),
       call,
       waiting: undefined,
       result: undefined,
@@ -315,6 +324,7 @@ export class LegacyTasks {
   #forget(task: Task): void {
     clearTimeout(task.timer)
     if (!this.#tasks.delete(task.id)) return
+    this.#bound.give(task.principal)
     task.waiting?.end()
     task.answered()
     task.lease.release()

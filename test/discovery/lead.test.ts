@@ -8,6 +8,7 @@ import { judge } from '../../src/discovery/trust/judge.js'
 import { standingOf } from '../../src/discovery/trust/standing.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import { endpoint } from '../../src/downstream/http/endpoint.js'
+import { Refusals } from '../../src/downstream/http/refusals.js'
 import type { HttpSession } from '../../src/downstream/http/session.js'
 import { Sessions } from '../../src/downstream/http/sessions.js'
 import { auth } from '../../src/plugins/auth.js'
@@ -60,6 +61,7 @@ async function bridgeOf(t: Test, address: string) {
     era: 'auto',
     isolation: 'per-principal',
     tasks: 'auto',
+    retry: 'off',
     passthrough: false,
     roots: 'ask',
     clientInfo: '{"name":"mcp-bridge","version":"0"}',
@@ -94,6 +96,7 @@ async function bridgeOf(t: Test, address: string) {
     upstream,
     relay: undefined,
     replicas: undefined,
+    refusals: new Refusals(quiet, undefined),
     log: quiet,
     sessions: new Sessions<HttpSession>({ max: 10, idle: 60_000, keepAlive: 15_000 }),
     refusing: { draftErrorCodes: false },
@@ -103,6 +106,7 @@ async function bridgeOf(t: Test, address: string) {
       emulateTasks: false,
       answerWithin: 600_000,
       serverInfo: '{"name":"mcp-bridge","version":"0"}',
+      begin: () => () => {},
     },
     keepAlive: 15_000,
     commitAfter: 10_000,

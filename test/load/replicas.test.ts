@@ -178,7 +178,8 @@ class Storm {
         const kind = answer.text.includes(expected) ? 'done' : 'other'
         return { kind, key, holder: holder?.name, said: answer.text }
       }
-      holder = by
+      // Later rounds are asked where the first was, whichever replica they come by.
+      holder ??= by
       const requests = result['inputRequests'] as Record<string, { params: { message: string } }>
       const answers = Object.entries(requests).map(
         ([

@@ -35,6 +35,6 @@ t.test('what nobody foresaw is the fault of the bridge, and opaque', async (t) =
   t.equal(fault.status, 500)
   t.equal(fault.cause, cause)
   t.notMatch(JSON.stringify(fault.toRpcError()), /internal detail/)
-  const known = new Fault('forbidden', 'x')
+  const known = new Fault('foreignHost', 'x')
   t.equal(Fault.from(known), known)
 })

@@ -1,5 +1,17 @@
 import t from 'tap'
-import { error, type Id, idKey, type Message, notification, readId, request, result } from '../../src/rpc/message.js'
+import {
+  error,
+  type Id,
+  idKey,
+  keptKey,
+  MAX_BATCH,
+  type Message,
+  notification,
+  numberOf,
+  readId,
+  request,
+  result,
+} from '../../src/rpc/message.js'
 import { write } from '../../src/rpc/splice.js'
 import { parseText } from '../support/messages.js'
 
@@ -50,6 +62,39 @@ t.test('ids are kept to the letter', async (t) => {
   t.equal(readId('null'), undefined)
   t.equal(idKey('"\\u0061"' as Id), idKey('"a"' as Id))
   t.not(idKey('1' as Id), idKey('"1"' as Id))
+})
+
+t.test('an id that comes back as a string of the number is that number', async (t) => {
+  const numbers: [id: string, number: number | undefined][] = [
+    ['7', 7],
+    ['"7"', 7],
+    ['7.0', 7],
+    ['"x"', undefined],
+    ['""', undefined],
+    ['0', undefined],
+    ['-32603', undefined],
+    ['7.5', undefined],
+    ['9007199254740993', undefined],
+  ]
+  for (const [id, number] of numbers) t.equal(numberOf(id), number, id)
+  const kept = new Map([
+    ['1', 'number'],
+    ['"1"', 'string'],
+    ['2', 'two'],
+    ['"3"', 'three'],
+  ])
+  t.equal(keptKey(kept, '1' as Id), '1')
+  t.equal(keptKey(kept, '"1"' as Id), '"1"')
+  t.equal(keptKey(kept, '"2"' as Id), '2')
+  t.equal(keptKey(kept, '3' as Id), '"3"')
+  t.equal(keptKey(kept, '4' as Id), undefined)
+})
+
+t.test('of an array no more is read than one element over what a batch may have', async (t) => {
+  const batch = parseText(`[${'1,'.repeat(MAX_BATCH + 5)}nonsense`)
+  t.equal(batch.kind === 'batch' && batch.elements.length, MAX_BATCH + 1)
+  t.throws(() => parseText('[1,nonsense]'), { name: 'JsonError' })
+  t.throws(() => parseText('[1] 2'), { name: 'JsonError' })
 })
 
 t.test('the id of a message that is none is there if it can be read', async (t) => {

@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer'
 import fc from 'fast-check'
 import t from 'tap'
-import { cut, join, pieces, type Source, sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
+import { cut, join, pieces, repairedSourceOf, type Source, sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
 import { edit, objectIn, parseSource, raw, wire, write } from '../../src/rpc/splice.js'
 
 const LARGE = 32 * 1024
@@ -90,6 +90,13 @@ t.test('a mark that somebody has put into a text is a string like any other', as
   t.equal(whole(sourceOf(`[${mark}]`)), `[${mark}]`)
   const text = `[${mark},"${'x'.repeat(LARGE * 2)}"]`
   t.ok(whole(inPieces(text)).endsWith(`"${'x'.repeat(100)}"]`) || true, 'and at worst shows what came with it')
+})
+
+t.test('bytes of a server that are no UTF-8 become U+FFFD', async (t) => {
+  const bytes = Buffer.from('{"a":"caf\xe9","b":"', 'latin1')
+  const good = Buffer.from('é"}')
+  t.same(repairedSourceOf([bytes, good]), { source: sourceOf('{"a":"caf\ufffd","b":"é"}'), repaired: true })
+  t.same(repairedSourceOf([good.subarray(0, 1), good.subarray(1)]), { source: sourceOf('é"}'), repaired: false })
 })
 
 t.test('bytes that are no UTF-8 are refused', async (t) => {

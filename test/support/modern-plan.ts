@@ -20,8 +20,8 @@ export interface ModernPlan {
   cacheScope?: 'public' | 'private'
   /** Calls of `mirrored` are refused with -32020, whatever their headers, until it has been listed. */
   refuseUntilListed?: boolean
-  /** Subscriptions are acknowledged with nothing and end at once, or the method is unknown. */
-  listen?: 'empty' | 'refused'
+  /** Subscriptions are acknowledged with nothing and end at once, or the method is unknown, at once or from the second on. */
+  listen?: 'empty' | 'refused' | 'once'
   /** Legacy clients are answered as well: with sessions, or without. On a pipe there is no difference. */
   dual?: 'session' | 'sessionless'
   /** A file that gets a line for each execution of `act`: its `key`. */

@@ -15,10 +15,13 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
   const running: Exchange[] = []
   const said: [id: Id, answer: string | number][] = []
   let settled = 0
+  const askers = new Set<Exchange>()
   const asking = new Asking({
     capabilities,
     roots,
     candidates: () => running.filter(({ answered }) => !answered),
+    hasAsked: (exchange) => askers.has(exchange),
+    asks: (exchange) => askers.add(exchange),
     respond: (id, answer: string | RpcError) => said.push([id, typeof answer === 'string' ? answer : answer.code]),
     settled: () => settled++,
   })
@@ -36,7 +39,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
     asking.asked(parseText(text) as Request, exchange)
   }
   const withdraw = (requestId: unknown) => asking.withdraw(parseObject(JSON.stringify({ requestId })))
-  return { asking, clock, said, running, call, ask, withdraw, settled: () => settled }
+  return { asking, clock, said, running, askers, call, ask, withdraw, settled: () => settled }
 }
 
 const FORM = 'elicitation/create'
@@ -101,6 +104,33 @@ t.test('a question without an address goes to the oldest call that waits and was
   t.same([first?.request.id, ...idsIn(one), ...idsIn(two), ...idsIn(parked)], ['1', '2'], 'and then to the oldest')
   if (first) asking.respond(first, '{}')
   t.equal(first?.addressed, false)
+})
+
+t.test('11.3 a question without an address goes to a call of something that has been seen to ask', async (t) => {
+  const { asking, call, ask, askers } = start(t)
+  const [quiet, asker, another] = [call(), call(), call()]
+  askers.add(asker).add(another)
+  ask(1, FORM)
+  t.same(idsIn(asker), ['1'], 'the oldest of those')
+  ask(2, FORM)
+  ask(3, FORM)
+  t.same([idsIn(quiet), idsIn(asker), idsIn(another)], [[], ['3'], ['2']], 'rather than one that never asked')
+  asker.read = another.read = false
+  ask(4, FORM)
+  t.same(idsIn(quiet), ['4'], 'unless only a call that never asked has a client that waits')
+  answers(asking, quiet)
+})
+
+t.test('11.3 a call is seen to ask when no other can have asked, and not when another could', async (t) => {
+  const { call, ask, askers, running } = start(t)
+  const [one, two] = [call(), call()]
+  ask(1, FORM)
+  t.equal(askers.size, 0)
+  ask(2, FORM, {}, two)
+  t.same([...askers], [two], 'it came on the stream of the call')
+  running.splice(running.indexOf(two), 1)
+  ask(3, FORM)
+  t.same([...askers], [two, one], 'no other call runs')
 })
 
 t.test('a question that could only be that of a call which waits for its client is kept for it', async (t) => {

@@ -124,6 +124,14 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(server.violations(), [])
     })
 
+    t.test(`11.8 ${pair} may answer under the id as a string`, async (t) => {
+      const { client } = await start(t)
+      await client.begin('call', 'tools/call', ask({ 'the name': NAME }))
+      const [question] = await asked(client, 'call', 1)
+      await client.say({ id: String(question?.id), result: ADA })
+      t.same(told(await answered(client, 'call')), { 'the name': ADA })
+    })
+
     t.test(`98 calls at the same time of ${pair} do not meet`, async (t) => {
       const { server, client } = await start(t)
       const rounds = (n: number) => [

@@ -315,7 +315,7 @@ t.test('sessions are bounded: the one that was idle longest makes room, if there
 
 t.test('what is known of whose sessions of the server are is bounded too, and who uses one keeps it', async (t) => {
   const legacy = await LegacyHttp.start(t)
-  const { url } = await startBridge(t, { url: legacy.url }, { ...auth, limits: { clientSessions: 2 } })
+  const { url } = await startBridge(t, { url: legacy.url }, { ...auth, limits: { clientSessions: 2, perPrincipal: 1 } })
   const open = () => LegacyClient.open(url, { headers: as('alice') })
   const [first, second] = [await open(), await open()]
   await first.request('ping')

@@ -27,10 +27,26 @@ t.test('112 the stream says first where to post, on its own origin and under an 
   const [client, other] = [await SseClient.connect(url), await SseClient.connect(url)]
   t.match(client.stream, { status: 200, headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
   t.same(client.stream.events[0]?.event, 'endpoint')
-  t.match(client.stream.events[0]?.data, /^\/?message\?sessionId=[A-Za-z0-9_-]{22,}$/)
+  t.match(client.stream.events[0]?.data, /^\/message\?sessionId=[A-Za-z0-9_-]{22,}$/)
   t.equal(new URL(client.messagesUrl).origin, new URL(url).origin)
   t.not(client.messagesUrl, other.messagesUrl)
   t.equal(client.stream.headers['mcp-session-id'], undefined)
+})
+
+t.test('11.41 where to post is said from the root, as the public address has it', async (t) => {
+  const said = async (settings: object, stream: string) => {
+    const { url } = await start(t, settings)
+    const opened = await openStream('GET', new URL(stream, url).href, { accept: 'text/event-stream' })
+    await until(() => opened.events.length > 0, 'the first event')
+    opened.leave()
+    return opened.events[0]?.data?.replace(/sessionId=.*/, 'sessionId=')
+  }
+  t.equal(await said({}, '/sse'), '/message?sessionId=')
+  t.equal(await said({}, '/test/sse'), '/test/message?sessionId=')
+  t.equal(await said({ publicUrl: 'https://tools.example' }, '/sse'), '/message?sessionId=')
+  t.equal(await said({ publicUrl: 'https://tools.example/bridge/' }, '/sse'), '/bridge/message?sessionId=')
+  t.equal(await said({ publicUrl: 'https://tools.example/bridge' }, '/test/sse'), '/bridge/test/message?sessionId=')
+  t.equal(await said({ publicUrl: 'https://tools.example/bridge/mcp' }, '/sse'), '/bridge/message?sessionId=')
 })
 
 t.test('112 what is posted is accepted at once, and answered on the stream', async (t) => {

@@ -4,25 +4,11 @@
  */
 import t, { type Test } from 'tap'
 import { parseObject } from '../../src/rpc/splice.js'
-import {
-  ABLE,
-  ADA,
-  all,
-  BLUE,
-  COLOUR,
-  MODEL,
-  NAME,
-  of,
-  PARIS,
-  type Question,
-  startAsker,
-  talk,
-  WAYS,
-} from '../support/asking.js'
+import { ABLE, ADA, all, BLUE, COLOUR, NAME, of, type Question, startAsker, talk, WAYS } from '../support/asking.js'
 import { createBridge, startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import type { Plan } from '../support/legacy-http.js'
-import { CAPABILITIES } from '../support/modern.js'
+import { CAPABILITIES, CLIENT_INFO } from '../support/modern.js'
 
 const TOKENS = { alice: 'token-of-alice-0123456789', bob: 'token-of-bob-0123456789' }
 const as = (who: keyof typeof TOKENS, capabilities: object = ABLE) => ({
@@ -109,49 +95,42 @@ for (const way of WAYS) {
   })
 }
 
-for (const way of WAYS.filter((one) => one !== 'over stdio')) {
-  t.test(`a call that can be asked has its session for itself ${way}; one after the other share one`, async (t) => {
+for (const way of WAYS) {
+  t.test(`11.2 all calls of a client share one session with a server that asks ${way}`, async (t) => {
     const { steps, again, sessions, call, asker } = await start(t, way)
-    await steps([])
-    await steps([])
-    t.equal(new Set(sessions()).size, 1)
-    const first = await steps([{ ask: [{ ...NAME, id: 0 }] }])
-    const second = await steps([{ ask: [{ ...COLOUR, id: 0 }] }])
-    t.equal(new Set(sessions()).size, 2)
+    const rounds = await Promise.all(Array.from({ length: 12 }, (_, n) => steps([{ ask: [NAME] }], { n })))
+    for (const round of rounds) t.match(round.message.result, { resultType: 'input_required' })
     await call('tools/list', {})
-    const listed = asker.seen().find(({ message }) => message['method'] === 'tools/list')
-    t.equal(listed?.session, sessions()[0], 'what asks nothing stays in the first one')
-    t.same((await again(second, all(second, BLUE))).said, [BLUE])
-    t.same((await again(first, all(first, ADA))).said, [ADA])
     await steps([])
-    t.equal(new Set(sessions()).size, 2, 'they are used again')
-    t.equal(sessions().at(-1), sessions()[0])
+    t.equal(of(asker, 'initialize').length, 1, 'twelve calls wait for answers, and others go on')
+    t.equal(new Set(sessions()).size, 1)
+    for (const round of rounds) t.same((await again(round, all(round, ADA))).said, [ADA])
   })
 
-  t.test(`where all sessions of a client wait for answers ${way}, its next call waits for one`, async (t) => {
-    const { steps, again, sessions, asker } = await start(t, way)
-    const rounds = []
-    for (let n = 0; n < 8; n++) rounds.push(await steps([{ ask: [MODEL] }], { n }))
-    t.equal(new Set(sessions()).size, 8)
-    const gone = new AbortController()
-    const leaving = steps([], { gone: true }, { signal: gone.signal })
-    const waiting = steps([], { waiting: true })
-    const [first, second] = rounds
-    if (!first || !second) throw new Error('There are eight of them')
-    gone.abort()
-    await t.rejects(leaving)
-    t.equal(sessions().length, 8, 'neither has been sent')
-    await again(first, all(first, PARIS))
-    await again(second, all(second, PARIS))
-    t.match((await waiting).message.result, { resultType: 'complete' })
-    const sent = of(asker, 'tools/call').map(({ params }) => (params as { arguments: object }).arguments)
-    t.notOk(
-      sent.some((args) => 'gone' in args),
-      'a call that was given up before its turn is not made',
-    )
-    t.equal(new Set(sessions()).size, 8)
+  t.test(`11.3 another application has another session with a server that asks ${way}`, async (t) => {
+    const { steps, sessions } = await start(t, way)
+    const from = (name: string, version: string) => ({
+      meta: { [CAPABILITIES]: ABLE, [CLIENT_INFO]: { name, version, title: `${name} ${Math.random()}` } },
+    })
+    const clients = [from('ada', '1'), from('bob', '1'), from('ada', '2'), from('ada', '1')]
+    for (const client of clients) await steps([], {}, client)
+    const [first, second, third, fourth] = sessions()
+    t.equal(new Set([first, second, third]).size, 3)
+    t.equal(fourth, first, 'the same name and version are the same application')
   })
 }
+
+t.test('11.3 on a pipe a question goes to the running call of a tool that has been seen to ask', async (t) => {
+  const { steps, call, signal, asker } = await start(t, 'over stdio')
+  const alone = await steps([{ ask: [NAME] }])
+  t.equal(alone.keys.length, 1, 'a call that runs alone shows that its tool asks')
+  const quiet = call('tools/call', { name: 'wait', arguments: { ms: 1_000 } })
+  await until(() => of(asker, 'tools/call').length === 2, 'the older call')
+  const asked = steps([{ wait: 'go' }, { ask: [COLOUR] }])
+  await signal('go')
+  t.match(Object.values((await asked).requests), [{ params: { message: 'Your colour?' } }])
+  t.match((await quiet).message.result, { resultType: 'complete' }, 'the older call is asked nothing')
+})
 
 t.test('on a pipe a question stays open when the call that it was taken for turns out to be another', async (t) => {
   const { steps, again, signal } = await start(t, 'over stdio')

@@ -193,14 +193,14 @@ t.test('41 what only reads is sent again, once', async (t) => {
       return true
     },
   })
-  const { url } = await startBridge(t, { url: http.url })
+  const { url } = await startBridge(t, { url: http.url, retry: 'safe' })
   t.equal((await call(url, 'prompts/list')).status, 200)
   t.equal(http.of('prompts/list').length, 2)
   await call(url, 'tools/list')
   cuts = 1
   t.ok(
     (await call(url, 'tools/call', { name: 'echo', arguments: {} })).message.result,
-    'a tool that says that it only reads',
+    'a tool that says that it only reads, because the operator lets it',
   )
   cuts = 2
   t.match((await call(url, 'prompts/list')).message.error, { data: { outcome: 'unknown' } })

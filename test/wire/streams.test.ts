@@ -17,26 +17,13 @@ const logsOf = ({ messages }: Answer) =>
 
 t.test('over HTTP', async (t) => {
   const legacy = await LegacyHttp.start(t)
-  await shared(t, { url: legacy.url }, () =>
-    legacy.of('notifications/cancelled').map(({ message }) => message['params']),
-  )
+  await shared(t, { url: legacy.url }, (method) => legacy.of(method).map(({ message }) => message['params']))
 
   t.test('57 logs on the stream of the session go to the one call that runs', async (t) => {
     const { url } = await startBridge(t, { url: legacy.url })
     const args = { levels: ['debug', 'warning'], standalone: true, ms: 100 }
     const answer = await call(url, 'tools/call', { name: 'log', arguments: args }, { meta: { [LOG_LEVEL]: 'info' } })
     t.same(logsOf(answer), ['warning'])
-  })
-
-  t.test('58 logs that could be anybody’s go to nobody', async (t) => {
-    const { url } = await startBridge(t, { url: legacy.url })
-    const meta = { meta: { [LOG_LEVEL]: 'debug' } }
-    const before = legacy.of('tools/call').length
-    const waiting = call(url, 'tools/call', { name: 'wait', arguments: { ms: 300 } }, meta)
-    await until(() => legacy.of('tools/call').length > before)
-    const logging = await call(url, 'tools/call', { name: 'log', arguments: { standalone: true, ms: 50 } }, meta)
-    t.same(logsOf(logging), [])
-    t.same(logsOf(await waiting), [])
   })
 
   t.test('62 a stream has neither ids nor times to retry after, and nobody may hold it back', async (t) => {
@@ -51,26 +38,39 @@ t.test('over HTTP', async (t) => {
 
 t.test('over stdio', async (t) => {
   const stdio = legacyStdio(t)
-  await shared(t, stdio.server, () =>
+  await shared(t, stdio.server, (wanted) =>
     stdio
       .messages()
-      .filter(({ method }) => method === 'notifications/cancelled')
+      .filter(({ method }) => method === wanted)
       .map(({ params }) => params),
   )
-
-  t.test('58 logs that could be anybody’s go to nobody', async (t) => {
-    const other = legacyStdio(t)
-    const { url } = await startBridge(t, other.server)
-    const meta = { meta: { [LOG_LEVEL]: 'debug' } }
-    const waiting = call(url, 'tools/call', { name: 'wait', arguments: { ms: 300 } }, meta)
-    await until(() => other.messages().some(({ method }) => method === 'tools/call'))
-    t.same(logsOf(await call(url, 'tools/call', { name: 'log', arguments: {} }, meta)), [])
-    t.same(logsOf(await waiting), [])
-  })
 })
 
-async function shared(t: import('tap').Test, server: object, cancelled: () => unknown[]): Promise<void> {
+async function shared(t: import('tap').Test, server: object, received: (method: string) => unknown[]): Promise<void> {
   const { url } = await startBridge(t, server)
+  const log = (levels: readonly string[], ms: number, logLevel?: string) => {
+    const params = { name: 'log', arguments: { levels, ms, standalone: true } }
+    return call(url, 'tools/call', params, { meta: logLevel === undefined ? {} : { [LOG_LEVEL]: logLevel } })
+  }
+
+  t.test(
+    '11.7 58 logs that name no call all arrive, each once, with the oldest call that asked for them',
+    async (t) => {
+      const running: Promise<Answer>[] = []
+      const begin = async (...args: Parameters<typeof log>) => {
+        const before = received('tools/call').length
+        running.push(log(...args))
+        await until(() => received('tools/call').length > before, 'the call at the server')
+      }
+      await begin([], 500)
+      await begin([], 500, 'error')
+      await begin(['info'], 500, 'info')
+      await begin(['error', 'warning'], 200, 'debug')
+      await begin(['debug'], 200)
+      t.same((await Promise.all(running)).map(logsOf), [[], ['error'], ['info', 'warning'], ['debug'], []])
+    },
+  )
+
   const progress = (args: object, progressToken?: unknown) =>
     call(
       url,
@@ -149,7 +149,7 @@ async function shared(t: import('tap').Test, server: object, cancelled: () => un
   })
 
   t.test('61 a client that goes away in mid-call cancels it, once, by the id that the server knows', async (t) => {
-    const before = cancelled().length
+    const before = received('notifications/cancelled').length
     const controller = new AbortController()
     const leaving = call(
       url,
@@ -159,24 +159,28 @@ async function shared(t: import('tap').Test, server: object, cancelled: () => un
     )
     setTimeout(() => controller.abort(), 150)
     await t.rejects(leaving, { code: 'ABORT_ERR' })
-    await until(() => cancelled().length > before, 'the cancellation')
+    await until(() => received('notifications/cancelled').length > before, 'the cancellation')
     const quiet = new AbortController()
     const waiting = call(url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { signal: quiet.signal })
     setTimeout(() => quiet.abort(), 150)
     await t.rejects(waiting, { code: 'ABORT_ERR' })
-    await until(() => cancelled().length > before + 1, 'the cancellation of a call that had said nothing yet')
+    await until(
+      () => received('notifications/cancelled').length > before + 1,
+      'the cancellation of a call that had said nothing yet',
+    )
     t.equal((await call(url, 'tools/list')).status, 200)
-    t.equal(cancelled().length, before + 2)
-    for (const params of cancelled()) t.ok(Number((params as { requestId: number }).requestId) >= 1)
+    t.equal(received('notifications/cancelled').length, before + 2)
+    for (const params of received('notifications/cancelled'))
+      t.ok(Number((params as { requestId: number }).requestId) >= 1)
   })
 
   t.test('a call that takes too long is given up, and the server is told', async (t) => {
-    const before = cancelled().length
+    const before = received('notifications/cancelled').length
     const impatient = await startBridge(t, server, { timeouts: { call: 1_500 } })
     const answer = await call(impatient.url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } })
     t.equal(answer.status, 200)
     t.match(answer.message.error, { code: -32603, data: { reason: 'upstream_timeout', outcome: 'unknown' } })
-    await until(() => cancelled().length > before)
+    await until(() => received('notifications/cancelled').length > before)
     const alive = await call(impatient.url, 'tools/call', { name: 'wait', arguments: { ms: 100 } })
     t.ok(alive.message.result)
   })

@@ -32,7 +32,7 @@ export function meaningOf(given: string): Meaning {
   if (/\s/.test(text)) return command(text, text)
   if (/^(?:[.~]?[\\/]|\.\.[\\/]|[A-Za-z]:[\\/])|\.(?:jsonc?|toml)$/i.test(text)) return { kind: 'file', path: text }
   // A name with a dot in it, a name with a port, this machine, or an address of IPv6.
-  if (/^(?:[^/:@]+\.[^/:@]+|[^/:@]+(?=:\d)|localhost|\[[\da-f:.]+\])(?::\d+)?(?:\/.*)?$/iu.test(text))
+  if (/^(?:[^/:@.]+\.[^/:@]+|[^/:@]+(?=:\d)|localhost|\[[\da-f:.]+\])(?::\d+)?(?:\/.*)?$/iu.test(text))
     return atAddress(`https://${text}`)
   throw failure(
     'url',

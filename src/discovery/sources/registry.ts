@@ -40,7 +40,7 @@ export async function findInRegistry(
   base: string = OFFICIAL_REGISTRY,
 ): Promise<Findings> {
   const found = new Findings()
-  const place = `${base.replace(/\/+$/, '')}/v0.1/servers`
+  const place = `${base.replace(/(?<!\/)\/+$/, '')}/v0.1/servers`
   const cursors = new Set<string>()
   let cursor: string | undefined
   do {

@@ -41,16 +41,18 @@ export async function beside(
       routes: below ? ['/', '/*'] : ['/'],
       undici: relayed.dispatcher,
       disableRequestLogging: true,
+      retryMethods: [],
       replyOptions: {
         rewriteRequestHeaders: (_request: FastifyRequest, headers: Record<string, unknown>) =>
           without(headers, passthrough ? NOT_SENT : [...NOT_SENT, 'authorization']),
-        rewriteHeaders: (headers: Record<string, unknown>) => without(headers, NOT_SENT_BACK),
+        rewriteHeaders: (headers: Record<string, unknown>) =>
+          withoutOrigin(without(headers, NOT_SENT_BACK), relayed.url.origin),
         onResponse: (request: FastifyRequest, reply: FastifyReply, response: Response) => {
           if (here.startsWith(METADATA) && response.statusCode === 200) sendMetadata(reply, response, resource(request))
           else reply.send(response.stream)
         },
         onError: (reply: FastifyReply, { error }: { error: Error }) =>
-          refuse(reply, new Fault('upstreamUnavailable', 'The server is not available', { cause: error })),
+          refuse(reply, relayed.failed(error.cause instanceof Error ? error.cause : error), { status: 502 }),
       },
     }
     await app.register(proxy, options as unknown as Parameters<typeof proxy>[1])
@@ -71,6 +73,14 @@ function sendMetadata(reply: FastifyReply, { stream }: Response, resource: strin
         new Fault('upstreamProtocol', 'The metadata of the server are no JSON object', { cause, status: 502 }),
       ),
     )
+}
+
+/** Where a redirect leads to on the server itself is there on the bridge as well: how the server is called within is nobody's business. */
+function withoutOrigin(headers: Record<string, unknown>, origin: string): Record<string, unknown> {
+  const { location } = headers
+  if (typeof location !== 'string' || !URL.canParse(location) || new URL(location).origin !== origin) return headers
+  const { pathname, search, hash } = new URL(location)
+  return { ...headers, location: pathname + search + hash }
 }
 
 function without(headers: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {

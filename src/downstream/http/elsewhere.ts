@@ -7,7 +7,7 @@ import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { encodeEvent } from '../../rpc/sse.js'
 import { idIn } from '../inbound.js'
 import { type Logger, tell } from '../record.js'
-import { type Refusing, refuse } from './replies.js'
+import { type Refusing, refuse, whenOver } from './replies.js'
 
 export interface CarryOptions {
   replicas: Replicas | undefined
@@ -27,7 +27,7 @@ export async function carry(
   const body = request.body instanceof Uint8Array ? request.body : undefined
   const id = idIn(body)
   const controller = new AbortController()
-  reply.raw.once('close', () => controller.abort())
+  whenOver(reply, () => controller.abort())
   try {
     const carried = { method, path, headers: raw.rawHeaders, body, connection: raw.socket }
     const answer = await replicas.carry(error, carried, controller.signal)

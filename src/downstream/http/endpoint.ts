@@ -20,8 +20,9 @@ import { openSession, type SessionSettings } from '../session.js'
 import { carry } from './elsewhere.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { checkMedia, checkTakesEvents } from './media.js'
-import type { Passing, Relay } from './relay.js'
-import { explain, explainInBand, type Refusing, refuse, sendEvents, sendJson, statusOf } from './replies.js'
+import { type Refusals, refusedOf } from './refusals.js'
+import type { Pass, Passing, Relay } from './relay.js'
+import { explain, explainInBand, type Refusing, refuse, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
 import { HttpSession } from './session.js'
 import type { Sessions } from './sessions.js'
 import { Streams } from './streams.js'
@@ -35,6 +36,8 @@ export interface EndpointOptions {
   /** Passes on what needs no translation, where the server is one that can be reached so. */
   relay: Relay | undefined
   refusing: Refusing
+  /** Is told of requests that do not become calls. */
+  refusals: Refusals
   /** The others, where this is one of several. */
   replicas: Replicas | undefined
   /** Milliseconds. */
@@ -45,8 +48,6 @@ export interface EndpointOptions {
 }
 
 type Posted = FastifyRequest<{ Body: Buffer }>
-/** Passes a request on as it is; undefined where the server cannot be reached in this way. */
-type Pass = ((passing: Passing) => void) | undefined
 
 /** Serves the endpoint. A Fastify plugin with a context of its own, so that its body parser is nobody else's. */
 export async function endpoint(app: FastifyInstance, options: EndpointOptions): Promise<void> {
@@ -81,7 +82,7 @@ class Endpoint {
     this.#modern = new ModernDownstream(options.upstream, options.compat)
   }
 
-  async handle(request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
+  async handle(request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<FastifyReply> {
     try {
       if (request.method === 'POST') return await this.#post(request as Posted, reply, pass)
       return await this.#ofSession(request, reply, pass)
@@ -91,7 +92,12 @@ class Endpoint {
     }
   }
 
-  async #ofSession(request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
+  /** Answers a request that the relay has given back: the server speaks something else by now. */
+  #answerHere(request: FastifyRequest, reply: FastifyReply, pass?: Pass): void {
+    this.handle(request, reply, pass).catch((error: unknown) => this.#refuse(reply, Fault.from(error), undefined))
+  }
+
+  async #ofSession(request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<FastifyReply> {
     const { lookup } = readHeaders(request.raw.rawHeaders)
     checkNotModern(lookup, reply)
     const id = single(lookup, 'mcp-session-id')
@@ -113,27 +119,41 @@ class Endpoint {
     return reply.code(200).send()
   }
 
-  async #post(request: Posted, reply: FastifyReply, pass: Pass): Promise<FastifyReply> {
+  async #post(request: Posted, reply: FastifyReply, pass: Pass | undefined): Promise<FastifyReply> {
     let message: Message | undefined
     try {
       const headers = readHeaders(request.raw.rawHeaders)
       const { relay } = this.#options
       if (pass && relay?.takesModern(headers.lookup)) {
-        pass(relay.modern(headers.lookup))
+        pass(relay.modern(headers.lookup), () => this.#answerHere(request, reply))
         return reply
       }
       message = bodyOf(request)
       await this.#take(message, headers, request, reply, pass)
     } catch (error) {
       if (error instanceof Elsewhere) throw error
+      const fault = Fault.from(error, message !== undefined)
+      if (message?.kind === 'notification' && fault.status === 200) this.#refuseSilently(reply, fault)
       // What could be read, had its headers been in order: its sender wants to know which one it was.
-      this.#refuse(reply, Fault.from(error), message ? idToAnswer(message) : idIn(request.body))
+      else this.#refuse(reply, fault, message ? idToAnswer(message) : idIn(request.body))
     }
     return reply
   }
 
   #refuse(reply: FastifyReply, fault: Fault, id: Id | undefined): void {
+    this.#note(reply, fault)
     refuse(reply, fault, { ...this.#options.refusing, id })
+  }
+
+  /** A notification has no answer, not even an error. What is wrong with it, the status says (MCP 2026-07-28, streamable-http). */
+  #refuseSilently(reply: FastifyReply, fault: Fault): void {
+    this.#note(reply, fault)
+    reply.code(400).send()
+  }
+
+  #note({ request }: FastifyReply, fault: Fault): void {
+    const { refusals, log } = this.#options
+    refusals.note(fault, { ...refusedOf(request), server: log.telemetry?.server })
   }
 
   async #take(
@@ -141,7 +161,7 @@ class Endpoint {
     headers: RequestHeaders,
     request: Posted,
     reply: FastifyReply,
-    pass: Pass,
+    pass: Pass | undefined,
   ): Promise<void> {
     const { lookup } = headers
     const { sessions, relay, compat } = this.#options
@@ -149,7 +169,9 @@ class Endpoint {
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
     const version = versionHeader(lookup)
     const modern = version !== undefined && looksModern(version)
-    if (id !== undefined && !session && !modern && pass && (await relay?.takesSession(id, request.principal))) {
+    const opens = message.kind === 'request' && message.method === 'initialize'
+    const known = id === undefined || session !== undefined
+    if (!known && !modern && !opens && pass && (await relay?.takesSession(id, request.principal))) {
       if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
       return pass(passingOf(message))
     }
@@ -195,15 +217,17 @@ class Endpoint {
     reply.code(202).send()
   }
 
-  async #open(message: Request, request: FastifyRequest, reply: FastifyReply, pass: Pass): Promise<void> {
+  async #open(message: Request, request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<void> {
     const { upstream, sessions, log, settings, commitAfter, refusing } = this.#options
     const { passthrough } = refusing
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
     const leg = await upstream.legacyLeg({ caller, principal, credential }).catch((error: unknown) => Fault.from(error))
     if (pass && !(leg instanceof Fault) && leg !== 'translate' && leg.transport === 'http')
-      return pass({ ...passingOf(message), opens: true })
-    sessions.makeRoom()
+      return pass({ ...passingOf(message), opens: true }, () =>
+        this.#answerHere(request, reply, (passing) => pass(passing)),
+      )
+    sessions.makeRoom(principal)
     const streams = new Streams()
     let opened: string | undefined
     const outlet = {
@@ -224,7 +248,14 @@ class Endpoint {
     if (session) {
       const { resumable, priming } = traits[session.revision]
       streams.options = { resumable, priming }
-      opened = sessions.add(() => new HttpSession(principal, session, streams, { commitAfter, passthrough })).id
+      const make = () => new HttpSession(principal, session, streams, { commitAfter, passthrough })
+      try {
+        opened = sessions.add(principal, make).id
+      } catch (error) {
+        // Another client may have taken the last place in the meantime.
+        session.close()
+        throw error
+      }
       reply.header('mcp-session-id', opened)
     }
     if (fault) explainInBand(reply, fault, passthrough)
@@ -242,6 +273,10 @@ class Endpoint {
       sendJson(reply.code(status), frame.value.text)
       return
     }
+    // Not by the stream below: one that is left before it is read never begins to run, and so does not end what it reads.
+    whenOver(reply, () => {
+      frames.return().catch(() => {})
+    })
     sendEvents(reply, Readable.from(this.#events(first, frames, frame === undefined), { objectMode: false }))
   }
 
@@ -251,19 +286,15 @@ class Endpoint {
     silent: boolean,
   ): AsyncGenerator<Piece, void> {
     let next = first
-    try {
-      // Out of silence, the stream begins with a sign of life: nothing is sent before there is something to send.
-      if (silent) yield KEEP_ALIVE
-      for (;;) {
-        const arrived = await within(this.#options.keepAlive, next)
-        if (arrived?.done) return
-        if (arrived) yield* pieces(encodeEvent(arrived.value.text))
-        else yield KEEP_ALIVE
-        if (arrived?.value.last) return
-        if (arrived) next = frames.next()
-      }
-    } finally {
-      await frames.return()
+    // Out of silence, the stream begins with a sign of life: nothing is sent before there is something to send.
+    if (silent) yield KEEP_ALIVE
+    for (;;) {
+      const arrived = await within(this.#options.keepAlive, next)
+      if (arrived?.done) return
+      if (arrived) yield* pieces(encodeEvent(arrived.value.text))
+      else yield KEEP_ALIVE
+      if (arrived?.value.last) return
+      if (arrived) next = frames.next()
     }
   }
 }
@@ -311,10 +342,10 @@ function pieces(wire: Wire): readonly Piece[] {
  * Aborts when the client leaves before its answer is whole. The response tells, not the request: a request is 'close'd
  * as soon as its body has been read.
  */
-function whileConnected({ raw }: FastifyReply): AbortController {
+function whileConnected(reply: FastifyReply): AbortController {
   const controller = new AbortController()
-  raw.once('close', () => {
-    if (!raw.writableFinished) controller.abort()
+  whenOver(reply, () => {
+    if (!reply.raw.writableFinished) controller.abort()
   })
   return controller
 }

@@ -16,10 +16,21 @@ export interface RequestHeaders {
   params: ReadonlyMap<string, string>
 }
 
+/** Checks what is to be in order whatever a request is for. Throws a Fault. */
+export function checkRequest({ url = '', rawHeaders }: FastifyRequest['raw']): void {
+  checkCount(rawHeaders)
+  // An absolute one names a host of its own, beside that of the header.
+  if (!url.startsWith('/')) throw new Fault('invalidRequest', 'The target of a request has to be a path')
+}
+
+function checkCount(rawHeaders: readonly string[]): void {
+  if (rawHeaders.length / 2 > MAX_HEADERS)
+    throw new Fault('tooManyHeaders', `A request may have ${MAX_HEADERS} headers, of 16 KiB together`)
+}
+
 /** Reads Node's `rawHeaders`. Throws a Fault where they are too many or contradict each other. */
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
-  if (rawHeaders.length / 2 > MAX_HEADERS)
-    throw new Fault('tooManyHeaders', `A request may have ${MAX_HEADERS} headers`)
+  checkCount(rawHeaders)
   const mcp = new Map<string, string[]>()
   let params = NO_PARAMS
   let once = ''

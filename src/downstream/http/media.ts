@@ -1,6 +1,7 @@
 /** What a request says about its body and about the answers that it takes. Read by us, once: leniency decides nothing. */
 import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
+import { trim } from '../../protocol/headers.js'
 import { remembering } from '../../rpc/remembering.js'
 
 /** Checks the headers of a POST. Throws a Fault. */
@@ -28,10 +29,7 @@ export function checkTakesEvents({ headers }: FastifyRequest): void {
 
 /** Whether a media type is JSON in UTF-8. */
 const isJson = remembering((contentType: string): boolean => {
-  const [type = '', ...params] = contentType
-    .toLowerCase()
-    .split(';')
-    .map((part) => part.replace(/^[ \t]+|[ \t]+$/g, ''))
+  const [type = '', ...params] = contentType.toLowerCase().split(';').map(trim)
   const inUtf8 = params.every((param) => !param.startsWith('charset') || /^charset="?utf-8"?$/.test(param))
   return type === 'application/json' && inUtf8
 })
@@ -43,7 +41,7 @@ const acceptsBoth = remembering((accept) => accepts(accept, 'application/json') 
 function accepts(header: string, type: string): boolean {
   const group = `${type.split('/', 1)[0]}/*`
   return header.split(',').some((range) => {
-    const [name = '', ...params] = range.split(';').map((part) => part.trim().toLowerCase())
+    const [name = '', ...params] = range.split(';').map((part) => trim(part).toLowerCase())
     return [type, group, '*/*'].includes(name) && !params.some((param) => /^q=0(?:\.0{0,3})?$/.test(param))
   })
 }

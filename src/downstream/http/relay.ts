@@ -2,24 +2,22 @@
  * Passes HTTP messages on to an HTTP server of the same era as they are (@fastify/http-proxy). The server validates for
  * itself; what is ours is whose a session is, what may not cross a proxy, and what is told of it in the log.
  */
-import { PassThrough, Transform } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import proxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { HandOver, Relayed, Reply } from '../../protocol/call.js'
-import { type Era, isModern } from '../../protocol/eras.js'
+import type { Relayed } from '../../protocol/call.js'
+import { isModern } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
-import { encodeReply } from '../../protocol/modern-client.js'
-import type { Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { encodeEvent, FieldFilter } from '../../rpc/sse.js'
-import { idIn } from '../inbound.js'
 import { CallRecord, type Logger, tell } from '../record.js'
 import { traceHeaders } from './headers.js'
+import { type Headers, sentBack } from './relay-headers.js'
+import { type Passing, RelayedRequest, type Response } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
-import { type Refusing, refuse } from './replies.js'
+import { type Refusing, whenOver } from './replies.js'
+
+export type { Passing } from './relayed-request.js'
 
 export interface RelayOptions {
   relayed: Relayed
@@ -31,65 +29,20 @@ export interface RelayOptions {
   keeps?: ((method: string) => boolean) | undefined
 }
 
-/** What is to be told of a request, as far as it is known without reading it twice. */
-export interface Passing {
-  era: Era
-  method: string
-  name?: string | undefined
-  id?: Id | undefined
-  /** A stream that stays open until somebody ends it. */
-  endless: boolean
-  /** The request opens a session, whose id comes with the answer. */
-  opens: boolean
-  /** It is the client's answer in the middle of something else. */
-  goesOn?: boolean
-}
+/** Passes a request on. `otherwise` answers it without the relay, should the server speak the other era by now. */
+export type Pass = (passing: Passing, otherwise?: () => void) => void
 
-/** A request on its way. */
-interface Underway extends Passing {
-  refusing: Refusing
-  record: CallRecord
-  handOver: HandOver
-  /** Why it cannot be answered by the server. */
-  fault?: Fault
-}
-
-/** Headers of a request that are about this connection, or that are for us. Names beginning like the second kind, too. */
-const NOT_SENT_ON = [
-  'origin',
-  'cookie',
-  'keep-alive',
-  'te',
-  'trailer',
-  'upgrade',
-  'expect',
-  'forwarded',
-  'authorization',
-]
-const NOT_SENT_ON_LIKE = /^(?:proxy-|x-forwarded-|sec-)/
-const OF_SESSIONS = ['mcp-session-id', 'last-event-id']
-/** Headers of an answer that are about the other connection, or about another origin. */
-const NOT_SENT_BACK = ['connection', 'keep-alive', 'proxy-authenticate', 'trailer', 'upgrade', 'set-cookie', 'alt-svc']
-/** Fields of events that the modern era does not have, and that its clients stumble over. */
-const FOREIGN_FIELDS = ['id', 'retry']
-
-type Headers = Record<string, string | string[] | undefined>
 interface Requestable {
   request(options: object, done: (error: Error | null, response: unknown) => void): void
-}
-interface Response {
-  statusCode: number
-  headers: Headers
-  stream: NodeJS.ReadableStream & { destroy(): void }
 }
 
 export class Relay {
   readonly #options: RelayOptions
-  readonly #passing = new WeakMap<FastifyRequest, Underway>()
+  readonly #passing = new WeakMap<FastifyRequest, RelayedRequest>()
+  /** Requests that have not been answered whole. */
+  readonly #open = new Set<RelayedRequest>()
   /** Sessions of the server's own. */
   readonly sessions: RelayedSessions
-  /** Streams that stay open for ever: ends one, gently. */
-  readonly #endless = new Set<() => void>()
   /** Ends the request that is being handed over, when its client goes. */
   #signal: AbortSignal | undefined
 
@@ -103,7 +56,7 @@ export class Relay {
   async register(
     app: FastifyInstance,
     { path, refusing }: { path: string; refusing: Refusing },
-    handle: (request: FastifyRequest, reply: FastifyReply, pass: (passing: Passing) => void) => Promise<FastifyReply>,
+    handle: (request: FastifyRequest, reply: FastifyReply, pass: Pass) => Promise<FastifyReply>,
   ): Promise<void> {
     const { url, dispatcher } = this.#options.relayed
     const query = url.search.slice(1)
@@ -118,17 +71,24 @@ export class Relay {
       httpMethods: ['GET', 'POST', 'DELETE'],
       // The body has been read: a message is one piece, and its size is checked.
       proxyPayloads: false,
+      // What the server has refused, its client may ask for again.
+      retryMethods: [],
       disableRequestLogging: true,
       undici,
       handler: (request: FastifyRequest, reply: FastifyReply, source: string, hooks: object) =>
-        handle(request, reply, (passing) => this.#pass(request, reply, { ...passing, refusing }, { source, hooks })),
+        handle(request, reply, (passing, otherwise) => {
+          const underway = this.#begin(request, reply, { passing, refusing, otherwise })
+          this.#send(underway, request, reply, { source, hooks })
+        }),
       replyOptions: {
         queryString: () => query,
-        rewriteRequestHeaders: (request: FastifyRequest, headers: Headers) => this.#requestHeaders(request, headers),
-        rewriteHeaders: (headers: Headers, request: FastifyRequest) => this.#answerHeaders(headers, request),
-        onResponse: (request: FastifyRequest, reply: FastifyReply, response: Response) =>
-          this.#answered(request, reply, response),
-        onError: (reply: FastifyReply, { error }: { error: Error }) => this.#failed(reply, error),
+        rewriteRequestHeaders: (request: FastifyRequest, headers: Headers) => this.#of(request).headersSentOn(headers),
+        rewriteHeaders: (headers: Headers, request: FastifyRequest) =>
+          sentBack(headers, this.#of(request).passing.era === 'legacy'),
+        onResponse: (request: FastifyRequest, _reply: FastifyReply, response: Response) =>
+          this.#of(request).answered(response),
+        onError: ({ request }: FastifyReply, { error }: { error: Error }) =>
+          this.#of(request).failed(error.cause instanceof Error ? error.cause : error),
       },
     }
     await app.register(proxy, options as unknown as Parameters<typeof proxy>[1])
@@ -159,7 +119,13 @@ export class Relay {
 
   /** Ends what would stay open for ever. */
   drain(): void {
-    for (const end of [...this.#endless]) end()
+    for (const one of [...this.#open]) one.drain()
+  }
+
+  /** Tells the clients of what has not been answered that it will not be, as far as they can still be told. */
+  cut(): void {
+    const message = 'The bridge has been stopped; whether the server acted on the call is unknown'
+    for (const one of [...this.#open]) one.cut(new Fault('interrupted', message))
   }
 
   /** Ends a session of which the server knows nothing. */
@@ -169,14 +135,18 @@ export class Relay {
     return true
   }
 
-  #pass(
+  #of(request: FastifyRequest): RelayedRequest {
+    return this.#passing.get(request) as RelayedRequest
+  }
+
+  #begin(
     request: FastifyRequest,
     reply: FastifyReply,
-    passing: Passing & { refusing: Refusing },
-    { source, hooks }: { source: string; hooks: object },
-  ): void {
+    { passing, refusing, otherwise }: { passing: Passing; refusing: Refusing; otherwise: (() => void) | undefined },
+  ): RelayedRequest {
     const { era, method, name } = passing
-    const record = new CallRecord(this.#options.log, {
+    const { log, gate, relayed } = this.#options
+    const record = new CallRecord(log, {
       clientEra: era,
       serverEra: era,
       clientTransport: 'http',
@@ -185,184 +155,34 @@ export class Relay {
       ...(name !== undefined && { name: name.slice(0, 120) }),
     })
     record.follow(EMPTY, traceHeaders(request))
-    const leave = this.#enter(request.principal, passing, record)
-    const underway: Underway = { ...passing, record, handOver: record.handedOver() }
-    this.#passing.set(request, underway)
-    const controller = new AbortController()
-    reply.raw.once('close', () => {
-      leave()
-      underway.handOver.over(underway.fault)
-      if (!reply.raw.writableFinished) controller.abort()
-      if (underway.fault) record.failed(underway.fault)
-      else if (reply.statusCode < 400 && reply.raw.writableFinished) record.answered('ok')
-      else if (controller.signal.aborted) record.cancelled()
-      else record.answered('error', reply.statusCode)
-    })
-    const body = request.body instanceof Uint8Array ? { body: request.body } : {}
-    const contentType = request.headers['content-type'] ?? 'application/json'
-    this.#signal = controller.signal
-    reply.from(source, { ...hooks, ...(body.body && { ...body, contentType }) } as Parameters<FastifyReply['from']>[1])
-    this.#signal = undefined
-  }
-
-  #enter(principal: string, passing: Passing, record: CallRecord): () => void {
+    let leave = () => {}
     try {
-      return this.#options.gate.enter({ ...passing, principal })
+      leave = gate.enter({ ...passing, principal: request.principal })
     } catch (error) {
       record.failed(Fault.from(error))
       throw error
     }
-  }
-
-  #requestHeaders(request: FastifyRequest, headers: Headers): Headers {
-    const sent = { ...headers }
-    const underway = this.#passing.get(request)
-    const modern = underway?.era === 'modern'
-    for (const name of [...NOT_SENT_ON, ...(modern ? OF_SESSIONS : [])]) delete sent[name]
-    for (const name of Object.keys(sent)) if (NOT_SENT_ON_LIKE.test(name)) delete sent[name]
-    const session = sent['mcp-session-id']
-    if (typeof session === 'string' && this.sessions.isOurs(session)) delete sent['mcp-session-id']
-    if (request.credential !== undefined) sent['authorization'] = request.credential
-    if (underway?.handOver.trace) Object.assign(sent, { tracestate: undefined, ...underway.handOver.trace })
-    return { ...sent, 'accept-encoding': 'identity', ...this.#options.relayed.headers }
-  }
-
-  #answerHeaders(headers: Headers, request: FastifyRequest): Headers {
-    const sent = { ...headers }
-    const passing = this.#passing.get(request)
-    const modern = passing?.era === 'modern'
-    for (const name of [...NOT_SENT_BACK, ...(modern ? OF_SESSIONS : [])]) delete sent[name]
-    if (isEvents(headers)) Object.assign(sent, { 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-    return sent
-  }
-
-  #answered(request: FastifyRequest, reply: FastifyReply, { statusCode, headers, stream }: Response): void {
-    const passing = this.#passing.get(request)
-    if (statusCode === 401 || statusCode === 403) {
-      stream.destroy()
-      const challenge = headers['www-authenticate']
-      const refused = { status: statusCode, challenge: typeof challenge === 'string' ? challenge : undefined } as const
-      for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
-      const said = `The server wants other credentials (HTTP ${statusCode})`
-      this.#refuse(reply, new Fault('upstreamAuthRequired', said, { refused }))
-      return
-    }
-    stream.once('end', () => passing?.handOver.over(endOf(statusCode)))
-    if (passing?.era === 'modern') {
-      const strange = (statusCode === 404 || statusCode === 405) && !/json/.test(String(headers['content-type']))
-      if (strange) this.#options.relayed.doubt()
-    } else if (passing) {
-      this.#noteSession(request, reply, passing, { statusCode, headers })
-    }
-    if (!isEvents(headers)) {
-      reply.send(stream)
-      return
-    }
-    if (passing?.endless) {
-      reply.send(this.#endlessly(stream, passing.era, this.#idOf(request)))
-    } else if (passing?.era === 'modern') {
-      const filtered = withoutFields(FOREIGN_FIELDS)
-      pipeline(stream, filtered).catch(() => {})
-      reply.send(filtered)
-    } else {
-      reply.send(stream)
-    }
-    // A stream may have nothing to say for long: that it is there, its client has to know at once.
-    reply.raw.flushHeaders()
-  }
-
-  /** The stream, which can be ended: that of a modern client with the result of its subscription. */
-  #endlessly(stream: Response['stream'], era: Era, id: Id | undefined): Transform {
-    const passed = era === 'modern' ? withoutFields(FOREIGN_FIELDS) : new PassThrough()
-    let last: Uint8Array | undefined
-    stream.on('data', (chunk: Uint8Array) => {
-      last = chunk
+    const parts = { request, reply, passing, refusing, otherwise, record, relayed, sessions: this.sessions }
+    const underway = new RelayedRequest(parts, () => {
+      leave()
+      this.#open.delete(underway)
     })
-    const end = () => {
-      stream.unpipe(passed)
-      // In the middle of an event, another would be taken for a part of it.
-      const whole = last === undefined || /\n\r?\n$/.test(Buffer.from(last.subarray(-3)).toString('latin1'))
-      const result = era === 'modern' && id !== undefined && whole ? encodeEvent(ended(id)) : ''
-      passed.end(result)
-    }
-    this.#endless.add(end)
-    passed.once('close', () => {
-      this.#endless.delete(end)
-      stream.destroy()
-    })
-    stream.on('error', (error: Error) => passed.destroy(error))
-    return stream.pipe(passed)
+    this.#passing.set(request, underway)
+    this.#open.add(underway)
+    whenOver(reply, () => underway.over())
+    return underway
   }
 
-  /** Notes whose a session is. Where the server opens none, the client gets an id all the same: it is how it is known here. */
-  #noteSession(
-    request: FastifyRequest,
+  #send(
+    { signal }: RelayedRequest,
+    { body, headers }: FastifyRequest,
     reply: FastifyReply,
-    { opens }: Passing,
-    { statusCode, headers }: Pick<Response, 'statusCode' | 'headers'>,
+    { source, hooks }: { source: string; hooks: object },
   ): void {
-    const asked = request.headers['mcp-session-id']
-    if (!opens) {
-      const over = statusCode === 404 || (request.method === 'DELETE' && statusCode < 300)
-      if (over && typeof asked === 'string') this.sessions.forget(asked)
-      return
-    }
-    if (statusCode >= 400) return this.#options.relayed.doubt()
-    const given = headers['mcp-session-id']
-    const id = typeof given === 'string' ? given : crypto.randomUUID()
-    if (given === undefined) reply.header('mcp-session-id', id)
-    this.sessions.opened(id, { principal: request.principal, ours: given === undefined })
+    const contentType = headers['content-type'] ?? 'application/json'
+    const sent = body instanceof Uint8Array ? { ...hooks, body, contentType } : hooks
+    this.#signal = signal
+    reply.from(source, sent as Parameters<FastifyReply['from']>[1])
+    this.#signal = undefined
   }
-
-  #idOf(request: FastifyRequest): Id | undefined {
-    return this.#passing.get(request)?.id ?? idIn(request.body)
-  }
-
-  #failed(reply: FastifyReply, error: Error): void {
-    const cause = error.cause instanceof Error ? error.cause : error
-    if (reply.raw.destroyed) {
-      reply.hijack()
-      return
-    }
-    const refused = 'code' in cause && cause.code === 'ECONNREFUSED'
-    const fault = new Fault(
-      refused ? 'upstreamUnavailable' : 'upstreamClosed',
-      refused ? 'The server is not available: connection refused' : 'The connection to the server was lost',
-      { cause, status: 502 },
-    )
-    this.#refuse(reply, fault)
-  }
-
-  #refuse(reply: FastifyReply, fault: Fault): void {
-    const underway = this.#passing.get(reply.request)
-    if (underway) underway.fault = fault
-    refuse(reply, fault, { ...underway?.refusing, id: this.#idOf(reply.request) })
-  }
-}
-
-/** The result of a subscription that has come to its end. */
-function ended(id: Id): string {
-  const listen = { method: 'subscriptions/listen', progressToken: undefined }
-  return encodeReply({ kind: 'result', result: EMPTY }, id, listen) as string
-}
-
-/** What is known of an answer that nobody has read. */
-function endOf(status: number): Reply {
-  return status < 400
-    ? { kind: 'result', result: EMPTY }
-    : { kind: 'error', error: { code: status, message: `HTTP ${status}` } }
-}
-
-function isEvents(headers: Headers): boolean {
-  return String(headers['content-type'] ?? '').startsWith('text/event-stream')
-}
-
-function withoutFields(fields: readonly string[]): Transform {
-  const filter = new FieldFilter(fields)
-  return new Transform({
-    transform(chunk: Uint8Array, _encoding, done) {
-      for (const part of filter.push(chunk)) this.push(part)
-      done()
-    },
-  })
 }

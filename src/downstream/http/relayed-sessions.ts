@@ -1,29 +1,41 @@
 /** Sessions of a server's own, whose messages go as they are: whose each of them is, as far as that is remembered. */
+import { Bound } from '../../protocol/bound.js'
 import { Fault } from '../../protocol/fault.js'
+import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
 import type { Records } from '../../protocol/replicas.js'
 
 export interface RelayedSessionsOptions {
   /** Sessions that may be remembered. */
   max: number
+  /** The part of what the others leave that one principal may have; 1 by default. */
+  share?: number
   /** What all replicas know, for as many milliseconds as a session may be idle; where there are several. */
   shared?: { server: string; records: Records; idle: number } | undefined
   told(what: 'opened' | 'ended'): void
 }
 
-interface Session {
+/** What replicas share about a session. */
+interface Noted {
   principal: string
   /** The server keeps none: the id is ours, and it never hears of it. */
   ours: boolean
-  /** When the other replicas were last told of it, by this process's monotonic clock. */
-  told: number
 }
+
+type Session = Noted &
+  Occupant & {
+    /** When the other replicas were last told of it, by `performance.now()`. */
+    told: number
+    idleSince: number
+  }
 
 export class RelayedSessions {
   readonly #options: RelayedSessionsOptions
   readonly #sessions = new Map<string, Session>()
+  readonly #occupancy: Occupancy
 
   constructor(options: RelayedSessionsOptions) {
     this.#options = options
+    this.#occupancy = new Occupancy(new Bound(options), 'relayed sessions')
   }
 
   get size(): number {
@@ -36,10 +48,8 @@ export class RelayedSessions {
   }
 
   /** Notes whose a session is that has been opened. */
-  opened(id: string, session: Pick<Session, 'principal' | 'ours'>): void {
-    const noted = { ...session, told: Number.NEGATIVE_INFINITY }
-    this.#keep(id, noted)
-    this.#share(id, noted)
+  opened(id: string, session: Noted): void {
+    this.#share(id, this.#keep(id, session, Number.NEGATIVE_INFINITY))
     this.#options.told('opened')
   }
 
@@ -52,9 +62,8 @@ export class RelayedSessions {
     if (!session) return false
     if (session.principal !== principal)
       throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
-    // Those that have been used last stand last.
-    this.#sessions.delete(id)
-    this.#sessions.set(id, session)
+    session.idleSince = performance.now()
+    this.#occupancy.touch(session)
     this.#share(id, session)
     return true
   }
@@ -74,9 +83,7 @@ export class RelayedSessions {
       if (!open) throw error
     })
     if (text === undefined) return undefined
-    const session = { ...(JSON.parse(text) as Session), told: performance.now() }
-    this.#keep(id, session)
-    return session
+    return this.#keep(id, JSON.parse(text) as Noted, performance.now())
   }
 
   /** Tells the other replicas of a session, as long as it is in use. */
@@ -84,16 +91,25 @@ export class RelayedSessions {
     const { shared } = this.#options
     if (!shared || performance.now() - session.told < shared.idle / 4) return
     session.told = performance.now()
-    shared.records.remember('session', `${shared.server} ${id}`, JSON.stringify(session), shared.idle).catch(() => {})
+    const { principal, ours } = session
+    const noted: Noted = { principal, ours }
+    shared.records.remember('session', `${shared.server} ${id}`, JSON.stringify(noted), shared.idle).catch(() => {})
   }
 
-  #keep(id: string, session: Session): void {
-    const [oldest] = this.#sessions.keys()
-    if (oldest !== undefined && this.#sessions.size >= this.#options.max) this.#drop(oldest)
+  /** Remembers a session. Where the bound is reached, the least recently used one of the principal with most is forgotten. */
+  #keep(id: string, { principal, ours }: Noted, told: number): Session {
+    this.#drop(id)
+    const session: Session = { principal, ours, told, idleSince: performance.now(), end: () => this.#drop(id) }
+    this.#occupancy.enter(session)
     this.#sessions.set(id, session)
+    return session
   }
 
   #drop(id: string): void {
-    if (this.#sessions.delete(id)) this.#options.told('ended')
+    const session = this.#sessions.get(id)
+    if (!session) return
+    this.#sessions.delete(id)
+    this.#occupancy.leave(session)
+    this.#options.told('ended')
   }
 }

@@ -37,9 +37,17 @@ export function sendEvents(reply: FastifyReply, events: Readable): void {
     .send(events)
 }
 
+/** Calls back when a reply is over: sent whole, or left by its client. At once where it is over already. */
+export function whenOver({ raw }: FastifyReply, then: () => void): void {
+  if (raw.destroyed) then()
+  else raw.once('close', then)
+}
+
 /** How faults are told to clients. */
 export interface Refusing {
   id?: Id | undefined
+  /** In place of the status that the fault has by itself. */
+  status?: number | undefined
   draftErrorCodes?: boolean
   /**
    * The client's own credentials are sent on, so that it is the client whom a server's refusal of them concerns. The
@@ -52,9 +60,9 @@ export interface Refusing {
 export function refuse(
   reply: FastifyReply,
   fault: Fault,
-  { id, draftErrorCodes = false, passthrough }: Refusing = {},
+  { id, status, draftErrorCodes = false, passthrough }: Refusing = {},
 ): void {
-  reply.code(statusOf(reply, fault, passthrough)).type(JSON_TYPE)
+  reply.code(status ?? statusOf(reply, fault, passthrough)).type(JSON_TYPE)
   explain(reply, fault)
   reply.send(errorMessage(id, fault.toRpcError(draftErrorCodes)))
 }

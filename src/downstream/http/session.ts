@@ -33,6 +33,10 @@ export class HttpSession implements Kept {
     return this.client.open > 0 || this.#streams.connected
   }
 
+  get gone(): boolean {
+    return this.#streams.left
+  }
+
   keepAlive(): void {
     this.#streams.keepAlive()
   }

@@ -16,16 +16,21 @@ import type { SessionSettings } from '../session.js'
 import { carry } from './elsewhere.js'
 import { readHeaders } from './headers.js'
 import { checkBody, checkTakesEvents } from './media.js'
+import { type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
 import type { Kept, Sessions } from './sessions.js'
 
 export interface SseOptions {
   /** Where the stream is, and where messages are posted. */
   paths: { stream: string; messages: string }
+  /** What clients know these paths with before them, where a proxy takes it away: `/tools`, or nothing. */
+  publicPrefix: string
   upstream: Upstream
   sessions: Sessions<SseSession>
   /** The others, where this is one of several. */
   replicas: Replicas | undefined
+  /** Is told of requests that do not become calls. */
+  refusals: Refusals
   log: Logger
   settings: SessionSettings
 }
@@ -35,17 +40,17 @@ const WAIT_AT = 1024 * 1024
 const CUT_AT = 16 * 1024 * 1024
 
 export async function sse(app: FastifyInstance, options: SseOptions): Promise<void> {
-  const { paths, sessions } = options
+  const { paths, publicPrefix, sessions } = options
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
 
   app.get(paths.stream, async (request, reply) => {
     readHeaders(request.raw.rawHeaders)
     checkTakesEvents(request)
-    const { id, session } = sessions.add((id) => new SseSession(id, request, options))
+    const { id, session } = sessions.add(request.principal, (id) => new SseSession(id, request, options))
     session.onClose = () => sessions.end(id)
-    // Relative to the stream, so that it holds behind a proxy that knows the bridge by another path.
-    sendEvents(reply, session.open(`${paths.messages.replace(/^.*\//, '')}?sessionId=${id}`))
+    // From the root: there are clients that resolve a relative address against that rather than against the stream.
+    sendEvents(reply, session.open(`${publicPrefix}${paths.messages}?sessionId=${id}`))
     return reply
   })
   app.route({
@@ -137,7 +142,10 @@ export class SseSession implements Kept {
       reply.code(202).send()
       this.#conversation.take(message).catch((error: unknown) => this.#refuse(error, id))
     } catch (error) {
-      refuse(reply, Fault.from(error), { id })
+      const fault = Fault.from(error)
+      const { refusals, log } = this.#options
+      refusals.note(fault, { ...refusedOf(reply.request), server: log.telemetry?.server })
+      refuse(reply, fault, { id })
     }
   }
 
@@ -161,8 +169,8 @@ export class SseSession implements Kept {
   }
 
   #refuse(error: unknown, id: Id | undefined): void {
-    const fault = Fault.from(error)
-    if (fault.fault === 'internal') this.#options.log.error({ err: fault.cause }, 'message not understood')
+    const fault = Fault.from(error, true)
+    if (fault.fault === 'internalUnknown') this.#options.log.error({ err: fault.cause }, 'message not understood')
     if (id !== undefined) this.#write(errorMessage(id, fault.toRpcError()))?.catch(() => {})
   }
 

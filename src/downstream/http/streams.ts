@@ -151,6 +151,11 @@ export class Streams {
     return [...this.#answering, ...this.#standalone].some(({ connected }) => connected)
   }
 
+  /** Whether the client had opened a stream for the server's own messages, and has none now. */
+  get left(): boolean {
+    return this.#standalone.length > 0 && !this.#standalone.some(({ connected }) => connected)
+  }
+
   /** A stream for the answer to a request. It is kept here from its first connection on. */
   answer(): EventStream {
     const stream = new EventStream(this, `p${++this.#lastId}`)

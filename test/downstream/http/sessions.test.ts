@@ -8,6 +8,7 @@ import { faultOf } from '../../support/faults.js'
 class Pretended implements Kept {
   readonly principal: string
   busy = false
+  gone = false
   alive = 0
   closed = 0
   drained = 0
@@ -35,7 +36,8 @@ function sessionsOf(t: Test, options: Partial<SessionsOptions> = {}): Sessions<P
   return sessions
 }
 
-const add = (sessions: Sessions<Pretended>, principal = 'alice') => sessions.add(() => new Pretended(principal))
+const add = (sessions: Sessions<Pretended>, principal = 'alice') =>
+  sessions.add(principal, () => new Pretended(principal))
 
 t.test('a session is found by its id, by its owner and nobody else', async (t) => {
   const sessions = sessionsOf(t)
@@ -85,12 +87,12 @@ t.test('where all are busy there is no room, and nothing is made', async (t) => 
   for (const { session } of [add(sessions), add(sessions)]) session.busy = true
   let made = 0
   const attempt = () =>
-    sessions.add(() => {
+    sessions.add('alice', () => {
       made++
       return new Pretended('alice')
     })
   t.match(faultOf(attempt), { fault: 'overloaded', retryAfter: 1 })
-  t.throws(() => sessions.makeRoom(), Fault)
+  t.throws(() => sessions.makeRoom('alice'), Fault)
   t.equal(made, 0)
   t.equal(sessions.size, 2)
 })
@@ -107,6 +109,34 @@ t.test('what is idle ends after a while, what is busy does not, and begins to be
   await until(() => busy.session.closed === 1)
   t.equal(idle.session.alive, asked, 'who has ended gives no signs of life')
   t.equal(sessions.size, 0)
+})
+
+t.test('11.36 a session ends sooner when the stream of its client has gone', async (t) => {
+  const sessions = sessionsOf(t, { idle: 60_000, gone: 200, keepAlive: 20 })
+  const [silent, gone, back] = [add(sessions), add(sessions), add(sessions)]
+  gone.session.gone = true
+  back.session.gone = true
+  back.session.busy = true
+  await until(() => gone.session.closed === 1)
+  t.equal(silent.session.closed, 0, 'a client without a stream may only be silent')
+  t.equal(back.session.closed, 0, 'one that waits for an answer is there')
+  back.session.busy = false
+  await until(() => back.session.closed === 1)
+})
+
+t.test('H10 sessions of one principal make room among themselves, and leave room for others', async (t) => {
+  const sessions = sessionsOf(t, { max: 4, share: 0.5 })
+  const modest = add(sessions, 'modest')
+  const greedy = [add(sessions, 'greedy')]
+  for (let n = 0; n < 20; n++) greedy.push(add(sessions, 'greedy'))
+  t.equal(modest.session.closed, 0)
+  t.same([sessions.size, greedy.filter(({ session }) => session.closed === 0).length], [2, 1])
+  for (const { session } of greedy) session.busy = true
+  t.match(
+    faultOf(() => add(sessions, 'greedy')),
+    { fault: 'rateLimited', status: 429, retryAfter: 1 },
+  )
+  t.equal(add(sessions, 'other').session.closed, 0)
 })
 
 t.test('all that are there give signs of life', async (t) => {

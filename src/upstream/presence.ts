@@ -1,0 +1,109 @@
+/**
+ * Remembers whose calls may be running in a server that several callers share. A call may go on in the server after it was
+ * answered or given up, and log messages do not say which call they belong to.
+ */
+import { ANONYMOUS } from '../protocol/call.js'
+
+/** Milliseconds for which a call may go on: after its answer; after it was given up, unless it is answered late. */
+export const GOES_ON = { answered: 10_000, givenUp: 600_000 }
+/** Callers, and calls given up, that are remembered one by one. */
+const MAX_REMEMBERED = 1_000
+
+interface Caller {
+  running: number
+  /** Calls that were given up and may be answered late. */
+  givenUp: number
+  /** Until when its answered calls may go on, by `performance.now()`. */
+  until: number
+}
+
+interface GivenUp {
+  caller: Caller
+  until: number
+}
+
+export class Presence {
+  readonly #callers = new Map<string, Caller>()
+  /** By the ids that the server knows, oldest first. */
+  readonly #givenUp = new Map<number, GivenUp>()
+  /** Until when calls of forgotten callers may go on. */
+  #others = 0
+
+  begin(id: number, principal: string): void {
+    const key = callerOf(id, principal)
+    const caller = this.#callers.get(key)
+    if (caller) {
+      caller.running++
+      return
+    }
+    if (this.#callers.size >= MAX_REMEMBERED) this.#forgetOver()
+    this.#callers.set(key, { running: 1, givenUp: 0, until: 0 })
+  }
+
+  end(id: number, principal: string, answered: boolean): void {
+    const caller = this.#callers.get(callerOf(id, principal))
+    if (!caller) return
+    caller.running--
+    if (answered) return goOnUntil(caller, performance.now() + GOES_ON.answered)
+    const [oldest] = this.#givenUp.keys()
+    if (oldest !== undefined && this.#givenUp.size >= MAX_REMEMBERED) this.#settle(oldest)
+    caller.givenUp++
+    this.#givenUp.set(id, { caller, until: performance.now() + GOES_ON.givenUp })
+  }
+
+  /** The server has answered a call that was given up. */
+  answeredLate(id: number): void {
+    const given = this.#givenUp.get(id)
+    if (!given) return
+    given.until = performance.now() + GOES_ON.answered
+    this.#settle(id)
+  }
+
+  /** Whether all calls that may be running are of one caller. */
+  get isSingle(): boolean {
+    const now = performance.now()
+    for (const [id, { until }] of this.#givenUp) {
+      if (until > now) break
+      this.#settle(id)
+    }
+    if (this.#others > now) return false
+    let present = 0
+    for (const [key, caller] of this.#callers) {
+      if (isPresent(caller, now) && ++present > 1) return false
+      if (!isPresent(caller, now)) this.#callers.delete(key)
+    }
+    return true
+  }
+
+  /** Forgets a call that was given up: only its time limit counts from now on. */
+  #settle(id: number): void {
+    const given = this.#givenUp.get(id)
+    this.#givenUp.delete(id)
+    if (!given) return
+    given.caller.givenUp--
+    goOnUntil(given.caller, given.until)
+  }
+
+  /** Forgets callers without a running call: only the latest of their time limits is kept. */
+  #forgetOver(): void {
+    for (const id of [...this.#givenUp.keys()]) this.#settle(id)
+    for (const [key, { running, until }] of this.#callers) {
+      if (running > 0) continue
+      this.#others = Math.max(this.#others, until)
+      this.#callers.delete(key)
+    }
+  }
+}
+
+/** Each anonymous call may come from somebody else. */
+function callerOf(id: number, principal: string): string {
+  return principal === ANONYMOUS ? `${principal} ${id}` : principal
+}
+
+function goOnUntil(caller: Caller, until: number): void {
+  caller.until = Math.max(caller.until, until)
+}
+
+function isPresent({ running, givenUp, until }: Caller, now: number): boolean {
+  return running > 0 || givenUp > 0 || until > now
+}

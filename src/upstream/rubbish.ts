@@ -1,0 +1,50 @@
+/** What a server sends that is no message: skipped, counted, logged now and then, and at some point too much. */
+
+/** What may be received without a message in between: UTF-16 units, and milliseconds while a request is open. */
+const MOST = { length: 16 * 1024 * 1024, time: 600_000 }
+/** Milliseconds after which the count starts again while no request is open: an idle program may print for hours. */
+const WHILE_IDLE = 60_000
+/** Milliseconds between two lines of the log. */
+const LOG_EVERY = 10_000
+
+export class Rubbish {
+  readonly #warn: (fields: object, message: string) => void
+  readonly #now: () => number
+  #length = 0
+  #since = 0
+  /** No request was open when the count started. */
+  #idle = false
+  #skipped = 0
+  #logged = Number.NEGATIVE_INFINITY
+
+  constructor(warn: (fields: object, message: string) => void, now: () => number = () => performance.now()) {
+    this.#warn = warn
+    this.#now = now
+  }
+
+  /** Notes that a message was received: the count starts again. */
+  clear(): void {
+    this.#length = 0
+  }
+
+  /**
+   * Counts something that is no message. Its text is never logged: it may hold an argument or a result. Returns whether the
+   * server is to be given up.
+   */
+  add(what: string, length: number, requestOpen: boolean): boolean {
+    const now = this.#now()
+    const idle = !requestOpen || this.#idle
+    if (this.#length === 0 || (idle && now - this.#since > WHILE_IDLE)) {
+      this.#length = 0
+      this.#since = now
+      this.#idle = !requestOpen
+    }
+    this.#length += length
+    this.#skipped++
+    if (now - this.#logged >= LOG_EVERY) {
+      this.#logged = now
+      this.#warn({ what, skipped: this.#skipped }, 'the server sent something that is no message; it was skipped')
+    }
+    return this.#length > MOST.length || (requestOpen && now - this.#since > MOST.time)
+  }
+}

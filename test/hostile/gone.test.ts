@@ -1,0 +1,84 @@
+/** Clients that leave at the worst of moments leave nothing behind. Names begin with the number of the hole. */
+import { request } from 'node:http'
+import t, { type Test } from 'tap'
+import { Metrics } from '../../src/telemetry/metrics.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { LegacyHttp } from '../support/legacy-http.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { call, envelope, headersFor } from '../support/modern.js'
+import { modernStdio } from '../support/modern-stdio.js'
+import { sendText } from '../support/plain-http.js'
+import { raw } from '../support/raw.js'
+
+const ROUNDS = 240
+
+t.test('H11 a subscription that is agreed to when its client has gone is ended', async (t) => {
+  let agree = () => {}
+  const http = await LegacyHttp.start(t, {
+    override: ({ message }, response) => {
+      if (message['method'] !== 'resources/subscribe') return false
+      agree = () => sendText(response, JSON.stringify({ jsonrpc: '2.0', id: message['id'], result: {} }))
+      return true
+    },
+  })
+  const { url, open, connections } = await counting(t, { url: http.url })
+  const leave = listen(url, { resourceSubscriptions: ['test://a'] })
+  await until(() => http.of('resources/subscribe').length === 1, 'the subscription at the server')
+  leave()
+  await until(async () => (await connections()) <= 1, 'the bridge to notice')
+  agree()
+  await until(async () => (await open()) === 0, 'the end of the subscription')
+  await until(() => http.of('resources/unsubscribe').length === 1, 'the server to be told')
+})
+
+t.test('H11 a subscription whose client goes before it is acknowledged, or just then, is ended', async (t) => {
+  const http = await LegacyHttp.start(t)
+  const servers = {
+    'a legacy server': legacyStdio(t).server,
+    'a modern one': modernStdio(t).server,
+    HTTP: { url: http.url },
+  }
+  for (const [name, server] of Object.entries(servers)) {
+    const { url, bridge, log, open } = await counting(t, server)
+    t.equal((await call(url, 'tools/list')).status, 200)
+    let left = 0
+    for (let round = 0; round < ROUNDS; round++) {
+      const leave = listen(
+        url,
+        { toolsListChanged: true },
+        {
+          sent: () => setTimeout(() => leave(), (round % 60) / 2),
+          left: () => left++,
+        },
+      )
+    }
+    await until(() => left === ROUNDS, 'all of them to leave')
+    await until(async () => (await open()) === 0, `the end of all subscriptions with ${name}`)
+    t.equal(await open(), 0, name)
+    const lines = () => log.filter(({ msg, method }) => msg === 'call' && method === 'subscriptions/listen')
+    t.ok(lines().length > 0, `${name}: some came that far`)
+    t.equal(bridge.mounts.get('test')?.busy.calls, 0, name)
+  }
+})
+
+/** A bridge, and how many subscriptions are open with it. */
+async function counting(t: Test, server: object) {
+  const started = await startBridge(t, server, {}, { metrics: new Metrics({ version: '0' }) })
+  const used = async (bound: string) => {
+    const asked = `GET /metrics HTTP/1.0\r\nhost: ${new URL(started.url).host}\r\n\r\n`
+    const { body } = await raw(started.url, [asked])
+    return Number(new RegExp(`bound_used\\{bound="${bound}",server=""\\} (\\d+)`).exec(body)?.[1])
+  }
+  return { ...started, open: () => used('subscriptions'), connections: () => used('connections') }
+}
+
+/** Opens a subscription. `sent` is called when it is on its way. Gives what leaves it. */
+function listen(url: string, notifications: object, { sent = () => {}, left = () => {} } = {}): () => void {
+  const params = { notifications, _meta: envelope() }
+  const listening = request(url, { method: 'POST', headers: headersFor('subscriptions/listen'), agent: false })
+  listening.on('error', () => {}).on('close', left)
+  listening.on('response', (response) => response.on('error', () => {}).resume())
+  listening.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'subscriptions/listen', params }), sent)
+  return () => listening.destroy()
+}

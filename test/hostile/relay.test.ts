@@ -1,0 +1,294 @@
+/** What passes between peers of one era while the server changes, redirects or fails, and when the bridge is stopped. */
+import type { ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { Metrics } from '../../src/telemetry/metrics.js'
+import { startBridge } from '../support/bridge.js'
+import { openStream } from '../support/events.js'
+import { until } from '../support/eventually.js'
+import { BOTH, initialize, LegacyClient } from '../support/legacy-client.js'
+import { LegacyHttp } from '../support/legacy-http.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { call, envelope, headersFor, post } from '../support/modern.js'
+import { ModernHttp } from '../support/modern-http.js'
+import { type Arrival, PlainHttp, sendText } from '../support/plain-http.js'
+import { SseClient } from '../support/sse-client.js'
+
+/** A server that speaks one era at a time, as one does that is replaced by another version of itself. */
+async function changing(t: Test, era: 'modern' | 'legacy') {
+  const state = { era, sessions: new Set<unknown>(), called: [] as string[] }
+  const say = (response: ServerResponse, id: unknown, answer: object, status = 200, headers = {}) =>
+    sendText(response, JSON.stringify({ jsonrpc: '2.0', id, ...answer }), headers, status)
+  const modern = ({ message, headers }: Arrival, response: ServerResponse) => {
+    const id = message?.['id']
+    if (headers['mcp-protocol-version'] !== '2026-07-28' || headers['mcp-method'] === undefined)
+      return say(response, id, { error: { code: -32022, message: 'x', data: { supported: ['2026-07-28'] } } }, 400)
+    const own = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
+    const discovered = { supportedVersions: ['2026-07-28'], capabilities: { tools: {} }, ...own }
+    if (message?.['method'] === 'server/discover') return say(response, id, { result: discovered })
+    if (message?.['method'] === 'tools/call') state.called.push('modern')
+    say(response, id, { result: { content: [{ type: 'text', text: 'modern' }], ...own } })
+  }
+  const legacy = ({ message, headers }: Arrival, response: ServerResponse) => {
+    const id = message?.['id']
+    const session = headers['mcp-session-id']
+    if (message?.['method'] === 'initialize') {
+      const opened = `session-${state.sessions.size}`
+      state.sessions.add(opened)
+      const result = {
+        protocolVersion: '2025-11-25',
+        capabilities: { tools: {} },
+        serverInfo: { name: 'n', version: '1' },
+      }
+      return say(response, id, { result }, 200, { 'mcp-session-id': opened })
+    }
+    if (!state.sessions.has(session))
+      return say(response, null, { error: { code: -32000, message: 'Bad Request: No valid session ID provided' } }, 400)
+    if (id === undefined) return response.writeHead(202).end()
+    if (message?.['method'] === 'tools/call') state.called.push('legacy')
+    say(response, id, { result: { content: [{ type: 'text', text: 'legacy' }] } })
+  }
+  const server = await PlainHttp.start(t, (arrival, response) => {
+    if (arrival.method !== 'POST') response.writeHead(405).end()
+    else (state.era === 'modern' ? modern : legacy)(arrival, response)
+  })
+  const started = await startBridge(t, { url: server.url })
+  await started.bridge.server.warmUp()
+  return { state, server, ...started }
+}
+
+const text = (said: string) => ({ status: 200, message: { result: { content: [{ text: said }] } } })
+
+t.test(
+  'H16 a modern server that has become a legacy one is found by the first call that is relayed to it',
+  async (t) => {
+    const { state, url, log } = await changing(t, 'modern')
+    const params = { name: 'x', arguments: {} }
+    t.match(await call(url, 'tools/call', params), text('modern'))
+    state.era = 'legacy'
+    t.match(await call(url, 'tools/call', params), text('legacy'))
+    t.match(await call(url, 'tools/call', params), text('legacy'))
+    t.same(state.called, ['modern', 'legacy', 'legacy'], 'and nothing was done twice')
+    const lines = log.filter(({ msg, method }) => msg === 'call' && method === 'tools/call')
+    t.same(
+      lines.map(({ relayed = false }) => relayed),
+      [true, false, false],
+      'each call has one line',
+    )
+  },
+)
+
+t.test('H16 a legacy server that has become a modern one is found by what its clients say next', async (t) => {
+  const { state, url } = await changing(t, 'legacy')
+  const client = await LegacyClient.open(url)
+  t.match(await client.call('x'), text('legacy'))
+  state.era = 'modern'
+  const gone = await client.call('x')
+  t.match(gone, { status: 404, message: { error: { code: -32600 } } }, 'which is how a client learns to connect again')
+  const again = await LegacyClient.open(url)
+  t.equal(again.opened.status, 200)
+  t.match(await again.call('x'), text('modern'))
+})
+
+t.test('H16 a legacy client that comes first after the change is answered at once', async (t) => {
+  const { state, url } = await changing(t, 'legacy')
+  await LegacyClient.open(url)
+  state.era = 'modern'
+  const client = await LegacyClient.open(url)
+  t.match(await client.call('x'), text('modern'))
+})
+
+t.test('H16 a redirect goes no further, whatever was asked for', async (t) => {
+  let redirects = false
+  const server = await LegacyHttp.start(t, {
+    override: (_received, response) => {
+      if (redirects) response.writeHead(307, { location: 'http://node-7.internal/mcp?key=1' }).end('moved')
+      return redirects
+    },
+  })
+  const { url, bridge, log } = await startBridge(t, { url: server.url })
+  await bridge.server.warmUp()
+  const client = await LegacyClient.open(url)
+  redirects = true
+  const { 'content-type': _type, ...headers } = client.headers as Record<string, string>
+  const answers = [
+    await client.call('x'),
+    await client.notify('notifications/x'),
+    await post(url, initialize('2025-11-25'), BOTH),
+  ]
+  const stream = await openStream('GET', url, headers)
+  await stream.ended()
+  for (const { status, text, headers } of [...answers, stream]) {
+    t.equal(status, 502)
+    t.notMatch(text + JSON.stringify(headers), /internal/)
+    t.match(JSON.parse(text), { error: { data: { reason: 'upstream_refused' } } })
+  }
+  await until(() => log.some(({ said }) => said === 'Location: http://node-7.internal/mcp'), 'where to in the log')
+  t.notMatch(JSON.stringify(log), /key=1/)
+})
+
+t.test('H16 a page of a server is no answer, and shows nobody where it runs', async (t) => {
+  const page = '<html><body>node-7.internal</body></html>'
+  const server = await LegacyHttp.start(t, {
+    override: ({ method, message }, response) => {
+      if (method === 'POST' && message['method'] !== 'tools/call') return false
+      response.writeHead(200, { 'content-type': 'text/html' }).end(page)
+      return true
+    },
+  })
+  const { url, bridge } = await startBridge(t, { url: server.url })
+  await bridge.server.warmUp()
+  const client = await LegacyClient.open(url)
+  const called = await client.call('x')
+  t.match(called, {
+    status: 200,
+    message: { error: { data: { reason: 'upstream_protocol_error', outcome: 'unknown' } } },
+  })
+  const { 'content-type': _type, ...headers } = client.headers as Record<string, string>
+  const stream = await openStream('GET', url, headers)
+  await stream.ended()
+  t.equal(stream.status, 502)
+  for (const { text } of [called, stream]) t.notMatch(text, /internal/)
+})
+
+t.test('H16 calls of every kind that do not end in time get the promised error when the bridge stops', async (t) => {
+  const draining = { error: { code: -32603, data: { reason: 'draining', outcome: 'unknown' } } }
+  const waiting = { name: 'wait', arguments: { ms: 60_000 } }
+  const arrived = (program: ReturnType<typeof legacyStdio>) =>
+    until(() => program.messages().some(({ method }) => method === 'tools/call'), 'the call at the server')
+
+  const modernHttp = await ModernHttp.start(t)
+  const silent = await LegacyHttp.start(t)
+  const speaking = await LegacyHttp.start(t, { streams: true })
+  const lanes: Record<
+    string,
+    () => Promise<{ bridge: Awaited<ReturnType<typeof startBridge>>; answer: Promise<object> }>
+  > = {
+    'a modern call that is relayed': async () => {
+      const bridge = await startBridge(t, { url: modernHttp.url })
+      await bridge.bridge.server.warmUp()
+      const answer = call(bridge.url, 'tools/call', waiting)
+      await until(() => modernHttp.of('tools/call').length === 1)
+      return { bridge, answer: answer.then(({ message }) => message) }
+    },
+    'a legacy call that is relayed': async () => {
+      const bridge = await startBridge(t, { url: silent.url })
+      const client = await LegacyClient.open(bridge.url)
+      const answer = client.request('tools/call', waiting)
+      await until(() => silent.of('tools/call').length === 1)
+      return { bridge, answer: answer.then(({ message }) => message) }
+    },
+    'one whose stream has begun': async () => {
+      const bridge = await startBridge(t, { url: speaking.url })
+      const client = await LegacyClient.open(bridge.url)
+      const stream = await client.stream(
+        'tools/call',
+        { name: 'progress', arguments: { ms: 60_000 } },
+        { id: 'p', meta: { progressToken: 1 } },
+      )
+      await until(() => stream.messages.length === 5, 'the progress')
+      return { bridge, answer: stream.ended().then(() => stream.answer('p') ?? {}) }
+    },
+    'a call in a session of the server’s own': async () => {
+      const program = legacyStdio(t)
+      const bridge = await startBridge(t, program.server)
+      const client = await LegacyClient.open(bridge.url)
+      const answer = client.request('tools/call', waiting)
+      await arrived(program)
+      return { bridge, answer: answer.then(({ message }) => message) }
+    },
+    'the same over HTTP+SSE': async () => {
+      const program = legacyStdio(t)
+      const bridge = await startBridge(t, program.server)
+      const client = await SseClient.open(bridge.url, '2024-11-05')
+      const answer = client.request('tools/call', waiting, 'q')
+      await arrived(program)
+      return { bridge, answer }
+    },
+  }
+  for (const [name, begin] of Object.entries(lanes)) {
+    const { bridge, answer } = await begin()
+    const [said] = await Promise.all([answer, bridge.bridge.close()])
+    t.match(said, draining, name)
+    t.ok(
+      bridge.log.some(({ msg, fault }) => msg === 'call' && fault === 'interrupted'),
+      `${name}: as its line says`,
+    )
+  }
+})
+
+t.test('H17 a session that a client names when it opens one is not handed on', async (t) => {
+  const server = await LegacyHttp.start(t)
+  const { url, bridge } = await startBridge(t, { url: server.url })
+  await bridge.server.warmUp()
+  for (const id of ['session-of-somebody-else', 'not one at all'.replaceAll(' ', '-')]) {
+    const opened = await post(url, initialize('2025-11-25'), { ...BOTH, 'mcp-session-id': id, 'last-event-id': '3' })
+    t.equal(opened.status, 200)
+    t.not(opened.headers['mcp-session-id'], id)
+    const arrived = server.of('initialize').at(-1)
+    t.notOk('mcp-session-id' in (arrived?.headers ?? {}))
+    t.notOk('last-event-id' in (arrived?.headers ?? {}))
+  }
+})
+
+t.test('11.21 what a server answers with 200 is counted and logged for what it is', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const streaming = await ModernHttp.start(t, { answers: 'sse' })
+  const legacy = await LegacyHttp.start(t)
+  const events = await LegacyHttp.start(t, { streams: true })
+  const asModern = async (url: string) => (args: object) => call(url, 'tools/call', { name: 'fail', arguments: args })
+  const asLegacy = async (url: string) => {
+    const client = await LegacyClient.open(url)
+    return (args: object) => client.call('fail', args as Record<string, unknown>)
+  }
+  const lanes: [string, object, typeof asModern, relayed: boolean][] = [
+    ['modern, relayed', { url: modern.url }, asModern, true],
+    ['modern, relayed, as events', { url: streaming.url }, asModern, true],
+    ['modern to legacy', { url: legacy.url }, asModern, false],
+    ['legacy, relayed', { url: legacy.url }, asLegacy, true],
+    ['legacy, relayed, as events', { url: events.url }, asLegacy, true],
+    ['legacy to modern', { url: modern.url }, asLegacy, false],
+    ['legacy, in a session of the server’s own', legacyStdio(t).server, asLegacy, false],
+  ]
+  for (const [name, server, as, relayed] of lanes) {
+    const metrics = new Metrics({ version: '0' })
+    const { url, bridge, log } = await startBridge(t, server, {}, { metrics })
+    await bridge.server.warmUp()
+    const fail = await as(url)
+    t.match((await fail({})).message, { result: { isError: true } }, name)
+    t.match((await fail({ error: { code: -32077, message: 'no' } })).message, { error: {} }, name)
+    const lines = () => log.filter(({ msg, method }) => msg === 'call' && method === 'tools/call')
+    await until(() => lines().length === 2, 'the lines of both calls')
+    t.same(
+      lines().map(({ outcome }) => outcome),
+      ['tool_error', 'error'],
+      name,
+    )
+    t.same(
+      lines().map((line) => line['relayed'] === true),
+      [relayed, relayed],
+      name,
+    )
+    t.ok(Number.isInteger(lines()[1]?.['code']), `${name}: with the code of the error`)
+    const counted = await metrics.text([])
+    t.match(counted, /mcp_bridge_calls_total\{[^}]*method="tools\/call",outcome="tool_error"[^}]*\} 1/, name)
+    t.match(counted, /mcp_bridge_calls_total\{[^}]*method="tools\/call",outcome="error"[^}]*\} 1/, name)
+  }
+})
+
+t.test('11.21 of a large answer that is relayed it is only known that it came', async (t) => {
+  const result = { content: [{ type: 'text', text: 'x'.repeat(100_000) }], isError: true, resultType: 'complete' }
+  const modern = await ModernHttp.start(t, {
+    override: ({ message }, response) => {
+      if (message?.['method'] !== 'tools/call') return false
+      sendText(response, JSON.stringify({ jsonrpc: '2.0', id: message['id'], result }))
+      return true
+    },
+  })
+  const { url, bridge, log } = await startBridge(t, { url: modern.url })
+  await bridge.server.warmUp()
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: envelope() } })
+  t.match((await post(url, body, headersFor('tools/call', { name: 'x' }))).message, { result: { isError: true } })
+  const line = () => log.find(({ msg, method }) => msg === 'call' && method === 'tools/call')
+  await until(() => line() !== undefined, 'the line of the call')
+  t.match(line(), { outcome: 'ok', relayed: true })
+})

@@ -1,0 +1,58 @@
+/** How much a server may send that is no message. */
+import t from 'tap'
+import { Rubbish } from '../../src/upstream/rubbish.js'
+
+function play() {
+  let time = 0
+  const logged: object[] = []
+  const rubbish = new Rubbish(
+    (fields) => logged.push(fields),
+    () => time,
+  )
+  const add = (length: number, requestOpen = true) => rubbish.add('noise', length, requestOpen)
+  const wait = (milliseconds: number) => {
+    time += milliseconds
+  }
+  return { rubbish, add, wait, logged }
+}
+
+const MIB = 1024 * 1024
+
+t.test('bytes without a single message are bounded, and a message starts the count anew', async (t) => {
+  const { rubbish, add } = play()
+  for (let n = 0; n < 16; n++) t.notOk(add(MIB))
+  rubbish.clear()
+  for (let n = 0; n < 16; n++) t.notOk(add(MIB))
+  t.ok(add(1))
+})
+
+t.test('time without a single message is bounded while a request is open', async (t) => {
+  const { add, wait } = play()
+  add(1)
+  wait(600_000)
+  t.notOk(add(1))
+  wait(1)
+  t.ok(add(1))
+})
+
+t.test('a program that nobody asks may print for as long as it likes, but not in a flood', async (t) => {
+  const { add, wait } = play()
+  for (let n = 0; n < 100; n++) {
+    t.notOk(add(10 * MIB, false))
+    wait(60_001)
+  }
+  t.notOk(add(10 * MIB, true), 'what it printed before the request does not count')
+  t.ok(add(10 * MIB, false))
+})
+
+t.test('the log has the first of it, and then a line in ten seconds with how much it was', async (t) => {
+  const { add, wait, logged } = play()
+  for (let n = 0; n < 1_000; n++) {
+    add(1)
+    wait(20)
+  }
+  t.same(logged, [
+    { what: 'noise', skipped: 1 },
+    { what: 'noise', skipped: 501 },
+  ])
+})

@@ -1,0 +1,82 @@
+/** What becomes of questions without an address when the call is over that they were given to. */
+import t from 'tap'
+import type { Id, Request } from '../../src/rpc/message.js'
+import { Asking } from '../../src/upstream/asking.js'
+import { Exchange } from '../../src/upstream/exchange.js'
+import type { Lease } from '../../src/upstream/pool.js'
+import { RunningCall } from '../../src/upstream/running-call.js'
+import type { LegacySession } from '../../src/upstream/session.js'
+import { toolCall } from '../support/calls.js'
+import { parseText } from '../support/messages.js'
+
+const LINE = { send() {}, cancel() {}, forget() {} }
+const CALL = toolCall('x', { caller: { capabilities: '{"elicitation":{}}' } })
+
+function start() {
+  const running: Exchange[] = []
+  const said: [id: Id, answer: unknown][] = []
+  const asking = new Asking({
+    capabilities: '{"elicitation":{}}',
+    roots: undefined,
+    candidates: () => running.filter(({ answered }) => !answered),
+    hasAsked: () => false,
+    asks() {},
+    respond: (id, answer) => said.push([id, answer]),
+    settled() {},
+  })
+  const begin = () => {
+    const exchange = new Exchange(LINE, running.length + 1)
+    running.push(exchange)
+    return exchange
+  }
+  const finish = (exchange: Exchange) => {
+    running.splice(running.indexOf(exchange), 1)
+    exchange.release()
+    asking.ended(exchange)
+  }
+  const session = { asking, begin, finish, resume() {}, trailing: 0 } as unknown as LegacySession
+  const lease = { session, release() {} } as unknown as Lease
+  const call = () => {
+    const decode = () => ({ kind: 'result', result: CALL.params }) as const
+    return new RunningCall(lease, CALL, { decode })
+  }
+  const ask = (id: number) =>
+    asking.asked(
+      parseText(`{"jsonrpc":"2.0","id":${id},"method":"elicitation/create","params":{}}`) as Request,
+      undefined,
+    )
+  const given = (at: number) => running[at]?.takeQuestions().map(({ request }) => request.id)
+  /** Reads a call until its client is asked something. */
+  const isAsked = async (one: RunningCall) => {
+    for await (const step of one.leg(CALL, () => true)) if (step.kind === 'asks') return true
+    return false
+  }
+  return { call, ask, given, said, isAsked }
+}
+
+t.test('a question that nobody was asked goes to another call when the client of the first one leaves', async (t) => {
+  const { call, ask, given, said } = start()
+  const [one] = [call(), call()]
+  ask(1)
+  one?.end()
+  t.same(given(0), ['1'], 'it may be that of the other')
+  t.same(said, [])
+})
+
+t.test('where no other call runs, it is answered as if by nobody', async (t) => {
+  const { call, ask, said } = start()
+  const one = call()
+  ask(1)
+  one.end()
+  t.same(said, [['1', '{"action":"cancel"}']])
+})
+
+t.test('so it is where the client has been asked, and does not come back', async (t) => {
+  const { call, ask, given, said, isAsked } = start()
+  const [one] = [call(), call()]
+  ask(1)
+  t.equal(await isAsked(one as RunningCall), true)
+  one?.end('The client did not answer in time')
+  t.same(said, [['1', '{"action":"cancel"}']])
+  t.same(given(0), [])
+})

@@ -1,0 +1,67 @@
+/** Messages that go out in the order in which they came in, whoever takes them. */
+import t from 'tap'
+import { Turns } from '../../src/upstream/turns.js'
+
+t.test('H28 what is nobody’s goes out when all that came before it has', async (t) => {
+  const turns = new Turns<{ name: string }>()
+  const [a, b] = [{ name: 'a' }, { name: 'b' }]
+  const out: string[] = []
+  turns.pass(() => out.push('first'))
+  turns.add(a)
+  turns.add(b)
+  turns.pass(() => out.push('log'))
+  turns.add(b)
+  turns.pass(() => out.push('last'))
+  t.same(out.splice(0), ['first'])
+  const waits = turns.wait(b)?.then(() => out.push('b'))
+  t.equal(turns.wait(a), undefined)
+  out.push('a')
+  turns.done(a)
+  await waits
+  t.same(out.splice(0), ['a', 'b'])
+  turns.done(b)
+  t.same(out.splice(0), ['log'])
+  t.equal(turns.wait(b), undefined)
+  turns.done(a)
+  t.same(out, [], 'it is not the turn of a')
+  turns.done(b)
+  t.same(out, ['last'])
+})
+
+t.test('who takes nothing any more holds nobody up', async (t) => {
+  const turns = new Turns<object>()
+  const [a, b] = [{}, {}]
+  const out: string[] = []
+  turns.add(a)
+  turns.add(a)
+  turns.add(b)
+  turns.pass(() => out.push('log'))
+  const waits = turns.wait(b)
+  turns.leave(a)
+  await waits
+  t.equal(turns.wait(a), undefined)
+  turns.leave(b)
+  t.same(out, ['log'])
+})
+
+t.test('at the end all that is nobody’s goes out, and whoever waits goes on', async (t) => {
+  const turns = new Turns<object>()
+  const [a, b] = [{}, {}]
+  const out: string[] = []
+  turns.add(a)
+  turns.add(b)
+  turns.pass(() => out.push('log'))
+  const waits = turns.wait(b)
+  turns.end()
+  await waits
+  t.same(out, ['log'])
+  t.equal(turns.wait(a), undefined)
+})
+
+t.test('no more than a bounded number waits', async (t) => {
+  const turns = new Turns<object>()
+  const out: number[] = []
+  turns.add({})
+  for (let n = 0; n < 2_000; n++) turns.pass(() => out.push(n))
+  t.equal(out.length, 2_000 - 1_023)
+})
