@@ -68,6 +68,7 @@ const FIXED = [
   'discoverLoopback',
   'readOnlyTools',
   'trustStore',
+  'oauth',
 ] as const
 
 export class Bridge {

@@ -1,6 +1,7 @@
 /** Everything that can go wrong, as one table: the JSON-RPC code, the HTTP status, whose fault it is. */
 import type { RpcError } from '../rpc/message.js'
 import type { Json } from '../rpc/splice.js'
+import type { AccountRefusal } from './account.js'
 
 /** Who has to change something: decides the log level and whether a breaker counts it. */
 export type Blame = 'caller' | 'upstream' | 'bridge'
@@ -112,6 +113,8 @@ export interface FaultOptions {
   status?: number
   /** The server has refused the credentials with this status, and with this challenge if it gave one. */
   refused?: CredentialRefusal
+  /** What a server has refused, where a person has to sign in before it takes it. */
+  signInFor?: AccountRefusal | undefined
   /** Where a person signs in. Only the person may see it: it is no part of the message. */
   signInUrl?: string | undefined
   /** What the server said with its refusal, for the operator: one line. The message has what callers may know of it. */
@@ -133,18 +136,20 @@ export class Fault extends Error {
   readonly data: Record<string, Json>
   readonly retryAfter: number | undefined
   readonly refused: CredentialRefusal | undefined
+  readonly signInFor: AccountRefusal | undefined
   readonly signInUrl: string | undefined
   readonly said: string | undefined
   readonly #status: number | undefined
 
   constructor(fault: FaultName, message: string, options: FaultOptions = {}) {
-    const { cause, data = {}, retryAfter, status, refused, signInUrl, said } = options
+    const { cause, data = {}, retryAfter, status, refused, signInFor, signInUrl, said } = options
     const bounded = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
     super(bounded, cause === undefined ? undefined : { cause })
     this.fault = fault
     this.data = data
     this.retryAfter = retryAfter
     this.refused = refused
+    this.signInFor = signInFor
     this.signInUrl = signInUrl
     this.said = said
     this.#status = status
@@ -187,6 +192,20 @@ export class Fault extends Error {
 }
 
 const NEEDS_A_PERSON: ReadonlySet<FaultName> = new Set(['signInRequired', 'signInPending', 'signInRefused'])
+
+const OF_SIGN_IN: ReadonlySet<FaultName> = new Set([
+  ...NEEDS_A_PERSON,
+  'clientNeeded',
+  'authUnsafe',
+  'authFailed',
+  'scopeRefused',
+  'storeRefused',
+])
+
+/** Whether something is wrong with signing in, for one account. Of the server it says nothing. */
+export function isOfSignIn(error: unknown): boolean {
+  return error instanceof Fault && OF_SIGN_IN.has(error.fault)
+}
 
 /** Whether a person has to sign in before the server can be used. That is neither a failure nor a verdict on the server. */
 export function needsSignIn(error: unknown): error is Fault {

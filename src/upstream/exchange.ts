@@ -1,4 +1,6 @@
 /** One request on its way through a channel: what has come in for it waits here until somebody reads it. */
+import type { Account } from '../protocol/account.js'
+import type { Fault } from '../protocol/fault.js'
 import type { Params, Request, Response } from '../rpc/message.js'
 import type { Json } from '../rpc/splice.js'
 import { ChannelError } from './channel.js'
@@ -31,7 +33,7 @@ export interface Line {
 
 interface Reader {
   resolve(arrival: Arrival): void
-  reject(error: ChannelError): void
+  reject(error: ChannelError | Fault): void
 }
 
 /** Why a call is given up that a policy has found to take too long: for the server, and for what is known of it. */
@@ -50,10 +52,12 @@ export class Exchange {
   /** When it was sent, by `performance.now()`, and how many messages its channel had received by then. */
   sentAt = 0
   receivedBefore = 0
+  /** In whose name it is sent, where that is another one than its peer's. */
+  account: Account | undefined
   readonly #line: Line
   readonly #arrivals: Arrival[] = []
   #reader: Reader | undefined
-  #failure: ChannelError | undefined
+  #failure: ChannelError | Fault | undefined
   #sent = false
 
   constructor(line: Line, id: number) {
@@ -151,7 +155,7 @@ export class Exchange {
   }
 
   /** The answer cannot come any more. What has come already can still be read. */
-  fail(error: ChannelError): void {
+  fail(error: ChannelError | Fault): void {
     if (this.answered || this.#failure) return
     this.#failure = error
     const reader = this.#reader

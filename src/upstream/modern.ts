@@ -1,4 +1,5 @@
 /** The upstream half of the modern era: every call is complete in itself, so only channels are kept. */
+import type { Account, AccountsByPrincipal } from '../protocol/account.js'
 import { withoutMisannotated } from '../protocol/annotations.js'
 import type { Call, Handler, Notice, Reply } from '../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
@@ -45,6 +46,8 @@ export interface ModernOptions extends ModernChannelsOptions {
   changed?: ((call: Call, method: string, params: Payload) => void) | undefined
   /** Whether a tool that says that this is safe is called once more when its answer was lost. */
   retry: 'off' | 'safe'
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  accounts?: AccountsByPrincipal | undefined
 }
 
 /** Milliseconds. */
@@ -97,7 +100,7 @@ export class ModernServer {
       .open(notice)
       .then(({ peer }) => {
         const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
-        return peer.notify(notice.method, encodeNotice(notice), headers)
+        return peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice.principal))
       })
       .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
   }
@@ -158,6 +161,7 @@ export class ModernServer {
     const { peer } = channel
     const headers = this.#headersOf(peer, call, mirrors)
     const exchange = channel.begin(call)
+    exchange.account = this.#options.accounts?.for(call.principal)
     const hangUp = () => channel.finish(exchange, givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     try {
@@ -231,7 +235,8 @@ export class ModernServer {
     const key = `${call.principal} ${call.caller.capabilities}`
     let cache = this.#tools.get(key)
     if (!cache) {
-      cache = new ToolCache(async (cursor) => listTools((await this.#channels.open(call)).peer, call, cursor))
+      const account = this.#options.accounts?.for(call.principal)
+      cache = new ToolCache(async (cursor) => listTools((await this.#channels.open(call)).peer, call, cursor, account))
       if (this.#tools.size >= MAX_CACHES) this.#tools.clear()
       this.#tools.set(key, cache)
     }
@@ -244,11 +249,16 @@ export class ModernServer {
   }
 }
 
-async function listTools(peer: Peer, call: Call, cursor: Json | undefined): Promise<Payload> {
+async function listTools(
+  peer: Peer,
+  call: Call,
+  cursor: Json | undefined,
+  account: Account | undefined,
+): Promise<Payload> {
   const params = cursor === undefined ? EMPTY : parseObject(`{"cursor":${cursor}}`)
   const listing: Call = { ...call, method: 'tools/list', params, answers: undefined }
   const headers = { ...requestHeaders('tools/list', params), ...credentialOf(call) }
-  const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers)
+  const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers, account)
   const reply = decodeReply(listing, answer)
   if (reply.kind !== 'result') throw new Fault('upstreamProtocol', 'The server did not list its tools')
   return reply.result

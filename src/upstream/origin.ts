@@ -1,6 +1,7 @@
 /** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
 import { TextDecoder } from 'node:util'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
+import { type Account, MAX_RETRIES, refusedCredential } from '../protocol/account.js'
 import { refusalOf } from '../protocol/refusal.js'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
 import { causeOf } from './causes.js'
@@ -225,6 +226,30 @@ class Answering implements Dispatcher.DispatchHandler {
     if (this.#length > this.#limits.body)
       throw new ChannelError(`An answer of over ${this.#limits.body} bytes`, { protocol: true })
     this.#chunks.push(chunk)
+  }
+}
+
+/** A question with a credential. */
+export function withCredential(question: Question, authorization: string): Question {
+  return { ...question, headers: { ...question.headers, authorization } }
+}
+
+/**
+ * Asks in the name of an account, and again with another credential where one was refused: the server has not acted on what
+ * it refused so. Rejects with a Fault where there is no other credential.
+ */
+export async function askAs(
+  account: Account | undefined,
+  signal: AbortSignal,
+  ask: (credential: string | undefined) => Promise<Answer>,
+): Promise<Answer> {
+  const first = account?.authorization(signal)
+  let sent = typeof first === 'object' ? await first : first
+  for (let retries = 0; ; retries++) {
+    const answer = await ask(sent)
+    const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], sent)
+    if (!account || !refusal || retries === MAX_RETRIES) return answer
+    sent = await account.refused(refusal, signal)
   }
 }
 

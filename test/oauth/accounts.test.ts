@@ -6,7 +6,7 @@ import { build } from 'esbuild'
 import t, { type Test } from 'tap'
 import { Accounts, type AccountsOptions } from '../../src/oauth/client/accounts.js'
 import { FileStore } from '../../src/oauth/store/files.js'
-import type { Account } from '../../src/upstream/account.js'
+import type { Account } from '../../src/protocol/account.js'
 import { ownFolder } from '../support/folder.js'
 import { visit } from '../support/person.js'
 import { ScriptedAs } from '../support/scripted-as.js'
@@ -39,8 +39,10 @@ const accountsOf = (t: Test, server: Protected, options: Partial<AccountsOptions
   return { accounts, folder, opened }
 }
 
+const accountOf = (accounts: Accounts, principal: string) => accounts.for(principal) as Account
+
 const refuse = (account: Account, server: Protected, sent?: string) =>
-  account.refused({ status: 401, challenges: [server.challenge()], sent }, never)
+  account.signIn({ status: 401, challenges: [server.challenge()], sent }, never)
 
 t.test('A40 what it takes to obtain a token is in files of its own, which are loaded on demand', async (t) => {
   const { metafile } = await build({
@@ -73,7 +75,7 @@ t.test('A40 what it takes to obtain a token is in files of its own, which are lo
 t.test('A40 a server that nobody signs in to costs a look at a file that is not there', async (t) => {
   const server = await Protected.start(t)
   const { accounts, folder } = accountsOf(t, server)
-  const account = accounts.for('local', true)
+  const account = accountOf(accounts, 'local')
   t.equal(await account.authorization(never), undefined)
   t.equal(account.authorization(never), undefined, 'and not even a promise')
   t.notOk(existsSync(folder))
@@ -84,34 +86,34 @@ t.test('a token that is fresh is given without a promise', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { accounts, folder } = accountsOf(t, server)
-  const header = await refuse(accounts.for('local', true), server)
-  await accounts.for('local', false).authorization(never)
-  t.equal(accounts.for('local', false).authorization(never), header)
+  const header = await refuse(accountOf(accounts, 'local'), server)
+  await accountOf(accounts, 'local').authorization(never)
+  t.equal(accountOf(accounts, 'local').authorization(never), header)
   const next = accountsOf(t, server, { store: new FileStore({ folder }) }).accounts
-  t.equal(await next.for('local', true).authorization(never), header, 'the next process has it from the beginning')
+  t.equal(await accountOf(next, 'local').authorization(never), header, 'the next process has it from the beginning')
 })
 
 t.test('accounts of two principals never share anything', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { accounts } = accountsOf(t, server)
-  const header = await refuse(accounts.for('local', true), server)
-  t.equal(await accounts.for('alice', true).authorization(never), undefined)
-  t.match(await reasonOf(refuse(accounts.for('alice', true), server)), { reason: 'sign_in_required' })
-  t.equal(await accounts.for('local', true).authorization(never), header)
+  const header = await refuse(accountOf(accounts, 'local'), server)
+  t.equal(await accountOf(accounts, 'alice').authorization(never), undefined)
+  t.match(await reasonOf(refuse(accountOf(accounts, 'alice'), server)), { reason: 'sign_in_required' })
+  t.equal(await accountOf(accounts, 'local').authorization(never), header)
 })
 
 t.test('A19 the account of a service is signed in to by a command alone', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { accounts, opened } = accountsOf(t, server, { account: 'service' })
-  t.match(await reasonOf(refuse(accounts.for('local', true), server)), { reason: 'sign_in_required' })
+  t.match(await reasonOf(refuse(accountOf(accounts, 'local'), server)), { reason: 'sign_in_required' })
   t.equal(opened.length, 0)
   await accounts.of('local').login([server.challenge()], never)
-  t.match(await accounts.for('alice', false).authorization(never), /^Bearer /)
+  t.match(await accountOf(accounts, 'alice').authorization(never), /^Bearer /)
   t.equal(
-    await accounts.for('bob', false).authorization(never),
-    await accounts.for('alice', false).authorization(never),
+    await accountOf(accounts, 'bob').authorization(never),
+    await accountOf(accounts, 'alice').authorization(never),
   )
 })
 
@@ -120,8 +122,8 @@ t.test('the person at this machine may have several accounts', async (t) => {
   const server = await Protected.start(t, as.issuer)
   const store = new FileStore({ folder: join(ownFolder(t), 'tokens') })
   const [work, home] = ['work', 'home'].map((accountName) => accountsOf(t, server, { store, accountName }).accounts)
-  const one = await refuse((work as Accounts).for('local', true), server)
-  const other = await refuse((home as Accounts).for('local', true), server)
+  const one = await refuse(accountOf(work as Accounts, 'local'), server)
+  const other = await refuse(accountOf(home as Accounts, 'local'), server)
   t.not(one, other)
   t.same((await store.list()).map(({ record }) => record?.account).sort(), ['home', 'work'])
 })
@@ -139,7 +141,7 @@ t.test('a bridge that shuts down leaves no listener behind', async (t) => {
       show: () => {},
     },
   })
-  const waiting = reasonOf(refuse(accounts.for('local', true), server))
+  const waiting = reasonOf(refuse(accountOf(accounts, 'local'), server))
   const { until } = await import('../support/eventually.js')
   await until(() => address !== '')
   accounts.close()

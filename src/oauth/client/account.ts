@@ -2,6 +2,7 @@
  * The tokens of one account with one server: used while they are fresh, renewed when they are not, and obtained anew where
  * there are none, by a person where it takes one.
  */
+import type { AccountRefusal as Refusal } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import { digest } from '../../seal.js'
 import { readChallenges, type Wanted, wantedBy } from '../challenge.js'
@@ -14,15 +15,6 @@ import type { Found } from './discover.js'
 import type { Obtainer, ServerOptions } from './obtain.js'
 import { type ClientSettings, isRenewable } from './settings.js'
 import { type AccountStatus, statusOf } from './status.js'
-
-/** A refusal of a server, as upstream tells it. */
-export interface Refusal {
-  status: 401 | 403
-  /** All lines of `WWW-Authenticate`. */
-  challenges: readonly string[]
-  /** The `Authorization` that was refused, if one was sent. */
-  sent: string | undefined
-}
 
 export interface AccountOptions extends Pick<ServerOptions, 'server' | 'settings' | 'store' | 'now'> {
   /** Whose tokens these are, and for which endpoint. */
@@ -108,7 +100,7 @@ export class TokenAccount {
     if (isStepUp) await this.#checkLacking(record as TokenRecord, lacking)
     if (isStepUp || !this.#isRenewable(record)) {
       // Nothing is asked of anybody for what nobody may be asked for, or is being asked for already.
-      if (!mayAsk && !this.#isMachine) throw this.#needsPerson()
+      if (!mayAsk && !this.#isMachine) throw this.#needsPerson(refusal)
       if (!this.#isMachine) checkDeclined(record, this.#now())
       if (this.#flow) return headerOf(await this.#wait(this.#flow, signal))
     }
@@ -116,7 +108,7 @@ export class TokenAccount {
       ? await this.#stepUp(record as TokenRecord, wanted)
       : await abortable(this.#again(refusal, wanted), signal)
     if (isToken(got)) return headerOf(got)
-    if (!mayAsk) throw this.#needsPerson()
+    if (!mayAsk) throw this.#needsPerson(refusal)
     const asked = this.#scopes(got, wanted, record, isStepUp)
     return headerOf(await this.#wait(this.#startFlow(await this.#options.obtainer(), got, asked, token, false), signal))
   }
@@ -331,11 +323,14 @@ export class TokenAccount {
     )
   }
 
-  #needsPerson(): Fault {
+  #needsPerson(refusal: Refusal): Fault {
     const { server } = this.#options
     const flow = this.#flow?.flow
     const message = `Sign in to ${quoted(server)} first: mcp-bridge login ${server}`
-    return new Fault(flow ? 'signInPending' : 'signInRequired', message, { signInUrl: flow?.address })
+    return new Fault(flow ? 'signInPending' : 'signInRequired', message, {
+      signInFor: refusal,
+      signInUrl: flow?.address,
+    })
   }
 
   #stillWaiting({ address, isShown }: Flow): Fault {

@@ -2,15 +2,11 @@
  * The accounts with one server, by who asks. As long as nobody has signed in and the server has refused nothing, nothing of
  * this is loaded, and no file is opened.
  */
-import { type Refusal, TokenAccount } from './account.js'
+import type { Account, AccountRefusal, AccountsByPrincipal } from '../../protocol/account.js'
+import { ANONYMOUS } from '../../protocol/call.js'
+import { TokenAccount } from './account.js'
 import type { Obtainer, ServerOptions } from './obtain.js'
 import { TokenFile } from './token-file.js'
-
-/** In whose name a server is asked: what upstream knows as `Account`. */
-export interface Credentials {
-  authorization(signal: AbortSignal): string | undefined | Promise<string | undefined>
-  refused(refusal: Refusal, signal: AbortSignal): Promise<string>
-}
 
 export interface AccountsOptions extends ServerOptions {
   /** The server's canonical address: what tokens are kept by. */
@@ -21,11 +17,33 @@ export interface AccountsOptions extends ServerOptions {
   accountName?: string | undefined
 }
 
-/** An account, for requests that may have a person asked and for those that may not. */
+/** An account as requests see it. */
+class Requesting implements Account {
+  readonly #account: TokenAccount
+  readonly #mayAsk: boolean
+
+  constructor(account: TokenAccount, mayAsk: boolean) {
+    this.#account = account
+    this.#mayAsk = mayAsk
+  }
+
+  authorization(signal: AbortSignal): string | undefined | Promise<string | undefined> {
+    return this.#account.authorization(signal)
+  }
+
+  refused(refusal: AccountRefusal, signal: AbortSignal): Promise<string> {
+    return this.#account.refused(refusal, signal, false)
+  }
+
+  signIn(refusal: AccountRefusal, signal: AbortSignal): Promise<string> {
+    return this.#account.refused(refusal, signal, this.#mayAsk)
+  }
+}
+
+/** An account, and what requests know of it. */
 interface KnownAccount {
   account: TokenAccount
-  asking: Credentials
-  quiet: Credentials
+  requesting: Account
 }
 
 /** Principals of which something is remembered. */
@@ -33,7 +51,7 @@ const MAX_ACCOUNTS = 10_000
 /** The principal of whoever works at this machine. */
 const LOCAL = 'local'
 
-export class Accounts {
+export class Accounts implements AccountsByPrincipal {
   readonly #options: AccountsOptions
   readonly #accounts = new Map<string, KnownAccount>()
   readonly #file: TokenFile | undefined
@@ -46,14 +64,14 @@ export class Accounts {
   }
 
   /**
-   * What a request of a principal is sent with. Where `mayAsk`, a person may be asked to sign in for it: for requests of
-   * clients, never for what the bridge does by itself.
+   * What a request of a principal is sent with. Who can be asked to sign in is the person at this machine; the account of all
+   * is the operator's, who signs in by a command.
    */
-  for(principal: string, mayAsk: boolean): Credentials {
+  for(principal: string): Account | undefined {
     if (this.#file) return this.#file
-    const known = this.#known(principal)
-    // One account for all is the operator's, who signs in by a command.
-    return mayAsk && this.#options.account === 'principal' && principal === LOCAL ? known.asking : known.quiet
+    const isPersonal = this.#options.account === 'principal'
+    if (isPersonal && principal === ANONYMOUS) return undefined
+    return this.#known(principal).requesting
   }
 
   /** The account of a principal. */
@@ -64,18 +82,14 @@ export class Accounts {
   #known(principal: string): KnownAccount {
     const { account: whose, accountName = LOCAL } = this.#options
     const id = whose === 'service' ? 'service' : principal === LOCAL ? accountName : principal
-    return this.#accounts.get(id) ?? this.#make(id)
+    return this.#accounts.get(id) ?? this.#make(id, whose === 'principal' && principal === LOCAL)
   }
 
-  #make(id: string): KnownAccount {
+  #make(id: string, mayAsk: boolean): KnownAccount {
     const { endpoint, server, settings, store, now } = this.#options
     const holder = { endpoint, account: id }
     const account = new TokenAccount({ server, settings, store, now, holder, obtainer: () => this.obtainer() })
-    const by = (mayAsk: boolean): Credentials => ({
-      authorization: (signal) => account.authorization(signal),
-      refused: (refusal, signal) => account.refused(refusal, signal, mayAsk),
-    })
-    const made = { account, asking: by(true), quiet: by(false) }
+    const made = { account, requesting: new Requesting(account, mayAsk) }
     this.#accounts.set(id, made)
     for (const [oldest, { account }] of this.#accounts) {
       if (this.#accounts.size <= MAX_ACCOUNTS) break

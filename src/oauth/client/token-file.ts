@@ -1,13 +1,13 @@
 /** A token that somebody else writes into a file: read again when the file changes, and when the server refuses it. */
 import { stampOf } from '../../net/private-file.js'
+import type { Account, AccountRefusal } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
-import type { Refusal } from './account.js'
 import { readSecretFile } from './secret-file.js'
 
 /** Milliseconds between one look at the file and the next. */
 const LOOK_EVERY = 500
 
-export class TokenFile {
+export class TokenFile implements Account {
   readonly #path: string
   #looked = Number.NEGATIVE_INFINITY
   #read: { stamp: string; header: string } | undefined
@@ -27,8 +27,12 @@ export class TokenFile {
     return this.#read.header
   }
 
+  signIn(refusal: AccountRefusal): Promise<string> {
+    return this.refused(refusal)
+  }
+
   /** The token that is in the file now, if it is another one. Rejects with a Fault. */
-  async refused({ status, sent }: Refusal): Promise<string> {
+  async refused({ status, sent }: AccountRefusal): Promise<string> {
     this.#read = undefined
     const header = this.authorization()
     if (header !== sent && status === 401) return header
