@@ -45,7 +45,7 @@ export function announce(
 export function report(
   log: Pino,
   mounts: Bridge['mounts'],
-  { name, server }: Mount,
+  { name, server, accounts }: Mount,
   verdict: Verdict | Fault | undefined,
 ): void {
   const named = mounts.size > 1 ? { server: name } : {}
@@ -56,6 +56,8 @@ export function report(
     log.warn(fields, 'server unavailable; retrying on the next request')
   } else if (verdict) {
     log.info({ ...named, era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
+  } else if (accounts) {
+    log.info({ server: name, next: `mcp-bridge login ${accounts.loginName}` }, 'server wants somebody to sign in')
   } else {
     log.info(named, 'protocol era unknown until the first request with credentials')
   }

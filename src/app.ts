@@ -9,6 +9,7 @@ import { adminFront, front } from './front.js'
 import { Listener } from './listener.js'
 import type { Lead } from './mount/policies.js'
 import { Mount, planOf, type Shared } from './mount.js'
+import type { SignInParts } from './oauth/parts.js'
 import type { HealthOptions } from './plugins/health.js'
 import type { WellKnownOptions } from './plugins/well-known.js'
 import { keepResults } from './policy/cache/results.js'
@@ -32,6 +33,8 @@ export interface Surroundings {
   /** Who counts what happens, and who follows calls; nobody by default. */
   metrics?: Metrics | undefined
   tracer?: Tracer | undefined
+  /** How the bridge signs in to servers; it does not, by default. */
+  signIn?: SignInParts | undefined
   /** What servers that were found are kept on a lead for; undefined for those that somebody has configured. */
   lead?: ((name: string) => Lead | undefined) | undefined
 }

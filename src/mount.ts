@@ -13,14 +13,17 @@ import type { Logger } from './downstream/record.js'
 import type { SessionSettings } from './downstream/session.js'
 import { type PipeOptions, servePipe } from './downstream/stdio.js'
 import { inspect } from './inspect.js'
+import { accountsOf } from './mount/accounts.js'
 import { cacheOf, type Lead, scopesByPrincipal, scopesOf, watched } from './mount/policies.js'
 import { serverOptions, timesOf } from './mount/server.js'
+import type { Accounts } from './oauth/client/accounts.js'
 import type { Results } from './policy/cache/results.js'
 import { type Cache, isOfCache } from './policy/cache.js'
 import { compose } from './policy/compose.js'
 import { Endings } from './policy/endings.js'
 import { Gate, limits } from './policy/limits.js'
 import { Quarantine } from './policy/quarantine.js'
+import { SignIn } from './policy/sign-in.js'
 import { timeout } from './policy/timeout.js'
 import { unavailable } from './policy/unavailable.js'
 import { Bound } from './protocol/bound.js'
@@ -71,6 +74,8 @@ const INTRODUCED = 300_000
 export class Mount {
   readonly name: string
   readonly server: Server
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  readonly accounts: Accounts | undefined
   /** What this server and all that is kept for it are made of: while it is the same, it can stay. */
   readonly plan: string
   readonly #settings: Settings
@@ -102,7 +107,16 @@ export class Mount {
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
     this.#refusals = shared.refusals
-    this.server = new Server(serverOptions(name, own, settings, surroundings, shared.replicas, lead?.connect))
+    // Nobody signs in to a server that nobody has named.
+    this.accounts = lead
+      ? undefined
+      : accountsOf(name, own, settings, surroundings, () => this.server.verdict?.era === 'modern')
+    const { accounts } = this
+    this.server = new Server(
+      serverOptions(name, own, settings, surroundings, shared.replicas, { connect: lead?.connect, accounts }),
+    )
+    const signIn =
+      accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: surroundings.version })
     const { callsPerServer, clientSessions } = settings.limits
     const { clientIdle, clientGone, keepAlive } = settings.timeouts
     const share = shareOf(settings)
@@ -146,6 +160,7 @@ export class Mount {
         this.server.handle,
         limits(this.#gate),
         this.#endings.policy,
+        ...(signIn ? [signIn.policy] : []),
         timeout({ idle: call, total: callTotal }),
         ...(scoped ? [scoped] : []),
         ...(lead && quarantine ? [unavailable({ name, state: lead.state }), quarantine.policy, watched(lead)] : []),
@@ -154,14 +169,18 @@ export class Mount {
       notify: (notice) => {
         if (!quarantine || quarantine.open) this.server.notify(notice)
       },
-      legacyLeg: (sender) => (looksAtCalls ? Promise.resolve('translate') : this.server.legacyLeg(sender)),
+      legacyLeg: async (sender) => {
+        if (looksAtCalls) return 'translate'
+        return signIn ? signIn.legacyLeg(sender, () => this.server.legacyLeg(sender)) : this.server.legacyLeg(sender)
+      },
       connected: (principal) => this.server.connected(principal),
     }
     const relayed = looksAtCalls ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
+    const accountOf = signIn && ((principal: string) => signIn.for(principal))
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
     const sessions = { max: clientSessions, share, shared: known }
-    this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, keeps })
+    this.#relay = relayed && new Relay({ relayed, accountOf, log: this.#log, gate: this.#gate, sessions, keeps })
   }
 
   /** Calls that have been let in and are not over, and those whose clients have been asked something. */
@@ -304,6 +323,7 @@ export class Mount {
     this.cut()
     this.#sessions.http.close()
     this.#sessions.sse.close()
+    this.accounts?.close()
     await this.server.close(hurry)
   }
 
@@ -315,7 +335,7 @@ export class Mount {
 
 /** All of the configuration that a mount is made of. Where it is served is not: that can change around it. */
 export function planOf(name: string, settings: Settings, lead?: Lead): string {
-  const { compat, limits, timeouts, auth, stateKeys, redis } = settings
+  const { compat, limits, timeouts, auth, stateKeys, redis, oauth } = settings
   const { drainDelay: _delay, drainTimeout: _timeout, ...times } = timeouts
   const { path: _path, ...own } = settings.mcpServers[name] as ServerSettings
   return JSON.stringify([
@@ -327,6 +347,7 @@ export function planOf(name: string, settings: Settings, lead?: Lead): string {
     auth?.passthrough ?? false,
     stateKeys,
     redis,
+    oauth,
     scopesByPrincipal(settings),
     lead?.plan,
   ])

@@ -293,7 +293,7 @@ function oauthFlags(flags: Flags): Record<string, unknown> {
   const { 'client-id': clientId, 'client-secret': clientSecret, scope: scopes, 'callback-port': port } = flags
   // The arguments of a process can be read by others on its machine.
   if (clientSecret !== undefined && !/^\$\{[^}]+\}$/.test(clientSecret))
-    throw new UsageError("--client-secret wants a variable or a file, as in '${SECRET}' or '${file:/run/secrets/x}'")
+    throw new UsageError(`--client-secret wants a variable or a file, as in '\${SECRET}' or '\${file:/run/secrets/x}'`)
   if (port !== undefined && !/^\d{1,5}$/.test(port))
     throw new UsageError(`--callback-port wants a number, not "${port}"`)
   return defined({ clientId, clientSecret, scopes, callbackPort: port === undefined ? undefined : Number(port) })

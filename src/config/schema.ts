@@ -122,7 +122,7 @@ const oauth = z.strictObject({
       'Whose tokens are sent: those of whoever calls, or those of one account for all. By default the first for "code", the second for other grants.',
     ),
   clientId: z.string().min(1).optional().describe('The client that the authorization server knows the bridge as.'),
-  clientSecret: z.string().min(1).optional().describe('Its secret: best written as ${VAR} or ${file:path}.'),
+  clientSecret: z.string().min(1).optional().describe(`Its secret: best written as \${VAR} or \${file:path}.`),
   key: z
     .strictObject({ file: z.string().min(1), alg: z.string().min(1), kid: z.string().min(1).optional() })
     .optional()

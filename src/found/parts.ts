@@ -226,7 +226,7 @@ export class Discovery {
       }
       const quiet = { ...surroundings, metrics: undefined, tracer: undefined }
       const connect = this.connectorTo(candidate, pins)
-      server = new Server(serverOptions(candidate.name, this.entryOf(candidate), all, quiet, undefined, connect))
+      server = new Server(serverOptions(candidate.name, this.entryOf(candidate), all, quiet, undefined, { connect }))
       return await Promise.race([
         meeting(server),
         new Promise<never>((_resolve, reject) => {

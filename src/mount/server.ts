@@ -1,6 +1,7 @@
 /** What a server of the configuration is made of: how it is reached, and within what bounds. */
 import type { Surroundings } from '../app.js'
 import { hasSeveral, isStdio, type ServerSettings, type Settings, shareOf, transportOf } from '../config.js'
+import type { AccountsByPrincipal } from '../protocol/account.js'
 import type { Replicas } from '../protocol/replicas.js'
 import { keyOf } from '../seal.js'
 import { HttpTransport } from '../upstream/http.js'
@@ -44,7 +45,7 @@ export function serverOptions(
   all: Settings,
   { log, version, env, metrics }: Surroundings,
   replicas?: Replicas,
-  connect?: Connect,
+  { connect, accounts }: { connect?: Connect | undefined; accounts?: AccountsByPrincipal | undefined } = {},
 ): ServerOptions {
   const { limits, auth, stateKeys } = all
   const timeouts = timesOf(all, settings)
@@ -55,6 +56,7 @@ export function serverOptions(
     share: shareOf(all),
     several: hasSeveral(all),
     passthrough: auth?.passthrough ?? false,
+    accounts,
     tasks: settings.tasks,
     retry: settings.retry,
     roots: settings.roots,

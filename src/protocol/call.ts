@@ -5,7 +5,6 @@
 import type { Request, Response, RpcError } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
-import type { Account } from './account.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { Fault } from './fault.js'
 import type { LogLevel } from './methods.js'
@@ -150,8 +149,6 @@ export interface Relayed {
   headers: Readonly<Record<string, string>>
   /** The connections to the server: a dispatcher of undici. */
   dispatcher: unknown
-  /** In whose name the requests of a principal are sent, where the bridge signs in to the server. */
-  accountOf(principal: string): Account | undefined
   /** The era that the server is known to speak at this moment, if it is. */
   speaks(): Era | undefined
   /** Asks the server again what it speaks. Whether that is something else than `era`; false where it cannot be found out. */

@@ -344,7 +344,6 @@ export class Server implements Upstream {
         const verdict = this.#detection.current
         return verdict?.transport === transport ? verdict.era : undefined
       },
-      accountOf: (principal) => this.#options.accounts?.for(principal),
       turned: async (era, sender) => {
         if (this.#detection.current?.era === era) this.#detection.forget()
         const verdict = await this.#detection.known(sender).catch(() => undefined)

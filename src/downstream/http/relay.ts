@@ -4,6 +4,7 @@
  */
 import proxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Account } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
 import { isModern } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
@@ -21,6 +22,8 @@ export type { Passing } from './relayed-request.js'
 
 export interface RelayOptions {
   relayed: Relayed
+  /** In whose name the requests of a principal are sent, where the bridge signs in to the server. */
+  accountOf?: ((principal: string) => Account | undefined) | undefined
   log: Logger
   /** Lets a request in, or throws a Fault; gives a way out. */
   gate: { enter(entering: { principal: string; endless: boolean; goesOn?: boolean | undefined }): () => void }
@@ -78,7 +81,10 @@ export class Relay {
       handler: (request: FastifyRequest, reply: FastifyReply, source: string, hooks: object) =>
         handle(request, reply, (passing, otherwise) => {
           const underway = this.#begin(request, reply, { passing, refusing, otherwise })
-          this.#send(underway, request, reply, { source, hooks })
+          const send = () => this.#send(underway, request, reply, { source, hooks })
+          const account = this.#options.accountOf?.(request.principal)
+          if (account) underway.sendAs(account, send)
+          else send()
         }),
       replyOptions: {
         queryString: () => query,

@@ -1,6 +1,13 @@
 /** One request that is passed on as it came, from its headers to the end of its answer. */
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import {
+  type Account,
+  type AccountRefusal,
+  anotherFor,
+  MAX_RETRIES,
+  refusedCredential,
+} from '../../protocol/account.js'
 import type { HandOver, Relayed } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
@@ -67,6 +74,11 @@ export class RelayedRequest {
   #events: RelayedEvents | undefined
   #source: Readable | undefined
   #draining = false
+  /** In whose name it is sent, and what that is shown by. */
+  #account: Account | undefined
+  #credential: string | undefined
+  #send: () => void = () => {}
+  #retries = 0
 
   constructor(parts: Parts, onOver: () => void) {
     this.passing = parts.passing
@@ -88,9 +100,55 @@ export class RelayedRequest {
     const sent = sentOn(headers, era === 'legacy' && !opens)
     const session = headerOf(sent, 'mcp-session-id')
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
-    if (request.credential !== undefined) sent['authorization'] = request.credential
+    const credential = this.#credential ?? request.credential
+    if (credential !== undefined) sent['authorization'] = credential
     if (this.#handOver.trace) Object.assign(sent, { tracestate: undefined, ...this.#handOver.trace })
     return { ...sent, 'accept-encoding': 'identity', ...relayed.headers }
+  }
+
+  /** Sends it in the name of an account, as soon as it is known what that takes. */
+  sendAs(account: Account, send: () => void): void {
+    this.#account = account
+    this.#send = send
+    try {
+      const credential = account.authorization(this.signal)
+      if (typeof credential === 'object') this.#sendWith(credential)
+      else {
+        this.#credential = credential
+        send()
+      }
+    } catch (error) {
+      this.#cannotSend(error)
+    }
+  }
+
+  #sendWith(coming: Promise<string | undefined>): void {
+    coming
+      .then((credential) => {
+        if (this.#over) return
+        this.#credential = credential
+        this.#send()
+      })
+      .catch((error: unknown) => this.#cannotSend(error))
+  }
+
+  /** There is no credential. Whoever opens a session gets one of the bridge's own, in which that can be told. */
+  #cannotSend(error: unknown): void {
+    if (this.#over) return
+    const { otherwise } = this.#parts
+    if (otherwise) return this.#handBack(otherwise)
+    this.#fault = Fault.from(error)
+    this.#refuse(this.#fault, this.#id === undefined ? 502 : this.#fault.status)
+  }
+
+  /** Sends it again with another credential, if there is one: the server has not acted on it. */
+  #sendAgain(account: Account, refusal: AccountRefusal): void {
+    const { reply, otherwise } = this.#parts
+    // The middle can do more for the client than wait.
+    if (otherwise && this.passing.era === 'modern') return this.#handBack(otherwise)
+    clearHeaders(reply)
+    const { endless } = this.passing
+    this.#sendWith(endless ? account.refused(refusal, this.signal) : anotherFor(account, refusal, this.signal))
   }
 
   /** Ends a stream that would stay open for ever, now or when it has begun. */
@@ -109,6 +167,12 @@ export class RelayedRequest {
 
   answered({ statusCode, headers, stream }: Response): void {
     const { reply } = this.#parts
+    const challenge = headers['www-authenticate']
+    const refusal = this.#account && refusedCredential(statusCode, challenge, this.#credential)
+    if (this.#account && refusal && this.#retries++ < MAX_RETRIES) {
+      stream.on('error', () => {}).resume()
+      return this.#sendAgain(this.#account, refusal)
+    }
     if (statusCode < 300 && this.passing.era === 'legacy') this.#noteSession(headers)
     if (statusCode < 300 && isEvents(headers)) return this.#sendEvents(stream)
     readBeginning(stream, READ_FIRST, (error, bytes, whole) => {

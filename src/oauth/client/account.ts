@@ -19,6 +19,8 @@ import { type AccountStatus, statusOf } from './status.js'
 export interface AccountOptions extends Pick<ServerOptions, 'server' | 'settings' | 'store' | 'now'> {
   /** Whose tokens these are, and for which endpoint. */
   holder: Holder
+  /** What `mcp-bridge login` is told for the server; its name by default. */
+  loginName?: string | undefined
   /** What it takes to obtain tokens. Loaded when it is needed. */
   obtainer(): Promise<Obtainer>
 }
@@ -37,6 +39,8 @@ const RATE = { most: 3, within: 300_000 }
 interface RunningFlow {
   flow: Flow
   token: Promise<Token>
+  /** Somebody who waited has been told where to sign in, because no browser could be started. */
+  told: boolean
 }
 
 /** What is known of the record. */
@@ -66,6 +70,8 @@ export class TokenAccount {
   #renewNotBefore = 0
   #obtaining: Promise<Token | Found> | undefined
   #flow: RunningFlow | undefined
+  /** What the server has said with its last refusal. */
+  #challenges: readonly string[] = []
   /** When renewals were made because a server had refused a token. */
   #forced: readonly number[] = []
 
@@ -88,6 +94,7 @@ export class TokenAccount {
    */
   async refused(refusal: Refusal, signal: AbortSignal, mayAsk: boolean): Promise<string> {
     const { status, challenges, sent } = refusal
+    this.#challenges = challenges
     const wanted = wantedBy(readChallenges(challenges))
     if (status === 403 && wanted.error !== 'insufficient_scope') throw notTaken(refusal)
     const { record } = await this.#load()
@@ -113,9 +120,12 @@ export class TokenAccount {
     return headerOf(await this.#wait(this.#startFlow(await this.#options.obtainer(), got, asked, token, false), signal))
   }
 
-  /** Signs in now, whatever there is. Resolves when there is a new token; rejects with a Fault. */
-  async login(challenges: readonly string[], signal: AbortSignal): Promise<AccountStatus> {
-    const wanted = wantedBy(readChallenges(challenges))
+  /**
+   * Signs in now, whatever there is. Resolves when there is a new token; rejects with a Fault. What the server has said last
+   * says what to sign in for, unless `challenges` does.
+   */
+  async login(challenges: readonly string[] | undefined, signal: AbortSignal): Promise<AccountStatus> {
+    const wanted = wantedBy(readChallenges(challenges ?? this.#challenges))
     const obtainer = await this.#options.obtainer()
     const { record } = await this.#load()
     const found = await obtainer.find(wanted, record, true)
@@ -309,35 +319,49 @@ export class TokenAccount {
     })
     // Whoever began it may have gone.
     token.catch(() => {})
-    this.#flow = { flow, token }
+    this.#flow = { flow, token, told: false }
     return this.#flow
   }
 
   /** Waits for a person, for as long as requests do. */
-  #wait({ flow, token }: RunningFlow, signal: AbortSignal): Promise<Token> {
+  #wait(running: RunningFlow, signal: AbortSignal): Promise<Token> {
+    const { flow, token } = running
     flow.remind()
     const patience = this.#options.settings.wait ?? WAIT
+    // Who has yet to be told where to go cannot have gone there.
+    const untold = running.told
+      ? token
+      : Promise.race([
+          token,
+          flow.shown.then(() => {
+            running.told = true
+            throw this.#stillWaiting(flow)
+          }),
+        ])
     return abortable(
-      within(token, patience, () => this.#stillWaiting(flow)),
+      within(untold, patience, () => this.#stillWaiting(flow)),
       signal,
     )
   }
 
   #needsPerson(refusal: Refusal): Fault {
-    const { server } = this.#options
     const flow = this.#flow?.flow
-    const message = `Sign in to ${quoted(server)} first: mcp-bridge login ${server}`
-    return new Fault(flow ? 'signInPending' : 'signInRequired', message, {
+    return new Fault(flow ? 'signInPending' : 'signInRequired', this.#signInFirst, {
       signInFor: refusal,
       signInUrl: flow?.address,
     })
   }
 
+  get #signInFirst(): string {
+    const { server, loginName = server } = this.#options
+    return `Sign in to ${quoted(server)} first: mcp-bridge login ${loginName}`
+  }
+
   #stillWaiting({ address, isShown }: Flow): Fault {
-    const where = isShown ? 'at the address that the bridge has shown' : 'in the browser window that waits for you'
-    return new Fault('signInPending', `Sign in to ${quoted(this.#options.server)} ${where}, then try again`, {
-      signInUrl: address,
-    })
+    const message = isShown
+      ? this.#signInFirst
+      : `Sign in to ${quoted(this.#options.server)} in the browser window that waits for you, then try again`
+    return new Fault('signInPending', message, { signInUrl: address })
   }
 }
 

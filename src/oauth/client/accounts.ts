@@ -6,9 +6,12 @@ import type { Account, AccountRefusal, AccountsByPrincipal } from '../../protoco
 import { ANONYMOUS } from '../../protocol/call.js'
 import { TokenAccount } from './account.js'
 import type { Obtainer, ServerOptions } from './obtain.js'
+import type { ClientSettings } from './settings.js'
 import { TokenFile } from './token-file.js'
 
 export interface AccountsOptions extends ServerOptions {
+  /** What `mcp-bridge login` is told for it; its name by default. */
+  loginName?: string | undefined
   /** The server's canonical address: what tokens are kept by. */
   endpoint: string
   /** Whose tokens are used: those of whoever asks, or one account for all. */
@@ -74,6 +77,15 @@ export class Accounts implements AccountsByPrincipal {
     return this.#known(principal).requesting
   }
 
+  get settings(): ClientSettings {
+    return this.#options.settings
+  }
+
+  /** What `mcp-bridge login` is told for the server. */
+  get loginName(): string {
+    return this.#options.loginName ?? this.#options.server
+  }
+
   /** The account of a principal. */
   of(principal: string): TokenAccount {
     return this.#known(principal).account
@@ -88,7 +100,9 @@ export class Accounts implements AccountsByPrincipal {
   #make(id: string, mayAsk: boolean): KnownAccount {
     const { endpoint, server, settings, store, now } = this.#options
     const holder = { endpoint, account: id }
-    const account = new TokenAccount({ server, settings, store, now, holder, obtainer: () => this.obtainer() })
+    const { loginName } = this
+    const obtainer = () => this.obtainer()
+    const account = new TokenAccount({ server, loginName, settings, store, now, holder, obtainer })
     const made = { account, requesting: new Requesting(account, mayAsk) }
     this.#accounts.set(id, made)
     for (const [oldest, { account }] of this.#accounts) {

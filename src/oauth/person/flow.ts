@@ -74,6 +74,11 @@ export class Flow {
   #insists: boolean
   #address: string | undefined
   #isShown = false
+  #onShown: () => void = () => {}
+  /** Resolves when the person has been shown the address, because no browser could be started. */
+  readonly shown = new Promise<void>((resolve) => {
+    this.#onShown = resolve
+  })
   /** A sign-in that is wanted here has begun: if it is there no longer, somebody has ended it. */
   #seen = false
   #wake: () => void = () => {}
@@ -267,6 +272,7 @@ export class Flow {
     if (await person.open(address)) return
     log.info({ server }, 'no browser could be started: the address is shown instead')
     this.#isShown = true
+    this.#onShown()
     person.show(address)
   }
 
