@@ -180,7 +180,9 @@ export class Mount {
     const accountOf = signIn && ((principal: string) => signIn.for(principal))
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
     const sessions = { max: clientSessions, share, shared: known }
-    this.#relay = relayed && new Relay({ relayed, accountOf, log: this.#log, gate: this.#gate, sessions, keeps })
+    this.#relay =
+      relayed &&
+      new Relay({ relayed, accountOf, isOurs: signIn?.isOurs, log: this.#log, gate: this.#gate, sessions, keeps })
   }
 
   /** Calls that have been let in and are not over, and those whose clients have been asked something. */

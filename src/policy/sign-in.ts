@@ -70,6 +70,8 @@ export class SignIn {
   readonly #rooms = new Map<string, Room>()
   /** Somebody has been in the waiting room, so that clients may know its tool. */
   #hasTool = false
+  /** Somebody has been asked to sign in, so that the answer may come back. */
+  #hasAsked = false
 
   constructor(options: SignInOptions) {
     this.#options = options
@@ -83,6 +85,11 @@ export class SignIn {
       }
     }
   }
+
+  /** Whether a modern request is about signing in, and not for the server. */
+  readonly isOurs = (name: string | undefined, body: Uint8Array | undefined): boolean =>
+    (this.#hasTool && name === SIGN_IN_TOOL) ||
+    (this.#hasAsked && body !== undefined && Buffer.from(body.buffer, body.byteOffset, body.length).includes(STATE))
 
   /** The account of a principal, for requests that no policy sees. Who is waited for in vain is in the waiting room. */
   for(principal: string): Account | undefined {
@@ -193,6 +200,7 @@ export class SignIn {
     const capabilities = parseObject(call.caller.capabilities)
     if (uncovered('elicitation/create', parseObject(JSON.stringify(params)), capabilities) !== undefined)
       return undefined
+    this.#hasAsked = true
     const inputRequests = JSON.stringify({ [QUESTION]: { method: 'elicitation/create', params } })
     return { kind: 'input', result: edit(EMPTY, { inputRequests, requestState: STATE }) }
   }

@@ -30,6 +30,8 @@ export interface RelayOptions {
   sessions: Omit<RelayedSessionsOptions, 'told'>
   /** Methods of modern requests that are not to go as they are, because results are kept here. */
   keeps?: ((method: string) => boolean) | undefined
+  /** Modern requests that are meant for the bridge, by what they name and by their body. */
+  isOurs?: ((name: string | undefined, body: Uint8Array | undefined) => boolean) | undefined
 }
 
 /** Passes a request on. `otherwise` answers it without the relay, should the server speak the other era by now. */
@@ -101,11 +103,12 @@ export class Relay {
   }
 
   /** Whether a request of the modern era can go as it is: its headers say all that has to be known. */
-  takesModern(lookup: HeaderLookup): boolean {
+  takesModern(lookup: HeaderLookup, body: Uint8Array | undefined): boolean {
     if (!isModern(versionHeader(lookup)) || this.#options.relayed.speaks() !== 'modern') return false
     const method = single(lookup, 'mcp-method') ?? ''
     // What the server offers may have to be told otherwise.
-    return method !== 'server/discover' && !this.#options.keeps?.(method)
+    if (method === 'server/discover' || this.#options.keeps?.(method)) return false
+    return !this.#options.isOurs?.(single(lookup, 'mcp-name'), body)
   }
 
   /** What is to be told of a modern request. */

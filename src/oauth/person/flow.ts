@@ -246,7 +246,9 @@ export class Flow {
     const before = record?.pending?.client ?? record?.client
     const isYoung = before?.how === 'registered' && before.since + CLIENT_FOR > now()
     const isSame = before?.issuer === server.issuer && portOf(before.redirectUri ?? '') === portOf(redirectUri)
-    if (isYoung && isSame) return before
+    // An issuer may hold a client to the scopes that it has registered for.
+    const registeredFor = record?.pending?.asked ?? record?.asked?.scopes ?? []
+    if (isYoung && isSame && includesAll(registeredFor, asked)) return before
     return register({ server, settings, redirectUri, scopes: asked, reach, now: now() }).catch((error: unknown) => {
       if (!found.guessed || !(error instanceof Fault) || error.fault !== 'authFailed') throw error
       throw failed(
