@@ -129,6 +129,7 @@ const packages: Record<string, readonly string[]> = {
     'plugins/auth',
     'downstream/http',
     'seal',
+    'upstream/seen-lists',
     'policy/cache',
     'policy/tool-list',
     'policy/unavailable',

@@ -19,8 +19,6 @@ export interface ConversationOptions {
   settings: SessionSettings
   /** Says one message. What it gives back resolves when there is room for more. */
   write(text: Wire): Promise<void> | undefined
-  /** The server has ended the session. */
-  ended(): void
 }
 
 export class Conversation {
@@ -62,7 +60,7 @@ export class Conversation {
   async #openWith(request: Request): Promise<void> {
     if (this.#opening) throw new Fault('invalidRequest', 'The session is being opened already')
     this.#opening = true
-    const { write, ended } = this.#options
+    const { write } = this.#options
     // What the server says before the client has its answer waits until then.
     const early: Wire[] = []
     let opened = false
@@ -72,7 +70,8 @@ export class Conversation {
         else early.push(text)
       },
       isIdle: () => false,
-      ended,
+      // A session that the server has lost is opened again.
+      ended: () => {},
     }
     const { text, session } = await openSession(request, { ...this.#options, outlet })
     this.#opening = false

@@ -78,7 +78,8 @@ export async function openSession(request: Request, options: OpenOptions, leg?: 
   try {
     if (leg instanceof Fault) throw leg
     const way = leg ?? (await upstream.legacyLeg(sender))
-    const line = way === 'translate' ? undefined : await way.connect(request, sender)
+    // Over Streamable HTTP the client is told by 404, and opens another session itself.
+    const line = way === 'translate' ? undefined : await way.connect(request, sender, transport !== 'http')
     if (!line) return await TranslatedSession.open(request, options, record)
     record.note({ serverEra: 'legacy', ...(line.revision && { clientRevision: line.revision }) })
     record.answered(line.revision ? 'ok' : 'error')

@@ -66,7 +66,6 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     log,
     settings,
     write,
-    ended: () => log.warn({}, 'the server has ended the session: the client has to start the bridge again'),
   })
 
   async function answerModern(request: Request, bare: boolean): Promise<void> {

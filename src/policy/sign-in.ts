@@ -120,12 +120,14 @@ export class SignIn {
     if (leg === 'translate') return leg
     return {
       transport: leg.transport,
-      connect: async (opening, from) => {
-        const line = await signedIn(account, signal, () => leg.connect(opening, from)).catch((error: unknown) => {
-          // Without a session of the server's, the client gets one of the bridge's.
-          if (needsSignIn(error)) return undefined
-          throw error
-        })
+      connect: async (opening, from, reopens) => {
+        const line = await signedIn(account, signal, () => leg.connect(opening, from, reopens)).catch(
+          (error: unknown) => {
+            // Without a session of the server's, the client gets one of the bridge's.
+            if (needsSignIn(error)) return undefined
+            throw error
+          },
+        )
         return line && new SigningLine(line, account)
       },
     }

@@ -105,8 +105,11 @@ export interface Upstream {
 /** A way to serve a legacy client: out of the bridge's own session, or with a session of the server's. */
 export type LegacyLeg = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: Connect }
 
-/** Hands a client's `initialize` to the server. Resolves to undefined where the server turns out to have no sessions. */
-export type Connect = (opening: Request, sender: Sender) => Promise<Line | undefined>
+/**
+ * Hands a client's `initialize` to the server. Resolves to undefined where the server turns out to have no sessions. Of a
+ * client that cannot open another session, `reopens` has the line go on when the server has lost this one.
+ */
+export type Connect = (opening: Request, sender: Sender, reopens: boolean) => Promise<Line | undefined>
 
 /**
  * A client's own session with a legacy server: its messages are carried as they are. Only the ids of its requests and

@@ -4,6 +4,7 @@ import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from 
 import { Fault } from '../protocol/fault.js'
 import {
   type Id,
+  type Notification,
   notification,
   type Params,
   type Request,
@@ -25,12 +26,18 @@ export interface LineOptions {
   log: { debug(fields: object, message: string): void }
   /** A request begins or ends. */
   onUse: () => void
-  /** The session is over, whoever has ended it. */
-  onEnd: (error: ChannelError | undefined) => void
+  /** The session is over, whoever has ended it. `lost` says that it was neither the client nor the bridge. */
+  onEnd: (error: ChannelError | undefined, lost: boolean) => void
+  /** The channel is closed. */
+  onClosed: () => void
+  /** How the client gets what the server says of its own accord; as it is by default. */
+  write?: ((message: Request | Notification) => Wire) | undefined
 }
 
 /** Milliseconds. */
 const LISTEN_WAIT = 1_000
+/** Milliseconds for the answer to a request of the bridge's own. */
+const OWN_WITHIN = 5_000
 /** Messages of the server that wait for somebody to listen. */
 const MAX_WAITING = 100
 
@@ -45,7 +52,9 @@ export class DirectLine implements Line {
   #listener: LineListener | undefined
   /** Until the server knows that the session is open, if it is being told. */
   #beginning: Promise<void> | undefined
+  /** Nothing more is sent. What is still being answered may come until the channel is closed. */
   #over = false
+  #closed = false
   #lastUsed = performance.now()
 
   private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
@@ -55,11 +64,16 @@ export class DirectLine implements Line {
     this.revision = negotiated(answer)
     const turns = peer.channel.shared ? new Turns<Exchange>() : undefined
     this.#turns = turns
+    const { write = plain } = options
     peer.events = {
       ...(turns && { arrived: (exchange) => turns.add(exchange) }),
-      asked: ({ id, method, params }) => this.#deliver(requestMessage(id, method, textOf(params))),
-      notified: (method, params) => this.#deliver(notification(method, textOf(params))),
+      asked: (request) => this.#deliver(write(request)),
+      notified: (method, params) => this.#deliver(write({ kind: 'notification', method, params })),
       ended: (error) => this.#end(error),
+      // The stream is refused after a restart of the server. Whether the session is gone as well, a request tells.
+      deaf: () => {
+        this.request('ping', undefined).catch(() => {})
+      },
       ping: { method: 'ping', params: undefined },
     }
     if (this.revision !== undefined) peer.headers = { ...peer.headers, 'mcp-protocol-version': this.revision }
@@ -80,6 +94,16 @@ export class DirectLine implements Line {
     return idle ? this.#lastUsed : undefined
   }
 
+  /** The session has come to its end. */
+  get over(): boolean {
+    return this.#over
+  }
+
+  /** Resolves when the server has been told that the session is open; undefined if it has, or will not be. */
+  get begun(): Promise<void> | undefined {
+    return this.#beginning
+  }
+
   /** Ends the session, as if the server had. */
   end(): void {
     this.#end(undefined)
@@ -88,6 +112,7 @@ export class DirectLine implements Line {
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
     this.#used()
     const exchange = this.#peer.begin()
+    this.#turns?.enter(exchange)
     const token = tokenOf(request.params)
     const hangUp = () => {
       exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
@@ -122,6 +147,17 @@ export class DirectLine implements Line {
       exchange.release()
       this.#turns?.leave(exchange)
       this.#used()
+      if (this.#over) this.#closeUnused()
+    }
+  }
+
+  /** Asks the server something of the bridge's own. Rejects with a ChannelError where no answer comes in time. */
+  async request(method: string, params: Json | undefined): Promise<Response> {
+    try {
+      return await this.#next(this.#peer.call(method, params, OWN_WITHIN))
+    } catch (error) {
+      if (sessionGone(error)) this.#forget()
+      throw error
     }
   }
 
@@ -131,9 +167,10 @@ export class DirectLine implements Line {
   }
 
   notify(method: string, params: Json | undefined): void {
-    const delivered = this.#peer
-      .notify(method, params)
-      .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
+    const delivered = this.#peer.notify(method, params).catch((error: unknown) => {
+      this.#options.log.debug({ err: error }, 'notification not delivered')
+      if (sessionGone(error)) this.#forget()
+    })
     if (method !== 'notifications/initialized') return
     // Where each message has a connection of its own, those that follow could overtake this one.
     this.#beginning = delivered
@@ -166,13 +203,14 @@ export class DirectLine implements Line {
   }
 
   close(): void {
-    if (this.#over) return
-    this.#over = true
-    this.#peer.channel.close().catch(() => {})
-    this.#options.onEnd(undefined)
+    if (!this.#over) {
+      this.#over = true
+      this.#options.onEnd(undefined, false)
+    }
+    this.#close()
   }
 
-  async #next(arriving: Promise<Arrival>): Promise<Arrival> {
+  async #next<T extends Arrival>(arriving: Promise<T>): Promise<T | Response> {
     try {
       return await arriving
     } catch (error) {
@@ -180,10 +218,16 @@ export class DirectLine implements Line {
     }
   }
 
-  /** The client cannot know that its session is gone, unless somebody tells it: it is its own to open again. */
+  /** A client that can open another session does so when it is told. */
   #forgotten(cause: unknown): Fault {
-    this.#end(undefined)
+    this.#forget()
     return new Fault('upstreamUnavailable', 'The server has ended the session: connect again', { cause })
+  }
+
+  /** The server does not know the session any more. Other calls find that out for themselves, or are still answered. */
+  #forget(): void {
+    this.#lose(undefined, true)
+    this.#closeUnused()
   }
 
   #deliver(text: Wire): void {
@@ -197,12 +241,29 @@ export class DirectLine implements Line {
   }
 
   #end(error: ChannelError | undefined): void {
+    this.#lose(error, error !== undefined)
+    this.#close()
+  }
+
+  #lose(error: ChannelError | undefined, lost: boolean): void {
     if (this.#over) return
     this.#over = true
-    this.#peer.channel.close().catch(() => {})
-    this.#options.onEnd(error)
+    this.#options.onEnd(error, lost)
     this.#turns?.end()
     this.#listener?.ended()
+  }
+
+  /** Without a session, one way in for all messages brings no more answers. */
+  #closeUnused(): void {
+    const { channel, open } = this.#peer
+    if (channel.shared || open.next().done) this.#close()
+  }
+
+  #close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    const { onClosed } = this.#options
+    this.#peer.channel.close().then(onClosed, onClosed)
   }
 }
 
@@ -215,6 +276,12 @@ export function negotiated({ outcome: { kind, source, member } }: Response): Leg
   const version = result && value(result, 'protocolVersion')
   if (!result || (typeof version === 'string' && looksModern(version))) return undefined
   return legacyRevision(version) ?? NEWEST_LEGACY
+}
+
+function plain(message: Request | Notification): Wire {
+  const { method, params } = message
+  const text = textOf(params)
+  return message.kind === 'request' ? requestMessage(message.id, method, text) : notification(method, text)
 }
 
 function textOf(params: Params): Json | undefined {

@@ -1,13 +1,13 @@
 /** The sessions that legacy clients themselves have with a legacy server: opened for them, and ended when there is no room. */
 import type { AccountsByPrincipal } from '../protocol/account.js'
-import type { Line, Sender } from '../protocol/call.js'
-import { isOfSignIn } from '../protocol/fault.js'
+import type { Sender } from '../protocol/call.js'
+import { Fault, isOfSignIn } from '../protocol/fault.js'
 import type { Occupancy, Occupant } from '../protocol/occupancy.js'
 import type { Request } from '../rpc/message.js'
 import { ChannelError } from './channel.js'
 import type { Detection, Verdict } from './detection.js'
 import { credentialOf } from './failure.js'
-import { DirectLine } from './line.js'
+import { DirectLine, type LineOptions } from './line.js'
 import type { Peer } from './peer.js'
 
 export interface LinesOptions {
@@ -48,6 +48,7 @@ export class Lines {
   readonly #options: LinesOptions
   /** Channels that have not ended. */
   readonly #peers = new Set<Peer>()
+  #closed = false
 
   constructor(options: LinesOptions) {
     this.#options = options
@@ -55,14 +56,20 @@ export class Lines {
 
   /**
    * Hands a client's `initialize` to the server, on a channel of its own. Resolves to undefined where the server turns out to
-   * keep no sessions. Rejects with a Fault.
+   * keep no sessions. Rejects with a Fault. `write` is how the client gets what the server says of its own accord.
    */
-  async connect(verdict: Verdict, opening: Request, sender: Sender): Promise<Line | undefined> {
+  async connect(
+    verdict: Verdict,
+    opening: Request,
+    sender: Sender,
+    write?: LineOptions['write'],
+  ): Promise<DirectLine | undefined> {
     const { occupancy } = this.#options
+    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     const occupant = new LineOccupant(sender.principal)
     occupancy.enter(occupant)
     try {
-      const line = await this.#connect(verdict, opening, sender, occupant)
+      const line = await this.#connect(verdict, opening, sender, occupant, write)
       if (!occupant.line) occupancy.leave(occupant)
       return line
     } catch (error) {
@@ -72,6 +79,7 @@ export class Lines {
   }
 
   async close(hurry: boolean): Promise<void> {
+    this.#closed = true
     await Promise.all([...this.#peers].map(({ channel }) => channel.close(hurry)))
   }
 
@@ -80,7 +88,8 @@ export class Lines {
     opening: Request,
     sender: Sender,
     occupant: LineOccupant,
-  ): Promise<Line | undefined> {
+    write: LineOptions['write'],
+  ): Promise<DirectLine | undefined> {
     const { detection, mayStart, told } = this.#options
     const { era } = verdict
     const turned = () => era === 'legacy' && verdict.era === 'modern'
@@ -93,10 +102,11 @@ export class Lines {
     if (!peer) return undefined
     this.#peers.add(peer)
     try {
-      const line = await this.#open(peer, opening, sender, occupant)
+      const line = await this.#open(peer, opening, sender, occupant, write)
       if (line.revision !== undefined) {
         verdict.revision ??= line.revision
         detection.opened(peer)
+        detection.worked(false)
         occupant.line = line
         told?.('opened')
         return line
@@ -131,18 +141,23 @@ export class Lines {
     return (await detection.known(sender)).era === 'modern'
   }
 
-  #open(peer: Peer, opening: Request, sender: Sender, occupant: LineOccupant): Promise<DirectLine> {
+  #open(
+    peer: Peer,
+    opening: Request,
+    sender: Sender,
+    occupant: LineOccupant,
+    write: LineOptions['write'],
+  ): Promise<DirectLine> {
     const { timeout, log, occupancy, told } = this.#options
     peer.headers = credentialOf(sender)
     peer.account = this.#options.accounts?.for(sender.principal)
-    const onEnd = (error: ChannelError | undefined) => {
-      if (occupant.line) told?.(error ? 'lost' : 'ended')
-      const ended = () => this.#peers.delete(peer)
-      peer.channel.close().then(ended, ended)
+    const onEnd = (error: ChannelError | undefined, lost: boolean) => {
+      if (occupant.line) told?.(lost ? 'lost' : 'ended')
       occupancy.leave(occupant)
       if (error) this.#options.onEnd(error)
     }
+    const onClosed = () => this.#peers.delete(peer)
     const onUse = () => occupancy.touch(occupant)
-    return DirectLine.open(peer, opening, { timeout, log, onUse, onEnd })
+    return DirectLine.open(peer, opening, { timeout, log, onUse, onEnd, onClosed, write })
   }
 }

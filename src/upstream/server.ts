@@ -4,6 +4,7 @@ import { Bound } from '../protocol/bound.js'
 import {
   ANONYMOUS,
   type Call,
+  type Connect,
   type Handler,
   type LegacyLeg,
   type Notice,
@@ -37,6 +38,7 @@ import { ParkedCalls, type ParkedOptions } from './parked.js'
 import { Peer } from './peer.js'
 import { type Lease, SessionPool } from './pool.js'
 import { probe } from './probe.js'
+import { type OpenLine, ReopeningLine } from './reopening-line.js'
 import { type Identity, LegacySession, type SessionLog } from './session.js'
 import { starting } from './starting.js'
 import { Starts } from './starts.js'
@@ -324,14 +326,29 @@ export class Server implements Upstream {
   }
 
   async legacyLeg(sender: Sender): Promise<LegacyLeg> {
+    const verdict = await this.#withSessions(sender)
+    if (!verdict) return 'translate'
+    const connect: Connect = (opening, from, reopens) => {
+      if (!reopens) return this.#lines.connect(verdict, opening, from)
+      let known: Verdict | undefined = verdict
+      const open: OpenLine = async (write) => {
+        const now = known ?? (await this.#withSessions(from))
+        known = undefined
+        return now && this.#lines.connect(now, opening, from, write)
+      }
+      return ReopeningLine.open(open, this.#options.log)
+    }
+    return { transport: verdict.transport.kind, connect }
+  }
+
+  /** What is known of the server; undefined where it has no sessions for clients. Rejects with a Fault. */
+  async #withSessions(sender: Sender): Promise<Verdict | undefined> {
     const verdict = await this.#detection.known(sender)
     const { transport } = verdict
-    if (verdict.era === 'modern') {
-      if (this.#options.era === 'modern') return 'translate'
-      if (transport.kind === 'http') verdict.alsoLegacy ??= await this.#askedForSessions(verdict, sender)
-      if (verdict.alsoLegacy === false) return 'translate'
-    }
-    return { transport: transport.kind, connect: (opening, from) => this.#lines.connect(verdict, opening, from) }
+    if (verdict.era === 'legacy') return verdict
+    if (this.#options.era === 'modern') return undefined
+    if (transport.kind === 'http') verdict.alsoLegacy ??= await this.#askedForSessions(verdict, sender)
+    return verdict.alsoLegacy === false ? undefined : verdict
   }
 
   /** What it takes to pass messages on as they are; undefined where the server is not reached over Streamable HTTP. */

@@ -7,10 +7,16 @@ export class Turns<Reader extends object> {
   /** Messages that have not gone out, in order: the reader of each, or how to send it if it has none. */
   #order: (Reader | (() => void))[] = []
   readonly #waiting = new Map<Reader, () => void>()
+  readonly #readers = new Set<Reader>()
+
+  /** A reader takes its messages in turn from now on. Messages of others are not waited for. */
+  enter(reader: Reader): void {
+    this.#readers.add(reader)
+  }
 
   /** A message for a reader has come in. */
   add(reader: Reader): void {
-    this.#order.push(reader)
+    if (this.#readers.has(reader)) this.#order.push(reader)
   }
 
   /** A message without a reader has come in: it is sent after those before it. */
@@ -34,6 +40,7 @@ export class Turns<Reader extends object> {
 
   /** A reader takes no more messages. */
   leave(reader: Reader): void {
+    this.#readers.delete(reader)
     this.#waiting.get(reader)?.()
     this.#waiting.delete(reader)
     this.#order = this.#order.filter((one) => one !== reader)

@@ -22,7 +22,7 @@ function shell(t: Test) {
   const bin = join(folder, 'bin')
   mkdirSync(bin)
   const program = join(bin, 'mcp-bridge')
-  writeFileSync(program, `#!/bin/sh\nexec ${execPath} --import=tsx ${join(root, 'src/main.ts')} "$@"\n`)
+  writeFileSync(program, `#!/bin/sh\nexec ${execPath} ${join(root, 'dist/main.js')} "$@"\n`)
   chmodSync(program, 0o755)
   const env = { ...environment, PATH: `${bin}${delimiter}${environment['PATH']}`, XDG_CONFIG_HOME: folder }
   const start = (line: string) => watchProgram(t, spawn('sh', ['-c', `exec ${line}`], { cwd: root, env }))

@@ -97,11 +97,13 @@ export class Backtracking {
   #group(): Parsed {
     const ahead = this.#take('?=') || this.#take('?!')
     const behind = this.#take('?<!')
+    const after = this.#take('?<=')
     const kind = /^\?(?::|<\w+>)/.exec(this.#source.slice(this.#at))
     if (kind) this.#at += kind[0].length
     const inner = this.#choice()
     if (!this.#take(')')) throw new Error(`No end of a group: ${this.#source}`)
     // What it decides does not matter here, only what it looks at.
+    if (after) return assertion((text, at) => at > 0 && inner.match(text, at - 1, (then) => then === at))
     if (behind) return assertion((text, at) => at === 0 || !inner.match(text, at - 1, (then) => then === at))
     if (ahead) return assertion((text, at) => inner.match(text, at, () => true) || true)
     return inner

@@ -61,7 +61,7 @@ function tied({ port }: Tether, holds: string): Named {
 
 /** Starts the bridge as the program that it is. */
 function start(t: Test, args: string[]): ChildProcess {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts', ...args], {
+  const child = spawn(process.execPath, ['dist/main.js', ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   t.teardown(() => end(child))

@@ -74,7 +74,7 @@ async function overHttp(t: Test, { upstream, env }: Named): Promise<Front> {
 async function overStdio(_t: Test, { upstream, env = {} }: Named): Promise<Front> {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: ['--import', 'tsx', 'src/main.ts', '--listen', 'stdio', '--upstream', upstream, ...environment(env)],
+    args: ['dist/main.js', '--listen', 'stdio', '--upstream', upstream, ...environment(env)],
     stderr: 'pipe',
   })
   const log: Front['log'] = []

@@ -78,7 +78,7 @@ const reach: Readonly<Record<Front, (sdk: string, bridged: Bridged) => Promise<T
     type Stdio = typeof import('@modelcontextprotocol/sdk/client/stdio.js')
     const { StdioClientTransport } = await load<Stdio>(sdk, 'client/stdio.js')
     const variables = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`])
-    const args = ['--import', 'tsx', 'src/main.ts', '--listen', 'stdio', '--upstream', upstream, ...variables]
+    const args = ['dist/main.js', '--listen', 'stdio', '--upstream', upstream, ...variables]
     return new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' })
   },
   async 'HTTP+SSE'(sdk, { url }) {

@@ -30,17 +30,7 @@ const fronts: Record<string, (t: Test, upstream: string) => Promise<Transport>> 
     return new StreamableHTTPClientTransport(new URL(url)) as Transport
   },
   stdio: async (_t, upstream) => {
-    const args = [
-      '--import',
-      'tsx',
-      'src/main.ts',
-      '--log-level',
-      'silent',
-      '--listen',
-      'stdio',
-      '--upstream',
-      upstream,
-    ]
+    const args = ['dist/main.js', '--log-level', 'silent', '--listen', 'stdio', '--upstream', upstream]
     return new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' })
   },
 }

@@ -27,7 +27,7 @@ const ROOTS = { roots: [{ uri: 'file:///workspace', name: 'workspace' }] }
 
 /** As long as the bridge runs as a program of the client, it is started like this. */
 function program(upstream: string): { command: string; args: string[] } {
-  const args = ['--import', 'tsx', 'src/main.ts', '--log-level', 'silent', '--listen', 'stdio', '--upstream', upstream]
+  const args = ['dist/main.js', '--log-level', 'silent', '--listen', 'stdio', '--upstream', upstream]
   return { command: process.execPath, args }
 }
 

@@ -18,7 +18,7 @@ import { startFixture } from '../support/process.js'
 type Json = Record<string, unknown>
 type Message = Json & { method?: string; params?: Json; result?: Json; error?: Json }
 
-const TOTAL = Number(process.env['ISOLATION_CALLS'] ?? 100_000)
+const TOTAL = Number(process.env['ISOLATION_CALLS'] ?? 10_000)
 /** Milliseconds after which no more calls are made, on a machine that has other things to do. */
 const AT_MOST = 140_000
 const PRINCIPALS = ['alice', 'bob', 'carol']

@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { until } from './eventually.js'
 
-const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+/** Built before the tests, because it starts six times as fast as from the sources. */
+const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface Program {
@@ -16,12 +17,12 @@ export interface Program {
   ended: Promise<number | null>
 }
 
-/** Starts the program from its sources, or as `command` says. */
+/** Starts the program as it is published, or as `command` says. */
 export function startProgram(
   t: Test,
   args: readonly string[],
   env: Record<string, string> = {},
-  [command, ...first]: readonly [string, ...string[]] = [execPath, '--import=tsx', main],
+  [command, ...first]: readonly [string, ...string[]] = [execPath, main],
 ): Program {
   return watchProgram(t, spawn(command, [...first, ...args], { cwd: root, env: { ...environment, ...env } }))
 }

@@ -6,6 +6,7 @@ t.test('H28 what is nobody’s goes out when all that came before it has', async
   const turns = new Turns<{ name: string }>()
   const [a, b] = [{ name: 'a' }, { name: 'b' }]
   const out: string[] = []
+  for (const reader of [a, b]) turns.enter(reader)
   turns.pass(() => out.push('first'))
   turns.add(a)
   turns.add(b)
@@ -32,6 +33,7 @@ t.test('who takes nothing any more holds nobody up', async (t) => {
   const turns = new Turns<object>()
   const [a, b] = [{}, {}]
   const out: string[] = []
+  for (const reader of [a, b]) turns.enter(reader)
   turns.add(a)
   turns.add(a)
   turns.add(b)
@@ -44,10 +46,23 @@ t.test('who takes nothing any more holds nobody up', async (t) => {
   t.same(out, ['log'])
 })
 
+t.test('11.1 answers that are read out of turn, as that to a ping of the bridge, hold nobody up', async (t) => {
+  const turns = new Turns<object>()
+  const [ping, call] = [{}, {}]
+  const out: string[] = []
+  turns.enter(call)
+  turns.add(ping)
+  turns.pass(() => out.push('log'))
+  turns.add(call)
+  t.equal(turns.wait(call), undefined)
+  t.same(out, ['log'])
+})
+
 t.test('at the end all that is nobody’s goes out, and whoever waits goes on', async (t) => {
   const turns = new Turns<object>()
   const [a, b] = [{}, {}]
   const out: string[] = []
+  for (const reader of [a, b]) turns.enter(reader)
   turns.add(a)
   turns.add(b)
   turns.pass(() => out.push('log'))
@@ -61,7 +76,9 @@ t.test('at the end all that is nobody’s goes out, and whoever waits goes on', 
 t.test('no more than a bounded number waits', async (t) => {
   const turns = new Turns<object>()
   const out: number[] = []
-  turns.add({})
+  const reader = {}
+  turns.enter(reader)
+  turns.add(reader)
   for (let n = 0; n < 2_000; n++) turns.pass(() => out.push(n))
   t.equal(out.length, 2_000 - 1_023)
 })

@@ -81,6 +81,7 @@ const WALL = [
   'discovery/trust/standing.ts',
   'discovery/trust/store.ts',
   'found/parts.ts',
+  'protocol/refusal.ts',
   'telemetry/opentelemetry.ts',
   'upstream/parked.ts',
   'upstream/verdicts.ts',

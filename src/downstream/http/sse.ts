@@ -102,7 +102,6 @@ export class SseSession implements Kept {
       log,
       settings,
       write: (text) => this.#write(text),
-      ended: () => this.onClose(),
     })
   }
 
