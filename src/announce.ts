@@ -57,7 +57,10 @@ export function report(
   } else if (verdict) {
     log.info({ ...named, era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
   } else if (accounts) {
-    log.info({ server: name, next: `mcp-bridge login ${accounts.loginName}` }, 'server wants somebody to sign in')
+    log.info(
+      { server: name, next: `mcp-bridge login ${accounts.loginName}` },
+      'server wants credentials; somebody signs in with the first request, or now',
+    )
   } else {
     log.info(named, 'protocol era unknown until the first request with credentials')
   }

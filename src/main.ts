@@ -198,7 +198,11 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
       const { accounts } = targetOf(bridge)
       if (!accounts || !needsSignIn(error)) throw error
       const { describeSignIn } = await import('./cli/auth.js')
-      OUTPUT.out(`${await describeSignIn(accounts, error, server.target, json)}\n`)
+      const described = await describeSignIn(accounts, error, server.target, json).catch((failure: unknown) => {
+        const { fault, message } = Fault.from(failure)
+        throw new Fault(fault, message, { cause: error.cause })
+      })
+      OUTPUT.out(`${described}\n`)
       return undefined
     })
     if (!inspection) return

@@ -2,6 +2,7 @@
 import { TextDecoder } from 'node:util'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
 import { type Account, MAX_RETRIES, refusedCredential } from '../protocol/account.js'
+import { needsSignIn } from '../protocol/fault.js'
 import { refusalOf } from '../protocol/refusal.js'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
 import { causeOf } from './causes.js'
@@ -249,7 +250,11 @@ export async function askAs(
     const answer = await ask(sent)
     const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], sent)
     if (!account || !refusal || retries === MAX_RETRIES) return answer
-    sent = await account.refused(refusal, signal)
+    sent = await account.refused(refusal, signal).catch((error: unknown) => {
+      // What the server itself has said is for the operator.
+      if (needsSignIn(error)) error.cause ??= refused(answer)
+      throw error
+    })
   }
 }
 
@@ -267,10 +272,13 @@ export function mediaType(headers: AnswerHeaders): string | undefined {
 }
 
 /** Throws where the answer is a refusal. */
-export function refuse({ status, headers, body }: Answer): void {
-  if (status < 300) return
+export function refuse(answer: Answer): void {
+  if (answer.status >= 300) throw refused(answer)
+}
+
+function refused({ status, headers, body }: Answer): ChannelError {
   const said = Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY)
-  throw new ChannelError(`The server answered with HTTP ${status}`, {
+  return new ChannelError(`The server answered with HTTP ${status}`, {
     refusal: refusalOf(status, (name) => headerOf(headers, name), said),
   })
 }

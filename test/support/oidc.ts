@@ -22,6 +22,8 @@ export interface OidcOptions {
   /** What a person answers: yes by default. */
   declines?: boolean
   refreshTokens?: boolean
+  /** Shows a page with a form before it takes anybody for signed in. The page submits it by itself, with JavaScript. */
+  page?: boolean
 }
 
 export interface OidcRequest {
@@ -116,6 +118,12 @@ export class Oidc {
 
   /** Signs the person in and agrees for them. */
   async #interact(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.options.page && request.method === 'GET') {
+      const form = '<form method="post"><input name="user" value="person"><button>Sign in</button></form>'
+      const script = '<script>document.forms[0].submit()</script>'
+      response.setHeader('content-type', 'text/html').end(`<!doctype html><title>Log in</title>${form}${script}`)
+      return
+    }
     const { provider } = this
     const { prompt, params, session, grantId } = await provider.interactionDetails(request, response)
     const finish = (result: object, mergeWithLastSubmission: boolean) =>
