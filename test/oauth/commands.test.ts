@@ -39,7 +39,7 @@ t.test('signing in, looking at it, probing and signing out', async (t) => {
 
   const login = await run(t, ['login', server.url, ...store, '--browser', willing])
   t.equal(login.code, 0, login.stderr)
-  t.match(login.stdout, /Signed in to[^]*account +local: signed in[^]*renewed by itself[^]*scopes +mcp:read/)
+  t.match(login.stdout, /Signed in to[\s\S]*account +local: signed in[\s\S]*renewed by itself[\s\S]*scopes +mcp:read/)
   t.equal(readdirSync(folder).filter((name) => name.endsWith('.json')).length, 1)
 
   const status = await run(t, ['auth', 'status', ...store])
@@ -55,7 +55,7 @@ t.test('signing in, looking at it, probing and signing out', async (t) => {
 
   const logout = await run(t, ['logout', server.url, ...store])
   t.equal(logout.code, 0, logout.stderr)
-  t.match(logout.stdout, /Signed out[^]*revoked/)
+  t.match(logout.stdout, /Signed out[\s\S]*revoked/)
   t.equal(oidc.of('/token/revocation').length > 0, true)
   t.match((await run(t, ['auth', 'status', ...store])).stdout, /Signed in to no server/)
   t.equal((await run(t, ['logout', server.url, ...store])).code, 1)
