@@ -1,8 +1,11 @@
 /** The bridge: its servers, what they are served by, and how it starts, changes and stops. */
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import { getHeapStatistics } from 'node:v8'
 import type { FastifyInstance } from 'fastify'
 import type { Logger as Pino } from 'pino'
 import { ConfigError, isLoopback, type Listen, parseListen, type Settings, servedPaths, shareOf } from './config.js'
+import { EventStore } from './downstream/http/event-store.js'
 import { Refusals } from './downstream/http/refusals.js'
 import type { PipeOptions } from './downstream/stdio.js'
 import { adminFront, front } from './front.js'
@@ -16,6 +19,7 @@ import { keepResults } from './policy/cache/results.js'
 import { Bound } from './protocol/bound.js'
 import type { Gauge } from './protocol/event.js'
 import { Fault } from './protocol/fault.js'
+import { Memory } from './protocol/memory.js'
 import type { Tracer } from './protocol/trace.js'
 import { RedisReplicas } from './replicas/replicas.js'
 import { keyOf } from './seal.js'
@@ -107,12 +111,15 @@ export class Bridge {
     const { calls, subscriptions } = settings.limits
     const share = shareOf(settings)
     this.#replicas = replicasOf(settings, surroundings.log)
+    const memory = new Memory({ max: memoryOf(settings), share })
     this.#refusals = new Refusals(surroundings.log, surroundings.metrics?.observe)
     this.#shared = {
       replicas: this.#replicas,
       calls: new Bound({ max: calls, share }),
       subscriptions: new Bound({ max: subscriptions, share }),
-      results: keepResults(),
+      memory,
+      results: keepResults(memory),
+      events: new EventStore(memory),
       refusals: this.#refusals,
     }
     const names = Object.keys(settings.mcpServers)
@@ -233,8 +240,9 @@ export class Bridge {
 
   /** How far all bounds are reached that are cheap to look at. */
   #gauges(): Gauge[] {
-    const { calls, subscriptions, results } = this.#shared
+    const { calls, subscriptions, memory, results } = this.#shared
     return [
+      { bound: 'memory', used: memory.used, limit: memory.max },
       { bound: 'calls', used: calls.used, limit: calls.max },
       { bound: 'subscriptions', used: subscriptions.used, limit: subscriptions.max },
       { bound: 'connections', used: this.#listener?.connections ?? 0, limit: this.#settings.limits.connections },
@@ -273,7 +281,11 @@ export class Bridge {
   }
 
   #listenerOf(front: FastifyInstance, maxConnections: number): Listener {
-    return new Listener(front, { maxConnections, refused: (fault, request) => this.#refusals.note(fault, request) })
+    return new Listener(front, {
+      maxConnections,
+      write: this.#settings.timeouts.write,
+      refused: (fault, request) => this.#refusals.note(fault, request),
+    })
   }
 
   async #reload(wanted: Settings, told: WarmedUp): Promise<Changes> {
@@ -297,6 +309,7 @@ export class Bridge {
         this.#front = await this.#build(settings, mounts)
         this.#listener.front = this.#front
         this.#listener.maxConnections = settings.limits.connections
+        this.#listener.write = settings.timeouts.write
       }
     } catch (error) {
       for (const mount of fresh) await mount.close(true)
@@ -307,6 +320,7 @@ export class Bridge {
     if (this.#replicas) this.#replicas.keys = settings.stateKeys.map(keyOf)
     Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
     Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
+    this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
     this.#warmUp(fresh, told).catch(() => {})
     for (const mount of gone)
       this.#retire(mount).catch((error: unknown) => this.#log.error({ err: error }, 'server not ended'))
@@ -374,6 +388,11 @@ async function publisher(
 
 function unusable(cause: unknown): never {
   throw new ConfigError([{ path: 'publish.key', message: cause instanceof Error ? cause.message : String(cause) }])
+}
+
+/** Bytes that may be lent: as many as the configuration says, else a quarter of what the heap may become. */
+function memoryOf({ limits }: Settings): number {
+  return limits.memory ?? Math.floor(getHeapStatistics().heap_size_limit / 4)
 }
 
 function httpListen(settings: Pick<Settings, 'listen'>): Listen & { kind: 'http' } {

@@ -10,6 +10,7 @@ import {
   readFlags,
   UsageError,
 } from './cli/settings.js'
+import { checkWritable } from './cli/writable.js'
 import type { Elsewhere, Settings } from './config.js'
 
 export { HELP } from './cli/help.js'
@@ -65,6 +66,7 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
   const files = new Set<string>()
   const read = (path: string) => {
     files.add(path)
+    checkWritable(path)
     return readFileSync(path, 'utf8')
   }
   const elsewhere = { env, read }

@@ -1,6 +1,7 @@
 /** What the bridge is over HTTP: what is registered here, in the order in which a request meets it, is all there is. */
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { isLoopback, type Listen, type Settings, secretOf, servedPaths } from './config.js'
+import { tooLarge } from './downstream/http/body.js'
 import { checkRequest } from './downstream/http/headers.js'
 import { type Refusals, refusedOf } from './downstream/http/refusals.js'
 import { refuse } from './downstream/http/replies.js'
@@ -178,10 +179,6 @@ function authMode({ auth }: Settings, host: string): AuthMode {
 const FASTIFY_FAULTS: Readonly<Record<string, FaultName>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupportedMediaType',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalidRequest',
-}
-
-function tooLarge(bodyBytes: number): Fault {
-  return new Fault('bodyTooLarge', `The body is over ${bodyBytes} bytes (limits.bodyBytes)`)
 }
 
 function faultOf(error: FastifyError | Fault, { method }: FastifyRequest, bodyBytes: number): Fault {

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { linger } from './listener/linger.js'
+import { Stalled } from './listener/stalled.js'
 import { Fault, type FaultName } from './protocol/fault.js'
 import { error as errorMessage } from './rpc/message.js'
 
@@ -12,6 +13,8 @@ export interface Front {
 
 export interface ListenerOptions {
   maxConnections: number
+  /** Milliseconds after which a client that takes nothing of what is being written to it is cut off. */
+  write: number
   /** Milliseconds for the headers of a request, and for all of it. */
   within?: { headers: number; request: number }
   /** Is told of what is refused before there is a request that the front could be given. */
@@ -31,13 +34,18 @@ export class Listener {
   front: Front
   readonly #options: ListenerOptions
   readonly #servers: Server[] = []
+  readonly #stalled: Stalled
   #maxConnections: number
-  #connections = 0
 
   constructor(front: Front, options: ListenerOptions) {
     this.front = front
     this.#options = options
     this.#maxConnections = options.maxConnections
+    this.#stalled = new Stalled(options.write)
+  }
+
+  set write(milliseconds: number) {
+    this.#stalled.limit = milliseconds
   }
 
   set maxConnections(most: number) {
@@ -47,7 +55,7 @@ export class Listener {
 
   /** Connections that are open. */
   get connections(): number {
-    return this.#connections
+    return this.#stalled.size
   }
 
   /** Starts to listen. Resolves to the origin; `localhost` is that of both families, as far as the machine has them. */
@@ -60,6 +68,7 @@ export class Listener {
 
   /** Ends all connections. */
   close(): void {
+    this.#stalled.close()
     for (const server of this.#servers) {
       server.close()
       server.closeAllConnections()
@@ -70,10 +79,7 @@ export class Listener {
     const answer = (request: IncomingMessage, response: ServerResponse) => this.front.routing(request, response)
     const { headers: headersTimeout, request: requestTimeout } = this.#options.within ?? WITHIN
     const server = createServer({ ...OPTIONS, headersTimeout, requestTimeout }, answer)
-    server.on('connection', (socket) => {
-      this.#connections++
-      socket.once('close', () => this.#connections--)
-    })
+    server.on('connection', (socket) => this.#stalled.watch(socket))
     // The front says whether it wants the rest of the request.
     server.on('checkContinue', answer)
     server.on('checkExpectation', (request, response) => this.#refuseExpectation(request, response))

@@ -9,6 +9,7 @@ import { announce, report } from './announce.js'
 import { Bridge, type Surroundings } from './app.js'
 import type { SignInTarget } from './cli/auth.js'
 import { checkedInWords } from './cli/check.js'
+import { writableByGroup } from './cli/writable.js'
 import { type Command, HELP, parseCommand, speaksToPeople } from './cli.js'
 import { type Circumstances, complaintOf, EXIT, inFields, inWords } from './complaint.js'
 import { browserOf, ConfigError, parseListen, type Settings } from './config.js'
@@ -219,6 +220,7 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
   STDERR.onRoom = (lines) => log.error({ lines }, 'log lines dropped')
   if (format !== undefined) log.info({ format }, 'configuration is in the format of another program')
   for (const { message, ...where } of notes) log.warn(where, message)
+  warnOfWriters(log, files)
   if (losesHeaders(process.versions.node)) {
     const why = 'it drops request headers past the 1,000th (CVE-2026-58044); the bridge itself refuses over 100'
     log.warn({ node: process.versions.node, why }, 'upgrade Node.js to the newest patch of its version')
@@ -295,11 +297,18 @@ function followChanges(
     const { settings } = command
     follow(command.files)
     for (const { message, ...where } of command.notes) log.warn(where, message)
+    warnOfWriters(log, command.files)
     current.settings = settings
     reload(log, bridge, found?.with(settings) ?? settings)
   }
   follow(files)
   process.on('SIGHUP', look)
+}
+
+/** Whoever may write the configuration decides which programs are started. */
+function warnOfWriters(log: Logger, files: readonly string[]): void {
+  for (const path of writableByGroup(files))
+    log.warn({ path }, 'this file may be written by all users of its group: is that meant? If not, run chmod g-w')
 }
 
 function reload(log: Logger, bridge: Bridge, settings: Settings): void {

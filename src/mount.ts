@@ -4,6 +4,7 @@ import type { Surroundings } from './app.js'
 import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from './config.js'
 import { beside, METADATA } from './downstream/http/beside.js'
 import { endpoint } from './downstream/http/endpoint.js'
+import type { EventStore } from './downstream/http/event-store.js'
 import type { Refusals } from './downstream/http/refusals.js'
 import { Relay } from './downstream/http/relay.js'
 import type { HttpSession } from './downstream/http/session.js'
@@ -29,6 +30,7 @@ import { unavailable } from './policy/unavailable.js'
 import { Bound } from './protocol/bound.js'
 import type { Upstream } from './protocol/call.js'
 import type { Gauge } from './protocol/event.js'
+import type { Memory } from './protocol/memory.js'
 import type { Replicas } from './protocol/replicas.js'
 import { Server } from './upstream/server.js'
 
@@ -36,6 +38,10 @@ import { Server } from './upstream/server.js'
 export interface Shared {
   calls: Bound
   subscriptions: Bound
+  /** Bytes, from which all that gathers or keeps messages borrows. */
+  memory: Memory
+  /** What is kept for clients that come back. */
+  events: EventStore
   /** What is kept of results. */
   results: Results
   /** Is told of requests that do not become calls. */
@@ -92,8 +98,12 @@ export class Mount {
   readonly #sessionSettings: SessionSettings
   readonly #relay: Relay | undefined
   readonly #replicas: Replicas | undefined
+  readonly #memory: Memory
+  readonly #events: EventStore
   readonly #refusals: Refusals
   readonly #quarantine: Quarantine | undefined
+  /** Speaks for the server while it is not there. */
+  readonly #unavailable: ReturnType<typeof unavailable> | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
   constructor(name: string, settings: Settings, shared: Shared, surroundings: Surroundings) {
@@ -107,14 +117,16 @@ export class Mount {
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
     this.#refusals = shared.refusals
+    this.#memory = shared.memory
+    this.#events = shared.events
     // Nobody signs in to a server that nobody has named.
     this.accounts = lead
       ? undefined
       : accountsOf(name, own, settings, surroundings, () => this.server.verdict?.era === 'modern')
     const { accounts } = this
-    this.server = new Server(
-      serverOptions(name, own, settings, surroundings, shared.replicas, { connect: lead?.connect, accounts }),
-    )
+    const { replicas, memory } = shared
+    const reach = { connect: lead?.connect, accounts }
+    this.server = new Server(serverOptions(name, own, settings, surroundings, memory, replicas, reach))
     const signIn =
       accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: surroundings.version })
     const { callsPerServer, clientSessions } = settings.limits
@@ -155,6 +167,7 @@ export class Mount {
     this.#quarantine = quarantine
     // What has to be looked at call by call goes no way on which nobody looks.
     const looksAtCalls = lead !== undefined || scoped !== undefined
+    this.#unavailable = lead && unavailable({ name, state: lead.state, memory })
     this.#upstream = {
       handle: compose(
         this.server.handle,
@@ -163,7 +176,9 @@ export class Mount {
         ...(signIn ? [signIn.policy] : []),
         timeout({ idle: call, total: callTotal }),
         ...(scoped ? [scoped] : []),
-        ...(lead && quarantine ? [unavailable({ name, state: lead.state }), quarantine.policy, watched(lead)] : []),
+        ...(lead && quarantine && this.#unavailable
+          ? [this.#unavailable.policy, quarantine.policy, watched(lead)]
+          : []),
         ...(this.#cache ? [this.#cache.policy] : []),
       ),
       notify: (notice) => {
@@ -180,9 +195,8 @@ export class Mount {
     const accountOf = signIn && ((principal: string) => signIn.for(principal))
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
     const sessions = { max: clientSessions, share, shared: known }
-    this.#relay =
-      relayed &&
-      new Relay({ relayed, accountOf, isOurs: signIn?.isOurs, log: this.#log, gate: this.#gate, sessions, keeps })
+    const asked = { accountOf, isOurs: signIn?.isOurs, keeps }
+    this.#relay = relayed && new Relay({ relayed, ...asked, log: this.#log, gate: this.#gate, sessions, memory })
   }
 
   /** Calls that have been let in and are not over, and those whose clients have been asked something. */
@@ -245,6 +259,7 @@ export class Mount {
       log: this.#log,
       settings: this.#sessionSettings,
       replicas: this.#replicas,
+      memory: this.#memory,
       refusals: this.#refusals,
     }
     for (const path of paths) {
@@ -258,6 +273,7 @@ export class Mount {
         ...common,
         path,
         sessions: this.#sessions.http,
+        events: this.#events,
         relay: this.#relay,
         refusing,
         compat,
@@ -299,6 +315,7 @@ export class Mount {
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,
+      memory: this.#memory,
       settings: this.#sessionSettings,
     })
   }
@@ -326,6 +343,7 @@ export class Mount {
     this.#sessions.http.close()
     this.#sessions.sse.close()
     this.accounts?.close()
+    this.#unavailable?.close()
     await this.server.close(hurry)
   }
 

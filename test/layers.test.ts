@@ -106,7 +106,7 @@ const packages: Record<string, readonly string[]> = {
   'jsonc-parser': ['formats/document'],
   'smol-toml': ['formats/document'],
   'string-argv': ['config', 'discovery/sources/address'],
-  'lru-cache': ['policy/cache', 'policy/unavailable', 'discovery/cycle'],
+  'lru-cache': ['policy/lent-cache', 'discovery/cycle'],
   '@redis/client': ['replicas/client'],
   'ipaddr.js': ['net/connect', 'net/guard'],
   jose: ['discovery/trust', 'oauth/client/client-auth'],
@@ -114,7 +114,7 @@ const packages: Record<string, readonly string[]> = {
   picomatch: ['policy/quarantine'],
   'node:dns/promises': ['net/connect'],
   'node:fs/promises': ['discovery/sources/files'],
-  'node:os': ['discovery/home', 'discovery/trust', 'found/parts', 'oauth/store/files'],
+  'node:os': ['cli/writable', 'discovery/home', 'discovery/trust', 'found/parts', 'oauth/store/files'],
   'node:path': [
     'cli/settings',
     'discovery/sources',
@@ -153,7 +153,6 @@ const packages: Record<string, readonly string[]> = {
     'oauth/store/files',
   ],
   'node:stream': ['downstream/http', 'downstream/stdio', 'log/writer', 'replicas'],
-  'node:stream/consumers': ['downstream/http'],
   'node:buffer': ['upstream/http', 'upstream/stdio', 'policy/cache'],
   'node:timers/promises': [
     'app',
@@ -164,6 +163,7 @@ const packages: Record<string, readonly string[]> = {
     'oauth/person/flow',
     'oauth/store/in-turn',
   ],
+  'node:v8': ['app'],
   'node:tty': ['main'],
   'node:util': ['cli', 'upstream/origin'],
 }

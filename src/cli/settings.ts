@@ -128,6 +128,7 @@ export function readConfig(path: string, read: Elsewhere['read']): ConfigFile {
   try {
     text = read(path)
   } catch (cause) {
+    if (cause instanceof ConfigError) throw cause
     const message = `The file ${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`
     throw new ConfigError([{ path: '', message }])
   }

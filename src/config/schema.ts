@@ -382,6 +382,14 @@ export const fileSchema = z.strictObject({
         .positive()
         .default(64 * 1024 * 1024)
         .describe('Size of one stream of a server.'),
+      memory: z
+        .number()
+        .int()
+        .min(1024 * 1024)
+        .optional()
+        .describe(
+          'Bytes of all messages that are read, kept or waiting to be written; a quarter of the heap by default.',
+        ),
       connections: z.number().int().positive().default(12_000).describe('Connections of clients at once.'),
       calls: z.number().int().positive().default(2_000).describe('Calls at once.'),
       callsPerServer: z.number().int().positive().default(256).describe('Calls at once with one server.'),
@@ -429,6 +437,9 @@ export const fileSchema = z.strictObject({
         .default(300_000)
         .describe('The same, where the client had opened a stream for the messages of the server and has closed it.'),
       keepAlive: milliseconds.default(15_000).describe('Between signs of life on a silent stream.'),
+      write: milliseconds
+        .default(30_000)
+        .describe('After which a client that takes nothing of what is being written to it is cut off.'),
       commitAfter: milliseconds.default(10_000).describe('Silence after which an answer becomes a stream.'),
       drainDelay: z
         .number()

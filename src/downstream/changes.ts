@@ -4,7 +4,8 @@
  */
 import type { Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, UPDATED } from '../protocol/subscriptions.js'
+import type { Loan } from '../protocol/memory.js'
+import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, checkAddresses, UPDATED } from '../protocol/subscriptions.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
 import { within } from './frames.js'
 
@@ -13,6 +14,8 @@ export interface ChangesOptions {
   offered: Payload
   /** Sends a `subscriptions/listen`. */
   listen(params: Payload, controller: AbortController): AsyncIterable<Reply>
+  /** What the subscription is made of is lent by this. */
+  loan: Loan
   /** Tells the client. */
   deliver(method: string, params: Payload): void
   log: { debug(fields: object, message: string): void }
@@ -71,7 +74,10 @@ export class Changes {
       if (this.#uris.has(uri) && this.#current) return
       if (this.#uris.size >= MAX_URIS)
         throw new Fault('invalidParams', `A session may subscribe to ${MAX_URIS} resources`)
-      await this.#change(new Set([...this.#uris, uri]), uri)
+      const uris = new Set([...this.#uris, uri])
+      checkAddresses(uris)
+      this.#options.loan.demand(weightOf(uris))
+      await this.#change(uris, uri).finally(() => this.#options.loan.hold(weightOf(this.#uris)))
     })
   }
 
@@ -83,11 +89,13 @@ export class Changes {
       await this.#change(rest).catch(() => {
         this.#uris = rest
       })
+      this.#options.loan.hold(weightOf(rest))
     })
   }
 
   stop(): void {
     this.#stopped = true
+    this.#options.loan.end()
     clearTimeout(this.#reopening)
     this.#current = undefined
     // Among them may be one that the server has not answered yet.
@@ -215,6 +223,13 @@ export class Changes {
     }
     return this.#lists.some((list) => list.method === method)
   }
+}
+
+/** What addresses weigh: as they are known here, and as they have been sent. */
+function weightOf(uris: ReadonlySet<string>): number {
+  let bytes = 0
+  for (const { length } of uris) bytes += 2 * length
+  return bytes
 }
 
 /** Whether a filter that a server has agreed to has the resource in it. */

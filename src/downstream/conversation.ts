@@ -2,12 +2,13 @@
 import type { Sender, Upstream } from '../protocol/call.js'
 import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
+import type { Memory } from '../protocol/memory.js'
 import { methodTraits } from '../protocol/methods.js'
 import { ECHOED, shown } from '../protocol/shown.js'
 import { error as errorMessage, type Message, type Request, result } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { readBatch, together } from './batch.js'
-import type { Frame } from './frames.js'
+import { answerLost, type Frame } from './frames.js'
 import type { Logger } from './record.js'
 import { type ClientSession, openSession, type SessionSettings } from './session.js'
 
@@ -16,10 +17,16 @@ export interface ConversationOptions {
   sender: Pick<Sender, 'principal' | 'credential'>
   transport: 'sse' | 'stdio'
   log: Logger
+  memory: Memory
   settings: SessionSettings
-  /** Says one message. What it gives back resolves when there is room for more. */
-  write(text: Wire): Promise<void> | undefined
+  /**
+   * Says one message, or `instead` where there is no memory for it. What it gives back resolves when there is room for more.
+   */
+  write(text: Wire, instead?: () => Wire): Promise<void> | undefined
 }
+
+/** Messages of the server that wait for the answer to `initialize` to be written. */
+const MAX_EARLY = 256
 
 export class Conversation {
   readonly #options: ConversationOptions
@@ -48,7 +55,11 @@ export class Conversation {
     } else if (message.method === 'initialize' && !this.#session) {
       await this.#openWith(message)
     } else {
-      for await (const { text, last } of this.#answer(message)) if (!last?.cancelled) await this.#options.write(text)
+      const { write } = this.#options
+      const lost = () => answerLost(message.id)
+      for await (const { text, last } of this.#answer(message)) {
+        if (!last?.cancelled) await write(text, last && lost)
+      }
     }
   }
 
@@ -67,7 +78,7 @@ export class Conversation {
     const outlet = {
       deliver: (text: Wire) => {
         if (opened) write(text)?.catch(() => {})
-        else early.push(text)
+        else if (early.length < MAX_EARLY) early.push(text)
       },
       isIdle: () => false,
       // A session that the server has lost is opened again.

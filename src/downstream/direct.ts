@@ -61,7 +61,8 @@ export class DirectSession implements ClientSession {
     const handOver = record.handedOver()
     try {
       let answered = false
-      for await (const { text, answer } of this.#line.ask(traced(request, handOver), controller.signal)) {
+      for await (const { text, answer, dropped } of this.#line.ask(traced(request, handOver), controller.signal)) {
+        if (dropped) record.note({ dropped })
         if (answer) {
           answered = true
           const reply = replyIn(answer)

@@ -3,10 +3,13 @@
  * nobody need know whether they have any: the bridge makes the call, and the session keeps what comes of it.
  */
 import { Fault } from '../protocol/fault.js'
+import { MAX_NAME } from '../protocol/lengths.js'
+import type { Loan } from '../protocol/memory.js'
 import { RELATED_TASK } from '../protocol/meta.js'
 import type { TaskStatus } from '../protocol/tasks.js'
+import { own } from '../rpc/own.js'
 import type { Wire } from '../rpc/source.js'
-import { EMPTY, edit, type Json, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, type Payload, parseObject, raw, sizeOf, value, write } from '../rpc/splice.js'
 import type { CallStep, Outcome } from './translated-call.js'
 
 /** Makes the call that a task is of. What it asks says that it is `about` the task. */
@@ -30,6 +33,8 @@ interface Task {
   wake: () => void
   changed: Promise<void>
   timer: NodeJS.Timeout | undefined
+  /** Of what came of it. */
+  loan: Loan
 }
 
 const MAX_TASKS = 100
@@ -39,6 +44,12 @@ const POLL_INTERVAL = 1_000
 
 export class EmulatedTasks {
   readonly #tasks = new Map<string, Task>()
+  readonly #borrow: () => Loan
+
+  /** What comes of tasks is lent by what `borrow` gives. */
+  constructor(borrow: () => Loan) {
+    this.#borrow = borrow
+  }
 
   /** Begins a task of a call of a tool. Gives the CreateTaskResult. Throws a Fault where there are too many. */
   start(params: Payload, ttl: unknown, run: Run): Json {
@@ -59,7 +70,10 @@ export class EmulatedTasks {
       wake: () => {},
       changed: Promise.resolve(),
       timer: undefined,
+      loan: this.#borrow(),
     }
+    // As it came in, and as it goes on.
+    task.loan.demand(2 * sizeOf(params))
     renew(task)
     task.timer = setTimeout(() => this.#forget(task), task.ttl).unref()
     this.#tasks.set(task.id, task)
@@ -128,10 +142,14 @@ export class EmulatedTasks {
         if (step.kind === 'question') await this.#ask(task, step.text)
         else if (step.reply.method === 'notifications/progress') {
           const message = value(step.reply.params, 'message')
-          if (typeof message === 'string') task.statusMessage = message
+          if (typeof message === 'string') task.statusMessage = own(message.slice(0, MAX_NAME))
         }
         if (task.status !== 'cancelled') update(task, step.kind === 'question' ? 'input_required' : 'working')
       }
+      // The client may come for it at any time until then, or never.
+      const bytes = next.value.kind === 'result' ? sizeOf(next.value.result) : (next.value.error.data?.length ?? 0)
+      if (task.loan.hold(bytes))
+        throw new Fault('answerLost', 'There is no memory for the result of the task (limits.memory)')
       task.outcome = next.value
       if (task.status !== 'cancelled') update(task, hasFailed(next.value) ? 'failed' : 'completed')
     } catch (error) {
@@ -156,6 +174,7 @@ export class EmulatedTasks {
   #forget(task: Task): void {
     clearTimeout(task.timer)
     this.#tasks.delete(task.id)
+    task.loan.end()
     task.controller.abort('The task is not kept any longer')
     task.wake()
   }

@@ -1,6 +1,7 @@
 /** What the halves hand to the transports: the messages that answer one request, one by one. */
 import type { Reply } from '../protocol/call.js'
-import type { Fault } from '../protocol/fault.js'
+import { Fault } from '../protocol/fault.js'
+import { error as errorMessage, type Id } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { value } from '../rpc/splice.js'
 
@@ -13,6 +14,12 @@ export interface Frame {
     /** The client has taken the request back: no answer is owed. */
     cancelled?: boolean
   }
+}
+
+/** What the client is told in place of an answer that there is no memory for. The server has acted on the request. */
+export function answerLost(id: Id): string {
+  const said = 'The bridge has no memory left for the answer (limits.memory); the server has acted on the request'
+  return errorMessage(id, new Fault('answerLost', said).toRpcError())
 }
 
 /** Progress has to increase with each notification (MCP, basic/utilities/progress): what does not, is dropped. */

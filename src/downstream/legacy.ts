@@ -15,6 +15,7 @@ import {
   legacyError,
   type Opening,
 } from '../protocol/legacy-client.js'
+import { type Loan, SMALL } from '../protocol/memory.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../protocol/methods.js'
 import { ECHOED, shown } from '../protocol/shown.js'
 import type { TraceContext } from '../protocol/trace.js'
@@ -26,8 +27,9 @@ import {
   type Response,
   result,
 } from '../rpc/message.js'
+import { own } from '../rpc/own.js'
 import type { Wire } from '../rpc/source.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { Changes } from './changes.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { type Frame, onlyIncreasing } from './frames.js'
@@ -49,8 +51,10 @@ export class TranslatedSession implements ClientSession {
   readonly #to: Downlevel
   readonly #running = new Running()
   readonly #questions: Questions
-  readonly #tasks = new EmulatedTasks()
+  readonly #tasks: EmulatedTasks
   readonly #changes: Changes
+  /** What is kept for as long as the session lasts. */
+  readonly #loan: Loan
   /** Tells the server that the client has gone. */
   readonly #disconnected: (() => void) | undefined
   #ready = false
@@ -60,13 +64,16 @@ export class TranslatedSession implements ClientSession {
     { revision, clientInfo, capabilities }: Opening,
     to: Downlevel,
     offered: Payload,
+    loan: Loan,
     options: OpenOptions,
   ) {
     this.revision = revision
     this.#options = options
     this.#caller = { revision: NEWEST_MODERN, clientInfo, capabilities }
     this.#offered = offered
+    this.#loan = loan
     this.#to = to
+    this.#tasks = new EmulatedTasks(() => options.memory.borrow(options.sender.principal, SMALL))
     this.#questions = new Questions({
       capabilities,
       to: this.#to,
@@ -77,6 +84,7 @@ export class TranslatedSession implements ClientSession {
     this.#disconnected = options.upstream.connected?.(options.sender.principal)
     this.#changes = new Changes({
       offered,
+      loan: options.memory.borrow(options.sender.principal),
       listen: (params, controller) => this.#listen(params, controller),
       deliver: (method, params) => this.#deliver(method, params),
       log: options.log,
@@ -100,7 +108,12 @@ export class TranslatedSession implements ClientSession {
     record.ended(discovered)
     const to = downlevelFor(opening.revision, options)
     const { answer, offered } = initializeResult(discovered, to, options.settings.serverInfo)
-    return { text: result(request.id, answer), session: new TranslatedSession(opening, to, offered, options) }
+    const kept = own(write(offered))
+    const { clientInfo = '', capabilities } = opening
+    const loan = options.memory.borrow(options.sender.principal, SMALL)
+    loan.demand(kept.length + clientInfo.length + capabilities.length)
+    const session = new TranslatedSession(opening, to, parseObject(kept), loan, options)
+    return { text: result(request.id, answer), session }
   }
 
   get open(): number {
@@ -179,6 +192,7 @@ export class TranslatedSession implements ClientSession {
     this.#running.abortAll()
     this.#tasks.close()
     this.#changes.stop()
+    this.#loan.end()
     this.#disconnected?.()
     tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
@@ -256,10 +270,11 @@ export class TranslatedSession implements ClientSession {
   }
 
   #run(call: Call, about?: Json): AsyncGenerator<CallStep, Outcome> {
-    const { upstream, settings } = this.#options
+    const { upstream, settings, memory } = this.#options
     const caller = () => ({ ...this.#caller })
+    const borrow = () => memory.borrow(call.principal, SMALL)
     const { answerWithin } = settings
-    return runCall(call, { handle: upstream.handle, questions: this.#questions, caller, answerWithin, about })
+    return runCall(call, { handle: upstream.handle, questions: this.#questions, caller, answerWithin, borrow, about })
   }
 
   /** Makes a task of a call. */

@@ -3,6 +3,7 @@ import type { Call, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
+import type { Loan, Memory } from '../protocol/memory.js'
 import { TASKS_EXTENSION } from '../protocol/meta.js'
 import { LEGACY_CLIENT_NOTIFICATIONS, methodTraits } from '../protocol/methods.js'
 import {
@@ -10,12 +11,15 @@ import {
   decodeBareDiscover,
   decodeNotification,
   decodeRequest,
+  detached,
   encodeReply,
 } from '../protocol/modern-client.js'
 import { Elsewhere } from '../protocol/replicas.js'
 import { ECHOED, shown } from '../protocol/shown.js'
+import { checkFilter } from '../protocol/subscriptions.js'
 import type { TraceContext } from '../protocol/trace.js'
-import { error as errorMessage, type Notification, type Request } from '../rpc/message.js'
+import { error as errorMessage, type Id, type Notification, type Request } from '../rpc/message.js'
+import { own } from '../rpc/own.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
 import { type Frame, onlyIncreasing } from './frames.js'
 import { CallRecord, type Logger, subject } from './record.js'
@@ -40,9 +44,11 @@ export interface Arrived {
 export class ModernDownstream {
   readonly #upstream: Upstream
   readonly #draftErrorCodes: boolean
+  readonly #memory: Memory
 
-  constructor(upstream: Upstream, { draftErrorCodes }: Pick<Compat, 'draftErrorCodes'>) {
+  constructor(upstream: Upstream, { draftErrorCodes }: Pick<Compat, 'draftErrorCodes'>, memory: Memory) {
     this.#upstream = upstream
+    this.#memory = memory
     this.#draftErrorCodes = draftErrorCodes
   }
 
@@ -50,18 +56,31 @@ export class ModernDownstream {
    * Answers a request that has been classified as modern. What goes wrong is the last frame; throws nothing but Elsewhere,
    * instead of a first one.
    */
-  async *answer(request: Request, arrived: Arrived): AsyncGenerator<Frame, void> {
+  answer(request: Request, arrived: Arrived): AsyncGenerator<Frame, void> {
     const { id, method } = request
     const record = new CallRecord(arrived.log, { clientEra: 'modern', clientTransport: arrived.transport, method })
+    const kept = methodTraits(method).endless ? own(id) : id
+    // No generator: while one waits, everything is kept that it was given.
+    return this.#answer(kept, decode(request, arrived, record), arrived, record)
+  }
+
+  async *#answer(
+    id: Id,
+    decoded: (Decoded & { size?: number }) | Fault,
+    arrived: Arrived,
+    record: CallRecord,
+  ): AsyncGenerator<Frame, void> {
+    let loan: Loan | undefined
+    let told = false
     try {
-      const decoded = arrived.bare ? decodeBareDiscover() : decodeRequest(request)
-      record.note({ ...subject(method, decoded.params) })
-      record.follow(decoded.meta, arrived.trace)
-      refuseUnknown(decoded)
+      if (decoded instanceof Fault) throw decoded
+      // As it came in, and as it has been sent on.
+      if (decoded.size !== undefined) loan = this.#memory.lend(arrived.principal, 2 * decoded.size)
       const increasing = onlyIncreasing()
       let last: Frame | undefined
       for await (const reply of this.#upstream.handle(toCall(decoded, arrived, record))) {
         if (reply.kind !== 'notification') {
+          told = true
           record.ended(reply)
           const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
           last = { text: encodeReply(reply, id, decoded), last: { status } }
@@ -70,18 +89,25 @@ export class ModernDownstream {
         if (increasing(reply)) yield { text: encodeReply(reply, id, decoded) }
       }
       if (!last) throw new Fault('internalUnknown', 'The call ended without an answer')
+      loan?.end()
       // Everything behind this is over already: the reader need not come back from it.
       yield last
     } catch (error) {
+      told = true
       if (error instanceof Elsewhere) {
         record.carried(error.owner)
         throw error
       }
       const { aborted, reason } = arrived.abort.signal
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
+      loan?.end()
       if (aborted && reason !== fault) record.cancelled()
       else record.failed(fault)
       yield { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }
+    } finally {
+      loan?.end()
+      // The reader has stopped in the middle of it, because the client has gone or does not read.
+      if (!told) record.cancelled()
     }
   }
 
@@ -89,6 +115,22 @@ export class ModernDownstream {
   notify({ method, params }: Notification, { principal, credential }: Pick<Arrived, 'principal' | 'credential'>): void {
     if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
     this.#upstream.notify({ method, ...decodeNotification(params), principal, credential })
+  }
+}
+
+/** Takes a request apart. What stays open for long keeps nothing of what it came in. */
+function decode(request: Request, { bare, trace }: Arrived, record: CallRecord): Decoded | Fault {
+  const { method } = request
+  try {
+    const decoded = bare ? decodeBareDiscover() : decodeRequest(request)
+    record.note({ ...subject(method, decoded.params) })
+    record.follow(decoded.meta, trace)
+    refuseUnknown(decoded)
+    if (!methodTraits(method).endless) return decoded
+    checkFilter(decoded.params)
+    return detached(decoded)
+  } catch (error) {
+    return Fault.from(error)
   }
 }
 

@@ -7,10 +7,11 @@ import { type Downlevel, downlevelQuestion } from '../protocol/downlevel.js'
 import { traits } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { type InputRequest, readInputRequests, stateOf, uncovered, wellFormed } from '../protocol/input.js'
+import type { Loan } from '../protocol/memory.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import { type Id, idKey, keptKey, notification, type Response, request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, sizeOf, value, write } from '../rpc/splice.js'
 
 export interface QuestionsOptions {
   /** ClientCapabilities that the client has declared. */
@@ -52,8 +53,10 @@ export class Questions {
    * Gives the questions to be sent, each when it is its turn, and returns what the call is to be sent again with. Throws a
    * Fault where the server asks what the client has not agreed to, and an Unanswered where it can be told of no answer.
    */
-  async *ask(input: Payload, signal: AbortSignal, about?: Json): AsyncGenerator<Wire, Answers> {
+  async *ask(input: Payload, { signal, about, loan }: Round): AsyncGenerator<Wire, Answers> {
     signal.throwIfAborted()
+    // What was answered before has been sent.
+    loan.hold(0)
     const requests = readInputRequests(input)
     for (const { method, params } of requests) {
       const lacking = uncovered(method, params, parseObject(this.#options.capabilities))
@@ -69,6 +72,7 @@ export class Questions {
     signal.addEventListener('abort', giveUp, { once: true })
     const timer = setTimeout(giveUp, this.#options.within)
     const asked: Asked[] = []
+    const all = { asked, loan, bytes: 0 }
     // A null prototype, because it is the server that chooses the keys.
     const answers: Record<string, Json> = Object.create(null) as Record<string, Json>
     try {
@@ -76,7 +80,7 @@ export class Questions {
       const forPeople = requests.filter(({ method }) => method === 'elicitation/create')
       const others = requests.filter((one) => !forPeople.includes(one))
       const waiting: Asked[] = []
-      for (const one of others) waiting.push(yield* this.#put(one, { signal: round.signal, all: asked, about }))
+      for (const one of others) waiting.push(yield* this.#put(one, { signal: round.signal, all, about }))
       for (const one of forPeople) {
         const done = await this.#myTurn(round.signal)
         if (!done) {
@@ -84,7 +88,7 @@ export class Questions {
           continue
         }
         try {
-          const question = yield* this.#put(one, { signal: round.signal, all: asked, about })
+          const question = yield* this.#put(one, { signal: round.signal, all, about })
           answers[one.key] = write(elicited(await question.outcome, question))
         } finally {
           done()
@@ -133,12 +137,12 @@ export class Questions {
     const told = withoutEnvelope(this.#isAddress(method, params) ? edit(params, { elicitationId: `"${id}"` }) : params)
     const text = write(about === undefined ? told : edit(told, { _meta: about }))
     const outcome = new Promise<Outcome>((resolve) => {
-      this.#open.set(idKey(id), resolve)
+      this.#open.set(idKey(id), (outcome) => resolve(kept(outcome, all)))
       const late = () => resolve({ kind: 'error', code: -32603, message: 'The client did not answer in time' })
       signal.addEventListener('abort', late, { once: true })
     })
     const question: Asked = { request: asked, id, outcome, uplift }
-    all.push(question)
+    all.asked.push(question)
     yield request(id, method, text === '{}' ? undefined : text)
     return question
   }
@@ -177,9 +181,25 @@ export class Questions {
   }
 }
 
+/** What a round of questions belongs to. */
+interface Round {
+  signal: AbortSignal
+  /** What questions say in their `_meta` that they are about. */
+  about: Json | undefined
+  /** Of what the client answers. */
+  loan: Loan
+}
+
+/** Everything that has been asked in a round, and what the answers take. */
+interface AllAsked {
+  asked: Asked[]
+  loan: Loan
+  bytes: number
+}
+
 interface Putting {
   signal: AbortSignal
-  all: Asked[]
+  all: AllAsked
   /** What the question says in its `_meta` that it is about. */
   about: Json | undefined
 }
@@ -189,6 +209,14 @@ interface Asked {
   id: Id
   outcome: Promise<Outcome>
   uplift(answer: Payload): Payload
+}
+
+/** An answer, if there is memory for it. */
+function kept(outcome: Outcome, all: AllAsked): Outcome {
+  if (outcome.kind === 'error') return outcome
+  all.bytes += sizeOf(outcome.result)
+  if (all.loan.hold(all.bytes) === undefined) return outcome
+  return { kind: 'error', code: -32603, message: 'There is no memory for the answer (limits.memory)' }
 }
 
 /** What a person said. Saying nothing, or nothing that makes sense, is to dismiss the question. */

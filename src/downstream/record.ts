@@ -140,7 +140,7 @@ export class CallRecord implements CallLog {
     const line = this.#line({ outcome: 'fault', fault: fault.fault, blame: fault.blame, why: fault.message })
     if (fault.blame === 'caller') this.#logger.info(line, 'call')
     // That there is no room is worth knowing, and nothing is broken.
-    else if (fault.fault === 'overloaded') this.#logger.warn(line, 'call')
+    else if (fault.fault === 'overloaded' || fault.fault === 'answerLost') this.#logger.warn(line, 'call')
     else if (fault.blame === 'upstream')
       this.#logger.warn({ ...line, ...stderrOf(fault), ...(fault.said !== undefined && { said: fault.said }) }, 'call')
     else this.#logger.error({ ...line, err: fault.cause ?? fault }, 'call')

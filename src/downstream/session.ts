@@ -2,6 +2,7 @@
 import type { LegacyLeg, Sender, Upstream } from '../protocol/call.js'
 import type { LegacyRevision } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
+import type { Memory } from '../protocol/memory.js'
 import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -42,6 +43,7 @@ export interface OpenOptions {
   outlet: Outlet
   transport: 'http' | 'sse' | 'stdio'
   log: Logger
+  memory: Memory
   settings: SessionSettings
   /** Where the headers of `initialize` say that it is in a trace. */
   trace?: TraceContext | undefined

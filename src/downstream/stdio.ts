@@ -3,10 +3,14 @@ import type { Readable, Writable } from 'node:stream'
 import type { Upstream } from '../protocol/call.js'
 import { type Compat, classifyLine } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
+import { type Memory, SMALL } from '../protocol/memory.js'
+import { methodTraits } from '../protocol/methods.js'
 import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
-import { cut, sourceOf, type Wire } from '../rpc/source.js'
+import { own } from '../rpc/own.js'
+import { cut, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
 import { Conversation } from './conversation.js'
+import { answerLost, type Frame } from './frames.js'
 import { idToAnswer, readMessage } from './inbound.js'
 import { ModernDownstream } from './modern.js'
 import type { Logger } from './record.js'
@@ -24,6 +28,7 @@ export interface PipeOptions {
   /** Milliseconds that answers may still take after the input has ended. */
   patience: number
   settings: SessionSettings
+  memory: Memory
 }
 
 /** Everybody on a pipe is the user who started the process. */
@@ -34,8 +39,8 @@ const PRINCIPAL = 'local'
  * end, and the rest is given up. Resolves when that is done.
  */
 export async function servePipe(options: PipeOptions): Promise<void> {
-  const { input, output, upstream, compat, log, lineLimit, patience, settings } = options
-  const modern = new ModernDownstream(upstream, compat)
+  const { input, output, upstream, compat, log, lineLimit, patience, settings, memory } = options
+  const modern = new ModernDownstream(upstream, compat, memory)
   const disconnected = upstream.connected?.(PRINCIPAL)
   const running = new Running()
   /** Ids of the session's requests that are open: they share one space with those of the modern era. */
@@ -43,16 +48,25 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   const answers = new Set<Promise<void>>()
   const decoder = new LineDecoder(lineLimit)
 
-  const write = (message: Wire): Promise<void> | undefined => {
+  /** Of what waits to be written. */
+  const outgoing = memory.borrow(PRINCIPAL, SMALL)
+
+  /** Writes a message, or `instead` where there is no memory for it; without that it is dropped. */
+  const write = (message: Wire, instead?: () => Wire): Promise<void> | undefined => {
+    if (outgoing.hold(output.writableLength + lengthOf(message))) return instead && write(instead())
     const line = encodeLine(message)
     const pieces = typeof line === 'string' ? [line] : line
     output.cork()
     const taken = pieces.map((piece) => output.write(piece)).every(Boolean)
     output.uncork()
-    if (taken || output.destroyed) return undefined
+    if (taken || output.destroyed) {
+      outgoing.hold(output.writableLength)
+      return undefined
+    }
     return new Promise((resolve) => {
       const done = () => {
         output.off('drain', done).off('close', done).off('error', done)
+        outgoing.hold(output.writableLength)
         resolve()
       }
       output.on('drain', done).on('close', done).on('error', done)
@@ -64,22 +78,28 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     sender: { principal: PRINCIPAL },
     transport: 'stdio',
     log,
+    memory,
     settings,
     write,
   })
 
-  async function answerModern(request: Request, bare: boolean): Promise<void> {
+  function answerModern(request: Request, bare: boolean): Promise<void> {
     const controller = running.begin(request.id)
+    const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const, bare }
+    const id = methodTraits(request.method).endless ? own(request.id) : request.id
+    return writeAll(id, modern.answer(request, arrived), controller)
+  }
+
+  async function writeAll(id: Id, frames: AsyncIterable<Frame>, controller: AbortController): Promise<void> {
     try {
-      const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const, bare }
-      for await (const frame of modern.answer(request, arrived)) {
+      for await (const frame of frames) {
         // Nothing may follow a cancellation, not even that it was received. A call that was given up is another matter.
         const { aborted, reason } = controller.signal
         if (aborted && !(reason instanceof Fault)) return
-        await write(frame.text)
+        await write(frame.text, frame.last && (() => answerLost(id)))
       }
     } finally {
-      running.end(request.id, controller)
+      running.end(id, controller)
     }
   }
 
@@ -95,24 +115,31 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     }
   }
 
-  function take(message: Message): void {
+  /** Takes a message. Gives what settles when it has been answered, if it is to be. */
+  function take(message: Message): Promise<void> | undefined {
     const { revision } = conversation
     const verdict = classifyLine(message, revision ? { revision } : 'none', compat)
-    if (message.kind === 'invalid') return
+    if (message.kind === 'invalid') return undefined
     if (message.kind === 'request' && (running.has(message.id) || inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'A request with this id is still open')
     const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
     // The id alone says whose request is meant: both eras share one space, and no notification has to have an envelope.
-    if (cancels && running.cancel(message.params)) return
+    if (cancels && running.cancel(message.params)) return undefined
     if (verdict.era === 'legacy') return inBackground(answerInSession(message))
-    if (message.kind === 'request') inBackground(answerModern(message, 'bare' in verdict))
-    else if (message.kind === 'notification') modern.notify(message, { principal: PRINCIPAL })
+    // What stays open for long has taken from its line what it needs.
+    if (message.kind === 'request') {
+      const answering = inBackground(answerModern(message, 'bare' in verdict))
+      return methodTraits(message.method).endless ? undefined : answering
+    }
+    if (message.kind === 'notification') modern.notify(message, { principal: PRINCIPAL })
+    return undefined
   }
 
-  function inBackground(answering: Promise<void>): void {
+  function inBackground(answering: Promise<void>): Promise<void> {
     const settled = answering.catch((error: unknown) => log.error({ err: error }, 'answer failed'))
     answers.add(settled)
     settled.finally(() => answers.delete(settled)).catch(() => {})
+    return settled
   }
 
   /** Refuses a line. Where nothing in it says whom to answer, saying nothing is safest: old clients choke on `null`. */
@@ -132,13 +159,21 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   async function takeLine(line: Line): Promise<void> {
     if (line === TOO_LONG)
       return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
+    // As it came in, and as it goes on.
+    const size = 2 * line.reduce((sum, { length }) => sum + length, 0)
+    const loan = size > SMALL ? memory.borrow(PRINCIPAL) : undefined
     let message: Message | undefined
+    let answering: Promise<void> | undefined
     try {
       message = readMessage(line)
-      take(message)
+      loan?.demand(size)
+      answering = take(message)
     } catch (error) {
       await refuseAloud(error, message)
     }
+    if (!loan) return
+    answering?.finally(() => loan.end()).catch(() => {})
+    if (!answering) loan.end()
   }
 
   let closed = false
@@ -161,6 +196,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   running.abortAll()
   conversation.close()
   await Promise.all(answers)
+  outgoing.end()
 }
 
 /** Waits until all have ended, but no longer than so many milliseconds. */

@@ -1,7 +1,9 @@
 /** One call of a legacy client with a modern server: as many requests as the server needs, with what the client is asked between. */
 import type { Answers, Call, Caller, Handler, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
+import type { Loan } from '../protocol/memory.js'
 import { methodTraits } from '../protocol/methods.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import { knowsTasks, withTasks } from '../protocol/tasks.js'
 import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject } from '../rpc/splice.js'
@@ -24,20 +26,30 @@ export interface CallContext {
   caller(): Caller
   /** Milliseconds that a server may have itself called again without asking anything. */
   answerWithin: number
+  /** Begins a loan for what the client answers. */
+  borrow(): Loan
   /** What questions say in their `_meta` that they are about. */
   about?: Json | undefined
 }
 
 export async function* runCall(call: Call, context: CallContext): AsyncGenerator<CallStep, Outcome> {
+  const loan = context.borrow()
   try {
-    return yield* untilAnswered(call, context)
+    return yield* untilAnswered(call, { ...context, loan })
   } catch (error) {
     if (!(error instanceof Unanswered) || call.signal.aborted) throw error
     return outcomeOf(call.method, error)
+  } finally {
+    loan.end()
   }
 }
 
-async function* untilAnswered(call: Call, context: CallContext): AsyncGenerator<CallStep, Outcome> {
+/** A call, with what is lent for what its client has answered. */
+interface Running extends CallContext {
+  loan: Loan
+}
+
+async function* untilAnswered(call: Call, context: Running): AsyncGenerator<CallStep, Outcome> {
   const rounds = new Rounds(context.answerWithin)
   let { capabilities } = call.caller
   for (let answers: Answers | undefined; ; ) {
@@ -49,7 +61,7 @@ async function* untilAnswered(call: Call, context: CallContext): AsyncGenerator<
       return yield* waitedFor(leg, reply.result, context)
     } else if (reply.kind === 'input') {
       if (!methodTraits(call.method).asks)
-        throw new Fault('upstreamProtocol', `The server asks something in the middle of ${call.method}`)
+        throw new Fault('upstreamProtocol', `The server asks something in the middle of ${shown(call.method, ECHOED)}`)
       await rounds.next(reply.result, call.signal)
       answers = yield* asked(reply.result, call.signal, context)
     } else {
@@ -67,7 +79,7 @@ async function* oneLeg(leg: Call, { handle }: CallContext): AsyncGenerator<CallS
 }
 
 /** Waits for a task as if it were the call. What it says of itself is progress. */
-async function* waitedFor(call: Call, created: Payload, context: CallContext): AsyncGenerator<CallStep, Outcome> {
+async function* waitedFor(call: Call, created: Payload, context: Running): AsyncGenerator<CallStep, Outcome> {
   const steps = drive(context.handle, call, created)
   try {
     return yield* followed(steps, call, context)
@@ -80,7 +92,7 @@ async function* waitedFor(call: Call, created: Payload, context: CallContext): A
 async function* followed(
   steps: ReturnType<typeof drive>,
   call: Call,
-  context: CallContext,
+  context: Running,
 ): AsyncGenerator<CallStep, Outcome> {
   let said = 0
   for (let next = await steps.next(); !next.done; ) {
@@ -105,9 +117,9 @@ async function* followed(
 async function* asked(
   input: Payload,
   signal: AbortSignal,
-  { questions, about }: CallContext,
+  { questions, about, loan }: Running,
 ): AsyncGenerator<CallStep, Answers> {
-  const asking = questions.ask(input, signal, about)
+  const asking = questions.ask(input, { signal, about, loan })
   let next: IteratorResult<Wire, Answers> | undefined
   try {
     next = await asking.next()

@@ -32,6 +32,7 @@ import { type ConnectOptions, guardedConnector } from '../net/connect.js'
 import type { Failure } from '../net/failure.js'
 import { Guard } from '../net/guard.js'
 import { toolList } from '../policy/tool-list.js'
+import { Memory } from '../protocol/memory.js'
 import type { Payload } from '../rpc/splice.js'
 import { Server } from '../upstream/server.js'
 
@@ -49,6 +50,8 @@ export interface DiscoveryOptions {
 
 /** The files that people have for other programs, as something to look for servers in. */
 export const USUAL_FILES = 'files:'
+/** Bytes that all servers together may have us keep while they are met. */
+const MEMORY = 64 * 1024 * 1024
 /** Milliseconds for a handshake: over the network, and with a program that may first have to be fetched. */
 const MEETING = { http: 20_000, stdio: 60_000 }
 const TIMES = { probe: 8_000, initialize: 10_000 }
@@ -68,6 +71,7 @@ export class Discovery {
   readonly #options: DiscoveryOptions
   readonly #guard: { allowed: readonly string[]; allowLoopback: boolean }
   readonly #meetings: Cycles<Meeting>
+  readonly #memory = new Memory({ max: MEMORY })
   /** Entries of the configuration itself, in which all is filled in, by their endpoints. */
   readonly #configured = new Map<string, ServerSettings>()
   /** Why endpoints are left alone that are. */
@@ -226,7 +230,9 @@ export class Discovery {
       }
       const quiet = { ...surroundings, metrics: undefined, tracer: undefined }
       const connect = this.connectorTo(candidate, pins)
-      server = new Server(serverOptions(candidate.name, this.entryOf(candidate), all, quiet, undefined, { connect }))
+      server = new Server(
+        serverOptions(candidate.name, this.entryOf(candidate), all, quiet, this.#memory, undefined, { connect }),
+      )
       return await Promise.race([
         meeting(server),
         new Promise<never>((_resolve, reject) => {

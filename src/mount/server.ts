@@ -2,6 +2,7 @@
 import type { Surroundings } from '../app.js'
 import { hasSeveral, isStdio, type ServerSettings, type Settings, shareOf, transportOf } from '../config.js'
 import type { AccountsByPrincipal } from '../protocol/account.js'
+import type { Memory } from '../protocol/memory.js'
 import type { Replicas } from '../protocol/replicas.js'
 import { keyOf } from '../seal.js'
 import { HttpTransport } from '../upstream/http.js'
@@ -44,6 +45,7 @@ export function serverOptions(
   settings: ServerSettings,
   all: Settings,
   { log, version, env, metrics }: Surroundings,
+  memory: Memory,
   replicas?: Replicas,
   { connect, accounts }: { connect?: Connect | undefined; accounts?: AccountsByPrincipal | undefined } = {},
 ): ServerOptions {
@@ -63,6 +65,7 @@ export function serverOptions(
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
     observe: metrics?.observe,
+    memory,
     replicas,
     parked: {
       ttl: timeouts.answer,
@@ -85,6 +88,7 @@ export function serverOptions(
       cwd,
       env: { ...inherited, ...settings.env },
       lineLimit: limits.lineBytes,
+      memory,
       onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
       onChild: (what) => metrics?.observe({ kind: 'child', server: name, what }),
     })
@@ -95,6 +99,7 @@ export function serverOptions(
   const bounds = {
     bodyLimit: limits.answerBytes,
     streamLimit: limits.streamBytes,
+    memory,
     connections: limits.callsPerServer * 2 + limits.subscriptions,
   }
   const reach = { url: new URL(settings.url), headers, connect, ...bounds }

@@ -10,10 +10,11 @@ import type { BridgeEvent, Observe } from '../protocol/event.js'
 import { methodTraits } from '../protocol/methods.js'
 import { isAbout, UPDATED } from '../protocol/subscriptions.js'
 import { canonical } from '../rpc/canonical.js'
+import { own } from '../rpc/own.js'
 import { remembering } from '../rpc/remembering.js'
 import { type Json, keys, value, write } from '../rpc/splice.js'
 import { Listening } from './cache/listening.js'
-import { type About, copyOf, type Kept, ownText, type Results } from './cache/results.js'
+import { type About, copyOf, type Kept, type Results } from './cache/results.js'
 
 export interface CacheOptions {
   /** Names the server. */
@@ -155,17 +156,18 @@ export class Cache {
   #keep({ result, server, cache: hint }: Reply & { kind: 'result' }, call: Call, places: Places, next: Handler): void {
     const { mode, shared, results } = this.#options
     const lifetime = Math.min(mode === 'hints' ? (hint?.ttlMs ?? 0) : mode, MAX_LIFETIME)
-    const copy = lifetime > 0 && !this.#closed ? copyOf(result) : undefined
+    const copy = lifetime > 0 && !this.#closed ? copyOf(result, server) : undefined
     if (!copy) return
     const isPublic = mode === 'hints' ? hint?.scope === 'public' : shared && hint?.scope !== 'private'
     const place = (isPublic && places.everybody) || places.own
-    const listening = this.#listenFor(place.scope, call, next)
+    let listening: Listening | undefined
     const gone = () => {
       this.#kept.delete(kept)
       listening?.remove(kept)
     }
-    const kept: Kept = { ...place, ...aboutOf(call), ...copy, server: ownText(server), hint, lifetime, gone }
-    results.set(place.key, kept, { ttl: lifetime })
+    const kept: Kept = { ...place, ...aboutOf(call), ...copy, hint, lifetime, gone }
+    if (!results.keep(place.key, kept, lifetime)) return
+    listening = this.#listenFor(place.scope, call, next)
     this.#kept.add(kept)
     listening?.add(kept)
     this.#observe('stored')
@@ -191,8 +193,8 @@ export class Cache {
     const known = this.#listening.get(scope)
     if (known || this.#listening.size >= this.#options.subscriptions) return known
     const { revision, clientInfo, capabilities } = caller
-    const own = { revision, clientInfo: ownText(clientInfo), capabilities: ownText(capabilities) }
-    const sender: Sender = { caller: own, principal, credential }
+    const asked = { revision, clientInfo: own(clientInfo), capabilities: own(capabilities) }
+    const sender: Sender = { caller: asked, principal, credential }
     const listening = new Listening({
       next,
       sender,

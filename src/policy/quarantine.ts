@@ -11,7 +11,7 @@
 import picomatch from 'picomatch'
 import type { Call, CallLog, Handler, Policy, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { shown } from '../protocol/shown.js'
+import { ECHOED, shown } from '../protocol/shown.js'
 import type { Standing, ToolList } from '../protocol/standing.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
@@ -225,7 +225,7 @@ export class Quarantine {
   #held(call: Call, standing: Standing, tool?: string): Reply {
     const { name } = this.#options
     const { state, only, reason, missing, remedy } = standing
-    const what = tool === undefined ? call.method : `"${shown(tool)}"`
+    const what = tool === undefined ? shown(call.method, ECHOED) : `"${shown(tool)}"`
     const why =
       state !== 'trusted'
         ? reason

@@ -3,19 +3,21 @@
  * it before; its tools say that they cannot be had. Calls are answered at once, with the reason and with when to try again.
  */
 import { createHash } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
 import type { Call, Policy, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
+import type { Memory } from '../protocol/memory.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, write } from '../rpc/splice.js'
-import { copyOf, ownText } from './cache/results.js'
+import { copyOf } from './cache/results.js'
 import { OWN } from './in-band.js'
+import { LentCache } from './lent-cache.js'
 
 export interface UnavailableOptions {
   /** Names the server. */
   name: string
   /** Whether the server is left alone at this moment; until when, in milliseconds since 1970, and why, in a few words. */
   state(): { open: boolean; until: number; reason: string }
+  memory: Memory
   now?: () => number
 }
 
@@ -38,14 +40,12 @@ const MAX_BYTES = 16 * 1024 * 1024
 /** Characters of parameters: a cursor, as a rule. */
 const MAX_PARAMS = 4 * 1024
 
-export function unavailable({ name, state, now = () => performance.now() }: UnavailableOptions): Policy {
-  const lasts = new LRUCache<string, Last>({
-    max: MAX_LISTS,
-    maxSize: MAX_BYTES,
-    sizeCalculation: ({ bytes }) => bytes,
-  })
+/** The policy, and what ends it: then nothing is remembered any more. */
+export function unavailable(options: UnavailableOptions): { policy: Policy; close(): void } {
+  const { name, state, memory, now = () => performance.now() } = options
+  const lasts = new LentCache<Last>({ memory, max: MAX_LISTS, maxBytes: MAX_BYTES })
 
-  return (next) =>
+  const policy: Policy = (next) =>
     async function* unavailableCall(call): AsyncIterable<Reply> {
       const key = keyOf(call)
       const { open, until, reason } = state()
@@ -61,13 +61,13 @@ export function unavailable({ name, state, now = () => performance.now() }: Unav
       }
       for await (const reply of next(call)) {
         if (key !== undefined && reply.kind === 'result' && reply.type === undefined) {
-          const copy = copyOf(reply.result)
-          if (copy) lasts.set(key, { ...copy, server: ownText(reply.server) })
-          else lasts.delete(key)
+          const copy = copyOf(reply.result, reply.server)
+          if (!copy || !lasts.keep(key, copy)) lasts.delete(key)
         }
         yield reply
       }
     }
+  return { policy, close: () => lasts.close() }
 }
 
 /** What a server says may depend on who asks, and on what they can do. Undefined where nothing is to be remembered. */

@@ -135,6 +135,8 @@ export interface LineMessage {
   text: Wire
   /** What this is, if it is the answer: nothing follows it. */
   answer?: Response
+  /** With the answer: notifications that were dropped, because nobody read what had come before them. */
+  dropped?: number
 }
 
 export interface LineListener {

@@ -46,6 +46,8 @@ export const faults = {
 
   rateLimited: { code: -32603, status: 429, blame: 'caller', reason: 'rate_limited' },
   overloaded: { code: -32603, status: 503, blame: 'bridge', reason: 'overloaded' },
+  /** The server has answered, and there is no memory for the answer. */
+  answerLost: { code: -32603, status: 200, blame: 'bridge', reason: 'overloaded', outcome: 'unknown' },
   draining: { code: -32603, status: 503, blame: 'bridge', reason: 'draining' },
   /** The bridge was stopped before the server had answered. */
   interrupted: { code: -32603, status: 200, blame: 'bridge', reason: 'draining', outcome: 'unknown' },

@@ -5,6 +5,7 @@ import type { Annotation } from './annotations.js'
 import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { methodTraits } from './methods.js'
+import { ECHOED, shown } from './shown.js'
 
 /** All values of an `Mcp-*` header in the order in which they came; the name is given in lower case. */
 export type HeaderLookup = (name: string) => readonly string[]
@@ -30,7 +31,7 @@ export function versionHeader(lookup: HeaderLookup): string | undefined {
 function onlyOne(values: readonly string[], name: string): string | undefined {
   const first = trim(values[0])
   for (let i = 1; i < values.length; i++) {
-    if (trim(values[i]) !== first) throw mismatch(`Header ${name} came with different values`)
+    if (trim(values[i]) !== first) throw mismatch(`Header ${shown(name, ECHOED)} came with different values`)
   }
   return first
 }
@@ -160,10 +161,4 @@ function isPlain(text: string): boolean {
 
 function mismatch(message: string): Fault {
   return new Fault('headerMismatch', message)
-}
-
-/** Enough of a value to recognise it by, and nothing that could upset a terminal. */
-function shown(text: string): string {
-  const safe = text.replace(/[^\x20-\x7e]/g, '?')
-  return safe.length > 64 ? `${safe.slice(0, 64)}…` : safe
 }

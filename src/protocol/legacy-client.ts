@@ -1,5 +1,6 @@
 /** The codec of the legacy era towards clients: sessions opened and requests taken, answers in words that they know. */
 import { error as errorMessage, type Id, notification, type Request, readId, result } from '../rpc/message.js'
+import { own } from '../rpc/own.js'
 import type { Wire } from '../rpc/source.js'
 import {
   EMPTY,
@@ -20,8 +21,10 @@ import { carriedCapabilities } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
 import { Fault } from './fault.js'
+import { MAX_CAPABILITIES } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
+import { ECHOED } from './shown.js'
 
 /** What a client says of itself in `initialize`. */
 export interface Opening {
@@ -52,11 +55,17 @@ export function decodeInitialize({ params }: Request): Opening {
   if (typeof asked !== 'string') throw new Fault('invalidParams', 'params.protocolVersion has to be a string')
   return {
     revision: legacyRevision(asked) ?? NEWEST_LEGACY,
-    clientInfo: objectIn(payload, 'clientInfo') && raw(payload, 'clientInfo'),
-    capabilities: carriedCapabilities(
-      objectIn(payload, 'capabilities') ? (raw(payload, 'capabilities') ?? '{}') : '{}',
-    ),
+    clientInfo: own(saidOfItself(payload, 'clientInfo')),
+    capabilities: own(carriedCapabilities(saidOfItself(payload, 'capabilities') ?? '{}')),
   }
+}
+
+/** An object that a client sends of itself, for as long as its session lasts. Throws a Fault where it is too long. */
+function saidOfItself(params: Payload, key: 'clientInfo' | 'capabilities'): Json | undefined {
+  const text = objectIn(params, key) && raw(params, key)
+  if (text !== undefined && text.length > MAX_CAPABILITIES)
+    throw new Fault('invalidParams', `params.${key} is longer than ${MAX_CAPABILITIES / 1024} KiB`)
+  return text
 }
 
 /**
@@ -169,7 +178,7 @@ export function legacyError(
   }
   if (code === -32602) {
     if (call.method === 'resources/read' && isMissing(call.params, message, details))
-      return { code: -32002, message, data: write(edit(details, { uri: raw(call.params, 'uri') })) }
+      return { code: -32002, message, data: write(edit(details, addressOf(call.params))) }
     return namesMissingKeys(edit(EMPTY, { data })) ? failure() : error
   }
   if (code === -32042) {
@@ -186,6 +195,12 @@ function isMissing(params: Payload, message: string, data: Payload): boolean {
   const uri = value(params, 'uri')
   if (typeof uri !== 'string') return false
   return value(data, 'uri') === uri || (message.includes(uri) && /not found/i.test(message))
+}
+
+/** The address that was asked for, as far as it is repeated. */
+function addressOf(params: Payload): { uri?: Json | undefined } {
+  const uri = raw(params, 'uri')
+  return uri === undefined || uri.length > ECHOED ? {} : { uri }
 }
 
 function canOpenAddresses(capabilities: Json): boolean {

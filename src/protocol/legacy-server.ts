@@ -19,6 +19,7 @@ import { Fault } from './fault.js'
 import { lift } from './lift.js'
 import { TASKS_EXTENSION, writeMeta } from './meta.js'
 import { methodTraits } from './methods.js'
+import { ECHOED, shown } from './shown.js'
 import { offersTasks } from './tasks.js'
 
 /** What a server said of itself in its answer to `initialize`. */
@@ -63,7 +64,10 @@ export function decodeReply(call: Call, { outcome }: Response, server: Json | un
   const result = payloadAt(source, member)
   if (!result) {
     if (methodTraits(call.method).empty) return { kind: 'result', result: EMPTY, server }
-    throw new Fault('upstreamProtocol', `The server answered ${call.method} with a result that is no object`)
+    throw new Fault(
+      'upstreamProtocol',
+      `The server answered ${shown(call.method, ECHOED)} with a result that is no object`,
+    )
   }
   return { kind: 'result', result: lifted(call.method, result), server }
 }
@@ -83,8 +87,10 @@ function decodeError(call: Call, error: Payload): RpcError {
     }
   }
   const foreign = () => ({ code: -32603, message, data: withMember(data, 'upstreamCode', String(code)) })
-  if (call.method === 'resources/read' && (code === -32002 || code === -32602))
-    return { code: -32602, message, data: withMember(data, 'uri', raw(call.params, 'uri') ?? 'null') }
+  if (call.method === 'resources/read' && (code === -32002 || code === -32602)) {
+    const uri = raw(call.params, 'uri') ?? 'null'
+    return { code: -32602, message, data: uri.length > ECHOED ? data : withMember(data, 'uri', uri) }
+  }
   if (code === -32002) return foreign()
   // Its data holds addresses that only a person may be sent to, by way of a question.
   if (code === -32042) return { code: -32603, message, data: withMember(undefined, 'upstreamCode', String(code)) }

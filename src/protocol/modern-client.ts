@@ -1,5 +1,6 @@
 /** The codec of 2026-07-28 towards clients: requests that carry their envelope in, results that carry their type out. */
 import { error as errorMessage, notification, type Params, type Request, readId, result } from '../rpc/message.js'
+import { own } from '../rpc/own.js'
 import { remembering } from '../rpc/remembering.js'
 import type { Wire } from '../rpc/source.js'
 import {
@@ -20,6 +21,7 @@ import {
 import type { Answers, CacheHint, Caller, Reply } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
+import { MAX_CAPABILITIES, MAX_SUBSCRIPTION } from './lengths.js'
 import {
   CLIENT_CAPABILITIES,
   CLIENT_INFO,
@@ -67,15 +69,44 @@ export function decodeRequest({ method, params }: Request): Decoded {
   return decoded
 }
 
+/**
+ * The same in texts of its own, for a request that stays open for long: nothing else of what came in is kept with it. Throws
+ * a Fault where it is too long for that.
+ */
+export function detached({
+  method,
+  params,
+  meta,
+  caller,
+  progressToken,
+  answers,
+}: Decoded): Decoded & { size: number } {
+  const texts = [write(params), write(meta)] as const
+  const { clientInfo, capabilities } = caller
+  const size = texts[0].length + texts[1].length + capabilities.length + (clientInfo?.length ?? 0)
+  if (size > MAX_SUBSCRIPTION)
+    throw new Fault('invalidParams', `A request of ${method} may have ${MAX_SUBSCRIPTION / 1024} KiB`)
+  return {
+    method,
+    params: parseObject(own(texts[0])),
+    meta: parseObject(own(texts[1])),
+    caller: { ...caller, clientInfo: own(clientInfo), capabilities: own(capabilities) },
+    progressToken: own(progressToken),
+    ...(answers && { answers: { responses: own(answers.responses), state: own(answers.state) } }),
+    size,
+  }
+}
+
 /** Takes a notification apart. It may have an envelope, as far as that says anything; this revision asks for none. */
 export function decodeNotification(params: Params): Pick<Decoded, 'params' | 'meta' | 'caller'> {
   const payload = typeof params === 'string' ? EMPTY : params
   const meta = objectIn(payload, '_meta') ?? EMPTY
   const capabilities = raw(meta, CLIENT_CAPABILITIES)
   const info = raw(meta, CLIENT_INFO)
-  const sound = capabilities?.startsWith('{') && wrongCapability(capabilities) === ''
-  const caller: Caller = { revision: NEWEST_MODERN, capabilities: (sound && capabilities) || '{}' }
-  if (info !== undefined && isImplementation(info)) caller.clientInfo = info
+  const short = capabilities?.startsWith('{') && capabilities.length <= MAX_CAPABILITIES ? capabilities : '{}'
+  const sound = wrongCapability(short) === '' ? short : '{}'
+  const caller: Caller = { revision: NEWEST_MODERN, capabilities: sound }
+  if (info !== undefined && info.length <= MAX_CAPABILITIES && isImplementation(info)) caller.clientInfo = info
   return { params: edit(payload, { _meta: undefined }), meta: withoutRequestKeys(meta), caller }
 }
 
@@ -89,6 +120,7 @@ function decodeCaller(meta: Payload): Caller {
   const caller: Caller = { revision: NEWEST_MODERN, capabilities: decodeCapabilities(meta) }
   const info = raw(meta, CLIENT_INFO)
   if (info !== undefined) {
+    checkLength(info, CLIENT_INFO)
     if (!isImplementation(info)) throw invalid(`${CLIENT_INFO} has to be an object with a name and a version`)
     caller.clientInfo = info
   }
@@ -106,9 +138,15 @@ function decodeCapabilities(meta: Payload): Json {
     const what = capabilities === undefined ? 'is missing' : 'has to be an object'
     throw invalid(`${CLIENT_CAPABILITIES} ${what}`, { missing: JSON.stringify([CLIENT_CAPABILITIES]) })
   }
+  checkLength(capabilities, CLIENT_CAPABILITIES)
   const wrong = wrongCapability(capabilities)
   if (wrong !== '') throw invalid(`Capability "${wrong}" has to be an object`)
   return capabilities
+}
+
+/** What a client says of itself is kept, and goes out again: it has to end somewhere. */
+function checkLength({ length }: Json, key: string): void {
+  if (length > MAX_CAPABILITIES) throw invalid(`${key} is longer than ${MAX_CAPABILITIES / 1024} KiB`)
 }
 
 /** The first known capability that is no object; empty where there is none. */

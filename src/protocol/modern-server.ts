@@ -6,6 +6,7 @@ import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
 import { methodTraits } from './methods.js'
+import { ECHOED, shown } from './shown.js'
 
 const VERSION = JSON.stringify(NEWEST_MODERN)
 const TYPE = { resultType: undefined }
@@ -48,10 +49,16 @@ export function decodeReply(call: Call, { outcome }: Response): Reply {
   const payload = payloadAt(source, member)
   if (outcome.kind === 'error') return decodeError(payload ?? EMPTY)
   if (!payload)
-    throw new Fault('upstreamProtocol', `The server answered ${call.method} with a result that is no object`)
+    throw new Fault(
+      'upstreamProtocol',
+      `The server answered ${shown(call.method, ECHOED)} with a result that is no object`,
+    )
   const type = value(payload, 'resultType') ?? 'complete'
   if (typeof type !== 'string')
-    throw new Fault('upstreamProtocol', `The server answered ${call.method} with a result of no readable type`)
+    throw new Fault(
+      'upstreamProtocol',
+      `The server answered ${shown(call.method, ECHOED)} with a result of no readable type`,
+    )
   const server = serverOf(call, payload)
   const result = withoutEnvelope(edit(payload, TYPE))
   if (type === 'input_required') return { kind: 'input', result, server }

@@ -1,5 +1,7 @@
 /** What can be heard of changes, in the words of both eras (MCP 2026-07-28, basic/patterns/subscriptions). */
-import { type Payload, value } from '../rpc/splice.js'
+import { objectIn, type Payload, value } from '../rpc/splice.js'
+import { Fault } from './fault.js'
+import { MAX_ADDRESS, MAX_ADDRESSES } from './lengths.js'
 
 /** Lists that can change: the capability that offers them, what a subscription calls them, and how a change is told. */
 export const CHANGING_LISTS = [
@@ -29,6 +31,28 @@ export function wants(filter: Payload, method: string, params: Payload): boolean
   const uri = value(params, 'uri')
   const uris = value(filter, 'resourceSubscriptions')
   return typeof uri === 'string' && Array.isArray(uris) && uris.some((one) => isAbout(uri, String(one)))
+}
+
+/** Throws a Fault where addresses that somebody subscribes to are longer than what is kept of them. */
+export function checkAddresses(addresses: Iterable<unknown>): void {
+  let all = 0
+  for (const address of addresses) {
+    if (typeof address !== 'string') continue
+    all += address.length
+    if (address.length > MAX_ADDRESS)
+      throw new Fault('invalidParams', `An address to subscribe to may have ${MAX_ADDRESS} characters`)
+  }
+  if (all > MAX_ADDRESSES)
+    throw new Fault('invalidParams', `The addresses of a subscription may have ${MAX_ADDRESSES / 1024} KiB together`)
+}
+
+/** The same for all that the params of `subscriptions/listen` name. */
+export function checkFilter(params: Payload): void {
+  const filter = objectIn(params, 'notifications')
+  for (const key of ['resourceSubscriptions', 'taskIds']) {
+    const named = filter && value(filter, key)
+    if (Array.isArray(named)) checkAddresses(named)
+  }
 }
 
 /** Whether a notice about a resource is about another as well: it is the same, or lies below it. */

@@ -3,6 +3,7 @@
  * JSON string) are none here, and because a character may be cut in two by a chunk.
  */
 
+import { Gathering } from './gathering.js'
 import type { Piece, Wire } from './source.js'
 
 const SPACE = 0x20
@@ -21,7 +22,8 @@ export type Line = readonly Uint8Array[] | typeof TOO_LONG
  */
 export class LineDecoder {
   readonly #limit: number
-  #rest: Uint8Array[] = []
+  /** The beginning of a line, unless it is too long already. */
+  readonly #rest = new Gathering()
   #restLength = 0
 
   constructor(limit: number) {
@@ -53,14 +55,14 @@ export class LineDecoder {
 
   #keep(piece: Uint8Array): void {
     this.#restLength += piece.length
-    if (this.#restLength > this.#limit) this.#rest = []
+    if (this.#restLength > this.#limit) this.#rest.take()
     else this.#rest.push(piece)
   }
 
   #finish(piece: Uint8Array, lines: Line[]): void {
-    const pieces = piece.length > 0 ? [...this.#rest, piece] : this.#rest
     const tooLong = this.#restLength + piece.length > this.#limit
-    this.#rest = []
+    if (piece.length > 0) this.#rest.push(piece)
+    const pieces = this.#rest.take()
     this.#restLength = 0
     const last = pieces.at(-1)
     if (last?.at(-1) === CARRIAGE_RETURN) pieces[pieces.length - 1] = last.subarray(0, -1)

@@ -35,6 +35,17 @@ export function sourceOf(text: string): Source {
   return { text, asides: undefined }
 }
 
+/** What a text weighs in memory, in characters and bytes. A part of it weighs as much as all of it. */
+export function weightOf({ text, asides }: Source): number {
+  if (!asides) return text.length
+  return asides.reduce((sum, aside) => sum + aside.reduce((bytes, { length }) => bytes + length, 0), text.length)
+}
+
+/** What a wire weighs, in characters and bytes. */
+export function lengthOf(wire: Wire): number {
+  return typeof wire === 'string' ? wire.length : wire.reduce((sum, { length }) => sum + length, 0)
+}
+
 /**
  * Takes bytes in the pieces in which they came. Throws a TypeError where they are no UTF-8. Strings are set aside only
  * where the caller has a fast way to tell whether bytes are ASCII, and they are.

@@ -4,7 +4,7 @@
  * bytes it came in, so `9007199254740993`, `1.0`, duplicate keys deep inside and the order of members all survive.
  */
 import { arrayAt, type Member, objectAt, type ScanOptions, type Span, scanObject } from './scan.js'
-import { cut, type Piece, pieces, type Source, sourceOf, type Wire } from './source.js'
+import { cut, type Piece, pieces, type Source, sourceOf, type Wire, weightOf } from './source.js'
 
 /** JSON text: one value, as it stands on a wire. */
 export type Json = string
@@ -156,6 +156,13 @@ export function duplicateKey({ members }: Payload): string | undefined {
     seen.add(key)
   }
   return undefined
+}
+
+/** What keeping the object costs, in characters and bytes: all of the text that it stands in, and what has been edited. */
+export function sizeOf({ source, edits }: Payload): number {
+  let size = weightOf(source)
+  for (const text of edits?.values() ?? []) size += text?.length ?? 0
+  return size
 }
 
 /** The same object with these members set or removed. Nothing is rendered yet. */

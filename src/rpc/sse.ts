@@ -11,6 +11,8 @@ export interface SseEvent {
   id?: string
 }
 
+/** Pieces of a line that are put together. */
+const LOOSE = 1_024
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 
@@ -114,6 +116,8 @@ export class SseDecoder {
   retry: number | undefined
   readonly #bounds: SseBounds
   #rest: string[] = []
+  /** Pieces at the end of these that have not been put together: each costs more than what is in it. */
+  #loose = 0
   #restLength = 0
   #skipLineFeed = false
   #atStart = true
@@ -124,6 +128,11 @@ export class SseDecoder {
 
   constructor(bounds: SseBounds = { line: 4 * 1024 * 1024, event: 8 * 1024 * 1024 }) {
     this.#bounds = bounds
+  }
+
+  /** Characters of an event that is not complete. */
+  get pending(): number {
+    return this.#restLength + this.#dataLength
   }
 
   push(chunk: string): SseEvent[] {
@@ -160,6 +169,9 @@ export class SseDecoder {
     this.#restLength += piece.length
     if (this.#restLength > this.#bounds.line) throw new SseError(`A line of over ${this.#bounds.line} characters`)
     this.#rest.push(piece)
+    if (++this.#loose < LOOSE) return
+    this.#rest.push(this.#rest.splice(-LOOSE).join(''))
+    this.#loose = 0
   }
 
   #join(piece: string): string {
@@ -168,6 +180,7 @@ export class SseDecoder {
     if (this.#rest.length === 0) return piece
     const line = this.#rest.join('') + piece
     this.#rest = []
+    this.#loose = 0
     this.#restLength = 0
     return line
   }

@@ -1,7 +1,9 @@
 /** What a legacy server asks of its client: whether it may, which call it belongs to, and whether it still wants to know. */
 import { capabilityFor, isShowable, type Needed, uncovered } from '../protocol/input.js'
+import type { Loan } from '../protocol/memory.js'
 import { RELATED_TASK } from '../protocol/meta.js'
 import { type Id, idKey, type Params, type Request, type RpcError, readId } from '../rpc/message.js'
+import { weightOf } from '../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import type { Exchange, Question } from './exchange.js'
 
@@ -23,6 +25,8 @@ export interface AskingOptions {
   roots: Json | undefined
   /** Calls that may be asked something, oldest first. */
   candidates(): Exchange[]
+  /** Begins a loan for a question. */
+  borrow(): Loan
   /** Whether the tool, prompt or resource of a call has been seen to ask something. */
   hasAsked(exchange: Exchange): boolean
   /** A call has been seen to ask something. */
@@ -34,6 +38,9 @@ export interface AskingOptions {
 
 /** Milliseconds for which a question is held that came while no call ran which it could belong to. */
 const HOLD = { 'roots/list': 55_000, others: 2_000 }
+
+/** Refusals that are remembered of a call: more of them would say nothing more. */
+const MAX_REFUSALS = 16
 
 export class Asking {
   readonly #options: AskingOptions
@@ -90,7 +97,10 @@ export class Asking {
     const [only, another] = candidates
     const asker = addressee ?? (another ? undefined : only)
     if (asker) this.#options.asks(asker)
-    const question: Question = { request, addressed: addressee !== undefined, withdrawn: false }
+    const loan = this.#options.borrow()
+    if (loan.hold(weightOf(params.source)))
+      return respond(id, { code: -32603, message: 'There is no memory for what is asked' })
+    const question: Question = { request, addressed: addressee !== undefined, withdrawn: false, loan }
     this.#open.set(idKey(id), question)
     this.#give(question, addressee)
   }
@@ -112,7 +122,7 @@ export class Asking {
     const needed = capabilityFor(request.method, params)
     const lacking = uncovered(request.method, params, capabilities)
     if (!needed || lacking === undefined) return false
-    if (!this.#open.delete(idKey(request.id))) return true
+    if (!this.#close(question)) return true
     this.#refuse(request, needed, lacking, exchange)
     return true
   }
@@ -120,9 +130,22 @@ export class Asking {
   /** Sends the answer to a question, unless the server has withdrawn it. */
   respond(question: Question, answer: Json | RpcError): void {
     const { id } = question.request
+    question.loan.end()
+    // A server may have asked something else under the same id meanwhile.
     if (this.#open.get(idKey(id)) !== question) return
     this.#open.delete(idKey(id))
     this.#options.respond(id, answer)
+  }
+
+  /** Nobody can be answered any more. */
+  close(): void {
+    for (const { loan } of this.#open.values()) loan.end()
+  }
+
+  /** A question is open no longer. Gives whether it was. */
+  #close({ request, loan }: Question): boolean {
+    loan.end()
+    return this.#open.delete(idKey(request.id))
   }
 
   /** The server does not want to know any more. */
@@ -130,9 +153,9 @@ export class Asking {
     const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
     const id = text === undefined ? undefined : readId(text)
     const question = id && this.#open.get(idKey(id))
-    if (!id || !question) return
+    if (!question) return
     question.withdrawn = true
-    this.#open.delete(idKey(id))
+    this.#close(question)
     clearTimeout(this.#held.get(question))
     this.#held.delete(question)
     this.#options.settled()
@@ -191,7 +214,10 @@ export class Asking {
     this.#options.respond(request.id, { code: part ? -32602 : -32601, message: said })
     const suspects = exchange ? [exchange] : this.#options.candidates()
     const refusal = { name, needed: under, said, certain: suspects.length === 1 }
-    for (const suspect of suspects) this.#refusals.set(suspect, [...this.refusedDuring(suspect), refusal])
+    for (const suspect of suspects) {
+      const known = this.refusedDuring(suspect)
+      if (known.length < MAX_REFUSALS) this.#refusals.set(suspect, [...known, refusal])
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 /** A channel carries JSON-RPC messages to and from one server. It knows framing and delivery, and no method. */
 
 import type { Account } from '../protocol/account.js'
+import type { Memory } from '../protocol/memory.js'
 import type { Refusal } from '../protocol/refusal.js'
 import type { Source } from '../rpc/source.js'
 import { excerpt } from './tail.js'
@@ -10,6 +11,8 @@ export interface Outgoing {
   text: string
   /** Names the exchange that a request begins; absent for notifications and answers. */
   exchange?: number
+  /** Who waits for the answer, and borrows for it. */
+  principal?: string | undefined
   /** Headers of this message, where the transport has such a thing. Names in lower case. */
   headers?: Readonly<Record<string, string>>
   /** In whose name it is sent, where the transport has credentials and the bridge obtains them. */
@@ -25,6 +28,8 @@ export interface Channel {
   readonly stateless: boolean
   /** Whether anything can still be sent. */
   readonly alive: boolean
+  /** Lends what is read from the server and not taken yet. */
+  readonly memory: Memory
   /** Whom to tell what comes in. Called once, before anything is sent. */
   attach(receiver: Receiver): void
   /**
@@ -68,6 +73,9 @@ export interface ChannelErrorOptions {
   refusal?: Refusal
   /** What the far side did is no MCP: it is to blame, not the line. */
   protocol?: boolean
+  /** There is no memory for the message, or for what the server answers. */
+  noMemory?: boolean
+  /** The last lines that a child wrote to stderr: for the operator, never for a client. */
   /** No answer came in time. */
   late?: boolean
   /** What a child wrote to stderr: for the operator, never for a client. */
@@ -79,17 +87,27 @@ export class ChannelError extends Error {
   readonly delivered: 'no' | 'maybe'
   readonly refusal: Refusal | undefined
   readonly protocol: boolean
+  readonly noMemory: boolean
   readonly late: boolean
   /** A few lines of what a child wrote to stderr: first what looks like the reason of its end. */
   readonly stderr: readonly string[]
   readonly #allStderr: readonly string[]
 
   constructor(message: string, options: ChannelErrorOptions = {}) {
-    const { cause, delivered = 'maybe', refusal, protocol = false, late = false, stderr = [] } = options
+    const {
+      cause,
+      delivered = 'maybe',
+      refusal,
+      protocol = false,
+      noMemory = false,
+      late = false,
+      stderr = [],
+    } = options
     super(message, cause === undefined ? undefined : { cause })
     this.delivered = delivered
     this.refusal = refusal
     this.protocol = protocol
+    this.noMemory = noMemory
     this.late = late
     this.stderr = excerpt(stderr)
     this.#allStderr = stderr
@@ -99,6 +117,19 @@ export class ChannelError extends Error {
   get allStderr(): readonly string[] {
     return this.#allStderr
   }
+}
+
+/** What becomes of a request that there is no memory for. */
+export function requestTooLarge(): ChannelError {
+  const said = 'The bridge has no memory left for messages (limits.memory)'
+  return new ChannelError(said, { noMemory: true, delivered: 'no' })
+}
+
+/** What becomes of an answer that there is no memory for. */
+export function answerTooLarge(): ChannelError {
+  return new ChannelError('The bridge has no memory left for the answer of the server (limits.memory)', {
+    noMemory: true,
+  })
 }
 
 /** Opens channels to one server by one transport. */

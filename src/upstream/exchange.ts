@@ -1,9 +1,12 @@
 /** One request on its way through a channel: what has come in for it waits here until somebody reads it. */
 import type { Account } from '../protocol/account.js'
+import type { Call } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
+import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response } from '../rpc/message.js'
 import type { Json } from '../rpc/splice.js'
-import { ChannelError } from './channel.js'
+import { answerTooLarge, ChannelError } from './channel.js'
+import { Unread } from './unread.js'
 
 export type Arrival =
   | { kind: 'notification'; method: string; params: Params }
@@ -21,10 +24,14 @@ export interface Question {
   shown?: boolean
   /** The server does not want to know any more. */
   withdrawn: boolean
+  /** What is lent for it, until it has been answered. */
+  loan: Loan
 }
 
 /** What an exchange needs of the peer that it belongs to. */
 export interface Line {
+  /** Begins a loan for what a principal has not read. */
+  borrow(principal: string): Loan
   send(exchange: Exchange, method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void
   /** Tells the server that nobody waits any more. */
   cancel(exchange: Exchange, reason: string): void
@@ -36,14 +43,19 @@ interface Reader {
   reject(error: ChannelError | Fault): void
 }
 
+/** Has the line of a call in the log say how many notifications were dropped. */
+export function noteDropped({ dropped }: Exchange, { log }: Call): void {
+  if (dropped > 0) log.note({ dropped })
+}
+
 /** Why a call is given up that a policy has found to take too long: for the server, and for what is known of it. */
 export const TIMED_OUT = 'The call timed out'
-/** Notifications that may wait to be read. A reader that slow gets the answer, but not all that came before it. */
-const MAX_UNREAD = 1024
 
 export class Exchange {
   /** The request's id towards the server, and the token of its progress. */
   readonly id: number
+  /** Whose call it is. */
+  readonly principal: string
   answered = false
   /** The answer is a result. */
   succeeded = false
@@ -55,14 +67,21 @@ export class Exchange {
   /** In whose name it is sent, where that is another one than its peer's. */
   account: Account | undefined
   readonly #line: Line
-  readonly #arrivals: Arrival[] = []
+  readonly #arrivals: Unread
   #reader: Reader | undefined
   #failure: ChannelError | Fault | undefined
   #sent = false
 
-  constructor(line: Line, id: number) {
+  constructor(line: Line, id: number, principal = NOBODY) {
     this.#line = line
     this.id = id
+    this.principal = principal
+    this.#arrivals = new Unread(() => line.borrow(principal))
+  }
+
+  /** Notifications that were dropped, because nobody read what had come before them. */
+  get dropped(): number {
+    return this.#arrivals.dropped
   }
 
   /** Something has come in that nobody has read. */
@@ -132,25 +151,22 @@ export class Exchange {
 
   /** Takes out the questions that nobody has read. */
   takeQuestions(): Question[] {
-    const questions = this.#arrivals.flatMap((arrival) => (arrival.kind === 'question' ? [arrival.question] : []))
-    const others = this.#arrivals.filter(({ kind }) => kind !== 'question')
-    this.#arrivals.splice(0, this.#arrivals.length, ...others)
-    return questions
+    return this.#arrivals.takeOut('question').map(({ question }) => question)
   }
 
   /** Returns whether it is kept for a reader. */
   push(arrival: Arrival): boolean {
+    const reader = this.#reader
+    if (!reader && !this.#arrivals.push(arrival)) {
+      if (arrival.kind === 'response') this.fail(answerTooLarge())
+      return false
+    }
     if (arrival.kind === 'response') {
       this.answered = true
       this.succeeded = arrival.outcome.kind === 'result'
     }
-    const reader = this.#reader
-    if (reader) {
-      this.#reader = undefined
-      reader.resolve(arrival)
-    } else if (arrival.kind !== 'notification' || this.#arrivals.length < MAX_UNREAD) {
-      this.#arrivals.push(arrival)
-    } else return false
+    this.#reader = undefined
+    reader?.resolve(arrival)
     return true
   }
 
@@ -172,6 +188,7 @@ export class Exchange {
   /** Nobody reads any more. A request that is still open is cancelled, once. */
   release(reason = 'The client has gone'): void {
     this.#line.forget(this)
+    this.#arrivals.clear()
     if (this.answered) return
     if (this.#sent && !this.#failure) this.#line.cancel(this, reason)
     this.fail(new ChannelError(reason))

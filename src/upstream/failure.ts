@@ -67,7 +67,10 @@ function saidBehind(error: unknown): string | undefined {
 export function callFault(error: unknown): Fault {
   if (!(error instanceof ChannelError)) return Fault.from(error, true)
   if (error.refusal) return refusedCall(error.refusal, { cause: error })
-  if (error.delivered === 'no') return new Fault('upstreamUnavailable', error.message, { cause: error })
+  const unsent = error.delivered === 'no'
+  if (error.noMemory && unsent) return new Fault('overloaded', error.message, { cause: error, retryAfter: 1 })
+  if (error.noMemory) return new Fault('answerLost', `${error.message}; it has acted on the call`, { cause: error })
+  if (unsent) return new Fault('upstreamUnavailable', error.message, { cause: error })
   if (error.protocol) return new Fault('upstreamProtocol', error.message, { cause: error })
   return new Fault('upstreamClosed', `${error.message}; ${UNKNOWN}`, { cause: error })
 }
@@ -201,7 +204,7 @@ export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off
 
 /** Seconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */
 export function worthRepeating(error: unknown, repeatable: boolean): number | undefined {
-  if (!(error instanceof ChannelError) || error.protocol) return undefined
+  if (!(error instanceof ChannelError) || error.protocol || error.noMemory) return undefined
   if (error.refusal) {
     const { status, retryAfter } = error.refusal
     const busy = status === 429 || status === 503

@@ -3,6 +3,9 @@ import { isAscii } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Account } from '../protocol/account.js'
 import { Fault } from '../protocol/fault.js'
+import { MAX_NAME } from '../protocol/lengths.js'
+import type { Memory } from '../protocol/memory.js'
+import { own } from '../rpc/own.js'
 import { repairedSourceOf, sourceOf } from '../rpc/source.js'
 import type { SseDecoder, SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
@@ -22,6 +25,7 @@ import {
   refuse,
   withCredential,
 } from './origin.js'
+import { Telling } from './telling.js'
 
 /** Milliseconds. */
 const RETRY = { usual: 1_000, least: 100, most: 30_000 }
@@ -66,10 +70,12 @@ class HttpChannel implements Channel {
   readonly transport = 'http'
   readonly shared = false
   readonly stateless: boolean
+  readonly memory: Memory
   readonly #origin: Origin
   /** What is being read, by exchange; what belongs to none has a number below zero. */
   readonly #readings = new Map<number, Reading>()
   readonly #closing = new AbortController()
+  readonly #telling: Telling
   #withoutExchange = 0
   #path: string
   #receiver: Receiver | undefined
@@ -81,6 +87,8 @@ class HttpChannel implements Channel {
 
   constructor(origin: Origin, stateless: boolean) {
     this.#origin = origin
+    this.memory = origin.memory
+    this.#telling = new Telling(origin.memory)
     this.stateless = stateless
     this.#path = origin.url.pathname + origin.url.search
   }
@@ -97,12 +105,16 @@ class HttpChannel implements Channel {
     this.#receiver = receiver
   }
 
-  async send({ text, exchange, headers = NONE, account }: Outgoing): Promise<void> {
+  send(message: Outgoing): Promise<void> {
+    return message.exchange === undefined ? this.#telling.send(message, () => this.#send(message)) : this.#send(message)
+  }
+
+  async #send({ text, exchange, principal, headers = NONE, account }: Outgoing): Promise<void> {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     this.#own = headers
     this.#account = account
     const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
-    const question: Question = { method: 'POST', headers: this.#headersToPost(headers), body: text }
+    const question = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
     const answer = await this.#ask(question, reading, account)
     refuse(answer)
     if (exchange === undefined) return
@@ -344,7 +356,8 @@ class Reading implements Reader {
   }
 
   event(event: SseEvent, decoder: SseDecoder): void {
-    this.lastId = event.id ?? this.lastId
+    // One that no header could bring back is not kept.
+    if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
     if (event.data !== '' && event.event === 'message') this.#receiver?.message(sourceOf(event.data), this.exchange)
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)

@@ -2,6 +2,7 @@
 import type { Line, LineListener, LineMessage } from '../protocol/call.js'
 import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
+import type { Loan } from '../protocol/memory.js'
 import {
   type Id,
   type Notification,
@@ -12,7 +13,7 @@ import {
   request as requestMessage,
   response as responseMessage,
 } from '../rpc/message.js'
-import { join, type Wire } from '../rpc/source.js'
+import { join, lengthOf, type Wire } from '../rpc/source.js'
 import { type Edits, edit, type Json, objectIn, payloadAt, raw, value, write } from '../rpc/splice.js'
 import type { ChannelError } from './channel.js'
 import type { Arrival, Exchange } from './exchange.js'
@@ -21,6 +22,8 @@ import type { Peer } from './peer.js'
 import { Turns } from './turns.js'
 
 export interface LineOptions {
+  /** Whose session it is. */
+  principal: string
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   log: { debug(fields: object, message: string): void }
@@ -47,6 +50,8 @@ export class DirectLine implements Line {
   readonly #peer: Peer
   readonly #options: LineOptions
   readonly #waiting: Wire[] = []
+  /** What waits, as far as it is not small. */
+  readonly #loan: Loan
   /** Keeps the order of the server's messages, where the channel has one. */
   readonly #turns: Turns<Exchange> | undefined
   #listener: LineListener | undefined
@@ -60,9 +65,10 @@ export class DirectLine implements Line {
   private constructor(peer: Peer, options: LineOptions, opening: Id, answer: Response) {
     this.#peer = peer
     this.#options = options
+    this.#loan = peer.borrow(options.principal)
     this.opened = responseMessage(opening, answer)
     this.revision = negotiated(answer)
-    const turns = peer.channel.shared ? new Turns<Exchange>() : undefined
+    const turns = peer.channel.shared ? new Turns<Exchange>(peer.borrow(options.principal)) : undefined
     this.#turns = turns
     const { write = plain } = options
     peer.events = {
@@ -111,7 +117,7 @@ export class DirectLine implements Line {
 
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
     this.#used()
-    const exchange = this.#peer.begin()
+    const exchange = this.#peer.begin(this.#options.principal)
     this.#turns?.enter(exchange)
     const token = tokenOf(request.params)
     const hangUp = () => {
@@ -129,7 +135,7 @@ export class DirectLine implements Line {
         if (turn) await turn
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          yield { text: responseMessage(request.id, arrival), answer: arrival }
+          yield { text: responseMessage(request.id, arrival), answer: arrival, dropped: exchange.dropped }
           return
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
@@ -199,12 +205,15 @@ export class DirectLine implements Line {
   attach(listener: LineListener): void {
     this.#listener = listener
     for (const text of this.#waiting.splice(0)) listener.message(text)
+    this.#loan.end()
     if (this.#over) listener.ended()
   }
 
   close(): void {
+    this.#loan.end()
     if (!this.#over) {
       this.#over = true
+      this.#turns?.end()
       this.#options.onEnd(undefined, false)
     }
     this.#close()
@@ -231,13 +240,19 @@ export class DirectLine implements Line {
   }
 
   #deliver(text: Wire): void {
-    if (this.#turns) this.#turns.pass(() => this.#tell(text))
+    if (this.#turns) this.#turns.pass(() => this.#tell(text), lengthOf(text))
     else this.#tell(text)
   }
 
   #tell(text: Wire): void {
     if (this.#listener) this.#listener.message(text)
-    else if (this.#waiting.length < MAX_WAITING) this.#waiting.push(text)
+    else if (this.#waiting.length < MAX_WAITING && this.#holds(text)) this.#waiting.push(text)
+  }
+
+  #holds(text: Wire): boolean {
+    return (
+      this.#loan.hold(this.#waiting.reduce((sum, waiting) => sum + lengthOf(waiting), lengthOf(text))) === undefined
+    )
   }
 
   #end(error: ChannelError | undefined): void {
@@ -248,6 +263,8 @@ export class DirectLine implements Line {
   #lose(error: ChannelError | undefined, lost: boolean): void {
     if (this.#over) return
     this.#over = true
+    if (!this.#listener) this.#waiting.length = 0
+    this.#loan.end()
     this.#options.onEnd(error, lost)
     this.#turns?.end()
     this.#listener?.ended()

@@ -158,6 +158,7 @@ export class Lines {
     }
     const onClosed = () => this.#peers.delete(peer)
     const onUse = () => occupancy.touch(occupant)
-    return DirectLine.open(peer, opening, { timeout, log, onUse, onEnd, onClosed, write })
+    const { principal } = sender
+    return DirectLine.open(peer, opening, { principal, timeout, log, onUse, onEnd, onClosed, write })
   }
 }

@@ -4,10 +4,11 @@
  */
 import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
+import type { Loan } from '../protocol/memory.js'
 import { TASKS_EXTENSION, withoutEnvelope } from '../protocol/meta.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, isAbout, UPDATED } from '../protocol/subscriptions.js'
 import { knowsTasks } from '../protocol/tasks.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, sizeOf, value, write } from '../rpc/splice.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 import type { LegacyTasks } from './tasks.js'
@@ -69,14 +70,19 @@ class Listening {
   readonly #call: Call
   readonly #tasks: LegacyTasks
   readonly #unread: { method: string; params: Payload }[] = []
+  /** What waits to be read, as far as it is not small. */
+  readonly #loan: Loan
+  #bytes = 0
   readonly #uris: string[] = []
   #lists: ReadonlySet<string> = new Set()
   #lost = false
+  #dropped = 0
   #stopped = false
   #wake = () => {}
 
   constructor(session: LegacySession, call: Call, tasks: LegacyTasks) {
     this.#session = session
+    this.#loan = session.borrow(call.principal)
     this.#call = call
     this.#tasks = tasks
   }
@@ -107,9 +113,22 @@ class Listening {
   }
 
   #keep(change: { method: string; params: Payload }): void {
-    if (this.#unread.length >= MAX_UNREAD) return
+    const bytes = this.#bytes + sizeOf(change.params)
+    if (this.#unread.length >= MAX_UNREAD || this.#loan.hold(bytes)) {
+      if (this.#dropped++ === 0) this.#call.log.warn({}, 'changes dropped: their reader is too slow')
+      return
+    }
+    this.#bytes = bytes
     this.#unread.push(change)
     this.#wake()
+  }
+
+  #next(): { method: string; params: Payload } | undefined {
+    const next = this.#unread.shift()
+    if (!next) return undefined
+    this.#bytes -= sizeOf(next.params)
+    this.#loan.hold(this.#bytes)
+    return next
   }
 
   changed(method: string, params: Payload): void {
@@ -134,7 +153,7 @@ class Listening {
     signal.addEventListener('abort', wake)
     try {
       while (!signal.aborted) {
-        const next = this.#unread.shift()
+        const next = this.#next()
         if (next) yield { kind: 'notification', method: next.method, params: withoutEnvelope(next.params) }
         else if (this.#lost) return
         else
@@ -149,6 +168,7 @@ class Listening {
 
   stop(): void {
     this.#stopped = true
+    this.#loan.end()
     this.#session.watching.remove(this)
     for (const uri of this.#uris) this.#session.watching.unsubscribe(uri)
   }

@@ -190,7 +190,7 @@ export class ModernChannel implements Occupant {
   }
 
   begin(call: Call): Exchange {
-    const exchange = this.peer.begin()
+    const exchange = this.peer.begin(call.principal)
     this.calls.begin(exchange, call)
     return exchange
   }

@@ -5,14 +5,20 @@ import type { Call, Handler, Notice, Reply } from '../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../protocol/headers.js'
+import { MAX_HEADERS } from '../protocol/lengths.js'
+import { type Memory, SMALL } from '../protocol/memory.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import { atLeast, isLogLevel, methodTraits } from '../protocol/methods.js'
 import { decodeReply, encodeNotice, encodeParams } from '../protocol/modern-server.js'
 import type { ChangeNotice } from '../protocol/replicas.js'
 import { isChange, wants } from '../protocol/subscriptions.js'
 import type { Params } from '../rpc/message.js'
+import { own } from '../rpc/own.js'
+import { Recent } from '../rpc/remembering.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
+import { digest } from '../seal.js'
 import type { ChannelError } from './channel.js'
+import { noteDropped } from './exchange.js'
 import {
   answerOf,
   Contradiction,
@@ -44,6 +50,7 @@ export interface ModernOptions extends ModernChannelsOptions {
   elsewhere(call: Call, why: Contradiction): AsyncIterable<Reply>
   /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
   changed?: ((call: Call, method: string, params: Payload) => void) | undefined
+  memory: Memory
   /** Whether a tool that says that this is safe is called once more when its answer was lost. */
   retry: 'off' | 'safe'
   /** In whose name the server is asked, where the bridge signs in to it. */
@@ -52,8 +59,8 @@ export interface ModernOptions extends ModernChannelsOptions {
 
 /** Milliseconds. */
 const LIST_TIMEOUT = 10_000
-const MAX_CACHES = 1_000
-const MAX_HEADERS = 500
+/** Characters of capabilities that stand for themselves in a key; of longer ones it is a digest. */
+const SHORT = 256
 const HEADER_MISMATCH = -32020
 const UNSUPPORTED_REVISION = -32022
 
@@ -61,8 +68,8 @@ export class ModernServer {
   readonly handle: Handler
   readonly #options: ModernOptions
   readonly #channels: ModernChannels
-  readonly #tools = new Map<string, ToolCache>()
-  readonly #headers = new Map<string, Headers>()
+  readonly #tools = new Recent<ToolCache>({ dropped: (cache) => cache.close() })
+  readonly #headers = new Recent<Headers>()
   /** What has changed elsewhere, of which nobody else needs to be told. */
   readonly #fromElsewhere = new WeakSet<Payload>()
 
@@ -171,6 +178,7 @@ export class ModernServer {
         const arrival = await exchange.next().catch((error: ChannelError) => answerOf(error, notModern(call)))
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
+          noteDropped(exchange, call)
           yield this.#last(peer, call, decodeReply(call, arrival))
           return
         }
@@ -186,6 +194,7 @@ export class ModernServer {
     } finally {
       // The reader may stop at any yield; a call that nobody reads is hung up on.
       call.signal.removeEventListener('abort', hangUp)
+      noteDropped(exchange, call)
       hangUp()
     }
   }
@@ -213,31 +222,36 @@ export class ModernServer {
     const own = this.#ownHeaders(call)
     if (call.paramHeaders !== undefined) return { ...own, ...Object.fromEntries(call.paramHeaders) }
     if (!tool || tool.annotations.length === 0) return own
-    return { ...own, ...paramHeaders(tool.annotations, objectIn(call.params, 'arguments')) }
+    const mirrored = paramHeaders(tool.annotations, objectIn(call.params, 'arguments'))
+    return checkLength({ ...own, ...mirrored }, 'What the tool wants to have in headers')
   }
 
   /** Put together once for all calls of the same thing by the same caller. */
   #ownHeaders(call: Call): Headers {
     const { named } = methodTraits(call.method)
-    const key = `${call.method} ${named === undefined ? '' : raw(call.params, named)} ${call.credential ?? ''}`
+    // Where credentials are sent on, they are what the principal is known by.
+    const key = `${call.method} ${named === undefined ? '' : raw(call.params, named)} ${call.principal}`
     let headers = this.#headers.get(key)
     if (!headers) {
       if (named !== undefined && typeof value(call.params, named) !== 'string')
         throw new Fault('invalidParams', `params.${named} has to be a string`)
-      headers = { ...requestHeaders(call.method, call.params), ...credentialOf(call) }
-      if (this.#headers.size >= MAX_HEADERS) this.#headers.clear()
+      headers = checkLength(requestHeaders(call.method, call.params), `params.${named}`)
+      headers = { ...headers, ...credentialOf(call) }
       this.#headers.set(key, headers)
     }
     return headers
   }
 
   #toolsOf(call: Call): ToolCache {
-    const key = `${call.principal} ${call.caller.capabilities}`
+    const key = toolsKey(call)
     let cache = this.#tools.get(key)
     if (!cache) {
+      const listing = listingFor(call)
       const account = this.#options.accounts?.for(call.principal)
-      cache = new ToolCache(async (cursor) => listTools((await this.#channels.open(call)).peer, call, cursor, account))
-      if (this.#tools.size >= MAX_CACHES) this.#tools.clear()
+      cache = new ToolCache(
+        async (cursor) => listTools((await this.#channels.open(listing)).peer, listing, cursor, account),
+        this.#options.memory.borrow(call.principal, SMALL),
+      )
       this.#tools.set(key, cache)
     }
     return cache
@@ -245,7 +259,37 @@ export class ModernServer {
 
   #repeatable(call: Call): boolean {
     if (call.answers) return false
-    return repeatable(call, this.#tools.get(`${call.principal} ${call.caller.capabilities}`), this.#options.retry)
+    return repeatable(call, this.#tools.get(toolsKey(call)), this.#options.retry)
+  }
+}
+
+/** Throws a Fault where headers that say what a request is about are more than an HTTP server takes. */
+function checkLength(headers: Headers, what: string): Headers {
+  let length = 0
+  for (const name in headers) length += name.length + (headers[name] as string).length
+  if (length <= MAX_HEADERS) return headers
+  throw new Fault('invalidParams', `${what} is too long: the server takes ${MAX_HEADERS} bytes of it in headers`)
+}
+
+/** What is listed may depend on who asks, and on what they can do. */
+function toolsKey({ principal, caller: { capabilities } }: Call): string {
+  return `${principal} ${capabilities.length > SHORT ? digest(capabilities) : capabilities}`
+}
+
+/** What is needed of a call to list tools for others like it: not the call itself, which may be large. */
+function listingFor({ caller, principal, credential }: Call): Call {
+  const { revision, clientInfo, capabilities } = caller
+  return {
+    method: 'tools/list',
+    params: EMPTY,
+    meta: EMPTY,
+    progress: false,
+    caller: { revision, clientInfo: own(clientInfo), capabilities: own(capabilities) },
+    principal,
+    credential,
+    signal: new AbortController().signal,
+    abort() {},
+    log: { note() {}, debug() {}, warn() {} },
   }
 }
 
@@ -256,7 +300,7 @@ async function listTools(
   account: Account | undefined,
 ): Promise<Payload> {
   const params = cursor === undefined ? EMPTY : parseObject(`{"cursor":${cursor}}`)
-  const listing: Call = { ...call, method: 'tools/list', params, answers: undefined }
+  const listing: Call = { ...call, params }
   const headers = { ...requestHeaders('tools/list', params), ...credentialOf(call) }
   const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers, account)
   const reply = decodeReply(listing, answer)

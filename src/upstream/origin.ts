@@ -3,10 +3,12 @@ import { TextDecoder } from 'node:util'
 import { type buildConnector, type Dispatcher, Pool } from 'undici'
 import { type Account, MAX_RETRIES, refusedCredential } from '../protocol/account.js'
 import { needsSignIn } from '../protocol/fault.js'
+import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../protocol/memory.js'
 import { refusalOf } from '../protocol/refusal.js'
+import { Gathering } from '../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../rpc/sse.js'
 import { causeOf } from './causes.js'
-import { ChannelError } from './channel.js'
+import { answerTooLarge, ChannelError } from './channel.js'
 import { Slices } from './slices.js'
 
 export type Headers = Readonly<Record<string, string>>
@@ -26,6 +28,8 @@ export interface OriginOptions {
   bodyLimit?: number
   /** Bytes of all that one stream of events carries. */
   streamLimit?: number
+  /** Lends what is read and not taken yet. */
+  memory?: Memory
 }
 
 export interface Question {
@@ -34,6 +38,8 @@ export interface Question {
   /** All of them: those of the origin included. */
   headers: Headers
   body?: string | undefined
+  /** Who waits for the answer, and borrows for it. */
+  principal?: string | undefined
 }
 
 /** What becomes of an answer, piece by piece. What it throws fails the exchange. */
@@ -55,7 +61,7 @@ export interface Answer {
   kind: BodyKind
   headers: AnswerHeaders
   /** The body, where it was read whole, in the pieces in which it came. */
-  body: readonly Buffer[]
+  body: readonly Uint8Array[]
 }
 
 const DEFAULTS = {
@@ -71,6 +77,7 @@ export class Origin {
   readonly url: URL
   /** Go with every request. */
   readonly headers: Headers
+  readonly memory: Memory
   readonly #pool: Pool
   readonly #limits: { body: number; stream: number }
 
@@ -83,11 +90,13 @@ export class Origin {
       connect,
       bodyLimit,
       streamLimit,
+      memory = unlimited(),
     } = {
       ...DEFAULTS,
       ...options,
     }
     this.url = url
+    this.memory = memory
     this.headers = { 'accept-encoding': 'identity', ...headers }
     this.#limits = { body: bodyLimit, stream: streamLimit }
     this.#pool = new Pool(url.origin, {
@@ -104,10 +113,11 @@ export class Origin {
   /** Asks, and gives the answer's pieces to `reader`. Rejects with a ChannelError. */
   ask(question: Question, reader: Reader): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const { method, path = this.url.pathname + this.url.search, headers, body } = question
+      const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = question
+      const borrow = () => this.memory.borrow(principal, SMALL)
       this.#pool.dispatch(
         { method, path, headers, body: body ?? null },
-        new Answering(reader, this.#limits, { resolve, reject }),
+        new Answering(reader, this.#limits, { resolve, reject }, borrow),
       )
     })
   }
@@ -132,7 +142,10 @@ class Answering implements Dispatcher.DispatchHandler {
   readonly #reader: Reader
   readonly #limits: { body: number; stream: number }
   readonly #settle: Settle
-  readonly #chunks: Buffer[] = []
+  readonly #borrow: () => Loan
+  /** What has come and has not been taken, as far as it is not small. */
+  #loan: Loan | undefined
+  readonly #body = new Gathering()
   #kind: BodyKind = 'nothing'
   #status = 0
   #headers: AnswerHeaders = {}
@@ -141,10 +154,11 @@ class Answering implements Dispatcher.DispatchHandler {
   #utf8: TextDecoder | undefined
   #slices: Slices<SseEvent> | undefined
 
-  constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle) {
+  constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle, borrow: () => Loan) {
     this.#reader = reader
     this.#limits = limits
     this.#settle = settle
+    this.#borrow = borrow
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -193,12 +207,14 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#chunks }
+    this.#loan?.end()
+    const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#body.take() }
     if (this.#slices) this.#slices.finish(() => this.#settle.resolve(answer))
     else this.#settle.resolve(answer)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#loan?.end()
     const reject = () => this.#settle.reject(channelError(error))
     // What came before the stream broke may have been the answer.
     if (this.#slices) this.#slices.finish(reject)
@@ -212,6 +228,7 @@ class Answering implements Dispatcher.DispatchHandler {
     const slices = this.#slices as Slices<SseEvent>
     slices.push(decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true })))
     if (slices.busy) controller.pause()
+    this.#hold(decoder.pending)
   }
 
   #handOn(event: SseEvent, controller: Dispatcher.DispatchController): void {
@@ -226,7 +243,14 @@ class Answering implements Dispatcher.DispatchHandler {
   #keep(chunk: Buffer): void {
     if (this.#length > this.#limits.body)
       throw new ChannelError(`An answer of over ${this.#limits.body} bytes`, { protocol: true })
-    this.#chunks.push(chunk)
+    this.#hold(this.#length)
+    this.#body.push(chunk)
+  }
+
+  #hold(bytes: number): void {
+    if (bytes <= SMALL && !this.#loan) return
+    this.#loan ??= this.#borrow()
+    if (this.#loan.hold(bytes)) throw answerTooLarge()
   }
 }
 

@@ -7,11 +7,13 @@ import type { Call, Reply } from '../protocol/call.js'
 import type { Observe } from '../protocol/event.js'
 import { Fault } from '../protocol/fault.js'
 import { wellFormed } from '../protocol/input.js'
+import type { Loan, Memory } from '../protocol/memory.js'
 import { Elsewhere } from '../protocol/replicas.js'
 import { canonical } from '../rpc/canonical.js'
-import { EMPTY, edit, keys, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf, value, write } from '../rpc/splice.js'
 import { digest, newKey, randomId, Sealer, type SealKey } from '../seal.js'
 import { callFault, givenUpFor } from './failure.js'
+import { weightOfRested } from './rested.js'
 import type { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
@@ -29,6 +31,7 @@ export interface ParkedOptions {
   maxPerPrincipal: number
   /** The part of what the others leave that one principal may have; 1 by default. */
   share?: number | undefined
+  memory: Memory
   observe?: Observe | undefined
 }
 
@@ -40,6 +43,7 @@ interface Answered {
   responses: string
   reply: Final
   at: number
+  loan: Loan
 }
 
 interface Parked {
@@ -56,6 +60,8 @@ interface Parked {
   timer: NodeJS.Timeout | undefined
   patience: NodeJS.Timeout | undefined
   last: Answered | undefined
+  /** Of what is kept of the call. */
+  loan: Loan
 }
 
 /** What a state says. */
@@ -88,13 +94,15 @@ export class ParkedCalls {
   /** Answers to calls that are over, by their ids, oldest first. */
   readonly #finished = new Map<string, Answered>()
   readonly #bound: Bound
+  readonly #leave: () => void
   #closed = false
 
   constructor(options: ParkedOptions) {
     this.#options = options
     this.#sealer = new Sealer(options.keys ?? [newKey()], 'rs')
-    const { max, share = 1 } = options
+    const { max, share = 1, memory } = options
     this.#bound = new Bound({ max, share })
+    this.#leave = memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
   }
 
   get size(): number {
@@ -160,6 +168,8 @@ export class ParkedCalls {
   /** Gives up all calls: the servers are told. */
   close(): void {
     this.#closed = true
+    this.#leave()
+    for (const id of [...this.#finished.keys()]) this.#forgetAnswer(id)
     for (const parked of [...this.#parked.values()]) {
       if (!parked.busy) this.#tell('lost')
       this.#expire(parked)
@@ -297,6 +307,7 @@ export class ParkedCalls {
 
   #add(call: Call, waiting: Parked['waiting']): Parked {
     const { principal } = call
+    const loan = this.#options.memory.lend(principal, weightOfRested(call))
     const parked: Parked = {
       id: randomId(),
       principal,
@@ -307,6 +318,7 @@ export class ParkedCalls {
       timer: undefined,
       patience: undefined,
       last: undefined,
+      loan,
     }
     this.#parked.set(parked.id, parked)
     this.#bound.take(principal)
@@ -332,16 +344,44 @@ export class ParkedCalls {
   }
 
   #remember(parked: Parked, said: string | undefined, reply: Final): void {
-    if (said !== undefined) parked.last = { round: parked.round - 1, responses: said, reply, at: performance.now() }
+    if (said === undefined) return
+    parked.last?.loan.end()
+    parked.last = this.#answered(parked, { round: parked.round - 1, responses: said, reply })
+  }
+
+  /** Keeps an answer that its client may not have got, if there is memory for it. */
+  #answered({ principal }: Parked, answered: Omit<Answered, 'at' | 'loan'>): Answered | undefined {
+    const { reply } = answered
+    const loan = this.#options.memory.borrow(principal)
+    if (loan.hold(reply.kind === 'error' ? (reply.error.data?.length ?? 0) : sizeOf(reply.result))) return undefined
+    return { ...answered, at: performance.now(), loan }
+  }
+
+  /** Gives up answers that are kept, the oldest first. */
+  #giveUp(bytes: number, principal: string | undefined): void {
+    let given = 0
+    for (const [id, { loan }] of this.#finished) {
+      if (principal !== undefined && loan.principal !== principal) continue
+      given += loan.lent
+      this.#forgetAnswer(id)
+      if (given >= bytes) return
+    }
+  }
+
+  #forgetAnswer(id: string): void {
+    this.#finished.get(id)?.loan.end()
+    this.#finished.delete(id)
   }
 
   #finish(parked: Parked, said: string | undefined, reply: Final): void {
     this.#forget(parked)
     if (said === undefined) return
+    const answered = this.#closed ? undefined : this.#answered(parked, { round: parked.round, responses: said, reply })
+    if (!answered) return
     const [oldest] = this.#finished.keys()
-    if (oldest !== undefined && this.#finished.size >= this.#options.max) this.#finished.delete(oldest)
-    this.#finished.set(parked.id, { round: parked.round, responses: said, reply, at: performance.now() })
-    setTimeout(() => this.#finished.delete(parked.id), REPLAY).unref()
+    if (oldest !== undefined && this.#finished.size >= this.#options.max) this.#forgetAnswer(oldest)
+    this.#finished.set(parked.id, answered)
+    setTimeout(() => this.#forgetAnswer(parked.id), REPLAY).unref()
   }
 
   #expire(parked: Parked): void {
@@ -352,7 +392,10 @@ export class ParkedCalls {
   #forget(parked: Parked): void {
     clearTimeout(parked.timer)
     clearInterval(parked.patience)
-    if (this.#parked.delete(parked.id)) this.#bound.give(parked.principal)
+    if (!this.#parked.delete(parked.id)) return
+    parked.loan.end()
+    parked.last?.loan.end()
+    this.#bound.give(parked.principal)
   }
 }
 

@@ -1,6 +1,7 @@
 /** The JSON-RPC peer of a server: mints ids and progress tokens, and brings what comes in to whom it belongs. */
 import type { Account } from '../protocol/account.js'
 import type { Fault } from '../protocol/fault.js'
+import { type Loan, SMALL } from '../protocol/memory.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
 import {
@@ -96,10 +97,10 @@ export class Peer implements Receiver, Line {
     return this.#exchanges.values()
   }
 
-  /** Begins an exchange: mints its id. Nothing is sent yet. */
-  begin(): Exchange {
+  /** Begins an exchange for a principal: mints its id. Nothing is sent yet. */
+  begin(principal?: string): Exchange {
     // Ids begin at 1: deployed servers ignore the cancellation of a request whose id is 0.
-    const exchange = new Exchange(this, ++this.#lastId)
+    const exchange = new Exchange(this, ++this.#lastId, principal)
     this.#exchanges.set(exchange.id, exchange)
     if (this.#end) exchange.fail(this.#end)
     return exchange
@@ -124,6 +125,10 @@ export class Peer implements Receiver, Line {
       clearTimeout(timer)
       exchange.release()
     }
+  }
+
+  borrow(principal: string): Loan {
+    return this.channel.memory.borrow(principal, SMALL)
   }
 
   notify(
@@ -159,6 +164,7 @@ export class Peer implements Receiver, Line {
       .send({
         text,
         exchange: exchange.id,
+        principal: exchange.principal,
         headers: headers ?? this.headers,
         account: exchange.account ?? this.account,
       })

@@ -34,8 +34,8 @@ export interface Lease {
 }
 
 const MAX_WAITING = 100
-/** Lost sessions whose subscriptions are remembered. */
-const MAX_SUBSCRIBED = 1_000
+/** Characters of the subscriptions of lost sessions that are remembered. */
+const MAX_SUBSCRIBED = 256 * 1024
 
 export class SessionPool {
   readonly #options: PoolOptions
@@ -163,9 +163,13 @@ export class SessionPool {
   #lose(key: string, { watching: { wanted } }: LegacySession): void {
     this.#entries.delete(key)
     if (wanted.length === 0) return
-    const [oldest] = this.#subscribed.keys()
-    if (oldest !== undefined && this.#subscribed.size >= MAX_SUBSCRIBED) this.#subscribed.delete(oldest)
     this.#subscribed.set(key, wanted)
+    let room = MAX_SUBSCRIBED
+    // The newest first, and of the others as many as there is room for.
+    for (const [lost, uris] of [...this.#subscribed].reverse()) {
+      room -= uris.reduce((sum, { length }) => sum + length, lost.length)
+      if (room < 0) this.#subscribed.delete(lost)
+    }
   }
 
   /** Opens a session, and has all be as it was in the one before before anybody gets it. */

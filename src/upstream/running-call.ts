@@ -8,9 +8,10 @@ import { RELATED_TASK, withoutEnvelope } from '../protocol/meta.js'
 import { atLeast, isLogLevel } from '../protocol/methods.js'
 import type { Params, Response } from '../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
-import type { Exchange, Question } from './exchange.js'
+import { type Exchange, noteDropped, type Question } from './exchange.js'
 import { answerOf, outsideSession } from './failure.js'
 import type { Lease } from './pool.js'
+import { rested } from './rested.js'
 import type { LegacySession } from './session.js'
 
 /** What a leg gives: replies, and when the server asks something, that it does. */
@@ -91,6 +92,7 @@ export class RunningCall {
           continue
         }
         exchange.read = false
+        this.session.resume(exchange, rested(call))
         for (const question of this.#questions.values()) question.shown = true
         yield { kind: 'asks' }
         return
@@ -99,6 +101,7 @@ export class RunningCall {
         if (mayAsk()) gathering = this.#keep(arrival.question) ?? gathering
         else this.session.asking.respond(arrival.question, NO_ROOM)
       } else if (arrival.kind === 'response') {
+        noteDropped(exchange, call)
         const last = this.#decode(call, arrival, exchange)
         if (call.caller.logLevel !== undefined && this.session.trailing > 0) yield* this.#trailing(call)
         yield last

@@ -18,10 +18,14 @@ import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Gauge, Observe } from '../protocol/event.js'
 import { Fault, isOfSignIn, needsSignIn } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
+import { lift } from '../protocol/lift.js'
+import { type Loan, type Memory, SMALL } from '../protocol/memory.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
 import { Occupancy } from '../protocol/occupancy.js'
 import type { ChangeNotice, Replicas } from '../protocol/replicas.js'
+import { own } from '../rpc/own.js'
+import { remembering } from '../rpc/remembering.js'
 import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { Askers } from './askers.js'
 import { ChannelError, type Transport } from './channel.js'
@@ -32,6 +36,7 @@ import { HttpTransport } from './http.js'
 import { legacyHandler, type TaskMode } from './legacy.js'
 import { negotiated } from './line.js'
 import { Lines } from './lines.js'
+import { type Lift, rememberingLists } from './lists.js'
 import { ModernServer } from './modern.js'
 import { channelError } from './origin.js'
 import { ParkedCalls, type ParkedOptions } from './parked.js'
@@ -80,7 +85,8 @@ export interface ServerOptions {
   /** Processes that one principal may start in a minute, after `maxSessions` at once. No limit by default. */
   startsPerMinute?: number | undefined
   /** For calls that wait for their clients' answers. */
-  parked: Omit<ParkedOptions, 'server' | 'replica'>
+  parked: Omit<ParkedOptions, 'server' | 'replica' | 'memory'>
+  memory: Memory
   /** The others, where this bridge is one of several. */
   replicas?: Pick<Replicas, 'id' | 'records' | 'tell' | 'hear'> | undefined
 }
@@ -89,7 +95,6 @@ export interface ServerOptions {
 const ASK_AGAIN = 300_000
 /** HTTP statuses of `initialize` that say nothing about where the endpoint is. */
 const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
-const CAPABILITY_MEMO = 1_000
 /** Milliseconds between checks for idle sessions, at most. */
 const SWEEP_EVERY = 30_000
 /** Milliseconds for which a task is asked to be kept, and tasks that may be known at once. */
@@ -115,7 +120,11 @@ export class Server implements Upstream {
   readonly #tasks: LegacyTasks
   readonly #legacy: Handler
   readonly #modern: ModernServer
-  readonly #declared = new Map<Json, Json>()
+  /** Takes results into the middle. Of lists of tools, which are long and stay the same, it is done once. */
+  readonly #lift: Lift
+  readonly #lists: Loan
+  /** What is declared to the server for clients with these capabilities. */
+  readonly #declared: (capabilities: Json) => Json
   /** The answer to a server that asks for roots, where no client is asked. */
   readonly #roots: Json | undefined
   readonly #lines: Lines
@@ -132,7 +141,10 @@ export class Server implements Upstream {
   constructor(options: ServerOptions) {
     this.#options = options
     const { name, transport, era, clientInfo, maxSessions, timeouts, log, observe } = options
-    const { roots, isolation, share, several = false, startsPerMinute } = options
+    const { roots, isolation, share, several = false, startsPerMinute, memory } = options
+    this.#lists = memory.borrow(EVERYBODY, SMALL)
+    this.#lift = rememberingLists(lift, this.#lists)
+    this.#declared = remembering((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
@@ -173,9 +185,17 @@ export class Server implements Upstream {
       log,
     })
     const replica = replicas?.id
-    this.#parked = new ParkedCalls({ server: name, observe, replica, share, ...options.parked })
+    this.#parked = new ParkedCalls({ server: name, observe, replica, share, memory, ...options.parked })
     const { keys } = options.parked
-    this.#tasks = new LegacyTasks({ server: name, ttl: TASK_TTL, max: MAX_TASKS, share, keys, replica })
+    this.#tasks = new LegacyTasks({
+      server: name,
+      ttl: TASK_TTL,
+      max: MAX_TASKS,
+      share,
+      memory,
+      keys,
+      replica,
+    })
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
       isProgram: transport.kind === 'stdio',
@@ -198,6 +218,7 @@ export class Server implements Upstream {
       retry: options.retry,
       accounts,
       log,
+      memory: options.memory,
       onEnd,
     })
     this.#deafen = replicas?.hear(name, {
@@ -390,6 +411,7 @@ export class Server implements Upstream {
     this.#deafen?.()
     this.#parked.close()
     this.#tasks.close()
+    this.#lists.end()
     const all = [this.#detection, this.#pool, this.#modern, this.#lines]
     // What nobody has yet, as a program that is still asked what it speaks, ends with the transport.
     await Promise.all([...all.map((one) => one.close(hurry)), this.#options.transport.endAll?.(hurry)])
@@ -522,12 +544,7 @@ export class Server implements Upstream {
   }
 
   #identity({ caller, credential, principal }: Sender): Identity {
-    let capabilities = this.#declared.get(caller.capabilities)
-    if (capabilities === undefined) {
-      capabilities = this.#withRoots(carriedCapabilities(caller.capabilities))
-      if (this.#declared.size >= CAPABILITY_MEMO) this.#declared.clear()
-      this.#declared.set(caller.capabilities, capabilities)
-    }
+    const capabilities = this.#declared(caller.capabilities)
     const { isolation, several = false, clientInfo, accounts } = this.#options
     const who = isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
     const ofSeveral = principal === ANONYMOUS || (several && who === EVERYBODY)
@@ -612,6 +629,8 @@ export class Server implements Upstream {
         identity,
         log,
         timeout,
+        memory: this.#options.memory,
+        lift: this.#lift,
         onEnd,
         roots: this.#roots,
         askers: this.#askers,

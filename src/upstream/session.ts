@@ -3,17 +3,18 @@ import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
 import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../protocol/legacy-server.js'
-import { lift } from '../protocol/lift.js'
+import { MAX_NAME } from '../protocol/lengths.js'
+import { type Loan, type Memory, SMALL } from '../protocol/memory.js'
 import { atLeast, type LogLevel, methodTraits } from '../protocol/methods.js'
 import { offersTasks } from '../protocol/tasks.js'
 import type { Params, Request, Response } from '../rpc/message.js'
-import { cut } from '../rpc/source.js'
+import { cut, weightOf } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../rpc/splice.js'
 import type { Askers } from './askers.js'
 import { Asking, refusalOf } from './asking.js'
 import { type Channel, ChannelError } from './channel.js'
-import type { Exchange } from './exchange.js'
-import { rememberingList } from './lists.js'
+import { type Exchange, noteDropped } from './exchange.js'
+import type { Lift } from './lists.js'
 import type { Peer } from './peer.js'
 import { RunningCalls } from './running-calls.js'
 import { ToolCache } from './tools.js'
@@ -44,6 +45,9 @@ export interface SessionOptions {
   log: SessionLog
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
+  memory: Memory
+  /** Takes results into the middle, and remembers what came of lists of tools. */
+  lift: Lift
   /** The answer to a server that asks for roots, where no client is asked. */
   roots?: Json | undefined
   /** What has been seen to ask its client something. */
@@ -64,6 +68,8 @@ const LISTEN_WAIT = 1_000
 const LEVEL_IDLE = 60_000
 const TRAILING = 25
 const MAX_VISITED = 1_000
+/** Bytes of the answer to `initialize`, which is kept as long as the session. */
+const MAX_HANDSHAKE = 1024 * 1024
 /** Revisions to try where a server refuses the newest rather than offering another. */
 const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
 
@@ -72,8 +78,8 @@ export class LegacySession {
   readonly tools: ToolCache
   /** Calls of tools can be tasks. */
   readonly makesTasks: boolean
-  /** Takes results into the middle. Of the list of tools, which is long and stays the same, it is done once. */
-  readonly lift = rememberingList(lift)
+  /** Takes results into the middle. */
+  readonly lift: Lift
   /** Calls that are with the server. */
   readonly running: RunningCalls
   lastUsed = performance.now()
@@ -87,6 +93,8 @@ export class LegacySession {
   readonly #visited = new Set<string>()
   readonly #visits = new Set<() => void>()
   readonly #peer: Peer
+  /** Of what the server has said of itself. */
+  readonly #loan: Loan
   readonly #log: SessionLog
   readonly #told: SessionOptions['told']
   #over = false
@@ -97,11 +105,8 @@ export class LegacySession {
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
 
-  private constructor(
-    peer: Peer,
-    handshake: Handshake,
-    { identity, log, roots, askers, told, changed }: SessionOptions,
-  ) {
+  private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
+    const { identity, log, memory, roots, askers, told, changed } = options
     this.#peer = peer
     this.who = identity.who
     this.running = new RunningCalls(identity)
@@ -118,15 +123,19 @@ export class LegacySession {
         [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks && !one.answered ? [one] : [])),
       hasAsked: (exchange) => askers.has(this.running.of(exchange)),
       asks: (exchange) => askers.add(this.running.of(exchange)),
+      borrow: () => peer.borrow(identity.who),
       respond: (id, answer) => peer.respond(id, answer),
       settled: () => peer.settled(),
     })
     this.handshake = handshake
+    this.#loan = memory.borrow(identity.who, SMALL)
+    this.#loan.hold(weightOf(handshake.capabilities.source))
+    this.lift = options.lift
     this.makesTasks = offersTasks(handshake.capabilities)
     this.#log = log
     this.#told = told
     told?.('opened')
-    this.tools = new ToolCache((cursor) => this.#listTools(cursor))
+    this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.borrow(identity.who, SMALL))
     this.#receives = peer.channel.listen ? undefined : true
     this.#listening = (peer.channel.listen?.(peer.headers, peer.account) ?? Promise.resolve(true)).then((receives) => {
       this.#receives = receives
@@ -179,6 +188,11 @@ export class LegacySession {
     return session
   }
 
+  /** Begins a loan for what waits in this session for a principal. */
+  borrow(principal: string): Loan {
+    return this.#peer.borrow(principal)
+  }
+
   get transport(): Channel['transport'] {
     return this.#peer.channel.transport
   }
@@ -190,7 +204,7 @@ export class LegacySession {
 
   /** Begins a call. Questions about `task` belong to it, however they come. */
   begin(call: Call, task?: string): Exchange {
-    const exchange = this.#peer.begin()
+    const exchange = this.#peer.begin(call.principal)
     this.running.begin(exchange, call)
     this.lastUsed = performance.now()
     if (methodTraits(call.method).asks) this.asking.begun(exchange, task)
@@ -223,6 +237,8 @@ export class LegacySession {
 
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
+    const call = this.running.of(exchange)
+    if (call) noteDropped(exchange, call)
     this.running.end(exchange)
     exchange.release(reason)
     this.lastUsed = performance.now()
@@ -285,6 +301,9 @@ export class LegacySession {
   #tellEnd(what: 'ended' | 'lost'): void {
     if (!this.#over) this.#told?.(what)
     this.#over = true
+    this.tools.close()
+    this.asking.close()
+    this.#loan.end()
   }
 
   #notified(method: string, params: Params): void {
@@ -300,7 +319,7 @@ export class LegacySession {
 
   #visit(params: Params): void {
     const id = typeof params === 'string' ? undefined : value(params, 'elicitationId')
-    if (typeof id !== 'string') return
+    if (typeof id !== 'string' || id.length > MAX_NAME) return
     if (this.#visited.size >= MAX_VISITED) this.#visited.clear()
     this.#visited.add(id)
     for (const changed of this.#visits) changed()
@@ -328,6 +347,8 @@ async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, ti
     )
     if (answer.outcome.kind === 'result') {
       const result = resultOf(answer, 'initialize')
+      if (weightOf(result.source) > MAX_HANDSHAKE)
+        throw new ChannelError(`The server says over ${MAX_HANDSHAKE / 1024} KiB of itself`, { protocol: true })
       return decodeHandshake(result, legacyRevision(value(result, 'protocolVersion')))
     }
     if (i === 0) offers.push(...wanted(answer))

@@ -1,6 +1,7 @@
 /** HTTP+SSE of 2024-11-05 towards a server: one stream in, which says where to POST what goes out. */
 import type { Account } from '../protocol/account.js'
 import { Fault } from '../protocol/fault.js'
+import type { Memory } from '../protocol/memory.js'
 import { sourceOf } from '../rpc/source.js'
 import type { SseEvent } from '../rpc/sse.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
@@ -15,7 +16,10 @@ import {
   refuse,
   withCredential,
 } from './origin.js'
+import { Telling } from './telling.js'
 
+/** Characters of an address that may be posted to. */
+const MAX_ENDPOINT = 8 * 1024
 /** Milliseconds until the stream has to have said where to post. */
 const ENDPOINT_WITHIN = 5_000
 
@@ -44,7 +48,9 @@ class SseChannel implements Channel {
   readonly transport = 'sse'
   readonly shared = true
   readonly stateless = false
+  readonly memory: Memory
   readonly #origin: Origin
+  readonly #telling: Telling
   #endpoint = ''
   #receiver: Receiver | undefined
   #abort = () => {}
@@ -53,6 +59,8 @@ class SseChannel implements Channel {
 
   constructor(origin: Origin) {
     this.#origin = origin
+    this.memory = origin.memory
+    this.#telling = new Telling(origin.memory)
   }
 
   /** Opens the stream and waits for its first event. */
@@ -92,7 +100,11 @@ class SseChannel implements Channel {
     if (this.#end) receiver.ended(this.#end)
   }
 
-  async send({ text, headers, account }: Outgoing): Promise<void> {
+  send(message: Outgoing): Promise<void> {
+    return message.exchange === undefined ? this.#telling.send(message, () => this.#send(message)) : this.#send(message)
+  }
+
+  async #send({ text, headers, account }: Outgoing): Promise<void> {
     if (this.#end) throw new ChannelError(this.#end.message, { delivered: 'no' })
     const question = {
       method: 'POST' as const,
@@ -154,7 +166,7 @@ class SseChannel implements Channel {
 
   /** The address to post to, on the origin of the stream: what is secret there stays there. */
   #resolve(data: string): string {
-    const endpoint = onSameOrigin(data, this.#origin.url)
+    const endpoint = data.length > MAX_ENDPOINT ? undefined : onSameOrigin(data, this.#origin.url)
     if (!endpoint)
       throw new ChannelError('The server names an endpoint on another origin', { delivered: 'no', protocol: true })
     return endpoint.pathname + endpoint.search

@@ -7,6 +7,7 @@ import type { Call, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { wellFormed } from '../protocol/input.js'
 import { decodeReply, encodeParams } from '../protocol/legacy-server.js'
+import type { Loan, Memory } from '../protocol/memory.js'
 import { Elsewhere } from '../protocol/replicas.js'
 import { isTerminal, liftTask, statusOf } from '../protocol/tasks.js'
 import type { Response } from '../rpc/message.js'
@@ -19,6 +20,7 @@ import {
   type Payload,
   parseObject,
   payloadAt,
+  sizeOf,
   value,
   write,
 } from '../rpc/splice.js'
@@ -26,6 +28,7 @@ import { newKey, randomId, Sealer, type SealKey } from '../seal.js'
 import { callFault, pause, sessionGone } from './failure.js'
 import type { Lease } from './pool.js'
 import { throwIfRefused } from './refusals.js'
+import { rested, weightOfRested } from './rested.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
@@ -41,6 +44,7 @@ export interface TasksOptions {
   max: number
   /** The part of what the others leave that one principal may have; 1 by default. */
   share?: number | undefined
+  memory: Memory
 }
 
 /** Milliseconds, at least, between two looks at a task that somebody follows. */
@@ -68,6 +72,8 @@ interface Task {
   /** Wakes up who waits for the client's answers. */
   answered: () => void
   timer: NodeJS.Timeout
+  /** Of what is kept of the call, and of its result. */
+  loan: Loan
 }
 
 export class LegacyTasks {
@@ -106,20 +112,21 @@ export class LegacyTasks {
 
   /** Tells a client that knows tasks of a new one. */
   #announce(call: Call, lease: Lease, { id, task }: Created): Reply {
-    const reached = this.#bound.reached(call.principal)
-    if (reached) {
+    const kept = rested(call)
+    let loan: Loan
+    try {
+      loan = this.#room(call.principal, weightOfRested(kept))
+    } catch (error) {
       lease.session.request('tasks/cancel', idOf(id)).catch(() => {})
-      throw reached === 'full'
-        ? new Fault('overloaded', `All ${this.#bound.max} tasks of the server are in use`, { retryAfter: 1 })
-        : new Fault('rateLimited', 'This caller already uses its share of the tasks of the server', { retryAfter: 1 })
+      throw error
     }
-    this.#bound.take(call.principal)
     const known: Task = {
       id: randomId(),
       principal: call.principal,
       upstreamId: id,
       lease: lease.share(),
-      call,
+      call: kept,
+      loan,
       waiting: undefined,
       result: undefined,
       answered: () => {},
@@ -131,6 +138,19 @@ export class LegacyTasks {
     const fields = { x: known.id, ...own, up, p: this.#sealer.hash(call.principal) }
     const server = lease.session.handshake.serverInfo
     return { kind: 'result', type: 'task', result: liftTask(task, this.#sealer.seal(fields)), server }
+  }
+
+  /** Takes room for one more task, of so many bytes. Throws a Fault where there is none. */
+  #room(principal: string, bytes: number): Loan {
+    const { max } = this.#bound
+    const reached = this.#bound.reached(principal)
+    if (reached === 'full')
+      throw new Fault('overloaded', `All ${max} tasks of the server are in use`, { retryAfter: 1 })
+    if (reached)
+      throw new Fault('rateLimited', 'This caller already uses its share of the tasks of the server', { retryAfter: 1 })
+    const loan = this.#options.memory.lend(principal, bytes)
+    this.#bound.take(principal)
+    return loan
   }
 
   /** Waits for a task on behalf of a client that does not know tasks, as if it were the call itself. */
@@ -252,12 +272,7 @@ export class LegacyTasks {
   }
 
   async #outcome(task: Task): Promise<Record<string, Json>> {
-    const { session } = task.lease
-    if (!task.result) {
-      const response = await session.request('tasks/result', idOf(task.upstreamId))
-      task.result = decodeReply(task.call, response, undefined)
-    }
-    const { result } = task
+    const result = task.result ?? (await this.#fetched(task))
     if (result.kind === 'result') {
       // Of a tool that has failed the result says so: the task is complete.
       const complete = edit(result.result, { resultType: '"complete"' })
@@ -268,6 +283,19 @@ export class LegacyTasks {
     const { code, message, data } = result.error
     const error = `{"code":${code},"message":${JSON.stringify(message)}${data === undefined ? '' : `,"data":${data}`}}`
     return { status: '"failed"', error }
+  }
+
+  /** The result of a task, which is kept if there is memory for it: else it is fetched each time. */
+  async #fetched(task: Task): Promise<Reply> {
+    const response = await task.lease.session.request('tasks/result', idOf(task.upstreamId))
+    const result = decodeReply(task.call, response, undefined)
+    this.#keep(task, result)
+    return result
+  }
+
+  #keep(task: Task, result: Reply): void {
+    const bytes = result.kind === 'result' ? sizeOf(result.result) : 0
+    if (task.loan.hold(weightOfRested(task.call) + bytes) === undefined) task.result = result
   }
 
   /** Has the server ask: it does when its result is waited for. */
@@ -295,7 +323,7 @@ export class LegacyTasks {
         let asks = false
         for await (const step of waiting.leg(call, () => true)) {
           if (step.kind === 'asks') asks = true
-          else if (step.kind !== 'notification') task.result = step
+          else if (step.kind !== 'notification') this.#keep(task, step)
         }
         if (!asks) return
         await new Promise<void>((resolve) => {
@@ -327,6 +355,7 @@ export class LegacyTasks {
     this.#bound.give(task.principal)
     task.waiting?.end()
     task.answered()
+    task.loan.end()
     task.lease.release()
   }
 }

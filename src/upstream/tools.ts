@@ -1,19 +1,30 @@
 /** What a session knows of its server's tools beyond what it relays: looked up when a call needs it, once. */
 import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations.js'
-import { arrayIn, type Json, objectIn, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
+import { MAX_NAME } from '../protocol/lengths.js'
+import type { Loan } from '../protocol/memory.js'
+import { own } from '../rpc/own.js'
+import { weightOf } from '../rpc/source.js'
+import { arrayIn, type Json, objectIn, opens, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
 export interface ToolFacts extends ToolAnnotations {
   /** Whether a call of the tool may or has to be a task; undefined where that is not said. */
-  taskSupport: unknown
+  taskSupport: (typeof TASK_SUPPORT)[number] | undefined
   /** The server says that calling it twice does no more than calling it once. */
   repeatable: boolean
 }
 
+const TASK_SUPPORT = ['forbidden', 'optional', 'required'] as const
+
 type Facts = Map<string, ToolFacts>
 
 const MAX_TOOLS = 2_000
+/** Characters of their names, and of what they want mirrored. */
+const MAX_FACTS = 1024 * 1024
 const MAX_PAGES = 100
-const MAX_UNREAD = 8
+/** Pages that are kept until something has to be known; beyond, they are read at once. */
+const MAX_UNREAD = { pages: 8, characters: 256 * 1024 }
+/** Bytes that are kept of a tool beside its name. */
+const PER_TOOL = 200
 
 export class ToolCache {
   readonly #fetchPage: (cursor: Json | undefined) => Promise<Payload>
@@ -24,9 +35,18 @@ export class ToolCache {
   #unread: Payload[] = []
   /** The cursor of the page that comes next, while somebody lists. */
   #next: Json | undefined
+  readonly #loan: Loan
 
-  constructor(fetchPage: (cursor: Json | undefined) => Promise<Payload>) {
+  /** What is known is kept as long as `loan` has room for it. */
+  constructor(fetchPage: (cursor: Json | undefined) => Promise<Payload>, loan: Loan) {
     this.#fetchPage = fetchPage
+    this.#loan = loan
+  }
+
+  /** Nothing is kept any more. */
+  close(): void {
+    this.forget()
+    this.#loan.end()
   }
 
   /** What is known of a tool; asks the server once if not all is known. Undefined where it cannot be found out. */
@@ -50,7 +70,7 @@ export class ToolCache {
 
   /** What is known of a tool without asking. */
   known(name: string): ToolFacts | undefined {
-    if (this.#unread.length > 0) for (const page of this.#unread.splice(0)) read(page, this.#known)
+    if (this.#unread.length > 0) this.#readAll()
     return this.#known.get(name)
   }
 
@@ -59,9 +79,12 @@ export class ToolCache {
     if (cursor === undefined) this.forget()
     else if (cursor !== this.#next) return
     const next = raw(page, 'nextCursor')
-    if (this.#unread.push(page) > MAX_UNREAD) this.known('')
-    this.#next = next?.startsWith('"') ? next : undefined
+    this.#unread.push(page)
+    this.#next = next?.startsWith('"') ? own(next) : undefined
     this.#complete = this.#next === undefined
+    const { pages, characters } = MAX_UNREAD
+    if (this.#unread.length > pages || weightOfPages(this.#unread) > characters) this.#readAll()
+    else this.#lend()
   }
 
   forget(): void {
@@ -74,6 +97,21 @@ export class ToolCache {
     this.#known = facts
     this.#unread = []
     this.#complete = complete
+    this.#lend()
+  }
+
+  #readAll(): void {
+    for (const page of this.#unread.splice(0)) read(page, this.#known)
+    this.#lend()
+  }
+
+  /** What there is no room for is forgotten: the server can be asked again. */
+  #lend(): void {
+    if (this.#loan.hold(weightOfPages(this.#unread) + weightOfFacts(this.#known)) === undefined) return
+    this.#known = new Map()
+    this.#unread = []
+    this.#complete = false
+    this.#loan.hold(0)
   }
 
   async #walk(): Promise<Facts> {
@@ -92,19 +130,45 @@ export class ToolCache {
 
 function read(page: Payload, into: Map<string, ToolFacts>): void {
   const tools = arrayIn(page, 'tools')
+  let weight = weightOfFacts(into)
   for (const span of tools?.elements ?? []) {
-    if (into.size >= MAX_TOOLS) return
+    if (into.size >= MAX_TOOLS || weight > MAX_FACTS) return
     const tool = tools && payloadAt(tools.source, span)
     if (!tool) continue
     const name = value(tool, 'name')
-    if (typeof name === 'string') into.set(name, factsOf(tool))
+    if (typeof name !== 'string' || name.length > MAX_NAME) continue
+    const facts = factsOf(tool)
+    weight += weightOfTool(name, facts)
+    into.set(name, facts)
   }
+}
+
+function weightOfPages(pages: readonly Payload[]): number {
+  return pages.reduce((sum, { source }) => sum + weightOf(source), 0)
+}
+
+function weightOfFacts(facts: Facts): number {
+  let weight = 0
+  for (const [name, tool] of facts) weight += weightOfTool(name, tool)
+  return weight
+}
+
+function weightOfTool(name: string, { annotations }: ToolFacts): number {
+  return annotations.reduce((sum, { header, path }) => sum + header.length + path.join().length, name.length + PER_TOOL)
 }
 
 function factsOf(tool: Payload): ToolFacts {
   const hints = objectIn(tool, 'annotations')
   const says = (hint: string) => hints !== undefined && raw(hints, hint) === 'true'
   const execution = objectIn(tool, 'execution')
-  const taskSupport = execution && value(execution, 'taskSupport')
-  return { ...annotationsOfTool(tool), taskSupport, repeatable: says('readOnlyHint') || says('idempotentHint') }
+  const support = execution && opens(execution, 'taskSupport') === '"' ? value(execution, 'taskSupport') : undefined
+  const taskSupport = TASK_SUPPORT.find((one) => one === support)
+  const { annotations, misannotated } = annotationsOfTool(tool)
+  const mirrored = annotations.map(({ header, path }) => ({ header, path: path.map((step) => own(step)) }))
+  return {
+    annotations: mirrored,
+    misannotated: own(misannotated?.slice(0, MAX_NAME)),
+    taskSupport,
+    repeatable: says('readOnlyHint') || says('idempotentHint'),
+  }
 }

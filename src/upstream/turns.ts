@@ -1,13 +1,32 @@
 /** Keeps messages for different readers in the order in which they came in. */
+import type { Loan } from '../protocol/memory.js'
 
-/** Messages that may wait. Beyond that, messages without a reader go out at once. */
+/** Messages that may wait. Beyond that, and where there is no memory for one, messages without a reader go out at once. */
 const MAX_WAITING = 1_024
 
+/** A message without a reader that waits. */
+class Waiting {
+  readonly send: () => void
+  readonly bytes: number
+
+  constructor(send: () => void, bytes: number) {
+    this.send = send
+    this.bytes = bytes
+  }
+}
+
 export class Turns<Reader extends object> {
-  /** Messages that have not gone out, in order: the reader of each, or how to send it if it has none. */
-  #order: (Reader | (() => void))[] = []
+  /** Messages that have not gone out, in order: the reader of each, or the message itself if it has none. */
+  #order: (Reader | Waiting)[] = []
   readonly #waiting = new Map<Reader, () => void>()
   readonly #readers = new Set<Reader>()
+  /** Lends the messages without a reader. What waits for a reader is lent elsewhere. */
+  readonly #loan: Loan
+  #bytes = 0
+
+  constructor(loan: Loan) {
+    this.#loan = loan
+  }
 
   /** A reader takes its messages in turn from now on. Messages of others are not waited for. */
   enter(reader: Reader): void {
@@ -20,9 +39,11 @@ export class Turns<Reader extends object> {
   }
 
   /** A message without a reader has come in: it is sent after those before it. */
-  pass(send: () => void): void {
-    if (this.#order.length === 0 || this.#order.length >= MAX_WAITING) send()
-    else this.#order.push(send)
+  pass(send: () => void, bytes: number): void {
+    const waits = this.#order.length > 0 && this.#order.length < MAX_WAITING
+    if (!waits || this.#loan.hold(this.#bytes + bytes)) return send()
+    this.#bytes += bytes
+    this.#order.push(new Waiting(send, bytes))
   }
 
   /** Waits until a reader's next message may go out. Undefined where it may go out now. */
@@ -49,16 +70,27 @@ export class Turns<Reader extends object> {
 
   /** Sends what is left without a reader, and lets all readers go on. */
   end(): void {
-    for (const one of this.#order.splice(0)) if (typeof one === 'function') one()
+    for (const one of this.#order.splice(0)) if (one instanceof Waiting) this.#send(one)
+    this.#loan.end()
     for (const resolve of this.#waiting.values()) resolve()
     this.#waiting.clear()
   }
 
   #goOn(): void {
-    while (typeof this.#order[0] === 'function') (this.#order.shift() as () => void)()
-    const [next] = this.#order
-    if (next === undefined || typeof next === 'function') return
+    let [next] = this.#order
+    while (next instanceof Waiting) {
+      this.#order.shift()
+      this.#send(next)
+      next = this.#order[0]
+    }
+    if (!next) return
     this.#waiting.get(next)?.()
     this.#waiting.delete(next)
+  }
+
+  #send({ send, bytes }: Waiting): void {
+    this.#bytes -= bytes
+    this.#loan.hold(this.#bytes)
+    send()
   }
 }

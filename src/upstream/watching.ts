@@ -1,4 +1,5 @@
 /** What a legacy server says that has changed, for all who want to hear of it: one subscription for each resource. */
+import { MAX_ADDRESS, MAX_NAME } from '../protocol/lengths.js'
 import { isChange, UPDATED } from '../protocol/subscriptions.js'
 import type { Params } from '../rpc/message.js'
 import { EMPTY, type Payload, value } from '../rpc/splice.js'
@@ -106,7 +107,9 @@ export class Watching {
   notified(method: string, params: Params): void {
     const payload = typeof params === 'string' ? EMPTY : params
     if (method === UPDATED) {
-      if (typeof value(payload, 'uri') === 'string') this.#tell(method, payload)
+      const uri = value(payload, 'uri')
+      // Nobody can have subscribed to a longer one, nor to one that it lies below.
+      if (typeof uri === 'string' && uri.length <= 2 * MAX_ADDRESS) this.#tell(method, payload)
     } else if (isChange(method) && !this.#together.has(method)) {
       const tell = () => {
         this.#together.delete(method)
@@ -139,8 +142,10 @@ export class Watching {
   #tell(method: string, params: Payload): void {
     const { told } = this.#options
     if (told) {
-      if (this.#heard.size >= MAX_HEARD) this.#heard.clear()
-      this.#heard.set(changeOf(method, params), performance.now())
+      const [oldest] = this.#heard.keys()
+      if (oldest !== undefined && this.#heard.size >= MAX_HEARD) this.#heard.delete(oldest)
+      const change = changeOf(method, params)
+      if (change.length <= MAX_NAME) this.#heard.set(change, performance.now())
       told(method, params)
     }
     for (const watcher of this.#watchers) watcher.changed(method, params)

@@ -8,6 +8,7 @@ import { judge } from '../../src/discovery/trust/judge.js'
 import { standingOf } from '../../src/discovery/trust/standing.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import { endpoint } from '../../src/downstream/http/endpoint.js'
+import { EventStore } from '../../src/downstream/http/event-store.js'
 import { Refusals } from '../../src/downstream/http/refusals.js'
 import type { HttpSession } from '../../src/downstream/http/session.js'
 import { Sessions } from '../../src/downstream/http/sessions.js'
@@ -16,6 +17,7 @@ import { compose } from '../../src/policy/compose.js'
 import { Quarantine } from '../../src/policy/quarantine.js'
 import { fetchTools } from '../../src/policy/tool-list.js'
 import type { Upstream } from '../../src/protocol/call.js'
+import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY } from '../../src/rpc/splice.js'
 import { HttpTransport } from '../../src/upstream/http.js'
 import { Server } from '../../src/upstream/server.js'
@@ -57,6 +59,7 @@ async function bridgeOf(t: Test, address: string) {
   const store = new TrustStore({ path: join(folderOf(t), 'trust.json') })
   const server = new Server({
     name: 'weather',
+    memory: unlimited(),
     transport: new HttpTransport({ url: new URL(address) }),
     era: 'auto',
     isolation: 'per-principal',
@@ -110,6 +113,8 @@ async function bridgeOf(t: Test, address: string) {
     },
     keepAlive: 15_000,
     commitAfter: 10_000,
+    memory: unlimited(),
+    events: new EventStore(unlimited()),
   })
   await app.listen({ port: 0, host: '127.0.0.1' })
   t.teardown(async () => {

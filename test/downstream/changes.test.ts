@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { Changes } from '../../src/downstream/changes.js'
 import type { Reply } from '../../src/protocol/call.js'
 import type { Fault } from '../../src/protocol/fault.js'
+import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY, type Payload, parseObject, write } from '../../src/rpc/splice.js'
 import { until } from '../support/eventually.js'
 import { faultOf } from '../support/faults.js'
@@ -81,6 +82,7 @@ function start(t: Test, offered = ALL) {
   const subscriptions: Subscription[] = []
   const told: string[] = []
   const changes = new Changes({
+    loan: unlimited().borrow('alice'),
     offered: parseObject(offered),
     listen: (params, controller) => {
       const subscription = new Subscription(params, controller)

@@ -246,7 +246,8 @@ t.test('11.18 what takes too long to come is told so in JSON-RPC', async (t) => 
   const told: Fault[] = []
   const front = { routing: () => t.fail('half a request is no request') }
   const refused = (fault: Fault) => told.push(fault)
-  const listener = new Listener(front, { maxConnections: 10, refused, within: { headers: 200, request: 400 } })
+  const within = { headers: 200, request: 400 }
+  const listener = new Listener(front, { maxConnections: 10, write: 30_000, refused, within })
   t.teardown(() => listener.close())
   const origin = await listener.listen({ host: '127.0.0.1', port: 0 })
   const answer = await raw(origin, ['POST /mcp HTTP/1.1\r\nhost: '], 30_000)

@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Call } from '../../src/protocol/call.js'
 import * as legacyServer from '../../src/protocol/legacy-server.js'
+import { unlimited } from '../../src/protocol/memory.js'
 import * as modernServer from '../../src/protocol/modern-server.js'
 import { brokenAnswerTo } from '../../src/rpc/broken.js'
 import { LineDecoder } from '../../src/rpc/lines.js'
@@ -74,6 +75,7 @@ const silent: Channel = {
   shared: true,
   stateless: false,
   alive: true,
+  memory: unlimited(),
   attach() {},
   send: () => Promise.resolve(),
   abandon() {},

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { keepResults, type Results } from '../../src/policy/cache/results.js'
 import { Cache, type CacheOptions, isOfCache } from '../../src/policy/cache.js'
 import type { CacheHint, Call, CallLog, Reply } from '../../src/protocol/call.js'
+import { unlimited } from '../../src/protocol/memory.js'
 import { methods } from '../../src/protocol/methods.js'
 import { sourceOfBytes } from '../../src/rpc/source.js'
 import { EMPTY, edit, parseSource, wire, write } from '../../src/rpc/splice.js'
@@ -91,7 +92,7 @@ function start(t: Test, answer: Answer = numbered(PRIVATE), options: Partial<Cac
   const fetched: Call[] = []
   const subscriptions: Subscription[] = []
   const counted: string[] = []
-  const results = options.results ?? keepResults(() => Date.now())
+  const results = options.results ?? keepResults(unlimited(), () => Date.now())
   const cache = new Cache({
     server: 'test',
     mode: 'hints',
@@ -612,7 +613,7 @@ t.test('there is a bound to subscriptions, and what is kept beyond it lives by i
 })
 
 t.test('servers share the room, and nothing else', async (t) => {
-  const results: Results = keepResults(() => Date.now())
+  const results: Results = keepResults(unlimited(), () => Date.now())
   const clock = stopClock(t)
   const [one, other] = [1, 2].map(() => start(t, numbered(PUBLIC), { results }, clock)) as [
     ReturnType<typeof start>,

@@ -3,6 +3,7 @@ import t from 'tap'
 import { unavailable } from '../../src/policy/unavailable.js'
 import type { Call } from '../../src/protocol/call.js'
 import { Fault } from '../../src/protocol/fault.js'
+import { unlimited } from '../../src/protocol/memory.js'
 import { callOf, outcomeOf, Played, repliesOf, result, toolCall } from '../support/calls.js'
 
 const NOW = 1_000_000
@@ -19,7 +20,7 @@ function setUp() {
     ...result(method === 'tools/list' ? { tools: TOOLS } : { method }),
     ...{ server: '{"name":"s","version":"1"}', cache: { ttlMs: 60_000, scope: 'public' } },
   }))
-  const policy = unavailable({ name: 'weather', state: () => state, now: () => state.now })
+  const { policy } = unavailable({ name: 'weather', state: () => state, memory: unlimited(), now: () => state.now })
   return { state, server, policy, ask: (call: Call) => outcomeOf(policy, server.handle, call) }
 }
 

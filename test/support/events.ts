@@ -19,10 +19,12 @@ export class EventStream {
   /** The server has ended the stream, or the connection is gone. */
   over = false
   readonly #request: ClientRequest
+  readonly #response: IncomingMessage
   #text = ''
 
   constructor(request: ClientRequest, response: IncomingMessage) {
     this.#request = request
+    this.#response = response
     this.status = response.statusCode ?? 0
     this.headers = response.headers
     response.setEncoding('utf8').on('data', (chunk: string) => {
@@ -66,6 +68,11 @@ export class EventStream {
   /** Resolves when the server has ended the stream. */
   async ended(): Promise<void> {
     await until(() => this.over, `the end of a stream (${this.#text})`)
+  }
+
+  /** Reads nothing any more, and stays connected. */
+  pause(): void {
+    this.#response.pause()
   }
 
   /** Goes away without a word. */

@@ -1,5 +1,6 @@
 /** Which call a question of a server belongs to, where the wire does not say, and how long it waits for one. */
 import t, { type Test } from 'tap'
+import { unlimited } from '../../src/protocol/memory.js'
 import type { Id, Request, RpcError } from '../../src/rpc/message.js'
 import { parseObject } from '../../src/rpc/splice.js'
 import { Asking } from '../../src/upstream/asking.js'
@@ -7,7 +8,8 @@ import { Exchange } from '../../src/upstream/exchange.js'
 import { stopClock } from '../support/clock.js'
 import { parseText } from '../support/messages.js'
 
-const LINE = { send() {}, cancel() {}, forget() {} }
+const memory = unlimited()
+const LINE = { send() {}, cancel() {}, forget() {}, borrow: (principal: string) => memory.borrow(principal) }
 const ALL = '{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}'
 
 function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; roots?: string } = {}) {
@@ -20,6 +22,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
     capabilities,
     roots,
     candidates: () => running.filter(({ answered }) => !answered),
+    borrow: () => memory.borrow('alice'),
     hasAsked: (exchange) => askers.has(exchange),
     asks: (exchange) => askers.add(exchange),
     respond: (id, answer: string | RpcError) => said.push([id, typeof answer === 'string' ? answer : answer.code]),

@@ -1,6 +1,7 @@
 /** Calls that wait for their clients, as far as no wire shows it: one key for several servers, and what is kept of them. */
 import t from 'tap'
 import type { Call, Reply } from '../../src/protocol/call.js'
+import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
 import { newKey } from '../../src/seal.js'
 import { ParkedCalls, type ParkedOptions } from '../../src/upstream/parked.js'
@@ -30,7 +31,8 @@ function callOf(more: Partial<Call> = {}): Call {
   }
 }
 
-const parkedBy = (options: Partial<ParkedOptions> = {}) => new ParkedCalls({ server: 'one', ...OPTIONS, ...options })
+const parkedBy = (options: Partial<ParkedOptions> = {}) =>
+  new ParkedCalls({ server: 'one', memory: unlimited(), ...OPTIONS, ...options })
 const stateOf = (reply: Reply) => JSON.stringify(value((reply as Reply & { kind: 'input' }).result, 'requestState'))
 const park = (parked: ParkedCalls, call = callOf()) => stateOf(parked.afterVisit(SESSION, call, ['id'], REQUESTS))
 const retry = (state: string, responses = YES, more: Partial<Call> = {}) =>

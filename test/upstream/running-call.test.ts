@@ -1,5 +1,6 @@
 /** What becomes of questions without an address when the call is over that they were given to. */
 import t from 'tap'
+import { unlimited } from '../../src/protocol/memory.js'
 import type { Id, Request } from '../../src/rpc/message.js'
 import { Asking } from '../../src/upstream/asking.js'
 import { Exchange } from '../../src/upstream/exchange.js'
@@ -9,7 +10,8 @@ import type { LegacySession } from '../../src/upstream/session.js'
 import { toolCall } from '../support/calls.js'
 import { parseText } from '../support/messages.js'
 
-const LINE = { send() {}, cancel() {}, forget() {} }
+const memory = unlimited()
+const LINE = { send() {}, cancel() {}, forget() {}, borrow: (principal: string) => memory.borrow(principal) }
 const CALL = toolCall('x', { caller: { capabilities: '{"elicitation":{}}' } })
 
 function start() {
@@ -21,6 +23,7 @@ function start() {
     candidates: () => running.filter(({ answered }) => !answered),
     hasAsked: () => false,
     asks() {},
+    borrow: () => memory.borrow('alice'),
     respond: (id, answer) => said.push([id, answer]),
     settled() {},
   })

@@ -3,6 +3,7 @@ import { pino } from 'pino'
 import t from 'tap'
 import { parseSettings, type ServerSettings } from '../../src/config.js'
 import { serverOptions } from '../../src/mount/server.js'
+import { unlimited } from '../../src/protocol/memory.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
@@ -21,7 +22,7 @@ t.test('11.4 a program is not ended for idleness unless the configuration says s
   const idleOf = (entry: object, timeouts: object = {}) => {
     const all = parseSettings({ mcpServers: { it: entry }, timeouts }, { env: {}, read: String })
     const surroundings = { log: pino({ level: 'silent' }), version: '0', env: {} }
-    return serverOptions('it', all.mcpServers['it'] as ServerSettings, all, surroundings).timeouts.idle
+    return serverOptions('it', all.mcpServers['it'] as ServerSettings, all, surroundings, unlimited()).timeouts.idle
   }
   const [program, address] = [{ command: 'program' }, { url: 'http://127.0.0.1/mcp' }]
   t.equal(idleOf(program), undefined)

@@ -1,5 +1,4 @@
 /** Paths beside the MCP endpoint that are passed on to the server's origin, because the configuration says so. */
-import { text } from 'node:stream/consumers'
 import proxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Relayed } from '../../protocol/call.js'
@@ -20,6 +19,8 @@ export interface BesideOptions {
 /** Where the metadata of a protected resource are found (RFC 9728, section 3.1). */
 export const METADATA = '/.well-known/oauth-protected-resource'
 
+/** Bytes of the metadata of a server. */
+const MAX_METADATA = 256 * 1024
 const NOT_SENT = ['origin', 'cookie', 'forwarded', 'expect', 'te', 'trailer', 'upgrade', 'keep-alive']
 const NOT_SENT_BACK = ['connection', 'keep-alive', 'set-cookie', 'alt-svc', 'trailer', 'upgrade']
 
@@ -61,7 +62,7 @@ export async function beside(
 
 /** The server's metadata are about its own address; what the client asked about is ours. */
 function sendMetadata(reply: FastifyReply, { stream }: Response, resource: string): void {
-  text(stream)
+  wholeOf(stream)
     .then((json) => {
       const metadata: Payload = parseObject(json)
       reply.removeHeader('content-length')
@@ -73,6 +74,18 @@ function sendMetadata(reply: FastifyReply, { stream }: Response, resource: strin
         new Fault('upstreamProtocol', 'The metadata of the server are no JSON object', { cause, status: 502 }),
       ),
     )
+}
+
+/** All of a document. Rejects where it is too long for one. */
+async function wholeOf(stream: NodeJS.ReadableStream): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+    length += chunk.length
+    if (length > MAX_METADATA) throw new RangeError(`Over ${MAX_METADATA} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 /** Where a redirect leads to on the server itself is there on the bridge as well: how the server is called within is nobody's business. */

@@ -6,23 +6,39 @@ import { type Compat, classify, type SessionState } from '../../protocol/classif
 import { type LegacyRevision, legacyRevision, looksModern, traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkHeaders, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import type { Memory } from '../../protocol/memory.js'
+import { methodTraits } from '../../protocol/methods.js'
 import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
+import { own } from '../../rpc/own.js'
 import type { Piece, Wire } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { readBatch } from '../batch.js'
-import { type Frame, within } from '../frames.js'
+import { answerLost, type Frame, within } from '../frames.js'
 import { idIn, idToAnswer, readMessage } from '../inbound.js'
 import { ModernDownstream } from '../modern.js'
 import { type Logger, subject } from '../record.js'
 import { openSession, type SessionSettings } from '../session.js'
+import { forget, lendUntilClosed, readBodies, takeOver } from './body.js'
 import { carry } from './elsewhere.js'
+import type { EventStore } from './event-store.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { checkMedia, checkTakesEvents } from './media.js'
+import { Outgoing } from './outgoing.js'
 import { type Refusals, refusedOf } from './refusals.js'
 import type { Pass, Passing, Relay } from './relay.js'
-import { explain, explainInBand, type Refusing, refuse, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
+import {
+  explain,
+  explainInBand,
+  lendAnswer,
+  type Refusing,
+  refuse,
+  sendEvents,
+  sendJson,
+  statusOf,
+  whenOver,
+} from './replies.js'
 import { HttpSession } from './session.js'
 import type { Sessions } from './sessions.js'
 import { Streams } from './streams.js'
@@ -45,6 +61,9 @@ export interface EndpointOptions {
   /** Milliseconds of silence after which an answer becomes a stream, so that nobody takes the connection for dead. */
   commitAfter: number
   settings: SessionSettings
+  memory: Memory
+  /** What is kept for legacy clients that come back. */
+  events: EventStore
 }
 
 type Posted = FastifyRequest<{ Body: Buffer }>
@@ -55,8 +74,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
   const served = new Endpoint(options)
 
   // Bytes are read by us: which text they are, and whether they are JSON, decides what the client is told.
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  readBodies(app, options.memory)
   // Before the body is read: a page of another origin can send only what a form can send.
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.method === 'POST') checkMedia(request)
@@ -79,10 +97,11 @@ class Endpoint {
 
   constructor(options: EndpointOptions) {
     this.#options = options
-    this.#modern = new ModernDownstream(options.upstream, options.compat)
+    this.#modern = new ModernDownstream(options.upstream, options.compat, options.memory)
   }
 
   async handle(request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<FastifyReply> {
+    lendUntilClosed(request, reply)
     try {
       if (request.method === 'POST') return await this.#post(request as Posted, reply, pass)
       return await this.#ofSession(request, reply, pass)
@@ -179,7 +198,7 @@ class Endpoint {
     const verdict = classify(message, version, state, compat)
     if (verdict.era === 'modern') return this.#takeModern(message, 'bare' in verdict, headers, request, reply)
     if (verdict.as === 'initialize') return this.#open(message as Request, request, reply, pass)
-    if (session) return this.#takeLegacy(message, session, reply)
+    if (session) return this.#takeLegacy(message, session, request, reply)
     throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
   }
 
@@ -203,22 +222,36 @@ class Endpoint {
     const abort = whileConnected(reply)
     const trace = traceHeaders(request)
     const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const
-    await this.#answer(reply, this.#modern.answer(message, arrived))
+    const frames = this.#modern.answer(message, arrived)
+    await this.#answer(reply, frames, message.id)
+    // What stays open for long has taken from the request what it needs.
+    if (methodTraits(message.method).endless) forget(request)
   }
 
-  async #takeLegacy(message: Message, session: HttpSession, reply: FastifyReply): Promise<void> {
-    if (message.kind === 'request') return session.answer(message, reply)
-    if (message.kind === 'batch') {
-      const batch = readBatch(message)
-      for (const other of batch.others) session.client.take(other)
-      return session.answerAll(batch, reply)
+  async #takeLegacy(
+    message: Message,
+    session: HttpSession,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> {
+    if (message.kind === 'request' || message.kind === 'batch') {
+      // A client that has gone has cancelled nothing: its calls, and what they need, stay until they are answered.
+      const loan = takeOver(request)
+      try {
+        if (message.kind === 'request') return await session.answer(message, reply)
+        const batch = readBatch(message)
+        for (const other of batch.others) session.client.take(other)
+        return await session.answerAll(batch, reply)
+      } finally {
+        loan?.end()
+      }
     }
     if (message.kind !== 'invalid') session.client.take(message)
     reply.code(202).send()
   }
 
   async #open(message: Request, request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<void> {
-    const { upstream, sessions, log, settings, commitAfter, refusing } = this.#options
+    const { upstream, sessions, log, memory, settings, commitAfter, refusing } = this.#options
     const { passthrough } = refusing
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
@@ -228,7 +261,7 @@ class Endpoint {
         this.#answerHere(request, reply, (passing) => pass(passing)),
       )
     sessions.makeRoom(principal)
-    const streams = new Streams()
+    const streams = new Streams(principal, this.#options.events)
     let opened: string | undefined
     const outlet = {
       deliver: (text: Wire, key?: string) => streams.deliver(text, key),
@@ -241,6 +274,7 @@ class Endpoint {
       outlet,
       transport: 'http',
       log,
+      memory,
       settings,
       trace: traceHeaders(request),
     } as const
@@ -248,7 +282,7 @@ class Endpoint {
     if (session) {
       const { resumable, priming } = traits[session.revision]
       streams.options = { resumable, priming }
-      const make = () => new HttpSession(principal, session, streams, { commitAfter, passthrough })
+      const make = () => new HttpSession(principal, session, streams, { commitAfter, passthrough, memory })
       try {
         opened = sessions.add(principal, make).id
       } catch (error) {
@@ -263,27 +297,31 @@ class Endpoint {
   }
 
   /** JSON if the answer comes first and soon; else events, from the first of them on. */
-  async #answer(reply: FastifyReply, frames: AsyncGenerator<Frame, void>): Promise<void> {
+  async #answer(reply: FastifyReply, frames: AsyncGenerator<Frame, void>, id: Id): Promise<void> {
     const first = frames.next()
     const frame = await within(this.#options.commitAfter, first)
     const last = frame?.value?.last
     if (frame?.value && last) {
       if (last.fault) explain(reply, last.fault)
       const status = last.fault ? statusOf(reply, last.fault, this.#options.refusing.passthrough) : last.status
-      sendJson(reply.code(status), frame.value.text)
+      const { text } = frame.value
+      const lent = lendAnswer(reply, this.#options.memory, reply.request.principal, text)
+      sendJson(reply.code(status), lent ? text : answerLost(id))
       return
     }
     // Not by the stream below: one that is left before it is read never begins to run, and so does not end what it reads.
     whenOver(reply, () => {
       frames.return().catch(() => {})
     })
-    sendEvents(reply, Readable.from(this.#events(first, frames, frame === undefined), { objectMode: false }))
+    const outgoing = new Outgoing(reply, this.#options.memory, own(id))
+    sendEvents(reply, Readable.from(this.#events(first, frames, frame === undefined, outgoing), { objectMode: false }))
   }
 
   async *#events(
     first: Promise<IteratorResult<Frame, void>>,
     frames: AsyncGenerator<Frame, void>,
     silent: boolean,
+    outgoing: Outgoing,
   ): AsyncGenerator<Piece, void> {
     let next = first
     // Out of silence, the stream begins with a sign of life: nothing is sent before there is something to send.
@@ -291,8 +329,11 @@ class Endpoint {
     for (;;) {
       const arrived = await within(this.#options.keepAlive, next)
       if (arrived?.done) return
-      if (arrived) yield* pieces(encodeEvent(arrived.value.text))
-      else yield KEEP_ALIVE
+      if (arrived) yield* pieces(encodeEvent(outgoing.lend(arrived.value)))
+      else {
+        outgoing.settle()
+        yield KEEP_ALIVE
+      }
       if (arrived?.value.last) return
       if (arrived) next = frames.next()
     }

@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
+import { ECHOED, shown } from '../../protocol/shown.js'
 import type { TraceContext } from '../../protocol/trace.js'
 
 const MAX_HEADERS = 100
@@ -43,7 +44,7 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
     } else if (name.startsWith(PARAM_PREFIX)) {
       if (params === NO_PARAMS) params = new Map()
       if (params.has(name) && params.get(name) !== value)
-        throw new Fault('headerMismatch', `Header ${name} came with different values`)
+        throw new Fault('headerMismatch', `Header ${shown(name, ECHOED)} came with different values`)
       params.set(name, value)
     } else if (name.startsWith('mcp-') || name === 'last-event-id') {
       const values = mcp.get(name)

@@ -9,6 +9,8 @@ import type { Relayed } from '../../protocol/call.js'
 import { isModern } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import { MAX_SUBSCRIPTION } from '../../protocol/lengths.js'
+import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { CallRecord, type Logger, tell } from '../record.js'
@@ -28,6 +30,7 @@ export interface RelayOptions {
   /** Lets a request in, or throws a Fault; gives a way out. */
   gate: { enter(entering: { principal: string; endless: boolean; goesOn?: boolean | undefined }): () => void }
   sessions: Omit<RelayedSessionsOptions, 'told'>
+  memory: Memory
   /** Methods of modern requests that are not to go as they are, because results are kept here. */
   keeps?: ((method: string) => boolean) | undefined
   /** Modern requests that are meant for the bridge, by what they name and by their body. */
@@ -154,7 +157,7 @@ export class Relay {
     { passing, refusing, otherwise }: { passing: Passing; refusing: Refusing; otherwise: (() => void) | undefined },
   ): RelayedRequest {
     const { era, method, name } = passing
-    const { log, gate, relayed } = this.#options
+    const { log, relayed } = this.#options
     const record = new CallRecord(log, {
       clientEra: era,
       serverEra: era,
@@ -166,7 +169,7 @@ export class Relay {
     record.follow(EMPTY, traceHeaders(request))
     let leave = () => {}
     try {
-      leave = gate.enter({ ...passing, principal: request.principal })
+      leave = this.#enter(request.principal, passing, request.body instanceof Uint8Array ? request.body.length : 0)
     } catch (error) {
       record.failed(Fault.from(error))
       throw error
@@ -180,6 +183,25 @@ export class Relay {
     this.#open.add(underway)
     whenOver(reply, () => underway.over())
     return underway
+  }
+
+  /** Lets a request in, or throws a Fault; gives a way out. What stays open keeps its request, which is lent. */
+  #enter(principal: string, passing: Passing, bytes: number): () => void {
+    const { gate, memory } = this.#options
+    if (!passing.endless) return gate.enter({ ...passing, principal })
+    if (bytes > MAX_SUBSCRIPTION)
+      throw new Fault('invalidParams', `A request that stays open may have ${MAX_SUBSCRIPTION / 1024} KiB`)
+    const loan = memory.lend(principal, bytes)
+    try {
+      const leave = gate.enter({ ...passing, principal })
+      return () => {
+        leave()
+        loan.end()
+      }
+    } catch (error) {
+      loan.end()
+      throw error
+    }
   }
 
   #send(

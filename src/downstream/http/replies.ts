@@ -2,8 +2,9 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Fault } from '../../protocol/fault.js'
+import { type Memory, SMALL } from '../../protocol/memory.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
-import type { Piece, Wire } from '../../rpc/source.js'
+import { lengthOf, type Piece, type Wire } from '../../rpc/source.js'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
@@ -16,6 +17,16 @@ export function sendJson(reply: FastifyReply, text: Wire): void {
   }
   const length = text.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
   reply.header('content-length', length).send(allAtOnce(text))
+}
+
+/** Borrows for an answer until it has been written. Gives whether there is memory for it. */
+export function lendAnswer(reply: FastifyReply, memory: Memory, principal: string, text: Wire): boolean {
+  const bytes = lengthOf(text)
+  if (bytes <= SMALL) return true
+  const loan = memory.borrow(principal)
+  if (loan.hold(bytes)) return false
+  whenOver(reply, () => loan.end())
+  return true
 }
 
 /** Gives all pieces in one turn, so that they are written together. */

@@ -1,19 +1,21 @@
 /** A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): requests posted, streams listened to. */
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
-import type { Request } from '../../rpc/message.js'
+import type { Memory } from '../../protocol/memory.js'
+import type { Id, Request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { type Batch, together } from '../batch.js'
-import { type Frame, within } from '../frames.js'
+import { answerLost, type Frame, within } from '../frames.js'
 import type { ClientSession } from '../session.js'
 import { traceHeaders } from './headers.js'
-import { explainInBand, type Refusing, sendEvents, sendJson } from './replies.js'
+import { explainInBand, lendAnswer, type Refusing, sendEvents, sendJson } from './replies.js'
 import type { Kept } from './sessions.js'
 import type { EventStream, Streams } from './streams.js'
 
 export interface HttpSessionOptions extends Pick<Refusing, 'passthrough'> {
   /** Milliseconds of silence after which an answer becomes a stream. */
   commitAfter: number
+  memory: Memory
 }
 
 export class HttpSession implements Kept {
@@ -62,24 +64,24 @@ export class HttpSession implements Kept {
       // A client that left before it knew of a stream has nothing to come back with; its call goes on all the same.
       if (!only?.last) await drain(first, frames)
       else if (only.last.cancelled) reply.code(202).send()
-      else this.#answerNow(reply, only)
+      else this.#answerNow(reply, only, request.id)
       await frames.return()
       return
     }
     sendEvents(reply, stream.connect())
-    await this.#pump(first, frames, stream)
+    await this.#pump(first, frames, stream, request.id)
   }
 
   /** Answers the requests of a batch: in one array if nothing else is to be said, else by events. */
   async answerAll({ requests, errors }: Batch, reply: FastifyReply): Promise<void> {
     const stream = this.#streams.answer()
-    const answers: Wire[] = [...errors]
+    const answers = errors.map((text) => ({ text, lost: () => text }))
     let complete = false
     const said = Promise.all(
       requests.map(async (request) => {
         for await (const { text, last } of this.client.answer(request)) {
           if (!last) await stream.push(text)
-          else if (!last.cancelled) answers.push(text)
+          else if (!last.cancelled) answers.push({ text, lost: () => answerLost(request.id) })
         }
       }),
     ).then(() => {
@@ -88,13 +90,15 @@ export class HttpSession implements Kept {
     await Promise.race([within(this.#options.commitAfter, said), stream.demanded])
     if (complete && !stream.asked) {
       this.#streams.done(stream)
-      if (answers.length === 0) reply.code(202).send()
-      else sendJson(reply, together(answers))
+      const texts = answers.map(({ text }) => text)
+      if (texts.length === 0) reply.code(202).send()
+      else if (this.#lends(reply, together(texts))) sendJson(reply, together(texts))
+      else sendJson(reply, together(answers.map(({ lost }) => lost())))
       return
     }
     sendEvents(reply, stream.connect())
     await said
-    for (const text of answers) await stream.push(text)
+    for (const { text, lost } of answers) await stream.push(text, false, lost)
     stream.end()
     this.#streams.done(stream)
   }
@@ -112,19 +116,29 @@ export class HttpSession implements Kept {
     this.client.listened()
   }
 
-  #answerNow(reply: FastifyReply, { text, last }: Frame): void {
+  #answerNow(reply: FastifyReply, { text, last }: Frame, id: Id): void {
     reply.code(last?.status ?? 200)
     if (last?.fault) explainInBand(reply, last.fault, this.#options.passthrough)
-    sendJson(reply, text)
+    sendJson(reply, this.#lends(reply, text) ? text : answerLost(id))
   }
 
-  async #pump(first: Promise<IteratorResult<Frame, void>>, frames: AsyncGenerator<Frame, void>, stream: EventStream) {
+  #lends(reply: FastifyReply, text: Wire): boolean {
+    return lendAnswer(reply, this.#options.memory, this.principal, text)
+  }
+
+  async #pump(
+    first: Promise<IteratorResult<Frame, void>>,
+    frames: AsyncGenerator<Frame, void>,
+    stream: EventStream,
+    id: Id,
+  ): Promise<void> {
     const { resumable } = this.#streams.options
+    const lost = () => answerLost(id)
     for (let next = await first; !next.done; next = await frames.next()) {
       const { text, last } = next.value
       // No answer is owed; but a stream with ids has to end in one, or the client comes back for it.
       if (last?.cancelled && !resumable) stream.end()
-      else await stream.push(text, last !== undefined)
+      else await stream.push(text, last !== undefined, last && lost)
     }
     this.#streams.done(stream)
   }

@@ -1,18 +1,21 @@
 /** HTTP+SSE of 2024-11-05 (basic/transports): one stream out, which says where to POST what comes in. */
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Upstream } from '../../protocol/call.js'
 import { traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
+import { type Memory, SMALL } from '../../protocol/memory.js'
 import type { Replicas } from '../../protocol/replicas.js'
 import { error as errorMessage, type Id, type Message } from '../../rpc/message.js'
-import type { Piece, Wire } from '../../rpc/source.js'
-import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import type { Wire } from '../../rpc/source.js'
+import { encodeEvent } from '../../rpc/sse.js'
 import { readBatch } from '../batch.js'
 import { Conversation } from '../conversation.js'
 import { idToAnswer, readMessage } from '../inbound.js'
 import type { Logger } from '../record.js'
 import type { SessionSettings } from '../session.js'
+import { lendUntilClosed, readBodies, takeOver } from './body.js'
+import { EventConnection } from './connection.js'
 import { carry } from './elsewhere.js'
 import { readHeaders } from './headers.js'
 import { checkBody, checkTakesEvents } from './media.js'
@@ -33,16 +36,12 @@ export interface SseOptions {
   refusals: Refusals
   log: Logger
   settings: SessionSettings
+  memory: Memory
 }
-
-/** Bytes that may wait for a client that does not read. */
-const WAIT_AT = 1024 * 1024
-const CUT_AT = 16 * 1024 * 1024
 
 export async function sse(app: FastifyInstance, options: SseOptions): Promise<void> {
   const { paths, publicPrefix, sessions } = options
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  readBodies(app, options.memory)
 
   app.get(paths.stream, async (request, reply) => {
     readHeaders(request.raw.rawHeaders)
@@ -68,11 +67,12 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
       done()
     },
     handler: async (request, reply) => {
+      lendUntilClosed(request, reply)
       const { sessionId } = request.query
       try {
         const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
         if (!session) throw new Fault('sessionNotFound', 'Session not found: open another stream')
-        session.post(request.body ?? new Uint8Array(0), reply)
+        session.post(request, reply)
       } catch (error) {
         await carry(error, request, reply, options)
       }
@@ -87,21 +87,20 @@ export class SseSession implements Kept {
   onClose: () => void = () => {}
   readonly #options: SseOptions
   readonly #conversation: Conversation
-  #connection: Readable | undefined
-  /** Those who wait until there is room for more. */
-  #waiting: (() => void)[] = []
+  #connection: EventConnection | undefined
 
   constructor(_id: string, { principal, credential }: FastifyRequest, options: SseOptions) {
     this.principal = principal
     this.#options = options
-    const { upstream, log, settings } = options
+    const { upstream, log, memory, settings } = options
     this.#conversation = new Conversation({
       upstream,
       sender: { principal, credential },
       transport: 'sse',
       log,
+      memory,
       settings,
-      write: (text) => this.#write(text),
+      write: (text, instead) => this.#write(text, instead),
     })
   }
 
@@ -110,36 +109,37 @@ export class SseSession implements Kept {
   }
 
   keepAlive(): void {
-    if (this.#connection?.readableLength === 0) this.#connection.push(KEEP_ALIVE)
+    this.#connection?.keepAlive()
   }
 
   /** The stream, which begins with where to post. */
   open(endpoint: string): Readable {
-    const connection = new Readable({
-      read: () => this.#goOn(),
-      destroy: (error, done) => {
-        this.#connection = undefined
-        this.#goOn()
-        // Without the stream there is nobody whom an answer could reach.
-        this.onClose()
-        done(error)
-      },
+    const connection = new EventConnection(this.#options.memory.borrow(this.principal, SMALL), () => {
+      this.#connection = undefined
+      // Without the stream there is nobody whom an answer could reach.
+      this.onClose()
     })
-    connection.push(`event: endpoint\ndata: ${endpoint}\n\n`)
+    connection.readable.push(`event: endpoint\ndata: ${endpoint}\n\n`)
     this.#connection = connection
-    return connection
+    return connection.readable
   }
 
   /** Takes what was posted: what is wrong with its form is said at once, everything else on the stream. */
-  post(body: Uint8Array, reply: FastifyReply): void {
+  post(request: FastifyRequest, reply: FastifyReply): void {
+    const body = request.body instanceof Uint8Array ? [request.body] : []
     let id: Id | undefined
     try {
-      const message = readMessage([body])
+      const message = readMessage(body)
       id = idToAnswer(message)
       if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
       this.#checkBatch(message)
+      const loan = takeOver(request)
       reply.code(202).send()
-      this.#conversation.take(message).catch((error: unknown) => this.#refuse(error, id))
+      this.#conversation
+        .take(message)
+        .catch((error: unknown) => this.#refuse(error, id))
+        .finally(() => loan?.end())
+        .catch(() => {})
     } catch (error) {
       const fault = Fault.from(error)
       const { refusals, log } = this.#options
@@ -154,7 +154,7 @@ export class SseSession implements Kept {
 
   close(): void {
     this.#conversation.close()
-    this.#connection?.push(null)
+    this.#connection?.end()
     this.#connection = undefined
   }
 
@@ -173,20 +173,9 @@ export class SseSession implements Kept {
     if (id !== undefined) this.#write(errorMessage(id, fault.toRpcError()))?.catch(() => {})
   }
 
-  #write(text: Wire): Promise<void> | undefined {
+  #write(message: Wire, instead?: () => Wire): Promise<void> | undefined {
     const connection = this.#connection
     if (!connection) return undefined
-    const event = encodeEvent(text)
-    for (const part of typeof event === 'string' ? [event] : (event as readonly Piece[])) connection.push(part)
-    if (connection.readableLength < WAIT_AT) return undefined
-    if (connection.readableLength > CUT_AT) {
-      connection.destroy()
-      return undefined
-    }
-    return new Promise((resolve) => this.#waiting.push(resolve))
-  }
-
-  #goOn(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve()
+    return connection.write(encodeEvent(instead && !connection.admits(message) ? instead() : message))
   }
 }

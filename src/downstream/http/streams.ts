@@ -2,9 +2,12 @@
  * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability): what is said on
  * a stream is kept for a while, so that a client that has lost the connection can have the rest.
  */
-import { Readable } from 'node:stream'
-import type { Piece, Wire } from '../../rpc/source.js'
+import type { Readable } from 'node:stream'
+import { type Loan, SMALL } from '../../protocol/memory.js'
+import { lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import { EventConnection } from './connection.js'
+import type { EventStore, Keeper } from './event-store.js'
 
 export interface StreamOptions {
   /** Events have ids, and streams can be taken up again. */
@@ -27,9 +30,6 @@ const KEEP = { events: 1_000, bytes: 4 * 1024 * 1024, milliseconds: 300_000 }
 const MAX_STANDALONE = 4
 /** Messages that wait for a stream to be opened. */
 const MAX_QUEUED = 256
-/** Bytes that may wait to be written to a connection before whoever makes them waits as well, and before it is cut. */
-const WAIT_AT = 1024 * 1024
-const CUT_AT = 16 * 1024 * 1024
 /** Milliseconds that a client is asked to wait before it comes back. */
 const RETRY = 1_000
 
@@ -38,9 +38,7 @@ export class EventStream {
   readonly id: string
   readonly #owner: Streams
   #number = 0
-  #connection: Readable | undefined
-  /** Those who wait until there is room for more. */
-  #waiting: (() => void)[] = []
+  #connection: EventConnection | undefined
   /** What was said before anybody connected; undefined once somebody has. */
   #early: Wire[] | undefined = []
   #demand: () => void = () => {}
@@ -76,75 +74,85 @@ export class EventStream {
 
   /** Opens a connection that begins with what is kept after an event, or with the beginning of the stream. */
   connect(after?: readonly Kept[]): Readable {
-    this.#connection?.push(null)
-    const connection = new Readable({
-      read: () => this.#goOn(),
-      destroy: (error, done) => {
-        if (this.#connection === connection) this.#connection = undefined
-        this.#goOn()
-        this.#owner.disconnected(this)
-        done(error)
-      },
+    this.#connection?.end()
+    const connection = new EventConnection(this.#owner.borrow(SMALL), () => {
+      if (this.#connection === connection) this.#connection = undefined
+      this.#owner.disconnected(this)
     })
     this.#connection = connection
     const primed = after === undefined && this.#owner.options.priming
     // Headers go out with the first bytes, and clients wait for them.
-    connection.push(primed ? `id: ${this.id}-0\nretry: ${RETRY}\ndata: \n\n` : KEEP_ALIVE)
+    connection.readable.push(primed ? `id: ${this.id}-0\nretry: ${RETRY}\ndata: \n\n` : KEEP_ALIVE)
     const early = this.#early?.splice(0) ?? []
     this.#early = undefined
-    for (const event of after ? after.map((kept) => kept.event) : early) write(connection, event)
-    if (this.ended) connection.push(null)
-    return connection
+    for (const event of after ? after.map((kept) => kept.event) : early) connection.write(event)?.catch(() => {})
+    if (this.ended) connection.end()
+    return connection.readable
   }
 
-  /** Says one message; the last one ends the stream. Resolves when there is room for more, if that takes waiting. */
-  push(text: Wire, last = false): Promise<void> | undefined {
+  /**
+   * Says one message; the last one ends the stream. Where there is no memory for it, `instead` is said, or else the
+   * connection is cut. Resolves when there is room for more, if that takes waiting.
+   */
+  push(message: Wire, last = false, instead?: () => Wire): Promise<void> | undefined {
     if (this.ended) return undefined
+    const connection = this.#connection
+    const text = instead && connection?.admits(message) === false ? instead() : message
     const { resumable } = this.#owner.options
     const number = ++this.#number
     const event = resumable ? encodeEvent(text, { id: `${this.id}-${number}` }) : encodeEvent(text)
     if (resumable) this.#owner.keep(this, number, event)
-    const connection = this.#connection
-    if (connection) write(connection, event)
-    else if (this.#early) {
+    if (!connection && this.#early) {
       this.#early.push(event)
       this.#demand()
     }
+    const written = connection?.write(event)
     if (last) this.end()
-    if (!connection || connection.readableLength < WAIT_AT) return undefined
-    if (connection.readableLength > CUT_AT) {
-      connection.destroy()
-      return undefined
-    }
-    return new Promise((resolve) => this.#waiting.push(resolve))
+    return written
   }
 
   end(): void {
     this.ended = true
-    this.#connection?.push(null)
+    this.#connection?.end()
   }
 
   keepAlive(): void {
-    if (!this.ended && this.#connection?.readableLength === 0) this.#connection.push(KEEP_ALIVE)
-  }
-
-  #goOn(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve()
+    if (!this.ended) this.#connection?.keepAlive()
   }
 }
 
 /** All streams of a session, and what is kept of them. */
-export class Streams {
+export class Streams implements Keeper {
   /** Known when the session is open. */
   options: StreamOptions = { resumable: false, priming: false }
+  readonly principal: string
+  readonly #store: EventStore
   readonly #kept: Kept[] = []
   #keptBytes = 0
+  /** What is kept, and what waits for a stream. */
+  readonly #loans: { kept: Loan; queued: Loan }
   #lastId = 0
   /** Streams that answer a request; newest last. */
   readonly #answering = new Set<EventStream>()
   /** Streams for the server's own messages, connected or waiting to be taken up again; newest last. */
   #standalone: EventStream[] = []
   #queued: { key: string | undefined; text: Wire }[] = []
+
+  constructor(principal: string, store: EventStore) {
+    this.principal = principal
+    this.#store = store
+    this.#loans = { kept: this.borrow(), queued: this.borrow(SMALL) }
+  }
+
+  /** Bytes that are kept. */
+  get kept(): number {
+    return this.#keptBytes
+  }
+
+  /** Begins a loan for something of this session. */
+  borrow(free = 0): Loan {
+    return this.#store.memory.borrow(this.principal, free)
+  }
 
   /** Whether anybody is connected. */
   get connected(): boolean {
@@ -208,15 +216,25 @@ export class Streams {
       return
     }
     if (key !== undefined) this.#queued = this.#queued.filter((waiting) => waiting.key !== key)
-    if (this.#queued.length < MAX_QUEUED) this.#queued.push({ key, text })
+    if (this.#queued.length >= MAX_QUEUED) return
+    const bytes = this.#queued.reduce((sum, waiting) => sum + lengthOf(waiting.text), lengthOf(text))
+    if (this.#loans.queued.hold(bytes) === undefined) this.#queued.push({ key, text })
   }
 
   keep(stream: EventStream, number: number, event: Wire): void {
-    const size = typeof event === 'string' ? event.length : event.reduce((sum, part) => sum + part.length, 0)
+    const size = lengthOf(event)
     this.#kept.push({ stream, number, event, size, at: performance.now() })
     this.#keptBytes += size
-    while (this.#kept.length > KEEP.events || (this.#keptBytes > KEEP.bytes && this.#kept.length > 0))
-      this.#forgetOldest()
+    this.#store.add(this)
+    while (this.#kept.length > KEEP.events || this.#keptBytes > KEEP.bytes) this.#forgetOldest()
+    while (this.#kept.length > 0 && this.#loans.kept.hold(this.#keptBytes)) this.#forgetOldest()
+    this.#keptLess()
+  }
+
+  /** Gives up what has been kept longest. */
+  forgetOldest(): void {
+    this.#forgetOldest()
+    this.#keptLess()
   }
 
   disconnected(stream: EventStream): void {
@@ -237,7 +255,10 @@ export class Streams {
   close(): void {
     for (const stream of [...this.#answering, ...this.#standalone]) stream.end()
     this.#kept.length = 0
+    this.#keptBytes = 0
     this.#queued = []
+    this.#store.remove(this)
+    for (const loan of Object.values(this.#loans)) loan.end()
   }
 
   #find(id: string): EventStream | undefined {
@@ -248,21 +269,25 @@ export class Streams {
   #flushed(stream: EventStream, connection: Readable): Readable {
     // On one that is over there is nothing more to be said.
     const waiting = stream.ended ? [] : this.#queued.splice(0)
+    if (!stream.ended) this.#loans.queued.hold(0)
     for (const { text } of waiting) stream.push(text)?.catch(() => {})
     return connection
   }
 
   #forgetOld(): void {
     const before = performance.now() - KEEP.milliseconds
+    if (!this.#kept[0] || this.#kept[0].at >= before) return
     while (this.#kept[0] && this.#kept[0].at < before) this.#forgetOldest()
+    this.#keptLess()
   }
 
   #forgetOldest(): void {
     this.#keptBytes -= this.#kept.shift()?.size ?? 0
   }
-}
 
-function write(connection: Readable, event: Wire): void {
-  const parts: readonly Piece[] = typeof event === 'string' ? [event] : event
-  for (const part of parts) connection.push(part)
+  /** Gives back what is kept no longer. */
+  #keptLess(): void {
+    this.#loans.kept.hold(this.#keptBytes)
+    if (this.#kept.length === 0) this.#store.remove(this)
+  }
 }

@@ -1,9 +1,11 @@
 /** Results that are kept, of all servers together: there is a bound, and the one that nobody has asked for longest goes first. */
 import { isAscii } from 'node:buffer'
-import { LRUCache } from 'lru-cache'
 import type { CacheHint } from '../../protocol/call.js'
+import type { Memory } from '../../protocol/memory.js'
+import { own } from '../../rpc/own.js'
 import { sourceOfBytes } from '../../rpc/source.js'
 import { type Json, type Payload, parseSource, wire } from '../../rpc/splice.js'
+import { LentCache } from '../lent-cache.js'
 
 /** What a result is about. */
 export interface About {
@@ -28,43 +30,37 @@ export interface Kept extends About {
   gone(): void
 }
 
-export type Results = LRUCache<string, Kept>
-
 const MAX_RESULTS = 4_096
 const MAX_BYTES = 64 * 1024 * 1024
 const MAX_RESULT_BYTES = 1024 * 1024
 
+export type Results = LentCache<Kept>
+
 /** Makes a place for results. `now` gives milliseconds, as a clock has them that is never set. */
-export function keepResults(now = () => performance.now()): Results {
-  return new LRUCache({
+export function keepResults(memory: Memory, now?: () => number): Results {
+  return new LentCache({
+    memory,
     max: MAX_RESULTS,
-    maxSize: MAX_BYTES,
-    sizeCalculation: ({ bytes }) => bytes,
-    // Those who listen for what has expired are to know then, and not when somebody looks.
-    ttlAutopurge: true,
-    ttlResolution: 0,
-    perf: { now },
-    dispose: (kept) => kept.gone(),
+    maxBytes: MAX_BYTES,
+    ...(now && { now }),
+    gone: (kept) => kept.gone(),
   })
 }
 
 /**
- * A result as it would go out, in memory of its own: what came in may be a slice of something much larger, which would be
+ * A result as it would go out, and what the server said of itself with it, in memory of their own: what came in may be a slice of something much larger, which would be
  * held with it. Long strings stay the bytes that they are. Undefined where it is too large to be kept.
  */
-export function copyOf(result: Payload): { result: Payload; bytes: number } | undefined {
+export function copyOf(
+  result: Payload,
+  server: Json | undefined,
+): { result: Payload; server: Json | undefined; bytes: number } | undefined {
   const rendered = wire(result)
   const pieces = typeof rendered === 'string' ? [rendered] : rendered
   // No character is less than a byte, so that most of what is too large is not looked at.
   if (pieces.reduce((sum, piece) => sum + piece.length, 0) > MAX_RESULT_BYTES) return undefined
   const bytes = Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)))
-  if (bytes.length > MAX_RESULT_BYTES) return undefined
-  return { result: parseSource(sourceOfBytes([bytes], isAscii)), bytes: bytes.length }
-}
-
-/** A text in memory of its own, for the same reason. */
-export function ownText(text: string): string
-export function ownText(text: string | undefined): string | undefined
-export function ownText(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : Buffer.from(text).toString()
+  const all = bytes.length + (server?.length ?? 0)
+  if (all > MAX_RESULT_BYTES) return undefined
+  return { result: parseSource(sourceOfBytes([bytes], isAscii)), server: own(server), bytes: all }
 }

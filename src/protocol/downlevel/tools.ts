@@ -12,6 +12,7 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
+import { MAX_NAME } from '../lengths.js'
 import { shownContent, textBlock } from './content.js'
 import { withoutIdleDialect } from './dialect.js'
 import { fit, relax } from './fit.js'
@@ -32,7 +33,7 @@ export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
   const name = value(tool, 'name')
   if (typeof name === 'string') names.delete(name)
   return toldTool(tool, to, () => {
-    if (typeof name !== 'string' || names.size >= MAX_WRAPPED) return false
+    if (typeof name !== 'string' || name.length > MAX_NAME || names.size >= MAX_WRAPPED) return false
     names.add(name)
     return true
   })

@@ -1,9 +1,18 @@
 /** One child process as a channel: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio). */
 import { isAscii } from 'node:buffer'
 import type { ChildProcess } from 'node:child_process'
+import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../protocol/memory.js'
 import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../../rpc/lines.js'
 import { repairedSourceOf } from '../../rpc/source.js'
-import { type Channel, ChannelError, type ChannelErrorOptions, type Outgoing, type Receiver } from '../channel.js'
+import {
+  answerTooLarge,
+  type Channel,
+  ChannelError,
+  type ChannelErrorOptions,
+  type Outgoing,
+  type Receiver,
+  requestTooLarge,
+} from '../channel.js'
 import { Slices } from '../slices.js'
 import { Tail } from '../tail.js'
 import { ProcessGroup } from './process-group.js'
@@ -17,6 +26,8 @@ export interface StdioChannelOptions {
   grace?: { term: number; kill: number }
   /** What the child writes to stderr, line by line. */
   onStderr?: (line: string) => void
+  /** Lends what is read from children, or waits to be written to them. */
+  memory?: Memory
   /** The child has ended: because it was told to, or by itself. */
   onExit(wanted: boolean): void
   /** The child has ended, and all that it has started. */
@@ -30,6 +41,8 @@ const NO_TIME = { term: 0, kill: 300 }
 const MAX_QUEUED = 8 * 1024 * 1024
 /** Characters that are written in one piece, if that many have come together. */
 const WRITE_AT_ONCE = 64 * 1024
+/** Milliseconds between attempts to borrow for a line. */
+const LEND_AGAIN = 50
 /** Milliseconds after a child's exit in which what it wrote before can still be read. */
 const LAST_WORDS = 100
 
@@ -45,6 +58,9 @@ export class StdioChannel implements Channel {
   readonly transport = 'stdio'
   readonly shared = true
   readonly stateless = false
+  readonly memory: Memory
+  /** Of a line that has not ended, and of what waits to be written. */
+  readonly #loans: { line: Loan; queue: Loan }
   readonly #child: Child
   readonly #lineLimit: number
   readonly #decoder: LineDecoder
@@ -55,11 +71,13 @@ export class StdioChannel implements Channel {
   readonly #onGone: () => void
   readonly #lines = new Slices<Line>(
     (line) => this.#take(line),
-    () => this.#child.stdout.resume(),
+    () => this.#resume(),
   )
   #receiver: Receiver | undefined
   #queue: Queued[] = []
   #queued = 0
+  /** There is no memory for the line that is coming in. */
+  #starved = false
   #blocked = false
   #ended = false
   #closing = false
@@ -67,6 +85,8 @@ export class StdioChannel implements Channel {
 
   /** The child has to lead a process group of its own, with a pipe for each of its standard streams. */
   constructor(child: ChildProcess, options: StdioChannelOptions) {
+    this.memory = options.memory ?? unlimited()
+    this.#loans = { line: this.memory.borrow(NOBODY, SMALL), queue: this.memory.borrow(NOBODY, SMALL) }
     this.#child = child as Child
     this.#group = new ProcessGroup(child)
     this.#lineLimit = options.lineLimit ?? DEFAULTS.lineLimit
@@ -110,6 +130,7 @@ export class StdioChannel implements Channel {
     if (!this.alive) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
     if (this.#queued + line.length > MAX_QUEUED)
       return Promise.reject(new ChannelError('The server does not read its input', { delivered: 'no' }))
+    if (this.#loans.queue.hold(this.#queued + line.length)) return Promise.reject(requestTooLarge())
     this.#queued += line.length
     return new Promise((resolve, reject) => {
       this.#queue.push({ line, resolve, reject })
@@ -153,6 +174,24 @@ export class StdioChannel implements Channel {
         this.#partialLine,
       )
     }
+    this.#lend()
+  }
+
+  /** Borrows for the line that is coming in. Where nothing can be lent, the child is not read until something can. */
+  #lend(since = performance.now()): void {
+    if (this.#ended) return
+    this.#starved = this.#loans.line.hold(this.#decoder.pending) !== undefined
+    if (!this.#starved) return this.#resume()
+    // That the line does not end is not the child's fault.
+    clearTimeout(this.#partial)
+    this.#partial = undefined
+    if (performance.now() - since > this.#partialLine) return this.#end(answerTooLarge().message, { noMemory: true })
+    this.#child.stdout.pause()
+    setTimeout(() => this.#lend(since), LEND_AGAIN).unref()
+  }
+
+  #resume(): void {
+    if (!this.#lines.busy && !this.#starved && this.#child.stdout.isPaused()) this.#child.stdout.resume()
   }
 
   #take(line: Line): void {
@@ -175,6 +214,7 @@ export class StdioChannel implements Channel {
       while (taken < this.#queue.length && text.length < WRITE_AT_ONCE) text += this.#queue[taken++]?.line
       const written = this.#queue.splice(0, taken)
       this.#queued -= text.length
+      this.#loans.queue.hold(this.#queued)
       this.#blocked = !this.#child.stdin.write(text)
       for (const { resolve } of written) resolve()
     }
@@ -191,6 +231,7 @@ export class StdioChannel implements Channel {
     this.#lines.clear()
     clearTimeout(this.#partial)
     this.#refuseQueued()
+    for (const loan of Object.values(this.#loans)) loan.end()
     for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe?.destroy()
     // What the child has started would live on with nobody to answer to. Whoever closes the channel sees to that gently.
     if (!this.#closing) {
@@ -207,5 +248,6 @@ export class StdioChannel implements Channel {
       reject(new ChannelError('The server exited before it took the message', { delivered: 'no' }))
     this.#queue = []
     this.#queued = 0
+    this.#loans.queue.hold(0)
   }
 }

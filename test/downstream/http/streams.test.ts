@@ -1,7 +1,9 @@
 /** Streams of one session, without any HTTP around them: what is kept, what is told where, and what waits for whom. */
 import type { Readable } from 'node:stream'
 import t from 'tap'
+import { EventStore } from '../../../src/downstream/http/event-store.js'
 import { type EventStream, type StreamOptions, Streams } from '../../../src/downstream/http/streams.js'
+import { Memory, unlimited } from '../../../src/protocol/memory.js'
 import { type Event, eventsIn } from '../../support/events.js'
 import { until } from '../../support/eventually.js'
 
@@ -9,8 +11,8 @@ const R11: StreamOptions = { resumable: true, priming: true }
 const R06: StreamOptions = { resumable: true, priming: false }
 const R24: StreamOptions = { resumable: false, priming: false }
 
-function streamsOf(options: StreamOptions): Streams {
-  const streams = new Streams()
+function streamsOf(options: StreamOptions, memory = unlimited()): Streams {
+  const streams = new Streams('alice', new EventStore(memory))
   streams.options = options
   return streams
 }
@@ -419,3 +421,95 @@ t.test('streams that wait for the server alone can be ended, and answers go on',
   await until(answer.over)
   t.same(answer.said(), ['1'])
 })
+
+t.test('what is kept is lent, and given back with the session', async (t) => {
+  const memory = new Memory({ max: 1024 * 1024 })
+  const streams = streamsOf(R06, memory)
+  const stream = streams.answer()
+  read(stream.connect())
+  for (let at = 0; at < 10; at++) say(stream, 'x'.repeat(20_000))
+  await settled()
+  t.equal(streams.kept, 10 * (20_000 + 'id: p1-1\nevent: message\ndata: \n\n'.length) + 1)
+  t.ok(memory.used >= streams.kept)
+  streams.close()
+  t.equal(streams.kept, 0)
+  await until(() => memory.used === 0, 'everything being given back')
+})
+
+t.test('where there is no more memory, the oldest events of the session that keeps most go first', async (t) => {
+  const memory = new Memory({ max: 640 * 1024 })
+  const store = new EventStore(memory)
+  const sessions = ['greedy', 'modest'].map((name) => {
+    const streams = new Streams(name, store)
+    streams.options = R06
+    return { streams, stream: streams.answer() }
+  })
+  const [greedy, modest] = sessions as [(typeof sessions)[0], (typeof sessions)[0]]
+  const lastIds = sessions.map(({ stream }) => read(stream.connect()))
+  for (let at = 0; at < 5; at++) say(modest.stream, 'x'.repeat(20_000))
+  for (let at = 0; at < 100; at++) {
+    say(greedy.stream, 'x'.repeat(20_000))
+    await settled()
+  }
+  t.ok(memory.used <= memory.max)
+  t.ok(modest.streams.kept > 100_000, 'who keeps little keeps all of it')
+  t.ok(greedy.streams.kept > 200_000)
+  t.equal(lastIds[0]?.said().length, 100, 'everything was said')
+  t.equal(greedy.streams.resume('p1-1'), undefined, 'what was kept longest is gone')
+  read(greedy.streams.resume('p1-98') as Readable)
+  const loan = memory.lend('somebody', 480 * 1024)
+  t.ok(memory.used <= memory.max, 'what is on its way takes the place of what is kept')
+  loan.end()
+  for (const { streams } of sessions) streams.close()
+  await until(() => memory.used === 0, 'everything being given back')
+})
+
+t.test('of one principal only its own events make room for it', async (t) => {
+  const memory = new Memory({ max: 1024 * 1024, share: 0.5 })
+  const store = new EventStore(memory)
+  const [mine, theirs] = ['a', 'b'].map((name) => {
+    const streams = new Streams(name, store)
+    streams.options = R06
+    const stream = streams.answer()
+    read(stream.connect())
+    for (let at = 0; at < 10; at++) say(stream, 'x'.repeat(10_000))
+    return streams
+  }) as [Streams, Streams]
+  await settled()
+  const { kept } = theirs
+  t.ok(kept > 100_000)
+  memory.lend('a', 300 * 1024)
+  t.ok(mine.kept < 100_000)
+  t.equal(theirs.kept, kept)
+})
+
+t.test(
+  'what waits for a stream, or on one that nobody reads, is lent, and what there is no memory for is not kept',
+  async (t) => {
+    const memory = new Memory({ max: 300 * 1024 })
+    const streams = streamsOf(R24, memory)
+    for (let at = 0; at < 10; at++) streams.deliver('x'.repeat(50_000))
+    t.ok(memory.used > 200_000 && memory.used <= memory.max)
+    const reading = read(streams.listen() as Readable)
+    await settled()
+    t.equal(reading.said().length, 6)
+    await until(() => memory.used === 0, 'everything being given back')
+
+    const stream = streams.answer()
+    const unread = stream.connect()
+    stream.push('x'.repeat(200_000))?.catch(() => {})
+    t.ok(memory.used >= 200_000)
+    stream.push('x'.repeat(200_000), true, () => 'no memory')?.catch(() => {})
+    t.same(read(unread).text().length, 0)
+    const after = read(unread)
+    await settled()
+    t.same(after.said().at(-1), 'no memory', 'an answer is replaced by an error')
+
+    const cut = streams.answer()
+    const never = cut.connect()
+    cut.push('x'.repeat(400_000))?.catch(() => {})
+    t.ok(never.destroyed, 'anything else cuts the connection')
+    streams.close()
+    await until(() => memory.used === 0, 'everything being given back')
+  },
+)

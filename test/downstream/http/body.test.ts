@@ -1,0 +1,113 @@
+/** How bodies are read: to the letter, within bounds, and with what they borrow given back whatever happens. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { fastify } from 'fastify'
+import t, { type Test } from 'tap'
+import { lendUntilClosed, readBodies } from '../../../src/downstream/http/body.js'
+import { Fault } from '../../../src/protocol/fault.js'
+import { Memory } from '../../../src/protocol/memory.js'
+import { until } from '../../support/eventually.js'
+import { raw } from '../../support/raw.js'
+
+const KIB = 1024
+const LIMIT = 1024 * KIB
+
+async function start(t: Test, memory = new Memory({ max: 8 * LIMIT })) {
+  const app = fastify({ bodyLimit: LIMIT })
+  const bodies: Buffer[] = []
+  app.decorateRequest('principal', 'local')
+  app.setErrorHandler((error, _request, reply) => {
+    reply.code(Fault.from(error).status).send({ message: Fault.from(error).message })
+  })
+  await app.register(async (inner) => {
+    readBodies(inner, memory)
+    inner.post('/', async (request, reply) => {
+      lendUntilClosed(request, reply)
+      bodies.push(request.body as Buffer)
+      return { used: memory.used }
+    })
+  })
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  t.teardown(() => app.close())
+  return { url, memory, bodies }
+}
+
+const head = (length?: number) => {
+  const framing = length === undefined ? 'transfer-encoding: chunked' : `content-length: ${length}`
+  return `POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n${framing}\r\n\r\n`
+}
+const chunked = (pieces: readonly Buffer[]) => [
+  ...pieces.map((piece) =>
+    Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]),
+  ),
+  Buffer.from('0\r\n\r\n'),
+]
+const bytes = (length: number) => Buffer.from(Array.from({ length }, (_, at) => (at * 7) % 256))
+const split = (whole: Buffer, size: number) =>
+  Array.from({ length: Math.ceil(whole.length / size) }, (_, at) => whole.subarray(at * size, (at + 1) * size))
+
+t.test('a body is what was sent, however large it is and however it is cut', async (t) => {
+  const { url, memory, bodies } = await start(t)
+  for (const length of [1, 300, 16 * KIB, 16 * KIB + 1, 100_000, LIMIT]) {
+    const body = bytes(length)
+    for (const size of [length, Math.ceil(length / 3), Math.ceil(length / 50)]) {
+      const pieces = split(body, size)
+      t.equal((await raw(url, [head(length), ...pieces])).status, 200)
+      t.ok(bodies.pop()?.equals(body), `${length} bytes in pieces of ${size}`)
+      t.equal((await raw(url, [head(), ...chunked(pieces)])).status, 200)
+      t.ok(bodies.pop()?.equals(body), `${length} bytes in chunks of ${size}`)
+    }
+  }
+  const small = bytes(2_000)
+  t.equal((await raw(url, [head(), ...chunked(split(small, 1))])).status, 200)
+  t.ok(bodies.pop()?.equals(small), 'byte by byte')
+  await until(() => memory.used === 0, 'everything being given back')
+})
+
+t.test('a large body borrows for as long as it is answered, a small one nothing', async (t) => {
+  const { url, memory } = await start(t)
+  const used = async (length: number) => JSON.parse((await raw(url, [head(length), bytes(length)])).body).used as number
+  t.equal(await used(16 * KIB), 0)
+  t.equal(await used(100 * KIB), 200 * KIB)
+  await until(() => memory.used === 0, 'everything being given back')
+})
+
+t.test('a length that is only declared is not lent, and what was begun is given back', async (t) => {
+  const { url, memory } = await start(t)
+  const { port, hostname } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  await once(socket, 'connect')
+  socket.write(head(LIMIT))
+  socket.write(bytes(20 * KIB))
+  await until(() => memory.used > 0, 'the beginning being lent')
+  t.ok(memory.used <= 160 * KIB)
+  socket.destroy()
+  await until(() => memory.used === 0, 'everything being given back')
+})
+
+t.test('where nothing can be lent, a body is refused by its length, and one without by what has come', async (t) => {
+  const memory = new Memory({ max: 256 * KIB })
+  const { url } = await start(t, memory)
+  t.equal((await raw(url, [head(200 * KIB)])).status, 503, 'before any of it has come')
+  const refused = await raw(url, [head(), ...chunked(split(bytes(200 * KIB), 4 * KIB))])
+  t.equal(refused.status, 503)
+  t.match(refused.body, /limits\.memory/)
+  t.equal((await raw(url, [head(10 * KIB), bytes(10 * KIB)])).status, 200, 'small ones need nothing')
+  t.equal((await raw(url, [head(100 * KIB), bytes(100 * KIB)])).status, 200)
+  await until(() => memory.used === 0, 'everything being given back')
+})
+
+t.test('a body over the limit is refused by its length or by what has come', async (t) => {
+  const { url, memory } = await start(t)
+  t.equal((await raw(url, [head(LIMIT + 1)])).status, 413)
+  t.equal((await raw(url, [head(), ...chunked(split(bytes(LIMIT + 1), 64 * KIB))])).status, 413)
+  await until(() => memory.used === 0, 'everything being given back')
+})
+
+t.test('a body in ten thousand chunks of one byte is refused, one in chunks of 512 is not', async (t) => {
+  const { url, memory } = await start(t)
+  const tiny = Buffer.concat(chunked(split(bytes(10_000), 1)))
+  t.equal((await raw(url, [head(), tiny])).status, 400)
+  t.equal((await raw(url, [head(), Buffer.concat(chunked(split(bytes(LIMIT), 512)))])).status, 200)
+  await until(() => memory.used === 0, 'everything being given back')
+})

@@ -1,0 +1,80 @@
+/** Clients that do not read what is written to them are cut off, and those that read slowly are not. */
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { Stalled } from '../../src/listener/stalled.js'
+import { until } from '../support/eventually.js'
+
+const LIMIT = 1_000
+
+/** A server that writes to whoever connects, as `write` does it, under a watch. */
+async function start(t: Test, write: (socket: Socket) => void) {
+  const stalled = new Stalled(LIMIT)
+  const cut: Socket[] = []
+  const server = createServer((socket) => {
+    stalled.watch(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => cut.push(socket))
+    write(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const sockets: Socket[] = []
+  t.teardown(() => {
+    stalled.close()
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const { port } = server.address() as { port: number }
+  return {
+    stalled,
+    cut,
+    open: async () => {
+      const socket = connect(port, '127.0.0.1').on('error', () => {})
+      sockets.push(socket)
+      socket.pause()
+      await once(socket, 'connect')
+      return socket
+    },
+  }
+}
+
+const LARGE = Buffer.alloc(64 * 1024 * 1024, 'x')
+
+t.test('H6 who reads nothing of one large write, or of many small ones, is cut off', async (t) => {
+  const ways: [string, (socket: Socket) => void][] = [
+    ['one large write', (socket) => socket.write(LARGE)],
+    [
+      'many small writes, and signs of life between them',
+      (socket) => {
+        for (let at = 0; at < 1_000; at++) socket.write(LARGE.subarray(0, 64 * 1024))
+        const timer = setInterval(() => socket.write(': keep-alive\n\n'), 50)
+        socket.once('close', () => clearInterval(timer))
+      },
+    ],
+  ]
+  for (const [name, write] of ways) {
+    const { cut, stalled, open } = await start(t, write)
+    await open()
+    await until(() => cut.length === 1, `${name}: the connection being cut`)
+    t.equal(stalled.size, 0)
+  }
+})
+
+t.test('H6 who has nothing to read, or reads slowly, is left alone', async (t) => {
+  const { cut, open } = await start(t, (socket) => socket.write(LARGE))
+  const slow = await open()
+  let read = 0
+  slow.on('data', ({ length }: Buffer) => {
+    read += length
+    slow.pause()
+  })
+  const timer = setInterval(() => slow.resume(), 10)
+  const idle = await start(t, (socket) => socket.write('small'))
+  await idle.open()
+  await new Promise((resolve) => setTimeout(resolve, 4 * LIMIT))
+  clearInterval(timer)
+  t.ok(read > 0 && read < LARGE.length, `${read} bytes were read`)
+  t.equal(cut.length, 0)
+  t.equal(idle.cut.length, 0)
+})

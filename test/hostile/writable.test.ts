@@ -1,0 +1,41 @@
+/** A configuration that others may write decides which programs are started: it is refused, or warned of. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { run, says, startProgram } from '../support/cli.js'
+import { bulkyStdio } from '../support/small-heap.js'
+
+function configuration(t: Test, mode: number, secretMode = 0o600): string {
+  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const [file, secret] = [join(folder, 'config.json'), join(folder, 'secret')]
+  writeFileSync(secret, 'a-secret-of-somebody')
+  chmodSync(secret, secretMode)
+  const server = { ...bulkyStdio('legacy'), env: { TOKEN: `\${file:${secret}}` } }
+  writeFileSync(file, JSON.stringify({ mcpServers: { test: server }, listen: 'http://127.0.0.1:0/mcp' }))
+  chmodSync(file, mode)
+  return file
+}
+
+t.test('H29 a configuration that all may write is refused, and so is a secret', async (t) => {
+  for (const file of [configuration(t, 0o666), configuration(t, 0o600, 0o606)]) {
+    for (const args of [
+      ['--config', file],
+      ['check', '--config', file],
+    ]) {
+      const { code, stderr } = await run(t, args)
+      t.equal(code, 78)
+      t.match(stderr, /Every user of this machine may write .*chmod o-w/)
+    }
+  }
+})
+
+t.test('H29 a configuration that a group may write is warned of, and one of nobody else is not', async (t) => {
+  const warned = startProgram(t, ['--config', configuration(t, 0o664), '--log-format', 'json'])
+  await says(warned, /"path":"[^"]*config.json","msg":"this file may be written by all users of its group/)
+  await says(warned, /listening/)
+  const own = startProgram(t, ['--config', configuration(t, 0o644), '--log-format', 'json'])
+  await says(own, /listening/)
+  t.notMatch(own.stderr(), /may be written/)
+})

@@ -1,0 +1,58 @@
+/** What is kept of results and lists is lent, and goes when others need the room. */
+import t from 'tap'
+import { LentCache } from '../../src/policy/lent-cache.js'
+import { Memory } from '../../src/protocol/memory.js'
+
+const KIB = 1024
+
+function make(max = 64 * KIB) {
+  const memory = new Memory({ max })
+  const gone: number[] = []
+  const cache = new LentCache<{ id: number; bytes: number }>({
+    memory,
+    max: 100,
+    maxBytes: 48 * KIB,
+    gone: ({ id }) => gone.push(id),
+  })
+  return { memory, cache, gone, keep: (id: number, bytes: number) => cache.keep(String(id), { id, bytes }) }
+}
+
+t.test('what is kept is lent, and given back when it goes', async (t) => {
+  const { memory, cache, keep } = make()
+  t.ok(keep(1, 20 * KIB))
+  t.ok(keep(2, 20 * KIB))
+  t.equal(memory.used, 40 * KIB)
+  cache.delete('1')
+  t.equal(memory.used, 20 * KIB)
+  cache.close()
+  t.equal(memory.used, 0)
+})
+
+t.test('its own bound holds, and the oldest goes first', async (t) => {
+  const { memory, gone, keep } = make()
+  for (const id of [1, 2, 3]) t.ok(keep(id, 20 * KIB))
+  t.same(gone, [1])
+  t.equal(memory.used, 40 * KIB)
+})
+
+t.test('others get the room of what nobody has asked for longest', async (t) => {
+  const { memory, cache, gone, keep } = make()
+  for (const id of [1, 2, 3, 4]) keep(id, 10 * KIB)
+  cache.get('1')
+  const loan = memory.lend('somebody', 40 * KIB)
+  t.same(gone.slice(0, 2), [2, 3])
+  t.ok(cache.has('1'))
+  t.ok(memory.used <= memory.max)
+  loan.end()
+  cache.close()
+  t.equal(memory.used, 0)
+})
+
+t.test('where others have everything, nothing is kept', async (t) => {
+  const { memory, cache, keep } = make()
+  const loan = memory.lend('somebody', 60 * KIB)
+  t.notOk(keep(1, 10 * KIB))
+  t.equal(cache.size, 0)
+  loan.end()
+  t.equal(memory.used, 0)
+})

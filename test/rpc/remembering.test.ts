@@ -1,0 +1,52 @@
+/** What is remembered of texts: what is asked for again stays, everything else goes, and no more is kept than was given. */
+import t from 'tap'
+import { own } from '../../src/rpc/own.js'
+import { MAX_KEY, Recent, remembering } from '../../src/rpc/remembering.js'
+
+t.test('what came of a text is made once', async (t) => {
+  let made = 0
+  const judge = remembering((text) => `${text} ${++made}`)
+  t.equal(judge('a'), 'a 1')
+  t.equal(judge('b'), 'b 2')
+  t.equal(judge('a'), 'a 1')
+})
+
+t.test('what is asked for again stays, whatever else comes', async (t) => {
+  const dropped: number[] = []
+  const recent = new Recent<number>({ max: 3, dropped: (value) => dropped.push(value) })
+  recent.set('stays', 0)
+  for (let at = 1; at < 100; at++) {
+    recent.set(`passes ${at}`, at)
+    t.equal(recent.get('stays'), 0)
+  }
+  t.equal(recent.get('passes 1'), undefined)
+  t.ok(dropped.length >= 99 - 6, 'at most two generations are kept')
+  t.notOk(dropped.includes(0))
+  t.equal(new Set(dropped).size, dropped.length, 'nothing is dropped twice')
+})
+
+t.test('a text that is too long is not kept', async (t) => {
+  const dropped: number[] = []
+  const recent = new Recent<number>({ dropped: (value) => dropped.push(value) })
+  recent.set('x'.repeat(MAX_KEY), 1)
+  recent.set('x'.repeat(MAX_KEY + 1), 2)
+  t.equal(recent.get('x'.repeat(MAX_KEY)), 1)
+  t.equal(recent.get('x'.repeat(MAX_KEY + 1)), undefined)
+  t.same(dropped, [2])
+})
+
+t.test('a text of its own is the same text', async (t) => {
+  for (const text of ['', 'a', 'of some length at least', 'also ✓ with others 世界'.repeat(20)])
+    t.equal(own(text), text)
+  t.equal(own(undefined), undefined)
+})
+
+t.test('parts of large texts that are kept do not keep the large texts', async (t) => {
+  const before = process.memoryUsage()
+  const judge = remembering(() => 'judged')
+  for (let at = 0; at < 100; at++) judge(`${'x'.repeat(500_000)}${at}${'y'.repeat(500_000)}`.slice(499_900, 500_100))
+  const after = process.memoryUsage()
+  const grown = after.heapUsed + after.external - before.heapUsed - before.external
+  // Had the texts been kept, it would be a hundred megabytes; what is garbage is seen as such long before that.
+  t.ok(grown < 60_000_000, `${grown} bytes more`)
+})
