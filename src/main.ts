@@ -165,6 +165,7 @@ function signingIn(
       browser: settings && browserOf(settings),
       env: process.env,
       platform: process.platform,
+      uid: process.geteuid?.(),
       // A log is kept, and read by others: there, the address has no place.
       show: (address) => {
         if (speaking.readable) OUTPUT.err(`Open this address in a browser to sign in:\n\n  ${address}\n\n${hint}`)

@@ -2,6 +2,8 @@
 import type { Person } from './person/flow.js'
 import type { Network } from './reach.js'
 import { defaultTokenFolder, FileStore } from './store/files.js'
+import { MemoryStore } from './store/memory.js'
+import type { Holder, TokenRecord } from './store/record.js'
 import type { Store } from './store/store.js'
 
 export interface SignInParts {
@@ -19,6 +21,8 @@ export interface SignInPartsOptions {
   browser: readonly string[] | 'none' | undefined
   env: Readonly<Record<string, string | undefined>>
   platform: string
+  /** Who runs this; undefined where the system has no such numbers. */
+  uid: number | undefined
   /** Shows an address to a person where no browser can be started. It is for nobody else: never logged. */
   show(address: string): void
   /** Is told, once, why tokens are not written. */
@@ -26,9 +30,18 @@ export interface SignInPartsOptions {
 }
 
 /** What starts a browser is loaded when one is to be started. */
-export function signInParts({ folder, browser, env, platform, show, onDegraded }: SignInPartsOptions): SignInParts {
+export function signInParts({
+  folder: given,
+  browser,
+  env,
+  platform,
+  uid = -1,
+  show,
+  onDegraded,
+}: SignInPartsOptions): SignInParts {
+  const folder = given ?? usualFolder(env)
   return {
-    store: new FileStore({ folder: folder ?? defaultTokenFolder(env), onDegraded }),
+    store: folder === undefined ? new UnkeptStore(onDegraded) : new FileStore({ folder, uid, onDegraded }),
     person: {
       open: async (address) => {
         const { browser: opening } = await import('./person/browser.js')
@@ -36,5 +49,30 @@ export function signInParts({ folder, browser, env, platform, show, onDegraded }
       },
       show,
     },
+  }
+}
+
+/** Where there is no folder for records. Who says so is told when there is one to keep. */
+class UnkeptStore extends MemoryStore {
+  #onUsed: ((why: string) => void) | undefined
+
+  constructor(onUsed: (why: string) => void) {
+    super()
+    this.#onUsed = onUsed
+  }
+
+  override change<T>(key: string, holder: Holder, edit: (record: TokenRecord) => T): Promise<T> {
+    this.#onUsed?.('nobody knows the home folder of whoever runs this: set "oauth.store"')
+    this.#onUsed = undefined
+    return super.change(key, holder, edit)
+  }
+}
+
+function usualFolder(env: SignInPartsOptions['env']): string | undefined {
+  try {
+    return defaultTokenFolder(env)
+  } catch {
+    // A container may run as a user whom nothing names.
+    return undefined
   }
 }

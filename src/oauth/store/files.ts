@@ -36,9 +36,9 @@ const SUFFIX = '.json'
 const MAX_FILES = 1_000
 
 /** Where tokens are kept unless something else is configured. */
-export function defaultTokenFolder(env: Readonly<Record<string, string | undefined>>, home = homedir()): string {
+export function defaultTokenFolder(env: Readonly<Record<string, string | undefined>>, home?: string): string {
   const configured = env['XDG_CONFIG_HOME']
-  const folder = configured !== undefined && isAbsolute(configured) ? configured : join(home, '.config')
+  const folder = configured !== undefined && isAbsolute(configured) ? configured : join(home ?? homedir(), '.config')
   return join(folder, 'mcp-bridge', 'tokens')
 }
 
