@@ -1,6 +1,6 @@
 /** The log, on stderr: lines of JSON for programs, readable ones on a terminal. Writing never holds up or fails a call. */
 import { type Logger, pino, stdTimeFunctions } from 'pino'
-import type { Settings } from './config.js'
+import type { Settings } from './config/settings.js'
 import { jsonLine } from './log/line.js'
 import { readableLine } from './log/readable.js'
 

@@ -1,29 +1,32 @@
 /** The process: arguments, signals, exit codes. The only file that touches `process`. */
+
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import type { Logger } from 'pino'
-import { announce, report } from './announce.js'
-import { Bridge, type Surroundings } from './app.js'
+import { Bridge } from './bridge/bridge.js'
+import type { BridgeContext } from './bridge/context.js'
+import type { FoundServers } from './bridge/discovered-servers.js'
+import type { Discovery } from './bridge/discovery-runtime.js'
+import { describe, inspect } from './bridge/inspect.js'
+import type { Mount } from './bridge/mount.js'
+import { announce, report } from './cli/announce.js'
 import type { SignInTarget } from './cli/auth.js'
 import { checkedInWords } from './cli/check.js'
+import { type Circumstances, cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
+import { type Command, HELP, parseCommand, speaksToPeople } from './cli/parse.js'
+import { losesHeaders } from './cli/runtime.js'
 import { writableByGroup } from './cli/writable.js'
-import { type Command, HELP, parseCommand, speaksToPeople } from './cli.js'
-import { type Circumstances, complaintOf, EXIT, inFields, inWords } from './complaint.js'
-import { browserOf, ConfigError, parseListen, type Settings } from './config.js'
-import type { Discovery } from './found/parts.js'
-import type { FoundServers } from './found/servers.js'
-import { describe, inspect } from './inspect.js'
+import { browserOf, ConfigError, parseListen, type Settings } from './config/settings.js'
 import { LineWriter } from './log/writer.js'
 import { createLog, isReadable } from './log.js'
-import type { Mount } from './mount.js'
 import { type SignInParts, signInParts } from './oauth/parts.js'
 import { Fault, needsSignIn } from './protocol/fault.js'
-import { losesHeaders } from './runtime.js'
-import { startTracing, type Tracing } from './telemetry/tracing.js'
-import { endPrograms } from './upstream/stdio/process-group.js'
+import { startTracing } from './telemetry/tracing.js'
+import type { Tracing } from './telemetry/types.js'
+import { endPrograms } from './upstream/transport/stdio/process-group.js'
 
 /** Milliseconds between looks at the files of the configuration. */
 const FILE_CHECK = 1_000
@@ -179,7 +182,7 @@ function signingIn(
 
 /** What makes what finds servers, and meets them. */
 async function discovering(): Promise<(settings: Settings) => Discovery> {
-  const { Discovery } = await import('./found/parts.js')
+  const { Discovery } = await import('./bridge/discovery-runtime.js')
   const log = createLog({ level: 'silent', format: 'auto' }, OUTPUT)
   return (settings) =>
     new Discovery({ settings, surroundings: { log, version, env: process.env }, elsewhere: ELSEWHERE })
@@ -327,11 +330,11 @@ function reload(log: Logger, bridge: Bridge, settings: Settings): void {
 /** Looks for servers, if any are to be found. On a pipe there is one, so that it has to be there from the beginning. */
 async function finding(
   settings: Settings,
-  surroundings: Surroundings,
+  surroundings: BridgeContext,
   onPipe: boolean,
 ): Promise<FoundServers | undefined> {
   if (settings.discover.length === 0) return undefined
-  const { FoundServers } = await import('./found/servers.js')
+  const { FoundServers } = await import('./bridge/discovered-servers.js')
   const found = new FoundServers({ settings, surroundings, elsewhere: ELSEWHERE })
   surroundings.log.info({ where: settings.discover }, 'looking for servers')
   await Promise.race([found.look(), ...(onPipe ? [] : [sleep(FINDING, undefined, { ref: false })])])
@@ -367,7 +370,7 @@ function stopper(
 
 /** Says on stderr what went wrong, and gives the exit code for it. */
 function complain(error: unknown): number {
-  const complaint = complaintOf(error, speaking)
+  const complaint = cliErrorOf(error, speaking)
   if (speaking.readable) STDERR.write(inWords(complaint))
   else createLog({ level: 'error', format: 'json' }, OUTPUT).fatal(inFields(complaint), complaint.kind)
   return complaint.code

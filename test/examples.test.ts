@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { parseSettings, type Settings, unknownKeys } from '../src/config.js'
+import { parseSettings, type Settings, unknownKeys } from '../src/config/settings.js'
 import { secret } from './support/deployment.js'
 
 const folder = fileURLToPath(new URL('../config/examples/', import.meta.url))

@@ -1,4 +1,4 @@
-/** Who may import whom, read off the sources themselves: docs/architecture.md has the picture. */
+/** Who may import whom: the sources are compared with the arrows in docs/architecture.md. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -6,89 +6,25 @@ import t from 'tap'
 
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 
-/** Each layer, and the layers that it may import. */
-const arrows: Record<string, readonly string[]> = {
-  main: [
-    'announce',
-    'app',
-    'cli',
-    'complaint',
-    'config',
-    'found',
-    'inspect',
-    'log',
-    'mount',
-    'oauth',
-    'protocol',
-    'runtime',
-    'telemetry',
-    'upstream',
-  ],
-  advice: ['protocol', 'upstream'],
-  announce: ['advice', 'app', 'config', 'mount', 'protocol', 'upstream'],
-  complaint: ['advice', 'cli', 'config', 'protocol', 'upstream'],
-  cli: ['config', 'discovery', 'formats', 'found', 'net', 'oauth', 'protocol'],
-  found: ['app', 'config', 'discovery', 'inspect', 'mount', 'net', 'policy', 'protocol', 'rpc', 'upstream'],
-  discovery: ['formats', 'net', 'protocol', 'rpc'],
-  formats: [],
-  net: [],
-  oauth: ['net', 'protocol', 'rpc', 'seal'],
-  app: [
-    'config',
-    'discovery',
-    'downstream',
-    'front',
-    'listener',
-    'mount',
-    'oauth',
-    'plugins',
-    'policy',
-    'protocol',
-    'replicas',
-    'seal',
-    'telemetry',
-    'upstream',
-  ],
-  front: ['config', 'downstream', 'listener', 'mount', 'plugins', 'protocol'],
-  mount: [
-    'app',
-    'config',
-    'discovery',
-    'downstream',
-    'inspect',
-    'oauth',
-    'policy',
-    'protocol',
-    'rpc',
-    'seal',
-    'upstream',
-  ],
-  listener: ['protocol', 'rpc'],
-  inspect: ['upstream', 'protocol', 'rpc'],
-  log: ['config', 'protocol'],
-  runtime: [],
-  config: [],
-  downstream: ['protocol', 'rpc'],
-  upstream: ['protocol', 'rpc', 'seal'],
-  replicas: ['protocol', 'rpc', 'seal'],
-  seal: [],
-  policy: ['protocol', 'rpc'],
-  plugins: ['protocol'],
-  telemetry: ['protocol'],
-  protocol: ['rpc'],
-  rpc: [],
-}
+/** Each room, and the rooms that it may import: the lines `room -> room, room` of the document. */
+const document = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8')
+const arrows = new Map(
+  [...document.matchAll(/^([a-z]+) -> ([a-z, ]+)$/gm)].map(([, from = '', to = '']) => [
+    from,
+    to === 'nothing' ? [] : to.split(', '),
+  ]),
+)
 
 /** Packages and Node modules, and the places that may use them; what is not here, nobody may. */
 const packages: Record<string, readonly string[]> = {
-  fastify: ['app', 'front', 'mount', 'plugins', 'downstream/http'],
+  fastify: ['bridge', 'plugins', 'downstream/http'],
   'fastify-plugin': ['plugins'],
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http'],
-  undici: ['upstream/origin', 'net/connect', 'net/fetch', 'discovery/trust/pin'],
-  pino: ['app', 'log', 'main'],
-  'node:http': ['listener', 'oauth/person/loopback', 'replicas'],
-  'node:net': ['listener', 'net/connect', 'net/guard'],
+  undici: ['upstream/transport/paused', 'upstream/transport/origin', 'net/connect', 'net/fetch', 'discovery/trust/pin'],
+  pino: ['bridge', 'log', 'main'],
+  'node:http': ['bridge', 'oauth/person/loopback', 'replicas'],
+  'node:net': ['upstream/transport/paused', 'bridge', 'net/connect', 'net/guard'],
   'prom-client': ['telemetry/metrics'],
   '@opentelemetry/api': ['telemetry/opentelemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry/opentelemetry'],
@@ -114,22 +50,15 @@ const packages: Record<string, readonly string[]> = {
   picomatch: ['policy/quarantine'],
   'node:dns/promises': ['net/connect'],
   'node:fs/promises': ['discovery/sources/files'],
-  'node:os': ['cli/writable', 'discovery/home', 'discovery/trust', 'found/parts', 'oauth/store/files'],
-  'node:path': [
-    'cli/settings',
-    'discovery/sources',
-    'discovery/trust',
-    'net/private-file',
-    'oauth/store/files',
-    'found/parts',
-  ],
-  'node:tls': ['net/connect', 'discovery/trust/pin', 'found/parts'],
-  'node:child_process': ['oauth/person/browser', 'upstream/stdio'],
+  'node:os': ['cli', 'discovery/home', 'discovery/trust', 'bridge', 'oauth/store/files'],
+  'node:path': ['cli', 'discovery/sources', 'discovery/trust', 'bridge', 'net/private-file', 'oauth/store/files'],
+  'node:tls': ['net/connect', 'discovery/trust/pin', 'bridge'],
+  'node:child_process': ['oauth/person/browser', 'upstream/transport/stdio'],
   'node:crypto': [
     'plugins/auth',
     'downstream/http',
     'seal',
-    'upstream/seen-lists',
+    'upstream/legacy/seen-lists',
     'policy/cache',
     'policy/tool-list',
     'policy/unavailable',
@@ -141,7 +70,7 @@ const packages: Record<string, readonly string[]> = {
     'oauth/store/in-turn',
   ],
   'node:readline': ['main'],
-  'node:process': ['main', 'upstream/stdio'],
+  'node:process': ['main', 'upstream/transport/stdio'],
   'node:fs': [
     'main',
     'cli',
@@ -153,19 +82,19 @@ const packages: Record<string, readonly string[]> = {
     'oauth/store/files',
   ],
   'node:stream': ['downstream/http', 'downstream/stdio', 'log/writer', 'replicas'],
-  'node:buffer': ['upstream/http', 'upstream/stdio', 'policy/cache'],
+  'node:buffer': ['upstream/transport/http', 'upstream/transport/stdio', 'policy/cache'],
   'node:timers/promises': [
-    'app',
+    'bridge',
     'main',
-    'upstream/http',
+    'upstream/transport/http',
     'discovery/cycle',
     'net/lock',
     'oauth/person/flow',
     'oauth/store/in-turn',
   ],
-  'node:v8': ['app'],
+  'node:v8': ['bridge'],
   'node:tty': ['main'],
-  'node:util': ['cli', 'upstream/origin'],
+  'node:util': ['cli', 'upstream/transport/origin'],
 }
 
 interface Import {
@@ -182,26 +111,46 @@ const imports: Import[] = files.flatMap((file) => {
   return found.map((to) => ({ from: file.replace(/\.ts$/, ''), to }))
 })
 
-const layerOf = (file: string) => file.split('/')[0] as string
+const roomOf = (file: string) => file.split('/')[0] as string
 const target = ({ from, to }: Import) => new URL(to, `file:///${from}`).pathname.slice(1).replace(/\.js$/, '')
+const own = imports.filter(({ to }) => to.startsWith('.'))
 
-t.test('layers import only what the picture shows', async (t) => {
+t.test('rooms import what docs/architecture.md says, and nothing else', async (t) => {
   t.ok(imports.length > 100)
-  for (const one of imports.filter(({ to }) => to.startsWith('.'))) {
-    const [from, to] = [layerOf(one.from), layerOf(target(one))]
-    t.ok(from === to || arrows[from]?.includes(to), `${one.from} imports ${target(one)}`)
+  const found = new Map(files.map((file) => [roomOf(file.replace(/\.ts$/, '')), new Set<string>()]))
+  for (const one of own) {
+    const [from, to] = [roomOf(one.from), roomOf(target(one))]
+    if (from !== to) found.get(from)?.add(to)
   }
+  t.same(
+    Object.fromEntries([...found].sort().map(([room, to]) => [room, [...to].sort()])),
+    Object.fromEntries([...arrows].sort().map(([room, to]) => [room, [...to].sort()])),
+  )
 })
 
-t.test('the picture shows nothing that is not there', async (t) => {
-  for (const [from, tos] of Object.entries(arrows)) {
-    for (const to of tos)
-      t.ok(
-        imports.some((one) => one.to.startsWith('.') && layerOf(one.from) === from && layerOf(target(one)) === to),
-        `${from} -> ${to}`,
-      )
-  }
+t.test('there is no circle of rooms', async (t) => {
+  t.same(circlesIn(arrows), [])
 })
+
+t.test('there is no circle of files', async (t) => {
+  const graph = new Map<string, string[]>()
+  for (const one of own) graph.set(one.from, [...(graph.get(one.from) ?? []), target(one)])
+  t.same(circlesIn(graph), [])
+})
+
+/** Paths that come back to where they began. */
+function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const circles: string[] = []
+  const over = new Set<string>()
+  const visit = (name: string, path: readonly string[]): void => {
+    if (path.includes(name)) circles.push([...path.slice(path.indexOf(name)), name].join(' -> '))
+    if (over.has(name) || path.includes(name)) return
+    for (const next of graph.get(name) ?? []) visit(next, [...path, name])
+    over.add(name)
+  }
+  for (const name of graph.keys()) visit(name, [])
+  return circles
+}
 
 t.test('packages are used where they belong', async (t) => {
   for (const { from, to } of imports.filter(({ to }) => !to.startsWith('.'))) {
@@ -220,10 +169,10 @@ t.test('packages are used where they belong', async (t) => {
 })
 
 t.test('what is pure imports neither a package nor a module of Node', async (t) => {
-  for (const { from, to } of imports.filter(({ from }) => ['rpc', 'protocol'].includes(layerOf(from)))) {
+  for (const { from, to } of imports.filter(({ from }) => ['rpc', 'protocol'].includes(roomOf(from)))) {
     t.ok(to.startsWith('.') && !builtinModules.includes(to), `${from} imports ${to}`)
   }
-  for (const file of files.filter((name) => ['rpc', 'protocol'].includes(layerOf(name)))) {
+  for (const file of files.filter((name) => ['rpc', 'protocol'].includes(roomOf(name)))) {
     t.notMatch(readFileSync(source + file, 'utf8'), /\b(?:Buffer|process|setTimeout|setInterval)\b\s*[.(]/, file)
   }
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { losesHeaders } from '../src/runtime.js'
+import { losesHeaders } from '../src/cli/runtime.js'
 
 t.test('H24 a Node.js that drops headers is told from one that does not', async (t) => {
   const rows: [version: string, loses: boolean][] = [

@@ -1,11 +1,11 @@
 /** What `mcp-bridge login`, `logout` and `auth status` do and print. */
-import type { Settings } from '../config.js'
+import type { Settings } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import { explainSignIn, inLines, listAccounts, statusLines } from '../oauth/client/explain.js'
 import type { Store } from '../oauth/store/store.js'
+import { printable } from '../printable.js'
 import { Fault } from '../protocol/fault.js'
-import { shown } from '../protocol/shown.js'
 import type { Output } from './discover.js'
 
 /** A server that one can sign in to. */
@@ -32,11 +32,11 @@ export async function runLogin(
   // What it says when it refuses is what one signs in for. That it cannot be reached shows in what follows.
   await ask().catch(() => {})
   const account = accounts.of(LOCAL)
-  output.err(`Signing in to ${shown(name, 100)} …\n`)
+  output.err(`Signing in to ${printable(name, 100)} …\n`)
   readPasted(typed, (text) => account.paste(text), output).catch(() => {})
   const status = await account.login(undefined, signal)
   const told = statusLines(status, Date.now()).map((line) => `  ${line}\n`)
-  output.out(`Signed in to ${shown(name, 100)}\n${told.join('')}`)
+  output.out(`Signed in to ${printable(name, 100)}\n${told.join('')}`)
 }
 
 /** A browser that is elsewhere ends at an address that cannot be reached: its person copies that. */
@@ -59,7 +59,9 @@ export async function runLogout(target: SignInTarget | undefined, store: Store, 
     const { found, revoked } = await target.accounts.of(LOCAL).logout()
     const said = revoked ? 'Its authorization server has revoked the tokens.' : 'Its authorization server was not told.'
     output.out(
-      found ? `Signed out of ${shown(target.name, 100)}. ${said}\n` : `Not signed in to ${shown(target.name, 100)}.\n`,
+      found
+        ? `Signed out of ${printable(target.name, 100)}. ${said}\n`
+        : `Not signed in to ${printable(target.name, 100)}.\n`,
     )
     return found
   }
@@ -67,7 +69,7 @@ export async function runLogout(target: SignInTarget | undefined, store: Store, 
   for (const { key, record } of listed) if (record) await store.remove(key)
   const removed = listed.filter(({ record }) => record !== undefined).length
   output.out(`Forgot ${removed} account${removed === 1 ? '' : 's'}. The authorization servers were not told.\n`)
-  for (const { refusal } of listed) if (refusal !== undefined) output.err(`${shown(refusal, 500)}\n`)
+  for (const { refusal } of listed) if (refusal !== undefined) output.err(`${printable(refusal, 500)}\n`)
   return listed.every(({ refusal }) => refusal === undefined)
 }
 
@@ -101,12 +103,12 @@ export async function runAuthStatus(
     const name = names.get(status.endpoint)
     const title = name === undefined ? visible(status.endpoint) : `${name}  ${visible(status.endpoint)}`
     output.out(
-      `${shown(title, 300)}\n${statusLines(status, Date.now())
+      `${printable(title, 300)}\n${statusLines(status, Date.now())
         .map((line) => `  ${line}\n`)
         .join('')}`,
     )
   }
-  for (const refusal of refusals) output.err(`${shown(refusal, 500)}\n`)
+  for (const refusal of refusals) output.err(`${printable(refusal, 500)}\n`)
   return refusals.length === 0
 }
 

@@ -1,5 +1,5 @@
 /** What `mcp-bridge check` prints. */
-import type { Issue } from '../config.js'
+import type { Issue } from '../config/settings.js'
 import type { Checked } from './settings.js'
 
 export function checkedInWords({ file, servers, format, notes, warnings }: Checked & { file: string }): string {

@@ -1,11 +1,11 @@
 /** What `mcp-bridge discover` does and prints. */
 
-import type { Settings } from '../config.js'
+import type { Discovery } from '../bridge/discovery-runtime.js'
+import { withFlags } from '../bridge/remedy.js'
+import type { Settings } from '../config/settings.js'
 import type { Candidate, PlaceFailure } from '../discovery/candidate.js'
 import { type Discovered, discover, type Examined, type Progress } from '../discovery/discover.js'
-import type { Discovery } from '../found/parts.js'
-import { withFlags } from '../found/remedy.js'
-import { shown } from '../protocol/shown.js'
+import { printable } from '../printable.js'
 
 /** Where a command of a person says something. */
 export interface Output {
@@ -30,7 +30,7 @@ export async function look(
   targets: readonly string[] = settings.discover,
 ): Promise<Discovered> {
   const told = ({ about, step, ms, ok, message }: Progress) => {
-    const line = shown(`${ok ? ' ' : '!'} ${about}  ${step}  ${Math.round(ms)} ms  ${message}`, WIDTH)
+    const line = printable(`${ok ? ' ' : '!'} ${about}  ${step}  ${Math.round(ms)} ms  ${message}`, WIDTH)
     output.err(output.terminal ? `\r\u001b[K${line}` : `${line}\n`)
   }
   const found = await discover(targets, discovery.parts, told, await discovery.own())
@@ -111,7 +111,7 @@ function inWords({ servers, failures, leftOut }: Discovered): string {
 }
 
 function inLine({ place, error: { phase, message } }: PlaceFailure): string {
-  return `! ${shown(place, WIDTH)}  ${phase}: ${shown(message, 1_000)}`
+  return `! ${printable(place, WIDTH)}  ${phase}: ${printable(message, 1_000)}`
 }
 
 function describe({ candidate, verdict, meeting, steps }: Examined): string {
@@ -119,8 +119,8 @@ function describe({ candidate, verdict, meeting, steps }: Examined): string {
   const line = (label: string, text: string) => `  ${label.padEnd(13)}${text}`
   const places = [from, ...alsoFrom.map(({ from }) => from)].filter((one, at, all) => all.indexOf(one) === at)
   const lines = [
-    `${name}  ${shown(targetOf(candidate), 500)}`,
-    line('from', places.map((one) => shown(one, WIDTH)).join(', ')),
+    `${name}  ${printable(targetOf(candidate), 500)}`,
+    line('from', places.map((one) => printable(one, WIDTH)).join(', ')),
   ]
   for (const { step, ms, ok, message } of steps)
     lines.push(line(step, `${`${Math.round(ms)} ms`.padStart(8)}  ${ok ? '' : '! '}${message}`))
@@ -144,8 +144,8 @@ export function toolLines(
   if (listing.length === 0) return ['none']
   return listing.map(({ name, title, description }) => {
     const says = facts.get(name)?.hints['readOnlyHint'] === true ? 'reads only' : ''
-    const about = shown((description ?? title ?? '').replace(/\s+/g, ' '), 60)
-    return `${shown(name, 40).padEnd(24)} ${says.padEnd(10)}  ${about}`.trimEnd()
+    const about = printable((description ?? title ?? '').replace(/\s+/g, ' '), 60)
+    return `${printable(name, 40).padEnd(24)} ${says.padEnd(10)}  ${about}`.trimEnd()
   })
 }
 

@@ -1,7 +1,6 @@
 /** What flags and a file come to: the settings, and what was left out on the way. */
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { suspicious } from '../config/suspicious.js'
 import {
   ConfigError,
   checkOffline,
@@ -12,7 +11,8 @@ import {
   parseUpstream,
   type Settings,
   unknownKeys,
-} from '../config.js'
+} from '../config/settings.js'
+import { suspicious } from '../config/suspicious.js'
 import { homeFolder } from '../discovery/home.js'
 import { addressName, programName } from '../discovery/sources/address.js'
 import { pathName } from '../formats/names.js'

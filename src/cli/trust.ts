@@ -1,18 +1,19 @@
 /** What `mcp-bridge trust` does and prints. */
+
 import { readFileSync } from 'node:fs'
-import type { TrustAction } from '../cli.js'
-import type { Settings } from '../config.js'
+import { type Discovery, storePath } from '../bridge/discovery-runtime.js'
+import { withFlags } from '../bridge/remedy.js'
+import type { Settings } from '../config/settings.js'
 import { type Examined, isConfigured } from '../discovery/discover.js'
 import { canonical } from '../discovery/endpoint.js'
 import { meaningOf } from '../discovery/sources/address.js'
 import { KeyError, readPublicKey } from '../discovery/trust/keys.js'
 import { isPin, originToPin } from '../discovery/trust/pin.js'
 import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
-import { type Discovery, storePath } from '../found/parts.js'
-import { withFlags } from '../found/remedy.js'
 import { Failure } from '../net/failure.js'
-import { shown } from '../protocol/shown.js'
+import { printable } from '../printable.js'
 import { HINT, look, type Output, targetOf, toolLines } from './discover.js'
+import type { TrustAction } from './parse.js'
 
 export interface TrustContext {
   trustStore: string | undefined
@@ -70,7 +71,7 @@ async function act(action: TrustAction, context: TrustContext): Promise<void> {
     case 'key add': {
       const { publisher, file } = action
       if (!PUBLISHER.test(publisher))
-        throw new CannotError(`"${shown(publisher)}" is no publisher: small letters, digits, "." and "-"`)
+        throw new CannotError(`"${printable(publisher)}" is no publisher: small letters, digits, "." and "-"`)
       const key = await readPublicKey(readFileSync(file, 'utf8'))
       await store.addKey(publisher, key)
       return output.out(`What ${publisher} signs with the key ${key.id} is trusted.\n`)
@@ -134,7 +135,9 @@ async function pin(
   const { output } = context
   const wrong = backups.find((one) => !isPin(one))
   if (wrong !== undefined)
-    throw new CannotError(`"${shown(wrong)}" is no pin: the SHA-256 of a public key (SubjectPublicKeyInfo) in base64`)
+    throw new CannotError(
+      `"${printable(wrong)}" is no pin: the SHA-256 of a public key (SubjectPublicKeyInfo) in base64`,
+    )
   const discovery = context.discovering(settings)
   const { pin, subject, issuer, names, validTo } = await discovery.lookAt(originOf(server))
   const origin = originOf(server)
@@ -143,7 +146,7 @@ async function pin(
   output.out(
     [
       `${origin} is pinned to ${[pin, ...backups].join(' and ')}${before ? `, in place of ${before.join(' and ')}` : ''}.`,
-      `  certificate  of ${shown(subject)} by ${shown(issuer)}, for ${shown(names, 200)}, until ${shown(validTo)}`,
+      `  certificate  of ${printable(subject)} by ${printable(issuer)}, for ${printable(names, 200)}, until ${printable(validTo)}`,
       ...(backups.length > 0 ? [] : ['  Without --backup <pin> it has to be pinned anew when it gets another key.']),
       '',
     ].join('\n'),
@@ -166,7 +169,7 @@ async function findOne(server: string, discovery: Discovery, settings: Settings,
     const which = [only, ...others, ...servers].flatMap((one) => (one ? [targetOf(one.candidate)] : []))
     const found = which.length === 0 ? 'Nothing was found' : `There are ${[...new Set(which)].join(', ')}`
     throw new CannotError(
-      `Which server is "${shown(server, 200)}"? ${found}. Give its address, or say with --discover where it is found`,
+      `Which server is "${printable(server, 200)}"? ${found}. Give its address, or say with --discover where it is found`,
     )
   }
   return only
@@ -189,7 +192,8 @@ function originOf(server: string): string {
       : meant?.kind === 'server' && meant.finding.endpoint.kind === 'http'
         ? meant.finding.endpoint.url
         : undefined
-  if (url === undefined) throw new CannotError(`"${shown(server)}" is no address: what is pinned is the key of a host`)
+  if (url === undefined)
+    throw new CannotError(`"${printable(server)}" is no address: what is pinned is the key of a host`)
   try {
     return originToPin(url)
   } catch (error) {
@@ -202,7 +206,7 @@ function approvalOf(server: string, approvals: readonly Approval[]): Approval {
   const endpoint = meant?.kind === 'server' ? canonical(meant.finding.endpoint) : undefined
   const named = approvals.filter((one) => one.endpoint === endpoint || one.name === server || one.endpoint === server)
   const [only, ...others] = named
-  if (!only) throw new CannotError(`"${shown(server)}" is not approved: mcp-bridge trust list says what is`)
+  if (!only) throw new CannotError(`"${printable(server)}" is not approved: mcp-bridge trust list says what is`)
   if (others.length > 0)
     throw new CannotError(`There are several of that name: ${named.map(({ endpoint }) => endpoint).join(', ')}`)
   return only

@@ -1,7 +1,7 @@
 /** Who may write a file that the configuration is read from: they decide which programs are started, and who gets credentials. */
 import { statSync } from 'node:fs'
 import { platform } from 'node:os'
-import { ConfigError } from '../config.js'
+import { ConfigError } from '../config/settings.js'
 
 /** Bits of the mode of a file. */
 const WRITABLE = { group: 0o020, others: 0o002 }

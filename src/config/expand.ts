@@ -2,7 +2,7 @@
 import { ConfigError, type Issue } from './error.js'
 
 /** Where things stand that a configuration refers to. */
-export interface Elsewhere {
+export interface ConfigSources {
   env: Readonly<Record<string, string | undefined>>
   /** The text of a file. Throws where it cannot be read. */
   read(path: string): string
@@ -23,7 +23,7 @@ export function refersElsewhere(value: unknown): boolean {
  * Replaces `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:path}` in what is sent to or started for a server, and
  * in secrets. Of entries of servers, only these keys mean something. Throws a ConfigError that names what is missing.
  */
-export function expand(input: unknown, { env, read, missing }: Elsewhere, keys: ReadonlySet<string>): unknown {
+export function expand(input: unknown, { env, read, missing }: ConfigSources, keys: ReadonlySet<string>): unknown {
   if (!isObject(input)) return input
   const issues: Issue[] = []
   const content = (file: string, path: string): string => {

@@ -446,7 +446,7 @@ export const fileSchema = z.strictObject({
         .int()
         .nonnegative()
         .default(0)
-        .describe('For which a bridge that is to stop says that it is not ready, and goes on as if nothing were.'),
+        .describe('After SIGTERM, the bridge keeps serving for this long while /readyz fails.'),
       drainTimeout: milliseconds
         .default(25_000)
         .describe('After that, for calls in flight to end, and for clients to answer what they have been asked.'),

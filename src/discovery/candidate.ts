@@ -1,7 +1,8 @@
 /** Servers that have been found: each once, whoever has named it. */
+
 import { freeName } from '../formats/names.js'
 import { Failure } from '../net/failure.js'
-import { DECEPTIVE } from '../protocol/shown.js'
+import { DECEPTIVE } from '../printable.js'
 import { canonical, type Endpoint } from './endpoint.js'
 
 /** Where a server may be named. The first one that names it decides what is said of it. */

@@ -4,10 +4,10 @@
  */
 
 import { Failure } from '../net/failure.js'
+import type { ToolList } from '../ports/trust-status.js'
+import { printable } from '../printable.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
-import { shown } from '../protocol/shown.js'
-import type { ToolList } from '../protocol/standing.js'
 import { type Candidate, type Findings, merge, type PlaceFailure } from './candidate.js'
 import type { FetchDocument } from './documents.js'
 import { canonical } from './endpoint.js'
@@ -185,7 +185,7 @@ export async function examine(candidate: Candidate, parts: Parts, told: Told = (
     },
     ({ era, handshake }) => [
       true,
-      `${era} ${handshake.revision}, ${shown(handshake.name)} ${shown(handshake.version)}`,
+      `${era} ${handshake.revision}, ${printable(handshake.name)} ${printable(handshake.version)}`,
     ],
   )
   if (met.failed) {
@@ -213,7 +213,7 @@ export function handshakeFailure(error: unknown, isProgram: boolean): Failure {
   // A program is not started again and again.
   const reason = isProgram ? 'program' : (REASONS[fault] ?? 'protocol')
   const ours = data['supported'] === undefined ? '' : `; it speaks ${KNOWN.join(', ')}`
-  return failure('handshake', reason, shown(message + ours, 1_000), { cause: error })
+  return failure('handshake', reason, printable(message + ours, 1_000), { cause: error })
 }
 
 const REASONS: Readonly<Partial<Record<Fault['fault'], Reason<'handshake'>>>> = {

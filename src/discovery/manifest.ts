@@ -3,8 +3,9 @@
  * config/manifest.schema.json of it. Nothing is ignored: a member that is not known here makes the whole invalid, because
  * whoever wrote it meant something by it, and what it would mean is covered by the signature like all the rest.
  */
+
 import * as z from 'zod'
-import { DECEPTIVE, shown } from '../protocol/shown.js'
+import { DECEPTIVE, printable } from '../printable.js'
 import { readStrictly, StrictJsonError } from '../rpc/strict-json.js'
 import { httpEndpoint } from './endpoint.js'
 
@@ -15,7 +16,7 @@ export class ManifestError extends Error {
   readonly path: string
 
   constructor(path: string, message: string) {
-    super(path === '' ? `The manifest ${message}` : `${shown(path, 200)}: ${message}`)
+    super(path === '' ? `The manifest ${message}` : `${printable(path, 200)}: ${message}`)
     this.path = path
   }
 }
@@ -63,7 +64,7 @@ function wrongWith(url: string): string | undefined {
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
     return 'has to be an https:// address; http:// is for this machine only'
   const href = spelling(url)
-  return href === url || href === `${url}/` ? undefined : `has to be written as ${shown(href ?? 'an address', 200)}`
+  return href === url || href === `${url}/` ? undefined : `has to be written as ${printable(href ?? 'an address', 200)}`
 }
 
 function spelling(url: string): string | undefined {

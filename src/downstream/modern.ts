@@ -1,4 +1,7 @@
 /** The downstream half of the modern era: takes requests that say everything, and answers each by itself. */
+
+import { OwnedByReplica } from '../ports/replicas.js'
+import { ECHOED, printable } from '../printable.js'
 import type { Call, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
@@ -14,15 +17,13 @@ import {
   detached,
   encodeReply,
 } from '../protocol/modern-client.js'
-import { Elsewhere } from '../protocol/replicas.js'
-import { ECHOED, shown } from '../protocol/shown.js'
 import { checkFilter } from '../protocol/subscriptions.js'
 import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Id, type Notification, type Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
+import { CallLogEntry, type Logger, subject } from './call-log.js'
 import { type Frame, onlyIncreasing } from './frames.js'
-import { CallRecord, type Logger, subject } from './record.js'
 
 /** What the transport knows of a request. */
 export interface Arrived {
@@ -58,7 +59,7 @@ export class ModernDownstream {
    */
   answer(request: Request, arrived: Arrived): AsyncGenerator<Frame, void> {
     const { id, method } = request
-    const record = new CallRecord(arrived.log, { clientEra: 'modern', clientTransport: arrived.transport, method })
+    const record = new CallLogEntry(arrived.log, { clientEra: 'modern', clientTransport: arrived.transport, method })
     const kept = methodTraits(method).endless ? own(id) : id
     // No generator: while one waits, everything is kept that it was given.
     return this.#answer(kept, decode(request, arrived, record), arrived, record)
@@ -68,7 +69,7 @@ export class ModernDownstream {
     id: Id,
     decoded: (Decoded & { size?: number }) | Fault,
     arrived: Arrived,
-    record: CallRecord,
+    record: CallLogEntry,
   ): AsyncGenerator<Frame, void> {
     let loan: Loan | undefined
     let told = false
@@ -94,7 +95,7 @@ export class ModernDownstream {
       yield last
     } catch (error) {
       told = true
-      if (error instanceof Elsewhere) {
+      if (error instanceof OwnedByReplica) {
         record.carried(error.owner)
         throw error
       }
@@ -119,7 +120,7 @@ export class ModernDownstream {
 }
 
 /** Takes a request apart. What stays open for long keeps nothing of what it came in. */
-function decode(request: Request, { bare, trace }: Arrived, record: CallRecord): Decoded | Fault {
+function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry): Decoded | Fault {
   const { method } = request
   try {
     const decoded = bare ? decodeBareDiscover() : decodeRequest(request)
@@ -134,7 +135,7 @@ function decode(request: Request, { bare, trace }: Arrived, record: CallRecord):
   }
 }
 
-function toCall(decoded: Decoded, arrived: Arrived, log: CallRecord): Call {
+function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry): Call {
   const { method, params, meta, caller, progressToken, answers } = decoded
   const { principal, credential, abort: controller, paramHeaders } = arrived
   const progress = progressToken !== undefined
@@ -148,11 +149,11 @@ function toCall(decoded: Decoded, arrived: Arrived, log: CallRecord): Call {
 /** Methods that this revision has taken away, or that need an extension the client did not declare. */
 function refuseUnknown({ method, caller }: Decoded): void {
   if (methodTraits(method).eras === 'legacy')
-    throw new Fault('methodNotFound', `Method not found: ${NEWEST_MODERN} has no ${shown(method, ECHOED)}`)
+    throw new Fault('methodNotFound', `Method not found: ${NEWEST_MODERN} has no ${printable(method, ECHOED)}`)
   if (!method.startsWith('tasks/')) return
   const extensions = objectIn(parseObject(caller.capabilities), 'extensions')
   if (extensions && objectIn(extensions, TASKS_EXTENSION)) return
-  throw new Fault('missingCapability', `${shown(method, ECHOED)} needs the extension ${TASKS_EXTENSION}`, {
+  throw new Fault('missingCapability', `${printable(method, ECHOED)} needs the extension ${TASKS_EXTENSION}`, {
     data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
   })
 }

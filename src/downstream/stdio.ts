@@ -9,13 +9,13 @@ import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { cut, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
-import { Conversation } from './conversation.js'
+import type { Logger } from './call-log.js'
 import { answerLost, type Frame } from './frames.js'
-import { idToAnswer, readMessage } from './inbound.js'
+import { Conversation } from './legacy/conversation.js'
+import { InFlight } from './legacy/in-flight.js'
+import type { SessionSettings } from './legacy/session.js'
 import { ModernDownstream } from './modern.js'
-import type { Logger } from './record.js'
-import { Running } from './running.js'
-import type { SessionSettings } from './session.js'
+import { idToAnswer, readMessage } from './read-message.js'
 
 export interface PipeOptions {
   input: Readable
@@ -42,7 +42,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   const { input, output, upstream, compat, log, lineLimit, patience, settings, memory } = options
   const modern = new ModernDownstream(upstream, compat, memory)
   const disconnected = upstream.connected?.(PRINCIPAL)
-  const running = new Running()
+  const running = new InFlight()
   /** Ids of the session's requests that are open: they share one space with those of the modern era. */
   const inSession = new Set<string>()
   const answers = new Set<Promise<void>>()

@@ -1,5 +1,5 @@
 /** Lines of the log as they may be shown: bounded, and without characters that break lines, drive terminals or hide text. */
-import { DECEPTIVE } from '../protocol/shown.js'
+import { DECEPTIVE } from '../printable.js'
 
 /** Bytes of one line. */
 export const MAX_LINE = 16 * 1024

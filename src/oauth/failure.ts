@@ -1,11 +1,11 @@
 /** What can go wrong on the way to a token, as faults: what happened, whose it is to mend, and how. */
 import { Failure } from '../net/failure.js'
+import { printable } from '../printable.js'
 import { Fault, type FaultOptions } from '../protocol/fault.js'
-import { shown } from '../protocol/shown.js'
 
 /** Something that others have written, as it may stand in a message. */
 export function quoted(text: string): string {
-  return `"${shown(text, 200)}"`
+  return `"${printable(text, 200)}"`
 }
 
 /** An address as it may stand in a message: its query may be a secret. */

@@ -5,13 +5,13 @@
  * A call that wants log messages or progress is answered like any other: both tell of work, and there is none.
  */
 import { createHash } from 'node:crypto'
+import type { BridgeEvent, Observe } from '../ports/events.js'
 import type { CacheHint, Call, Handler, Policy, Reply, Sender } from '../protocol/call.js'
-import type { BridgeEvent, Observe } from '../protocol/event.js'
 import { methodTraits } from '../protocol/methods.js'
 import { isAbout, UPDATED } from '../protocol/subscriptions.js'
 import { canonical } from '../rpc/canonical.js'
+import { memoize } from '../rpc/memoize.js'
 import { own } from '../rpc/own.js'
-import { remembering } from '../rpc/remembering.js'
 import { type Json, keys, value, write } from '../rpc/splice.js'
 import { Listening } from './cache/listening.js'
 import { type About, copyOf, type Kept, type Results } from './cache/results.js'
@@ -244,7 +244,7 @@ function aboutOf({ method, params }: Call): About {
   return { method, uri: typeof uri === 'string' ? uri : undefined }
 }
 
-const canonicalCapabilities = remembering(canonical)
+const canonicalCapabilities = memoize(canonical)
 
 function digest(...parts: unknown[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')

@@ -9,13 +9,13 @@
  * answers.
  */
 import picomatch from 'picomatch'
+import type { Standing, ToolList } from '../ports/trust-status.js'
+import { ECHOED, printable } from '../printable.js'
 import type { Call, CallLog, Handler, Policy, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { ECHOED, shown } from '../protocol/shown.js'
-import type { Standing, ToolList } from '../protocol/standing.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
-import { OWN, refuse, toolOf } from './in-band.js'
+import { OWN, refuse, toolOf } from './refusal.js'
 import { fetchTools, nextCursor, toolList, withTools } from './tool-list.js'
 
 export interface QuarantineOptions {
@@ -150,7 +150,7 @@ export class Quarantine {
         if (reply.kind === 'error')
           throw new Fault(
             'upstreamRefused',
-            `${this.#options.name} does not list its tools: ${shown(reply.error.message)}`,
+            `${this.#options.name} does not list its tools: ${printable(reply.error.message)}`,
           )
       }
       throw new Fault('upstreamProtocol', `${this.#options.name} does not list its tools`)
@@ -225,7 +225,7 @@ export class Quarantine {
   #held(call: Call, standing: Standing, tool?: string): Reply {
     const { name } = this.#options
     const { state, only, reason, missing, remedy } = standing
-    const what = tool === undefined ? shown(call.method, ECHOED) : `"${shown(tool)}"`
+    const what = tool === undefined ? printable(call.method, ECHOED) : `"${printable(tool)}"`
     const why =
       state !== 'trusted'
         ? reason

@@ -2,10 +2,11 @@
  * Keeps tools from those who do not have the scopes for them. What somebody may not call is not shown to them either. Whom
  * nothing is known of has no scope, and may call what wants none.
  */
+
+import { printable } from '../printable.js'
 import type { Policy, Reply } from '../protocol/call.js'
-import { shown } from '../protocol/shown.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
-import { refuse, toolOf } from './in-band.js'
+import { refuse, toolOf } from './refusal.js'
 
 export interface ScopesOptions {
   /** All the scopes that it takes to see and to call a tool, as the manifest or the configuration says. */
@@ -33,7 +34,7 @@ export function scopes({ required, scopesOf }: ScopesOptions): Policy {
         }
         if (missing.length > 0) {
           const scope = missing.join(' ')
-          const text = `"${shown(tool)}" cannot be called without the scope ${shown(scope, 500)}, which this caller does not have`
+          const text = `"${printable(tool)}" cannot be called without the scope ${printable(scope, 500)}, which this caller does not have`
           yield refuse(call, { reason: 'insufficient_scope', text, data: { scope } })
           return
         }

@@ -6,13 +6,13 @@ import { type Account, type AccountsByPrincipal, MAX_RETRIES } from '../protocol
 import type {
   Call,
   Handler,
-  LegacyLeg,
-  Line,
-  LineListener,
-  LineMessage,
+  LegacyRoute,
   Policy,
   Reply,
   Sender,
+  Tunnel,
+  TunnelListener,
+  TunnelMessage,
 } from '../protocol/call.js'
 import { type LegacyRevision, MODERN } from '../protocol/eras.js'
 import { Fault, isOfSignIn, needsSignIn } from '../protocol/fault.js'
@@ -22,7 +22,7 @@ import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.j
 import type { Request, Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, parseObject, raw, value } from '../rpc/splice.js'
-import { refuse } from './in-band.js'
+import { refuse } from './refusal.js'
 
 export interface SignInOptions {
   /** The server's name, for people. */
@@ -108,27 +108,27 @@ export class SignIn {
   }
 
   /** How a legacy client is served: `translate` as long as nobody has signed in. Rejects with a Fault. */
-  async legacyLeg(sender: Sender, find: () => Promise<LegacyLeg>): Promise<LegacyLeg> {
+  async legacyRoute(sender: Sender, find: () => Promise<LegacyRoute>): Promise<LegacyRoute> {
     const account = this.for(sender.principal)
     if (!account) return find()
     const signal = AbortSignal.timeout(CONNECT_WITHIN)
     if (await this.#waits(account, sender.principal, signal)) return 'translate'
-    const leg = await signedIn(account, signal, find).catch((error: unknown) => {
+    const route = await signedIn(account, signal, find).catch((error: unknown) => {
       if (needsSignIn(error)) return 'translate' as const
       throw error
     })
-    if (leg === 'translate') return leg
+    if (route === 'translate') return route
     return {
-      transport: leg.transport,
+      transport: route.transport,
       connect: async (opening, from, reopens) => {
-        const line = await signedIn(account, signal, () => leg.connect(opening, from, reopens)).catch(
+        const tunnel = await signedIn(account, signal, () => route.connect(opening, from, reopens)).catch(
           (error: unknown) => {
             // Without a session of the server's, the client gets one of the bridge's.
             if (needsSignIn(error)) return undefined
             throw error
           },
         )
-        return line && new SigningLine(line, account)
+        return tunnel && new SigningTunnel(tunnel, account)
       },
     }
   }
@@ -313,28 +313,28 @@ export class SignIn {
 }
 
 /** A session of a legacy client's own, for whose requests somebody may have to sign in. */
-class SigningLine implements Line {
-  readonly #line: Line
+class SigningTunnel implements Tunnel {
+  readonly #tunnel: Tunnel
   readonly #account: Account
 
-  constructor(line: Line, account: Account) {
-    this.#line = line
+  constructor(tunnel: Tunnel, account: Account) {
+    this.#tunnel = tunnel
     this.#account = account
   }
 
   get opened(): Wire {
-    return this.#line.opened
+    return this.#tunnel.opened
   }
 
   get revision(): LegacyRevision | undefined {
-    return this.#line.revision
+    return this.#tunnel.revision
   }
 
-  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<LineMessage, void> {
+  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<TunnelMessage, void> {
     for (let signIns = 0; ; signIns++) {
       let given = false
       try {
-        for await (const message of this.#line.ask(request, signal)) {
+        for await (const message of this.#tunnel.ask(request, signal)) {
           given = true
           yield message
         }
@@ -347,19 +347,19 @@ class SigningLine implements Line {
   }
 
   notify(method: string, params: Json | undefined): void {
-    this.#line.notify(method, params)
+    this.#tunnel.notify(method, params)
   }
 
   respond(response: Response): void {
-    this.#line.respond(response)
+    this.#tunnel.respond(response)
   }
 
-  attach(listener: LineListener): void {
-    this.#line.attach(listener)
+  attach(listener: TunnelListener): void {
+    this.#tunnel.attach(listener)
   }
 
   close(): void {
-    this.#line.close()
+    this.#tunnel.close()
   }
 }
 

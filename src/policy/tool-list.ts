@@ -1,8 +1,8 @@
 /** Reads lists of tools for what trust depends on: what each says of itself, and what its hints are. */
 import { createHash } from 'node:crypto'
+import type { ToolFact, ToolList } from '../ports/trust-status.js'
 import { withoutMisannotated } from '../protocol/annotations.js'
 import { Fault } from '../protocol/fault.js'
-import type { ToolFact, ToolList } from '../protocol/standing.js'
 import { canonical } from '../rpc/canonical.js'
 import {
   arrayIn,

@@ -9,8 +9,8 @@ import type { Memory } from '../protocol/memory.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, write } from '../rpc/splice.js'
 import { copyOf } from './cache/results.js'
-import { OWN } from './in-band.js'
 import { LentCache } from './lent-cache.js'
+import { OWN } from './refusal.js'
 
 export interface UnavailableOptions {
   /** Names the server. */
@@ -57,7 +57,7 @@ export function unavailable(options: UnavailableOptions): { policy: Policy; clos
           yield repeated(call, last, reason, retryAfter)
           return
         }
-        throw new Fault('upstreamUnavailable', `${name} cannot be had: ${reason}`, { retryAfter })
+        throw new Fault('upstreamUnavailable', `${name} is unavailable: ${reason}`, { retryAfter })
       }
       for await (const reply of next(call)) {
         if (key !== undefined && reply.kind === 'result' && reply.type === undefined) {

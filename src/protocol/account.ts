@@ -1,5 +1,4 @@
 /** In whose name a server is asked: what the rest of the bridge knows of credentials that can be had, renewed and refused. */
-import { needsSignIn } from './fault.js'
 
 export interface Account {
   /**
@@ -49,19 +48,6 @@ export function refusedCredential(
   const challenges = header === undefined ? [] : typeof header === 'string' ? [header] : header
   if (status === 403 && !challenges.some((line) => line.includes('insufficient_scope'))) return undefined
   return { status, challenges, sent }
-}
-
-/**
- * Another `Authorization` after one was refused, for a request of a client: somebody may be asked to sign in for it. Rejects
- * with a Fault.
- */
-export async function anotherFor(account: Account, refusal: AccountRefusal, signal: AbortSignal): Promise<string> {
-  try {
-    return await account.refused(refusal, signal)
-  } catch (error) {
-    if (!needsSignIn(error) || !error.signInFor) throw error
-    return account.signIn(error.signInFor, signal)
-  }
 }
 
 /** Times that one request is sent again with another credential: the server has not acted on what it refused so. */

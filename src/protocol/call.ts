@@ -97,41 +97,41 @@ export interface Upstream {
   /** Carries a notification, as far as there is somebody to carry it to. */
   notify(notice: Notice): void
   /** How a client of the legacy era is served. Rejects with a Fault. */
-  legacyLeg(sender: Sender): Promise<LegacyLeg>
+  legacyRoute(sender: Sender): Promise<LegacyRoute>
   /** Notes that a client of this principal is connected, until the function that it returns is called. Programs stay meanwhile. */
   connected?(principal: string): () => void
 }
 
 /** A way to serve a legacy client: out of the bridge's own session, or with a session of the server's. */
-export type LegacyLeg = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: Connect }
+export type LegacyRoute = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: Connect }
 
 /**
  * Hands a client's `initialize` to the server. Resolves to undefined where the server turns out to have no sessions. Of a
  * client that cannot open another session, `reopens` has the line go on when the server has lost this one.
  */
-export type Connect = (opening: Request, sender: Sender, reopens: boolean) => Promise<Line | undefined>
+export type Connect = (opening: Request, sender: Sender, reopens: boolean) => Promise<Tunnel | undefined>
 
 /**
  * A client's own session with a legacy server: its messages are carried as they are. Only the ids of its requests and
  * its progress tokens are others on the other side, so that equal ones in flight at a time cannot be mixed up.
  */
-export interface Line {
+export interface Tunnel {
   /** The server's answer to `initialize`, under the client's id. */
   readonly opened: Wire
   /** What was negotiated; undefined where the server has refused, and nothing else can be sent. */
   readonly revision: LegacyRevision | undefined
   /** Sends a request. Gives what belongs to it, and its answer last. Throws a Fault where none can come. */
-  ask(request: Request, signal: AbortSignal): AsyncIterable<LineMessage>
+  ask(request: Request, signal: AbortSignal): AsyncIterable<TunnelMessage>
   notify(method: string, params: Json | undefined): void
   /** Sends the client's answer to a question of the server. */
   respond(response: Response): void
   /** Whom to tell of the server's own messages, and of the end of the session. What came before is told at once. */
-  attach(listener: LineListener): void
+  attach(listener: TunnelListener): void
   close(): void
 }
 
 /** One message about a request of the client. */
-export interface LineMessage {
+export interface TunnelMessage {
   text: Wire
   /** What this is, if it is the answer: nothing follows it. */
   answer?: Response
@@ -139,7 +139,7 @@ export interface LineMessage {
   dropped?: number
 }
 
-export interface LineListener {
+export interface TunnelListener {
   /** A notification or a request of the server that belongs to no request of the client, as far as one can tell. */
   message(text: Wire): void
   /** Nobody is connected who would notice that the session is gone. */
@@ -172,11 +172,11 @@ export interface CallLog {
   debug(fields: object, message: string): void
   warn(fields: object, message: string): void
   /** The call is given to the server. Absent where nobody wants to know. */
-  handedOver?(): HandOver
+  handedOver?(): UpstreamSpan
 }
 
 /** A call on its way to the server and back. */
-export interface HandOver {
+export interface UpstreamSpan {
   /** Where the server is to see itself in a trace, if one is drawn up. */
   readonly trace: TraceContext | undefined
   /** The server has said its last word; or there is none, and nobody waits for one any more. The first time counts. */

@@ -1,5 +1,5 @@
 /** What a client can do, as far as it is said across eras. */
-import { remembering } from '../rpc/remembering.js'
+import { memoize } from '../rpc/memoize.js'
 import { EMPTY, edit, has, type Json, keys, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { TASKS_EXTENSION } from './meta.js'
 
@@ -31,13 +31,13 @@ export function carriedCapabilities(capabilities: Json): Json {
 const MAX_NAME = 256
 
 /** Name and version out of a client's Implementation, as a key. Cut off where they are long. */
-export const clientName = remembering((clientInfo): string => {
+export const clientName = memoize((clientInfo): string => {
   const said = parseObject(clientInfo)
   return JSON.stringify([value(said, 'name'), value(said, 'version')]).slice(0, MAX_NAME)
 })
 
 /** Whether a client has agreed to be asked anything at all in the middle of a call. */
-export const canBeAsked = remembering((capabilities): boolean => {
+export const canBeAsked = memoize((capabilities): boolean => {
   const declared = parseObject(capabilities)
   return ['elicitation', 'sampling', 'roots'].some((name) => objectIn(declared, name) !== undefined)
 })

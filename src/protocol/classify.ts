@@ -2,6 +2,8 @@
  * Decides, message by message, what era a client speaks. The body decides; the version header can only confirm or
  * contradict it (MCP 2026-07-28, basic/versioning and streamable-http, server validation). Nothing here remembers.
  */
+
+import { ECHOED, printable } from '../printable.js'
 import { type Message, type Params, parseMessage } from '../rpc/message.js'
 import { cut, sourceOf } from '../rpc/source.js'
 import { objectIn, type Payload, raw } from '../rpc/splice.js'
@@ -9,7 +11,6 @@ import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MOD
 import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
 import { methodTraits } from './methods.js'
-import { ECHOED, shown } from './shown.js'
 
 /** What the `Mcp-Session-Id` of a message leads to. An id that is unknown, expired or somebody else's is `gone`. */
 export type SessionState = 'none' | 'gone' | { revision: LegacyRevision }
@@ -52,7 +53,10 @@ export function classify(
   } else if (modernHeader) {
     if (message.kind === 'notification') return { era: 'modern' }
     if (message.method === 'initialize')
-      throw new Fault('headerMismatch', `initialize belongs to ${LEGACY.join(', ')}, not to ${shown(version, ECHOED)}`)
+      throw new Fault(
+        'headerMismatch',
+        `initialize belongs to ${LEGACY.join(', ')}, not to ${printable(version, ECHOED)}`,
+      )
     throw missingEnvelope()
   }
   if (version !== undefined && legacyRevision(version) === undefined)
@@ -74,7 +78,7 @@ export function classify(
   if (compat.ignoreVersionSkew) return { era: 'legacy', as: 'message', skew: version }
   throw new Fault(
     'invalidRequest',
-    `MCP-Protocol-Version is "${shown(version, ECHOED)}", but ${session.revision} was negotiated`,
+    `MCP-Protocol-Version is "${printable(version, ECHOED)}", but ${session.revision} was negotiated`,
   )
 }
 
@@ -119,7 +123,7 @@ function classifyClaim(claimText: string, version: string | undefined): Verdict 
   if (isModern(claim)) return { era: 'modern' }
   const hint = legacyRevision(claim) ? ': this revision begins with initialize' : ''
   throw new Fault('unsupportedRevision', `Unsupported protocol version${hint}`, {
-    data: { supported: JSON.stringify(MODERN), requested: JSON.stringify(shown(claim, ECHOED)) },
+    data: { supported: JSON.stringify(MODERN), requested: JSON.stringify(printable(claim, ECHOED)) },
   })
 }
 

@@ -159,7 +159,8 @@ export function isModern(version: unknown): version is ModernRevision {
 /** The legacy revision that a version string names, aliases resolved. */
 export function legacyRevision(version: unknown): LegacyRevision | undefined {
   if (typeof version !== 'string') return undefined
-  return (LEGACY as readonly string[]).includes(version) ? (version as LegacyRevision) : ALIASES[version]
+  if ((LEGACY as readonly string[]).includes(version)) return version as LegacyRevision
+  return Object.hasOwn(ALIASES, version) ? ALIASES[version] : undefined
 }
 
 /** Whether a version is of the kind that promises per-request metadata: future dates and drafts sort after, too. */

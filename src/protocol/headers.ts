@@ -1,11 +1,12 @@
 /** The HTTP headers that mirror a modern request's body (MCP 2026-07-28, streamable-http, request metadata). */
+
+import { ECHOED, printable } from '../printable.js'
 import type { Request } from '../rpc/message.js'
 import { type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import type { Annotation } from './annotations.js'
 import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { methodTraits } from './methods.js'
-import { ECHOED, shown } from './shown.js'
 
 /** All values of an `Mcp-*` header in the order in which they came; the name is given in lower case. */
 export type HeaderLookup = (name: string) => readonly string[]
@@ -31,7 +32,7 @@ export function versionHeader(lookup: HeaderLookup): string | undefined {
 function onlyOne(values: readonly string[], name: string): string | undefined {
   const first = trim(values[0])
   for (let i = 1; i < values.length; i++) {
-    if (trim(values[i]) !== first) throw mismatch(`Header ${shown(name, ECHOED)} came with different values`)
+    if (trim(values[i]) !== first) throw mismatch(`Header ${printable(name, ECHOED)} came with different values`)
   }
   return first
 }
@@ -55,14 +56,14 @@ export function checkHeaders(request: Request, lookup: HeaderLookup): void {
   const method = single(lookup, 'mcp-method')
   if (method === undefined) throw mismatch('Header Mcp-Method is missing')
   if (method !== request.method)
-    throw mismatch(`Header Mcp-Method is "${shown(method)}", the method of the body another`)
+    throw mismatch(`Header Mcp-Method is "${printable(method)}", the method of the body another`)
   const { named } = methodTraits(request.method)
   if (named === undefined) return
   const name = single(lookup, 'mcp-name')
   if (name === undefined) throw mismatch('Header Mcp-Name is missing')
   const expected = typeof request.params === 'string' ? undefined : value(request.params, named)
   if (decodeValue(name, 'Mcp-Name') !== expected)
-    throw mismatch(`Header Mcp-Name is "${shown(name)}", params.${named} of the body another`)
+    throw mismatch(`Header Mcp-Name is "${printable(name)}", params.${named} of the body another`)
 }
 
 /** Checks `Mcp-Param-*` against the arguments, as far as the tool's schema asks for them. Throws a Fault. */
@@ -79,7 +80,7 @@ export function checkParamHeaders(
     if (received === undefined)
       throw mismatch(`Header ${name} is missing, though the arguments have "${path.join('.')}"`)
     if (!sameValue(decodeValue(received, name), expected))
-      throw mismatch(`Header ${name} is "${shown(received)}", "${path.join('.')}" of the arguments another`)
+      throw mismatch(`Header ${name} is "${printable(received)}", "${path.join('.')}" of the arguments another`)
   }
 }
 
@@ -88,7 +89,7 @@ export function checkParamHeaders(
  * for a method that no header can name.
  */
 export function requestHeaders(method: string, params: Payload): Record<string, string> {
-  if (!isPlain(method)) throw new Fault('invalidRequest', `"${shown(method)}" cannot be the name of a method`)
+  if (!isPlain(method)) throw new Fault('invalidRequest', `"${printable(method)}" cannot be the name of a method`)
   const headers: Record<string, string> = { 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': method }
   const { named } = methodTraits(method)
   const name = named === undefined ? undefined : value(params, named)

@@ -1,4 +1,6 @@
 /** The codec of the legacy era towards clients: sessions opened and requests taken, answers in words that they know. */
+
+import { ECHOED } from '../printable.js'
 import { error as errorMessage, type Id, notification, type Request, readId, result } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import type { Wire } from '../rpc/source.js'
@@ -24,7 +26,6 @@ import { Fault } from './fault.js'
 import { MAX_CAPABILITIES } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
-import { ECHOED } from './shown.js'
 
 /** What a client says of itself in `initialize`. */
 export interface Opening {

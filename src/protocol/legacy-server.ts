@@ -1,4 +1,6 @@
 /** The codec of the legacy era towards servers: requests without envelope out, results without type in. */
+
+import { ECHOED, printable } from '../printable.js'
 import type { Response } from '../rpc/message.js'
 import {
   EMPTY,
@@ -19,7 +21,6 @@ import { Fault } from './fault.js'
 import { lift } from './lift.js'
 import { TASKS_EXTENSION, writeMeta } from './meta.js'
 import { methodTraits } from './methods.js'
-import { ECHOED, shown } from './shown.js'
 import { offersTasks } from './tasks.js'
 
 /** What a server said of itself in its answer to `initialize`. */
@@ -66,7 +67,7 @@ export function decodeReply(call: Call, { outcome }: Response, server: Json | un
     if (methodTraits(call.method).empty) return { kind: 'result', result: EMPTY, server }
     throw new Fault(
       'upstreamProtocol',
-      `The server answered ${shown(call.method, ECHOED)} with a result that is no object`,
+      `The server answered ${printable(call.method, ECHOED)} with a result that is no object`,
     )
   }
   return { kind: 'result', result: lifted(call.method, result), server }

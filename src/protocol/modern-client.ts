@@ -1,7 +1,8 @@
 /** The codec of 2026-07-28 towards clients: requests that carry their envelope in, results that carry their type out. */
+
+import { memoize } from '../rpc/memoize.js'
 import { error as errorMessage, notification, type Params, type Request, readId, result } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
-import { remembering } from '../rpc/remembering.js'
 import type { Wire } from '../rpc/source.js'
 import {
   duplicateKey,
@@ -150,12 +151,12 @@ function checkLength({ length }: Json, key: string): void {
 }
 
 /** The first known capability that is no object; empty where there is none. */
-const wrongCapability = remembering((capabilities): string => {
+const wrongCapability = memoize((capabilities): string => {
   const declared = parseObject(capabilities)
   return KNOWN_CAPABILITIES.find((name) => has(declared, name) && !objectIn(declared, name)) ?? ''
 })
 
-const isImplementation = remembering((info): boolean => {
+const isImplementation = memoize((info): boolean => {
   const implementation = info.startsWith('{') ? parseObject(info) : EMPTY
   return typeof value(implementation, 'name') === 'string' && typeof value(implementation, 'version') === 'string'
 })

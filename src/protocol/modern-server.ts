@@ -1,4 +1,6 @@
 /** The codec of 2026-07-28 towards servers: requests in their envelope out, results without their type in. */
+
+import { ECHOED, printable } from '../printable.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
 import type { CacheHint, Call, Notice, Reply } from './call.js'
@@ -6,7 +8,6 @@ import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
 import { methodTraits } from './methods.js'
-import { ECHOED, shown } from './shown.js'
 
 const VERSION = JSON.stringify(NEWEST_MODERN)
 const TYPE = { resultType: undefined }
@@ -51,13 +52,13 @@ export function decodeReply(call: Call, { outcome }: Response): Reply {
   if (!payload)
     throw new Fault(
       'upstreamProtocol',
-      `The server answered ${shown(call.method, ECHOED)} with a result that is no object`,
+      `The server answered ${printable(call.method, ECHOED)} with a result that is no object`,
     )
   const type = value(payload, 'resultType') ?? 'complete'
   if (typeof type !== 'string')
     throw new Fault(
       'upstreamProtocol',
-      `The server answered ${shown(call.method, ECHOED)} with a result of no readable type`,
+      `The server answered ${printable(call.method, ECHOED)} with a result of no readable type`,
     )
   const server = serverOf(call, payload)
   const result = withoutEnvelope(edit(payload, TYPE))

@@ -1,5 +1,5 @@
 /** An HTTP answer of a server that is no JSON-RPC answer: what it says, and whether the request may have been acted on. */
-import { shown } from './shown.js'
+import { printable } from '../printable.js'
 
 export interface Refusal {
   /** 300 or more. */
@@ -58,7 +58,7 @@ export function saidIn({ body }: Pick<Refusal, 'body'>): string | undefined {
     .slice(0, 10 * SAID)
     .replace(/\s+/g, ' ')
     .trim()
-  return start === '' ? undefined : shown(start, SAID)
+  return start === '' ? undefined : printable(start, SAID)
 }
 
 /** The same, as far as it is meant for callers. Pages of HTML are about the machines that made them. */

@@ -30,7 +30,9 @@ export function wants(filter: Payload, method: string, params: Payload): boolean
     return CHANGING_LISTS.some((one) => one.method === method && value(filter, one.filter) === true)
   const uri = value(params, 'uri')
   const uris = value(filter, 'resourceSubscriptions')
-  return typeof uri === 'string' && Array.isArray(uris) && uris.some((one) => isAbout(uri, String(one)))
+  return (
+    typeof uri === 'string' && Array.isArray(uris) && uris.some((one) => typeof one === 'string' && isAbout(uri, one))
+  )
 }
 
 /** Throws a Fault where addresses that somebody subscribes to are longer than what is kept of them. */

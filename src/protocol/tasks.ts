@@ -1,5 +1,5 @@
 /** Tasks of 2025-11-25 in the words of the extension that took their place (io.modelcontextprotocol/tasks). */
-import { remembering } from '../rpc/remembering.js'
+import { memoize } from '../rpc/memoize.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { TASKS_EXTENSION } from './meta.js'
 
@@ -9,7 +9,7 @@ const STATUSES: readonly unknown[] = ['working', 'input_required', 'completed', 
 const TERMINAL: ReadonlySet<TaskStatus> = new Set(['completed', 'failed', 'cancelled'])
 
 /** Whether a client has declared that it knows tasks. */
-export const knowsTasks = remembering((capabilities): boolean => {
+export const knowsTasks = memoize((capabilities): boolean => {
   const extensions = objectIn(parseObject(capabilities), 'extensions')
   return extensions !== undefined && objectIn(extensions, TASKS_EXTENSION) !== undefined
 })

@@ -4,9 +4,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Sealer } from '../seal.js'
-import { Incoming, Outgoing } from './ordered.js'
 import { type Data, openPacket, type Packet, sealPacket } from './packet.js'
 import type { Redis } from './redis.js'
+import { Incoming, Outgoing } from './reliable.js'
 
 /** Why a link has come to its end before everything was said. */
 export type Broken =

@@ -1,15 +1,22 @@
 /** The replicas of a bridge, which reach each other by way of Redis: what lives in one is served by all. */
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
+import type {
+  ChangeListener,
+  ChangeNotice,
+  ForwardedAnswer,
+  ForwardedRequest,
+  OwnedByReplica,
+  Replicas,
+} from '../ports/replicas.js'
 import { Fault } from '../protocol/fault.js'
-import type { Carried, CarriedAnswer, ChangeListener, ChangeNotice, Elsewhere, Replicas } from '../protocol/replicas.js'
 import { Sealer, type SealKey } from '../seal.js'
-import { carry, faultOf } from './carrying.js'
+import { Answering } from './answer.js'
+import { Broadcast } from './broadcast.js'
+import { faultOf, forward } from './forward.js'
 import { Links } from './links.js'
-import { Notices } from './notices.js'
-import { RedisRecords } from './records.js'
 import { Redis, type RedisLog } from './redis.js'
-import { Serving } from './serving.js'
+import { RedisStore } from './store.js'
 
 export interface ReplicasOptions {
   url: string
@@ -31,10 +38,10 @@ export class RedisReplicas implements Replicas {
   readonly id = randomBytes(8).toString('hex')
   readonly #redis: Redis
   #sealer: Sealer
-  readonly records: RedisRecords
+  readonly records: RedisStore
   readonly #links: Links
-  readonly #notices: Notices
-  readonly #serving = new Serving()
+  readonly #notices: Broadcast
+  readonly #serving = new Answering()
   /** Replicas that are gone, and since when that is known. */
   readonly #lost = new Map<string, number>()
 
@@ -42,8 +49,8 @@ export class RedisReplicas implements Replicas {
     this.#redis = new Redis({ url, timeout, log })
     this.#sealer = new Sealer(keys, 'replica')
     const common = { id: this.id, prefix, redis: this.#redis, sealer: () => this.#sealer }
-    this.records = new RedisRecords(common)
-    this.#notices = new Notices(common)
+    this.records = new RedisStore(common)
+    this.#notices = new Broadcast(common)
     this.#links = new Links({
       ...common,
       opened: (link) => this.#serving.answer(link),
@@ -67,17 +74,17 @@ export class RedisReplicas implements Replicas {
     this.#serving.use(answer)
   }
 
-  async carry(elsewhere: Elsewhere, request: Carried, signal: AbortSignal): Promise<CarriedAnswer> {
+  async carry(elsewhere: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer> {
     const { owner, what } = elsewhere
     if (this.#serving.isCarried(request.connection))
-      throw new Fault('internal', `What was carried here is said to be in ${owner}`)
+      throw new Fault('internal', `Forwarding loop: this request was already forwarded, and ${owner} owns it`)
     if (this.#isLost(owner)) {
       this.#links.knock(owner)
       throw faultOf('lost', what, false)
     }
     const link = this.#links.open(owner)
     try {
-      return await carry(link, elsewhere, request, signal)
+      return await forward(link, elsewhere, request, signal)
     } catch (error) {
       if (link.broken === 'lost') this.#lost.set(owner, performance.now())
       throw error

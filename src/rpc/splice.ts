@@ -124,6 +124,12 @@ export function value(payload: Payload, key: string): unknown {
   return text === undefined ? undefined : JSON.parse(text)
 }
 
+/** The text under `key`, and of what is no text its JSON: a name for what a peer may have put anything into. */
+export function textUnder(payload: Payload, key: string): string {
+  const found = value(payload, key)
+  return typeof found === 'string' ? found : String(raw(payload, key))
+}
+
 export function has(payload: Payload, key: string): boolean {
   return payload.edits?.has(key) ? payload.edits.get(key) !== undefined : find(payload, key) !== undefined
 }

@@ -1,6 +1,6 @@
 /** Counts and times what happens in the bridge, for Prometheus. docs/operations.md says what each metric is for. */
 import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
-import type { BridgeEvent, Gauge, Observe } from '../protocol/event.js'
+import type { BridgeEvent, Gauge, Observe } from '../ports/events.js'
 import { faults } from '../protocol/fault.js'
 import { methods } from '../protocol/methods.js'
 import { type Tally, Timer } from './timer.js'

@@ -24,7 +24,7 @@ import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trac
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { methods } from '../protocol/methods.js'
 import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
-import type { Encoding, Tracing, TracingOptions } from './tracing.js'
+import type { Encoding, Tracing, TracingOptions } from './types.js'
 
 /** Milliseconds that the last export may take. */
 const CLOSE_WITHIN = 3_000

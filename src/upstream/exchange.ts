@@ -4,8 +4,9 @@ import type { Call } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response } from '../rpc/message.js'
+import { weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
-import { answerTooLarge, ChannelError } from './channel.js'
+import { answerTooLarge, ChannelError } from './transport/channel.js'
 import { Unread } from './unread.js'
 
 export type Arrival =
@@ -67,7 +68,7 @@ export class Exchange {
   /** In whose name it is sent, where that is another one than its peer's. */
   account: Account | undefined
   readonly #line: Line
-  readonly #arrivals: Unread
+  readonly #arrivals: Unread<Arrival>
   #reader: Reader | undefined
   #failure: ChannelError | Fault | undefined
   #sent = false
@@ -76,7 +77,7 @@ export class Exchange {
     this.#line = line
     this.id = id
     this.principal = principal
-    this.#arrivals = new Unread(() => line.borrow(principal))
+    this.#arrivals = new Unread(sizeOf, () => line.borrow(principal))
   }
 
   /** Notifications that were dropped, because nobody read what had come before them. */
@@ -193,5 +194,16 @@ export class Exchange {
     if (this.#sent && !this.#failure) this.#line.cancel(this, reason)
     this.fail(new ChannelError(reason))
     this.answered = true
+  }
+}
+
+function sizeOf(arrival: Arrival): number {
+  switch (arrival.kind) {
+    case 'notification':
+      return typeof arrival.params === 'string' ? 0 : weightOf(arrival.params.source)
+    case 'response':
+      return weightOf(arrival.outcome.source)
+    case 'question':
+      return 0
   }
 }

@@ -1,16 +1,17 @@
 /** What a failure of a channel means to the caller whose call it was. */
+
+import { printable } from '../printable.js'
 import type { Call, Reply, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { Fault, type FaultOptions } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { notActedOn, type Refusal, saidIn, saidToCallers } from '../protocol/refusal.js'
-import { shown } from '../protocol/shown.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
-import { payloadAt, value } from '../rpc/splice.js'
-import { ChannelError } from './channel.js'
+import { payloadAt, textUnder, value } from '../rpc/splice.js'
 import { TIMED_OUT } from './exchange.js'
 import type { ToolCache } from './tools.js'
+import { ChannelError } from './transport/channel.js'
 
 const UNKNOWN = 'whether it acted on the call is unknown'
 /** A refusal that asks to be patient for no longer than this many seconds is waited out. */
@@ -123,7 +124,7 @@ function refusalFault(refusal: Refusal, { cause }: Pick<FaultOptions, 'cause'>):
 function told(refusal: Refusal, cause: unknown): FaultOptions {
   const { status, location } = refusal
   const said =
-    status < 400 && location !== undefined ? `Location: ${shown(withoutQuery(location), 200)}` : saidIn(refusal)
+    status < 400 && location !== undefined ? `Location: ${printable(withoutQuery(location), 200)}` : saidIn(refusal)
   return { cause, data: { httpStatus: String(status) }, said }
 }
 
@@ -199,7 +200,7 @@ export function contradicts(refusal: Refusal, era: Era, said: Said | undefined =
 export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off' | 'safe'): boolean {
   if (methodTraits(call.method).idempotent) return true
   if (retry === 'off' || call.method !== 'tools/call') return false
-  return tools?.known(String(value(call.params, 'name')))?.repeatable ?? false
+  return tools?.known(textUnder(call.params, 'name'))?.repeatable ?? false
 }
 
 /** Seconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */

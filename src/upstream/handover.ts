@@ -1,7 +1,8 @@
 /** Where a call goes over to its server and comes back: its log is told, and its trace goes with it. */
-import type { Call, Handler, HandOver, Reply } from '../protocol/call.js'
+
+import { OwnedByReplica } from '../ports/replicas.js'
+import type { Call, Handler, Reply, UpstreamSpan } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { Elsewhere } from '../protocol/replicas.js'
 import { withTrace } from '../protocol/trace.js'
 
 /** A handler whose calls are followed to their last reply, where their log wants to know. */
@@ -18,9 +19,9 @@ export function handedOver(next: Handler): Handler {
 class Followed implements AsyncIterableIterator<Reply> {
   readonly #call: Call
   readonly #replies: AsyncIterator<Reply>
-  readonly #handOver: HandOver
+  readonly #handOver: UpstreamSpan
 
-  constructor(call: Call, replies: AsyncIterable<Reply>, handOver: HandOver) {
+  constructor(call: Call, replies: AsyncIterable<Reply>, handOver: UpstreamSpan) {
     this.#call = call
     this.#replies = replies[Symbol.asyncIterator]()
     this.#handOver = handOver
@@ -38,7 +39,7 @@ class Followed implements AsyncIterableIterator<Reply> {
     } catch (error) {
       const { aborted, reason } = this.#call.signal
       const why = aborted ? reason : error
-      const failed = why instanceof Fault || (!aborted && !(error instanceof Elsewhere))
+      const failed = why instanceof Fault || (!aborted && !(error instanceof OwnedByReplica))
       this.#handOver.over(failed ? Fault.from(why) : undefined)
       throw error
     }

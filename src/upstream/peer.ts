@@ -23,10 +23,10 @@ import {
 } from '../rpc/message.js'
 import { cut, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, raw } from '../rpc/splice.js'
-import { type Channel, ChannelError, type ChannelErrorOptions, type Receiver } from './channel.js'
 import { type Arrival, Exchange, type Line } from './exchange.js'
 import { Rubbish } from './rubbish.js'
 import { Silence } from './silence.js'
+import { type Channel, ChannelError, type ChannelErrorOptions, type Receiver } from './transport/channel.js'
 
 /** What a peer cannot settle by itself. */
 export interface PeerEvents {

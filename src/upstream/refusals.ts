@@ -2,7 +2,7 @@
 import type { Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { EMPTY, edit, raw, value, write } from '../rpc/splice.js'
-import type { Refusal } from './asking.js'
+import type { Refusal } from './legacy/server-requests.js'
 
 /**
  * Throws the Fault `missingCapability` where a call has failed and something was refused to the server while it ran. A

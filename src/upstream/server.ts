@@ -1,4 +1,6 @@
-/** One server behind the bridge: its calls are answered in the way that takes what it speaks. */
+/** One upstream server: picks the legacy or the modern half for its detected era. */
+import type { Gauge, Observe } from '../ports/events.js'
+import type { ChangeNotice, Replicas } from '../ports/replicas.js'
 import type { AccountsByPrincipal } from '../protocol/account.js'
 import { Bound } from '../protocol/bound.js'
 import {
@@ -6,7 +8,7 @@ import {
   type Call,
   type Connect,
   type Handler,
-  type LegacyLeg,
+  type LegacyRoute,
   type Notice,
   type Relayed,
   type Reply,
@@ -15,7 +17,6 @@ import {
 } from '../protocol/call.js'
 import { canBeAsked, carriedCapabilities, clientName } from '../protocol/capabilities.js'
 import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
-import type { Gauge, Observe } from '../protocol/event.js'
 import { Fault, isOfSignIn, needsSignIn } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
 import { lift } from '../protocol/lift.js'
@@ -23,32 +24,32 @@ import { type Loan, type Memory, SMALL } from '../protocol/memory.js'
 import { writeMeta } from '../protocol/meta.js'
 import { methodTraits } from '../protocol/methods.js'
 import { Occupancy } from '../protocol/occupancy.js'
-import type { ChangeNotice, Replicas } from '../protocol/replicas.js'
+import { memoize } from '../rpc/memoize.js'
 import { own } from '../rpc/own.js'
-import { remembering } from '../rpc/remembering.js'
 import { edit, type Json, objectIn, parseObject, value, write } from '../rpc/splice.js'
-import { Askers } from './askers.js'
-import { ChannelError, type Transport } from './channel.js'
-import { Detection, type Verdict } from './detection.js'
+import { Detection } from './era/detection.js'
+import { probe } from './era/probe.js'
+import { SharedVerdicts } from './era/shared-verdicts.js'
+import { starting } from './era/starting.js'
+import type { Verdict } from './era/verdict.js'
 import { Contradiction, callFault, contradicts, credentialOf, errorIn, refusedCall } from './failure.js'
 import { handedOver } from './handover.js'
-import { HttpTransport } from './http.js'
-import { legacyHandler, type TaskMode } from './legacy.js'
-import { negotiated } from './line.js'
-import { Lines } from './lines.js'
+import { Askers } from './legacy/askers.js'
+import { legacyHandler, type TaskMode } from './legacy/handler.js'
+import { ParkedCalls, type ParkedOptions } from './legacy/parked.js'
+import { type Lease, SessionPool } from './legacy/pool.js'
+import { type OpenLine, ReopeningTunnel } from './legacy/reopening-tunnel.js'
+import { type Identity, LegacySession, type SessionLog } from './legacy/session.js'
+import { LegacyTasks } from './legacy/tasks.js'
+import { negotiated } from './legacy/tunnel.js'
+import { Tunnels } from './legacy/tunnels.js'
 import { type Lift, rememberingLists } from './lists.js'
-import { ModernServer } from './modern.js'
-import { channelError } from './origin.js'
-import { ParkedCalls, type ParkedOptions } from './parked.js'
+import { ModernServer } from './modern/handler.js'
 import { Peer } from './peer.js'
-import { type Lease, SessionPool } from './pool.js'
-import { probe } from './probe.js'
-import { type OpenLine, ReopeningLine } from './reopening-line.js'
-import { type Identity, LegacySession, type SessionLog } from './session.js'
-import { starting } from './starting.js'
-import { Starts } from './starts.js'
-import { LegacyTasks } from './tasks.js'
-import { SharedVerdicts } from './verdicts.js'
+import { ChannelError, type Transport } from './transport/channel.js'
+import { HttpTransport } from './transport/http.js'
+import { channelError } from './transport/origin.js'
+import { Starts } from './transport/stdio/starts.js'
 
 /** To whom sessions belong (isolation of callers from each other). */
 export type Isolation = 'per-principal' | 'shared' | 'per-request'
@@ -127,10 +128,10 @@ export class Server implements Upstream {
   readonly #declared: (capabilities: Json) => Json
   /** The answer to a server that asks for roots, where no client is asked. */
   readonly #roots: Json | undefined
-  readonly #lines: Lines
+  readonly #lines: Tunnels
   #met = false
   /** Hears nothing of other replicas any more. */
-  readonly #deafen: (() => void) | undefined
+  readonly #unsubscribe: (() => void) | undefined
   /** The question whether a modern server keeps sessions as well, while it is asked. */
   #asking: Promise<boolean> | undefined
   /** Tells what has become of a session. */
@@ -144,7 +145,7 @@ export class Server implements Upstream {
     const { roots, isolation, share, several = false, startsPerMinute, memory } = options
     this.#lists = memory.borrow(EVERYBODY, SMALL)
     this.#lift = rememberingLists(lift, this.#lists)
-    this.#declared = remembering((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
+    this.#declared = memoize((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
@@ -158,7 +159,7 @@ export class Server implements Upstream {
       era,
       clientInfo,
       timeout,
-      settle,
+      resolveTransport: settle,
       log,
       observe,
       shared,
@@ -174,7 +175,7 @@ export class Server implements Upstream {
       this.#starts = new Starts({ burst: maxSessions, perMinute: startsPerMinute })
     const usedBy = { occupancy: this.#occupancy, idleLimit: (principal: string) => this.#idleLimit(principal) }
     this.#pool = new SessionPool(usedBy)
-    this.#lines = new Lines({
+    this.#lines = new Tunnels({
       detection: this.#detection,
       accounts,
       occupancy: this.#occupancy,
@@ -199,7 +200,7 @@ export class Server implements Upstream {
     this.#legacy = legacyHandler({
       acquire: (call) => this.#acquireFor(call),
       isProgram: transport.kind === 'stdio',
-      elsewhere: (call) => this.#answerElsewhere(call, 'legacy'),
+      otherEra: (call) => this.#answerInOtherEra(call, 'legacy'),
       parked: this.#parked,
       tasks: this.#tasks,
       taskMode: options.tasks,
@@ -210,7 +211,7 @@ export class Server implements Upstream {
       connect: (principal) => this.#connectModern(principal),
       processes: this.isProgram ? { ...usedBy, several, separate: several && isolation !== 'shared' } : undefined,
       clientInfo,
-      elsewhere: (call, { instead }) => this.#answerElsewhere(call, 'modern', instead),
+      otherEra: (call, { instead }) => this.#answerInOtherEra(call, 'modern', instead),
       changed:
         replicas && transport.kind === 'stdio'
           ? ({ principal: who }, method, params) => replicas.tell({ server: name, who, method, params })
@@ -221,10 +222,10 @@ export class Server implements Upstream {
       memory: options.memory,
       onEnd,
     })
-    this.#deafen = replicas?.hear(name, {
+    this.#unsubscribe = replicas?.hear(name, {
       changed: (notice) => this.#heardElsewhere(notice),
       missed: () => {
-        if (transport.kind === 'stdio') for (const session of this.#pool.sessions) session.watching.missed()
+        if (transport.kind === 'stdio') for (const session of this.#pool.sessions) session.changeFeed.missed()
       },
     })
   }
@@ -346,7 +347,7 @@ export class Server implements Upstream {
       .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
   }
 
-  async legacyLeg(sender: Sender): Promise<LegacyLeg> {
+  async legacyRoute(sender: Sender): Promise<LegacyRoute> {
     const verdict = await this.#withSessions(sender)
     if (!verdict) return 'translate'
     const connect: Connect = (opening, from, reopens) => {
@@ -357,7 +358,7 @@ export class Server implements Upstream {
         known = undefined
         return now && this.#lines.connect(now, opening, from, write)
       }
-      return ReopeningLine.open(open, this.#options.log)
+      return ReopeningTunnel.open(open, this.#options.log)
     }
     return { transport: verdict.transport.kind, connect }
   }
@@ -408,7 +409,7 @@ export class Server implements Upstream {
 
   async close(hurry = false): Promise<void> {
     clearInterval(this.#sweeper)
-    this.#deafen?.()
+    this.#unsubscribe?.()
     this.#parked.close()
     this.#tasks.close()
     this.#lists.end()
@@ -431,9 +432,9 @@ export class Server implements Upstream {
    * The server may not be what it was when the call was given to one half: asked again, it says what it is now. Where it is
    * what it was, `instead` is what the caller gets.
    */
-  async *#answerElsewhere(call: Call, from: Era, instead?: Reply | Fault): AsyncGenerator<Reply> {
+  async *#answerInOtherEra(call: Call, from: Era, instead?: Reply | Fault): AsyncGenerator<Reply> {
     if (this.#moved.has(call.signal))
-      throw new Fault('upstreamIncompatible', 'The server does not stay with what it says that it speaks')
+      throw new Fault('upstreamIncompatible', 'The server keeps changing its protocol era')
     if (this.#options.era !== 'auto')
       throw new Fault(
         'upstreamIncompatible',
@@ -563,7 +564,7 @@ export class Server implements Upstream {
     const { who, method, params } = notice
     const same = this.#options.transport.kind !== 'stdio'
     for (const session of this.#pool.sessions) {
-      if (session.who === who) session.watching.heardElsewhere(method, params, same)
+      if (session.who === who) session.changeFeed.heardElsewhere(method, params, same)
     }
     if (!same) this.#modern.heardElsewhere(notice)
   }
@@ -667,7 +668,7 @@ export class Server implements Upstream {
     try {
       return await tryTo()
     } catch (error) {
-      if (!fallback || !elsewhere(error)) throw error
+      if (!fallback || !mayBeAtFallback(error)) throw error
     }
     verdict.transport = fallback
     try {
@@ -679,7 +680,7 @@ export class Server implements Upstream {
 }
 
 /** Whether `initialize` was refused in a way that an older server would refuse it. */
-function elsewhere(error: unknown): boolean {
+function mayBeAtFallback(error: unknown): boolean {
   if (!(error instanceof ChannelError) || !error.refusal) return false
   const { status } = error.refusal
   return status >= 400 && status < 500 && !ABOUT_SOMETHING_ELSE.has(status)

@@ -1,6 +1,6 @@
 /** What a channel over HTTP is telling a server without waiting for an answer. No call is counted for it, so its bytes are. */
 import { type Loan, type Memory, NOBODY, SMALL } from '../protocol/memory.js'
-import { ChannelError, type Outgoing } from './channel.js'
+import { ChannelError, type Outgoing } from './transport/channel.js'
 
 export class Telling {
   readonly #loan: Loan

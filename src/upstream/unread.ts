@@ -1,12 +1,11 @@
 /** What has come in for a call and waits for its reader. Notifications are dropped where there are too many of them, or too large ones. */
 import { type Loan, SMALL } from '../protocol/memory.js'
-import { weightOf } from '../rpc/source.js'
-import type { Arrival } from './exchange.js'
 
 /** Notifications that may wait to be read. A reader that slow gets the answer, but not all that came before it. */
 const MAX_UNREAD = 1_024
 
-export class Unread {
+export class Unread<Arrival extends { kind: string }> {
+  readonly #weigh: (arrival: Arrival) => number
   readonly #borrow: () => Loan
   #arrivals: Arrival[] = []
   #bytes = 0
@@ -14,8 +13,9 @@ export class Unread {
   /** Notifications that were dropped. */
   dropped = 0
 
-  /** What is more than little is lent by what `borrow` gives. */
-  constructor(borrow: () => Loan) {
+  /** `weigh` gives the bytes of a message. More than a few bytes are lent by what `borrow` gives. */
+  constructor(weigh: (arrival: Arrival) => number, borrow: () => Loan) {
+    this.#weigh = weigh
     this.#borrow = borrow
   }
 
@@ -25,7 +25,7 @@ export class Unread {
 
   /** Keeps a message. Gives whether there was room for it; there always is for a question, which has a loan of its own. */
   push(arrival: Arrival): boolean {
-    const bytes = sizeOf(arrival)
+    const bytes = this.#weigh(arrival)
     const full = arrival.kind === 'notification' && this.#arrivals.length >= MAX_UNREAD
     if (full || !this.#hold(this.#bytes + bytes)) {
       if (arrival.kind === 'notification') this.dropped++
@@ -38,7 +38,7 @@ export class Unread {
 
   shift(): Arrival | undefined {
     const arrival = this.#arrivals.shift()
-    if (arrival && this.#bytes > 0) this.#lose(sizeOf(arrival))
+    if (arrival && this.#bytes > 0) this.#lose(this.#weigh(arrival))
     return arrival
   }
 
@@ -47,7 +47,7 @@ export class Unread {
     const isOne = (arrival: Arrival): arrival is Extract<Arrival, { kind: K }> => arrival.kind === kind
     const taken = this.#arrivals.filter(isOne)
     this.#arrivals = this.#arrivals.filter((arrival) => !isOne(arrival))
-    for (const arrival of taken) this.#lose(sizeOf(arrival))
+    for (const arrival of taken) this.#lose(this.#weigh(arrival))
     return taken
   }
 
@@ -68,16 +68,5 @@ export class Unread {
     if (bytes <= SMALL && !this.#loan) return true
     this.#loan ??= this.#borrow()
     return this.#loan.hold(bytes) === undefined
-  }
-}
-
-function sizeOf(arrival: Arrival): number {
-  switch (arrival.kind) {
-    case 'notification':
-      return typeof arrival.params === 'string' ? 0 : weightOf(arrival.params.source)
-    case 'response':
-      return weightOf(arrival.outcome.source)
-    case 'question':
-      return 0
   }
 }

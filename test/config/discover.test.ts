@@ -1,6 +1,6 @@
 /** What a configuration says of servers that are to be found, of scopes and of publishing. */
 import t from 'tap'
-import { foundServer, parseSettings, secretOf, withServers } from '../../src/config.js'
+import { foundServer, parseSettings, secretOf, withServers } from '../../src/config/settings.js'
 
 const elsewhere = { env: { TOKEN: 'token-of-somebody', KEY: 'a key' }, read: (path: string) => `read ${path}` }
 const parse = (settings: object) => parseSettings(settings, elsewhere)

@@ -1,6 +1,6 @@
 /** What a configuration says of signing in to servers: what is taken, and what cannot be meant. */
 import t from 'tap'
-import { ConfigError, OPTIONS, parseSettings, type ServerSettings, signInOf } from '../../src/config.js'
+import { ConfigError, OPTIONS, parseSettings, type ServerSettings, signInOf } from '../../src/config/settings.js'
 import { readConfigFile } from '../../src/formats/read.js'
 
 const elsewhere = { env: { SECRET: 'hush' }, read: String }

@@ -4,9 +4,9 @@ import t from 'tap'
 import type { ManifestServer } from '../../src/discovery/manifest.js'
 import { type Facts, judge, type Verdict } from '../../src/discovery/trust/judge.js'
 import { verifyManifest } from '../../src/discovery/trust/jws.js'
-import { standingOf } from '../../src/discovery/trust/standing.js'
 import { type Approval, keptListOf, type Seen, type Trust, TrustStore } from '../../src/discovery/trust/store.js'
-import type { ToolList } from '../../src/protocol/standing.js'
+import { standingOf } from '../../src/discovery/trust/trust-status.js'
+import type { ToolList } from '../../src/ports/trust-status.js'
 import {
   bytesOf,
   DAY,

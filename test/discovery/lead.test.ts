@@ -5,8 +5,8 @@ import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
 import { canonical, httpEndpoint } from '../../src/discovery/endpoint.js'
 import { judge } from '../../src/discovery/trust/judge.js'
-import { standingOf } from '../../src/discovery/trust/standing.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
+import { standingOf } from '../../src/discovery/trust/trust-status.js'
 import { endpoint } from '../../src/downstream/http/endpoint.js'
 import { EventStore } from '../../src/downstream/http/event-store.js'
 import { Refusals } from '../../src/downstream/http/refusals.js'
@@ -19,8 +19,8 @@ import { fetchTools } from '../../src/policy/tool-list.js'
 import type { Upstream } from '../../src/protocol/call.js'
 import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY } from '../../src/rpc/splice.js'
-import { HttpTransport } from '../../src/upstream/http.js'
 import { Server } from '../../src/upstream/server.js'
+import { HttpTransport } from '../../src/upstream/transport/http.js'
 import { callOf } from '../support/calls.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
@@ -90,7 +90,7 @@ async function bridgeOf(t: Test, address: string) {
       if (quarantine.open) server.notify(notice)
     },
     // Whatever both speak, what is not trusted is not passed on as it is.
-    legacyLeg: async () => 'translate',
+    legacyRoute: async () => 'translate',
   }
   const app = fastify({ exposeHeadRoutes: false })
   await app.register(auth, { mode: { kind: 'none', loopback: true } })

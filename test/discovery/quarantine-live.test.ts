@@ -2,14 +2,15 @@
  * A server in quarantine sees nothing of what is refused, whoever calls it and however it is reached: every client with
  * every server of the matrix. After an approval it works, and after its tools have changed it does not any more.
  */
+
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { standingOf } from '../../src/discovery/trust/standing.js'
+import type { TrustContext } from '../../src/bridge/pipeline.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
-import type { Lead } from '../../src/mount/policies.js'
+import { standingOf } from '../../src/discovery/trust/trust-status.js'
 import { guardedConnector } from '../../src/net/connect.js'
 import { Guard } from '../../src/net/guard.js'
-import type { Standing, ToolList } from '../../src/protocol/standing.js'
+import type { Standing, ToolList } from '../../src/ports/trust-status.js'
 import type { Client } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect } from '../matrix/clients.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
@@ -24,12 +25,12 @@ const ENDPOINT = 'https://found.example/mcp'
 const nameOf = ({ era, transport }: ClientKind | ServerKind) => `${era} ${transport}`
 
 /** A server that was found and that nobody vouches for, with the means to change that. */
-function leadOf(t: Test, more: Partial<Lead> = {}) {
+function leadOf(t: Test, more: Partial<TrustContext> = {}) {
   const store = new TrustStore({ path: join(folderOf(t), 'trust.json') })
   const known: { tools?: ToolList | undefined } = {}
   const facts = () => ({ name: 'found', kind: 'http', endpoint: ENDPOINT, configured: false }) as const
   const standing = standingOf({ store, facts })
-  const lead: Lead = {
+  const lead: TrustContext = {
     plan: '',
     connect: guardedConnector({ guard: new Guard({ allowLoopback: true }) }),
     standing: (tools) => {

@@ -1,6 +1,6 @@
 /** Arrays of messages, taken apart and put together. */
 import t from 'tap'
-import { readBatch, together } from '../../src/downstream/batch.js'
+import { readBatch, together } from '../../src/downstream/legacy/batch.js'
 import type { Message } from '../../src/rpc/message.js'
 import { join } from '../../src/rpc/source.js'
 import { faultOf } from '../support/faults.js'

@@ -1,6 +1,6 @@
 /** What changes at a server, for one session, with a server that a test plays: subscriptions made before others are broken. */
 import t, { type Test } from 'tap'
-import { Changes } from '../../src/downstream/changes.js'
+import { Changes } from '../../src/downstream/legacy/subscription.js'
 import type { Reply } from '../../src/protocol/call.js'
 import type { Fault } from '../../src/protocol/fault.js'
 import { unlimited } from '../../src/protocol/memory.js'

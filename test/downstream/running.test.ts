@@ -1,6 +1,6 @@
 /** Requests that are being answered, and how a client takes one back. */
 import t from 'tap'
-import { Running } from '../../src/downstream/running.js'
+import { InFlight } from '../../src/downstream/legacy/in-flight.js'
 import type { Id, Params } from '../../src/rpc/message.js'
 import { parseObject } from '../../src/rpc/splice.js'
 
@@ -9,7 +9,7 @@ const cancelled = (requestId: string, reason = '"Enough"'): Params =>
   parseObject(`{"requestId":${requestId},"reason":${reason}}`)
 
 t.test('a request is known by its id from its beginning to its end', async (t) => {
-  const running = new Running()
+  const running = new InFlight()
   const controller = running.begin(id('1'))
   t.ok(running.has(id('1')))
   t.notOk(running.has(id('"1"')), 'a number is no text')
@@ -21,7 +21,7 @@ t.test('a request is known by its id from its beginning to its end', async (t) =
 })
 
 t.test('a cancellation takes back the request that it names, and says why', async (t) => {
-  const running = new Running()
+  const running = new InFlight()
   const [one, two] = [running.begin(id('1')), running.begin(id('"1"'))]
   running.cancel(cancelled('1'))
   t.ok(one.signal.aborted)
@@ -32,7 +32,7 @@ t.test('a cancellation takes back the request that it names, and says why', asyn
 })
 
 t.test('an id is the same however its text is escaped', async (t) => {
-  const running = new Running()
+  const running = new InFlight()
   const controller = running.begin(id('"a\\u00e9"'))
   t.ok(running.has(id('"aé"')))
   running.cancel(cancelled('"\\u0061é"'))
@@ -40,7 +40,7 @@ t.test('an id is the same however its text is escaped', async (t) => {
 })
 
 t.test('where two requests have one id, neither is meant, until one of them is over', async (t) => {
-  const running = new Running()
+  const running = new InFlight()
   const [one, two] = [running.begin(id('1')), running.begin(id('1'))]
   running.cancel(cancelled('1'))
   t.notOk(one.signal.aborted || two.signal.aborted)
@@ -52,7 +52,7 @@ t.test('where two requests have one id, neither is meant, until one of them is o
 })
 
 t.test('what names no request takes nothing back', async (t) => {
-  const running = new Running()
+  const running = new InFlight()
   const controller = running.begin(id('1'))
   for (const params of ['absent', 'not an object'] as const) running.cancel(params)
   for (const requestId of ['null', '2', '1.0', '1e0', '{}', '[1]', 'true']) running.cancel(cancelled(requestId))
@@ -62,7 +62,7 @@ t.test('what names no request takes nothing back', async (t) => {
 })
 
 t.test('all can be given up at once, those of one id as well', async (t) => {
-  const running = new Running()
+  const running = new InFlight()
   const all = ['1', '1', '"x"'].map((text) => running.begin(id(text)))
   running.abortAll()
   for (const { signal } of all) t.ok(signal.aborted)

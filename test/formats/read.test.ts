@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import t from 'tap'
-import { OPTIONS } from '../../src/config.js'
+import { OPTIONS } from '../../src/config/settings.js'
 import { readConfigFile } from '../../src/formats/read.js'
 
 const folder = fileURLToPath(new URL('../fixtures/configs/', import.meta.url))

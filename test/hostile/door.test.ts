@@ -3,8 +3,8 @@ import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import t, { type Test } from 'tap'
+import { Listener } from '../../src/bridge/listener.js'
 import { Refusals } from '../../src/downstream/http/refusals.js'
-import { Listener } from '../../src/listener.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { startBridge } from '../support/bridge.js'
@@ -45,6 +45,18 @@ t.test('H24 a target that names a host of its own is refused', async (t) => {
   const adminUrl = String(bridge.adminUrl)
   const told = await raw(adminUrl, [`GET ${adminUrl}/metrics HTTP/1.1\r\nhost: ${new URL(adminUrl).host}\r\n\r\n`])
   t.equal(told.status, 400)
+  t.equal(legacy.received.length, 0)
+})
+
+t.test('H24 a target that cannot be decoded, and a request without a version, are refused in JSON-RPC', async (t) => {
+  const { url, host, refused, legacy } = await start(t)
+  for (const line of ['POST /mcp%zz HTTP/1.1', 'POST /%c3%28 HTTP/1.1', 'POST /mcp', 'GET /mcp']) {
+    const answer = await raw(url, [requestText([`host: ${host}`, ...MODERN], LIST, line)])
+    t.equal(answer.status, 400, line)
+    t.match(JSON.parse(answer.body), { jsonrpc: '2.0', error: { code: -32600 } }, line)
+    t.notMatch(answer.body, /FST_/, line)
+  }
+  t.equal(await refused('invalidRequest'), 4)
   t.equal(legacy.received.length, 0)
 })
 

@@ -3,10 +3,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { raw } from '../../src/rpc/splice.js'
-import type { Channel } from '../../src/upstream/channel.js'
-import { HttpTransport } from '../../src/upstream/http.js'
 import { Peer } from '../../src/upstream/peer.js'
-import { StdioTransport } from '../../src/upstream/stdio.js'
+import type { Channel } from '../../src/upstream/transport/channel.js'
+import { HttpTransport } from '../../src/upstream/transport/http.js'
+import { StdioTransport } from '../../src/upstream/transport/stdio.js'
 import { unkind } from '../support/unkind.js'
 
 const COUNT = 20_000

@@ -1,7 +1,7 @@
 /** Programs that hang are replaced, and programs that work are not. Names begin with the number of the finding. */
 import t from 'tap'
 import { Peer } from '../../src/upstream/peer.js'
-import { StdioTransport } from '../../src/upstream/stdio.js'
+import { StdioTransport } from '../../src/upstream/transport/stdio.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { legacyStdio } from '../support/legacy-stdio.js'

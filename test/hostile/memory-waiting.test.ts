@@ -6,6 +6,20 @@ import { LegacyClient } from '../support/legacy-client.js'
 import { call } from '../support/modern.js'
 import { besideHealthy, bulkyStdio, startSmall } from '../support/small-heap.js'
 
+t.test('H4 answers of 4 MB that are kept for Last-Event-ID make room for each other', async (t) => {
+  const attacked = await startSmall(t, await overHttp(t, 'modern'))
+  await besideHealthy(t, attacked, async () => {
+    await inParallel(160, 4, async () => {
+      const client = await LegacyClient.open(attacked.url, { revision: '2025-06-18' })
+      const args = { bytes: 4_000_000, notes: 1 }
+      const answer = await client.call('bulk', args, { meta: { progressToken: 'p' } })
+      t.equal(answer.messages.length, 2)
+    })
+  })
+  const { used, limit } = await attacked.gauge()
+  t.ok(used > limit / 2 && used <= limit, `${used} of ${limit} is kept`)
+})
+
 t.test('H5 calls whose clients are asked something keep no large request', async (t) => {
   const limits = { parkedPerPrincipal: 200 }
   const attacked = await startSmall(t, bulkyStdio('legacy'), { limits })

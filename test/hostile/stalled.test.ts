@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { Stalled } from '../../src/listener/stalled.js'
+import { Stalled } from '../../src/bridge/stalled.js'
 import { until } from '../support/eventually.js'
 
 const LIMIT = 1_000

@@ -9,9 +9,9 @@ import { LineDecoder } from '../../src/rpc/lines.js'
 import { parseMessage, type Response } from '../../src/rpc/message.js'
 import { repairedSourceOf, sourceOf } from '../../src/rpc/source.js'
 import { SseDecoder } from '../../src/rpc/sse.js'
-import type { Channel } from '../../src/upstream/channel.js'
 import { Peer } from '../../src/upstream/peer.js'
-import { excerpt, Tail } from '../../src/upstream/tail.js'
+import type { Channel } from '../../src/upstream/transport/channel.js'
+import { excerpt, StderrTail } from '../../src/upstream/transport/stdio/stderr-tail.js'
 import { callOf } from '../support/calls.js'
 import { stepsOf } from '../support/steps.js'
 
@@ -191,7 +191,7 @@ const framings: Record<string, (pieces: Uint8Array[]) => () => unknown> = {
     }
   },
   'what a program writes to stderr': (pieces) => {
-    const tail = new Tail()
+    const tail = new StderrTail()
     return () => {
       for (const piece of pieces) tail.push(piece)
       excerpt(tail.lines)

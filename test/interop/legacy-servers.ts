@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
-import type { Test } from 'tap'
+import type { Scope } from '../support/scope.js'
 import { openTether, TIED } from './tether.js'
 
 export const EVERYTHING = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
@@ -21,7 +21,7 @@ export interface Named {
 export const WAYS = ['stdio', 'Streamable HTTP', 'HTTP+SSE', 'HTTP+SSE found out'] as const
 
 /** Starts server-everything for each way that needs it running, and says how it is reached by all of them. */
-export async function startEverything(t: Test): Promise<Record<(typeof WAYS)[number], Named>> {
+export async function startEverything(t: Scope): Promise<Record<(typeof WAYS)[number], Named>> {
   const [http, sse] = await Promise.all([listen(t, 'streamableHttp'), listen(t, 'sse')])
   return {
     stdio: { upstream: `stdio:node ${EVERYTHING}` },
@@ -32,7 +32,7 @@ export async function startEverything(t: Test): Promise<Record<(typeof WAYS)[num
 }
 
 /** Starts server-everything on a port of the system's choice, which it does not say by itself. */
-async function listen(t: Test, transport: 'streamableHttp' | 'sse'): Promise<number> {
+async function listen(t: Scope, transport: 'streamableHttp' | 'sse'): Promise<number> {
   const tether = await openTether(t)
   const child = spawn(process.execPath, [TIED, EVERYTHING, transport], {
     env: { PORT: '0', TETHER_PORT: String(tether.port) },

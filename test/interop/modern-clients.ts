@@ -11,7 +11,7 @@ import {
 } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import type { Test } from 'tap'
-import { parseUpstream } from '../../src/config.js'
+import { parseUpstream } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
 import type { Named } from './legacy-servers.js'
 

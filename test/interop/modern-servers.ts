@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import type { Test } from 'tap'
+import type { Scope } from '../support/scope.js'
 import { end, type Named } from './legacy-servers.js'
 
 const SCRIPT = 'test/interop/modern-server.ts'
@@ -12,8 +12,12 @@ const SCRIPT = 'test/interop/modern-server.ts'
 export const MODERN_WAYS = ['stdio', 'Streamable HTTP'] as const
 
 /** Starts the server for the way that needs it running, and says how it is reached by both. */
-export async function startModern(t: Test, script = SCRIPT): Promise<Record<(typeof MODERN_WAYS)[number], Named>> {
-  const child = spawn(process.execPath, ['--import', 'tsx', script, 'http'], { stdio: ['ignore', 'pipe', 'inherit'] })
+export async function startModern(
+  t: Scope,
+  script = SCRIPT,
+  stderr: 'inherit' | 'ignore' = 'inherit',
+): Promise<Record<(typeof MODERN_WAYS)[number], Named>> {
+  const child = spawn(process.execPath, ['--import', 'tsx', script, 'http'], { stdio: ['ignore', 'pipe', stderr] })
   t.teardown(() => end(child))
   return {
     stdio: { upstream: `stdio:node --import tsx ${script} stdio` },

@@ -4,7 +4,7 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { Test } from 'tap'
-import { parseUpstream } from '../../src/config.js'
+import { parseUpstream } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
 import type { Named } from './legacy-servers.js'
 

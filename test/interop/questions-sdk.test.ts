@@ -11,7 +11,7 @@ import {
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test } from 'tap'
-import { parseUpstream } from '../../src/config.js'
+import { parseUpstream } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
 import { startEverything, WAYS } from './legacy-servers.js'
 import { startModern } from './modern-servers.js'

@@ -13,7 +13,7 @@ import {
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test } from 'tap'
-import { parseUpstream } from '../../src/config.js'
+import { parseUpstream } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
 import { ModernHttp as ScriptedHttp } from '../support/modern-http.js'
 import { modernStdio } from '../support/modern-stdio.js'

@@ -1,7 +1,7 @@
 /** The test's end of the tether by which it holds servers, whoever has started them. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import type { Test } from 'tap'
+import type { Scope } from '../support/scope.js'
 
 /** What node has to be given to be tied. */
 export const TIED = '--import=./test/interop/tether.mjs'
@@ -15,7 +15,7 @@ export interface Tether {
 }
 
 /** Opens a tether. What still hangs on it when the test is over ends then. */
-export async function openTether(t: Test): Promise<Tether> {
+export async function openTether(t: Scope): Promise<Tether> {
   const tied: Socket[] = []
   const server = createServer((socket) => {
     tied.push(socket.on('error', () => {}).resume())

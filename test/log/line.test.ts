@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { MAX_LINE } from '../../src/log/line.js'
 import { createLog } from '../../src/log.js'
-import { DECEPTIVE } from '../../src/protocol/shown.js'
+import { DECEPTIVE } from '../../src/printable.js'
 
 const ESCAPE = String.fromCharCode(27)
 const HOSTILE = `a\nb\r${ESCAPE}[2Jc\u0085d\u202ee\u2028f\u0007g\ud800h"\\`

@@ -83,7 +83,10 @@ function person() {
       addresses.push(address)
       return { address: new URL(address), callback: undefined, status: 0, page: '' }
     },
-    signIn: () => visit(addresses.at(-1) ?? ''),
+    signIn: async () => {
+      await until(() => addresses.length > 0, 'a window is opened')
+      return visit(addresses.at(-1) ?? '')
+    },
   }
 }
 
@@ -153,7 +156,7 @@ t.test('of a server that refuses calls only, only the call waits', async (t) => 
   t.equal(addresses.length, 0)
   const refused = await client.callTool({ name: 'echo', arguments: { message: 'x' } })
   t.match(refused, { isError: true, _meta: { 'io.github.mcp-bridge/sign_in_pending': {} } })
-  t.equal(addresses.length, 1)
+  await until(() => addresses.length === 1, 'a window is opened for the call')
 })
 
 t.test(
@@ -217,10 +220,8 @@ t.test('A29 no answer to a client is a 401 because of a server, whether it is re
     const name = server === 'legacy' ? 'greet' : 'echo'
     const call = () => client.callTool({ name, arguments: { message: 'x' } })
     await call()
-    t.ok(
-      log.some(({ relayed, method }) => relayed === true && method === 'tools/call'),
-      `${server}: passed on as it came`,
-    )
+    const isRelayed = () => log.some(({ relayed, method }) => relayed === true && method === 'tools/call')
+    await until(isRelayed, `${server}: it is passed on as it came`)
     // What was given is not taken any more: another is had without anybody noticing.
     for (const { authorization } of guarded.seen) if (authorization) guarded.revoked.add(authorization.slice(7))
     t.match(await call(), { content: [{ type: 'text' }] }, `${server}: renewed`)

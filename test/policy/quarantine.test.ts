@@ -1,9 +1,9 @@
 /** What gets through to a server that is not trusted, with a server that a test plays and a clock that it sets. */
 import t, { type Test } from 'tap'
 import { Quarantine, type QuarantineOptions } from '../../src/policy/quarantine.js'
+import type { Standing, ToolList } from '../../src/ports/trust-status.js'
 import type { Call, Reply } from '../../src/protocol/call.js'
 import { methods } from '../../src/protocol/methods.js'
-import type { Standing, ToolList } from '../../src/protocol/standing.js'
 import { write } from '../../src/rpc/splice.js'
 import { callOf, outcomeOf, Played, payload, repliesOf, result, toolCall } from '../support/calls.js'
 import { DELETE_ALL, listOf, READ } from '../support/trust.js'

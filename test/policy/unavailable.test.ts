@@ -78,7 +78,7 @@ t.test('everything else is answered at once, with the reason and when to try aga
   state.now += 30_000
   for (const method of ['tools/call', 'tools/list', 'resources/read', 'subscriptions/listen', 'vendor/x']) {
     const fault = await faultOf(ask(callOf({ method })))
-    t.match(fault, { fault: 'upstreamUnavailable', message: 'weather cannot be had: connection refused three times' })
+    t.match(fault, { fault: 'upstreamUnavailable', message: 'weather is unavailable: connection refused three times' })
     t.match(fault.toRpcError(), {
       data: '{"reason":"upstream_unavailable","outcome":"not_executed","retryAfterMs":60000}',
     })

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Broken, type Link, Links } from '../../src/replicas/links.js'
-import { Incoming, type Numbered, Outgoing } from '../../src/replicas/ordered.js'
+import { Incoming, type Numbered, Outgoing } from '../../src/replicas/reliable.js'
 import { newKey, Sealer } from '../../src/seal.js'
 import { until } from '../support/eventually.js'
 

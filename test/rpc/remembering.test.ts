@@ -1,11 +1,11 @@
 /** What is remembered of texts: what is asked for again stays, everything else goes, and no more is kept than was given. */
 import t from 'tap'
+import { MAX_KEY, memoize, Recent } from '../../src/rpc/memoize.js'
 import { own } from '../../src/rpc/own.js'
-import { MAX_KEY, Recent, remembering } from '../../src/rpc/remembering.js'
 
 t.test('what came of a text is made once', async (t) => {
   let made = 0
-  const judge = remembering((text) => `${text} ${++made}`)
+  const judge = memoize((text) => `${text} ${++made}`)
   t.equal(judge('a'), 'a 1')
   t.equal(judge('b'), 'b 2')
   t.equal(judge('a'), 'a 1')
@@ -43,7 +43,7 @@ t.test('a text of its own is the same text', async (t) => {
 
 t.test('parts of large texts that are kept do not keep the large texts', async (t) => {
   const before = process.memoryUsage()
-  const judge = remembering(() => 'judged')
+  const judge = memoize(() => 'judged')
   for (let at = 0; at < 100; at++) judge(`${'x'.repeat(500_000)}${at}${'y'.repeat(500_000)}`.slice(499_900, 500_100))
   const after = process.memoryUsage()
   const grown = after.heapUsed + after.external - before.heapUsed - before.external

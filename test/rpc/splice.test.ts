@@ -10,6 +10,7 @@ import {
   objectIn,
   parseObject,
   raw,
+  textUnder,
   value,
   write,
 } from '../../src/rpc/splice.js'
@@ -93,6 +94,15 @@ t.test('of a member that stands twice the last counts, and an edit leaves none',
   t.equal(duplicateKey(parseObject('{"a":1,"b":{"a":1}}')), undefined)
   t.equal(write(edit(twice, { a: '4' })), '{"a":4,"b":2}')
   t.equal(write(edit(twice, { a: undefined })), '{"b":2}')
+})
+
+t.test('what stands where a name should be is a text, whatever it is', async (t) => {
+  const payload = parseObject('{"text":"a\\u0062","number":1.0,"object":{"toString":1,"valueOf":1},"nothing":null}')
+  const keys = ['text', 'number', 'object', 'nothing', 'missing', 'constructor']
+  t.same(
+    keys.map((key) => textUnder(payload, key)),
+    ['ab', '1.0', '{"toString":1,"valueOf":1}', 'null', 'undefined', 'undefined'],
+  )
 })
 
 t.test('an inner object is an object of its own, edited or not', async (t) => {

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs'
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import type { Test } from 'tap'
-import { Bridge, type Surroundings } from '../../src/app.js'
-import { parseListen, parseSettings } from '../../src/config.js'
+import { Bridge } from '../../src/bridge/bridge.js'
+import type { BridgeContext } from '../../src/bridge/context.js'
+import { parseListen, parseSettings } from '../../src/config/settings.js'
 
 export interface Started {
   url: string
@@ -21,7 +22,7 @@ export function createBridge(
   t: Test,
   server: object,
   settings: object = {},
-  more: Partial<Surroundings> = {},
+  more: Partial<BridgeContext> = {},
 ): Omit<Started, 'url'> {
   const log: Record<string, unknown>[] = []
   const sink = new Writable({
@@ -50,7 +51,7 @@ export async function startBridge(
   t: Test,
   server: object,
   settings: object = {},
-  more: Partial<Surroundings> = {},
+  more: Partial<BridgeContext> = {},
 ): Promise<Started> {
   const { bridge, log } = createBridge(t, server, settings, more)
   const listen = parseListen('http://127.0.0.1:0/mcp')

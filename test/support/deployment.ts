@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
-import { type Command, parseCommand } from '../../src/cli.js'
-import { parseListen, type Settings } from '../../src/config.js'
+import { type Command, parseCommand } from '../../src/cli/parse.js'
+import { parseListen, type Settings } from '../../src/config/settings.js'
 import { temporaryFolder } from './transcript.js'
 
 /** Long enough for every kind of secret, and different wherever secrets have to be. */

@@ -78,9 +78,13 @@ export function send(
       response.on('error', reject)
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8')
-        const messages = read(text, response.headers['content-type'] ?? '')
-        const message = (messages.at(-1) ?? {}) as Answer['message']
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, messages, message })
+        try {
+          const messages = read(text, response.headers['content-type'] ?? '')
+          const message = (messages.at(-1) ?? {}) as Answer['message']
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, messages, message })
+        } catch (error) {
+          reject(new Error(`Not to be read: ${response.statusCode} ${text.slice(0, 300)}`, { cause: error }))
+        }
       })
     })
     request.on('error', reject)

@@ -2,14 +2,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
+import type { Scope } from './scope.js'
 
 export interface Listening {
   url: string
   child: ChildProcess
 }
 
-export function startFixture(t: Test, name: string, ...args: string[]): Promise<Listening> {
+export function startFixture(t: Scope, name: string, ...args: string[]): Promise<Listening> {
   const script = fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
   const child = spawn(execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))

@@ -29,8 +29,13 @@ export class SseClient {
   }
 
   /** The same, with its session open. */
-  static async open(url: string, revision: string, options: OpenOptions = {}): Promise<SseClient> {
-    const client = await SseClient.connect(url)
+  static async open(
+    url: string,
+    revision: string,
+    options: OpenOptions = {},
+    headers: Record<string, string> = {},
+  ): Promise<SseClient> {
+    const client = await SseClient.connect(url, headers)
     await client.post(initialize(revision, options))
     await client.answer('hello')
     await client.post({ jsonrpc: '2.0', method: 'notifications/initialized' })

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
+import type { Scope } from './scope.js'
 
 export interface Transcript {
   /** Every line that any of the processes has seen, with the process that saw it. */
@@ -14,7 +14,7 @@ export interface Transcript {
 }
 
 /** A folder that goes with the test. */
-export function temporaryFolder(t: Test): string {
+export function temporaryFolder(t: Scope): string {
   const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-test-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
   return folder

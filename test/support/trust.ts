@@ -7,7 +7,7 @@ import type { Test } from 'tap'
 import { signManifest } from '../../src/discovery/trust/jws.js'
 import { type PublisherKey, readPublicKey, readSigningKey, type SigningKey } from '../../src/discovery/trust/keys.js'
 import { toolList } from '../../src/policy/tool-list.js'
-import type { ToolList } from '../../src/protocol/standing.js'
+import type { ToolList } from '../../src/ports/trust-status.js'
 import { parseObject } from '../../src/rpc/splice.js'
 
 export const DAY = 86_400_000

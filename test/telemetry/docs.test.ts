@@ -1,7 +1,7 @@
 /** docs/operations.md and the dashboard say what there is, and all of it. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import type { BridgeEvent } from '../../src/protocol/event.js'
+import type { BridgeEvent } from '../../src/ports/events.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'

@@ -1,7 +1,7 @@
 /** What is counted, and that it can be scraped. docs/operations.md says what it is for. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import type { BridgeEvent } from '../../src/protocol/event.js'
+import type { BridgeEvent } from '../../src/ports/events.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { ADA, all, NAME, startAsker, talk } from '../support/asking.js'
 import { createBridge, startBridge } from '../support/bridge.js'

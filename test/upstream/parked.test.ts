@@ -4,8 +4,8 @@ import type { Call, Reply } from '../../src/protocol/call.js'
 import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
 import { newKey } from '../../src/seal.js'
-import { ParkedCalls, type ParkedOptions } from '../../src/upstream/parked.js'
-import type { LegacySession } from '../../src/upstream/session.js'
+import { ParkedCalls, type ParkedOptions } from '../../src/upstream/legacy/parked.js'
+import type { LegacySession } from '../../src/upstream/legacy/session.js'
 import { stopClock } from '../support/clock.js'
 
 const OPTIONS = { ttl: 600_000, max: 4, maxPerPrincipal: 2 }

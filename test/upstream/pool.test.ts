@@ -3,15 +3,15 @@ import t, { type Test } from 'tap'
 import { Bound } from '../../src/protocol/bound.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { Occupancy } from '../../src/protocol/occupancy.js'
-import { type Lease, SessionPool } from '../../src/upstream/pool.js'
-import type { LegacySession } from '../../src/upstream/session.js'
+import { type Lease, SessionPool } from '../../src/upstream/legacy/pool.js'
+import type { LegacySession } from '../../src/upstream/legacy/session.js'
 
 /** As much of a session as a pool knows of it. */
 interface Fake {
   name: number
   alive: boolean
   closed: boolean
-  watching: { wanted: string[]; kept: string[]; keep(uris: string[]): Promise<void> }
+  changeFeed: { wanted: string[]; kept: string[]; keep(uris: string[]): Promise<void> }
 }
 
 function start(t: Test, { max = 100 }: { max?: number } = {}) {
@@ -23,14 +23,14 @@ function start(t: Test, { max = 100 }: { max?: number } = {}) {
   const open = async () => {
     await new Promise((resolve) => setImmediate(resolve))
     if (failing) throw new Fault('upstreamUnavailable', 'No')
-    const watching: Fake['watching'] = {
+    const changeFeed: Fake['changeFeed'] = {
       wanted: [],
       kept: [],
       async keep(uris) {
-        watching.kept.push(...uris)
+        changeFeed.kept.push(...uris)
       },
     }
-    const session: Fake = { name: opened.length, alive: true, closed: false, watching }
+    const session: Fake = { name: opened.length, alive: true, closed: false, changeFeed }
     opened.push(session)
     return Object.assign(session, {
       async close() {
@@ -131,16 +131,16 @@ t.test(
   async (t) => {
     const { shared, opened } = start(t)
     const lost = await shared()
-    if (opened[0]) opened[0].watching.wanted = ['a', 'b']
+    if (opened[0]) opened[0].changeFeed.wanted = ['a', 'b']
     lost.discard()
     const next = await shared()
-    t.same(opened[1]?.watching.kept, ['a', 'b'])
-    if (opened[1]) Object.assign(opened[1], { alive: false }).watching.wanted = ['c']
+    t.same(opened[1]?.changeFeed.kept, ['a', 'b'])
+    if (opened[1]) Object.assign(opened[1], { alive: false }).changeFeed.wanted = ['c']
     next.release()
     const third = await shared()
-    t.same(opened[2]?.watching.kept, ['c'])
+    t.same(opened[2]?.changeFeed.kept, ['c'])
     third.discard()
     await shared()
-    t.same(opened[3]?.watching.kept, [], 'once is enough')
+    t.same(opened[3]?.changeFeed.kept, [], 'once is enough')
   },
 )

@@ -2,11 +2,11 @@
 import t from 'tap'
 import { unlimited } from '../../src/protocol/memory.js'
 import type { Id, Request } from '../../src/rpc/message.js'
-import { Asking } from '../../src/upstream/asking.js'
 import { Exchange } from '../../src/upstream/exchange.js'
-import type { Lease } from '../../src/upstream/pool.js'
-import { RunningCall } from '../../src/upstream/running-call.js'
-import type { LegacySession } from '../../src/upstream/session.js'
+import type { Lease } from '../../src/upstream/legacy/pool.js'
+import { RunningCall } from '../../src/upstream/legacy/running-call.js'
+import { ServerRequests } from '../../src/upstream/legacy/server-requests.js'
+import type { LegacySession } from '../../src/upstream/legacy/session.js'
 import { toolCall } from '../support/calls.js'
 import { parseText } from '../support/messages.js'
 
@@ -17,7 +17,7 @@ const CALL = toolCall('x', { caller: { capabilities: '{"elicitation":{}}' } })
 function start() {
   const running: Exchange[] = []
   const said: [id: Id, answer: unknown][] = []
-  const asking = new Asking({
+  const asking = new ServerRequests({
     capabilities: '{"elicitation":{}}',
     roots: undefined,
     candidates: () => running.filter(({ answered }) => !answered),
@@ -37,7 +37,7 @@ function start() {
     exchange.release()
     asking.ended(exchange)
   }
-  const session = { asking, begin, finish, resume() {}, trailing: 0 } as unknown as LegacySession
+  const session = { serverRequests: asking, begin, finish, resume() {}, trailing: 0 } as unknown as LegacySession
   const lease = { session, release() {} } as unknown as Lease
   const call = () => {
     const decode = () => ({ kind: 'result', result: CALL.params }) as const

@@ -1,7 +1,7 @@
 /** How fast processes may be started for one principal. */
 import t from 'tap'
 import type { Fault } from '../../src/protocol/fault.js'
-import { Starts } from '../../src/upstream/starts.js'
+import { Starts } from '../../src/upstream/transport/stdio/starts.js'
 
 t.test('H18 some may be started at once, others wait for their turn, and too many are refused', async (t) => {
   const starts = new Starts({ burst: 3, perMinute: 300 })

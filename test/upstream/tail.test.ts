@@ -1,9 +1,9 @@
 /** What is kept of what a program wrote to stderr, and what of it is said first. */
 import t from 'tap'
-import { excerpt, reasonIn, Tail } from '../../src/upstream/tail.js'
+import { excerpt, reasonIn, StderrTail } from '../../src/upstream/transport/stdio/stderr-tail.js'
 
 const tailOf = (text: string, length = text.length) => {
-  const tail = new Tail()
+  const tail = new StderrTail()
   const bytes = new TextEncoder().encode(text)
   for (let at = 0; at < bytes.length; at += length) tail.push(bytes.subarray(at, at + length))
   return tail

@@ -1,7 +1,7 @@
 /** Messages that go out in the order in which they came in, whoever takes them. */
 import t from 'tap'
 import { Memory, unlimited } from '../../src/protocol/memory.js'
-import { Turns } from '../../src/upstream/turns.js'
+import { Turns } from '../../src/upstream/legacy/turns.js'
 
 t.test('H28 what is nobody’s goes out when all that came before it has', async (t) => {
   const turns = new Turns<{ name: string }>(unlimited().borrow('alice'))

@@ -76,15 +76,15 @@ t.test('H19 what a server speaks is not asked again because the wall clock was s
 
 /** Times that are told to people, kept in files or shared between machines. */
 const WALL = [
+  'bridge/discovery-runtime.ts',
   'cli/trust.ts',
   'discovery/publish.ts',
-  'discovery/trust/standing.ts',
   'discovery/trust/store.ts',
-  'found/parts.ts',
+  'discovery/trust/trust-status.ts',
   'protocol/refusal.ts',
   'telemetry/opentelemetry.ts',
-  'upstream/parked.ts',
-  'upstream/verdicts.ts',
+  'upstream/era/shared-verdicts.ts',
+  'upstream/legacy/parked.ts',
 ]
 
 t.test('H19 only what is told to people or shared between machines reads the wall clock', async (t) => {

@@ -1,8 +1,8 @@
 /** What ends because nobody uses it, and what stays because somebody is there. */
 import { pino } from 'pino'
 import t from 'tap'
-import { parseSettings, type ServerSettings } from '../../src/config.js'
-import { serverOptions } from '../../src/mount/server.js'
+import { serverOptions } from '../../src/bridge/server-options.js'
+import { parseSettings, type ServerSettings } from '../../src/config/settings.js'
 import { unlimited } from '../../src/protocol/memory.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'

@@ -33,6 +33,8 @@ t.test('88 each revision is answered with itself, and every other version with t
     ['2026-07-28', '2025-11-25'],
     ['banana', '2025-11-25'],
     ['', '2025-11-25'],
+    ['constructor', '2025-11-25'],
+    ['__proto__', '2025-11-25'],
   ]
   for (const [asked, answered] of rows) {
     const { opened } = await open({ revision: asked })

@@ -4,6 +4,7 @@ import { until } from '../support/eventually.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { CAPABILITIES, envelope, VERSION } from '../support/modern.js'
+import { ModernHttp } from '../support/modern-http.js'
 import { openPipe } from '../support/pipe.js'
 
 type Json = Record<string, unknown>
@@ -150,6 +151,20 @@ t.test('an id that is open already is refused, and what is open goes on', async 
   t.match(await first, { id: 1, error: { code: -32600 } })
   await until(() => pipe.messages().length === 2)
   t.match(pipe.messages()[1], { id: 1, result: {} })
+})
+
+t.test('a tool whose name is no text is told to be none, and is no mistake of the bridge', async (t) => {
+  for (const server of [legacyStdio(t).server, { url: (await ModernHttp.start(t)).url }]) {
+    const pipe = openPipe(t, server)
+    for (const name of [{ toString: 1, valueOf: 1 }, [[]], 7, null, true]) {
+      const answer = await pipe.call('tools/call', { name, arguments: {} }, { id: JSON.stringify(name) })
+      t.ok(answer['error'], JSON.stringify(answer))
+    }
+    t.same(
+      pipe.log.filter(({ level }) => Number(level) >= 50),
+      [],
+    )
+  }
 })
 
 t.test('the end of the input ends what has not ended in time, and the server with it', async (t) => {

@@ -232,6 +232,26 @@ t.test('55 what goes wrong on the way is told under the id of the request', asyn
   await waiting
 })
 
+t.test(
+  '55 a refusal of which only the beginning is read ends neither the bridge nor what comes after it',
+  async (t) => {
+    const page = `<html>${'no '.repeat(100_000)}</html>`
+    const { url, log } = await betweenModern(t, (_arrival, response) => {
+      response.writeHead(400, { 'content-type': 'text/html' }).end(page)
+    })
+    const params = { name: 'echo', arguments: {} }
+    for (let n = 0; n < 3; n++) {
+      const refused = await call(url, 'tools/call', params)
+      t.match(refused.message, { id: 1, error: { code: -32603 } })
+      t.notMatch(refused.text, 'no no no')
+    }
+    t.same(
+      log.filter(({ level }) => Number(level) >= 50),
+      [],
+    )
+  },
+)
+
 t.test('55 the same in a session of the server’s own', async (t) => {
   let sever = (response: ServerResponse) => {
     response.destroy()

@@ -1,9 +1,10 @@
 /** Servers in the configuration files that people already have for other programs. */
+
 import { open } from 'node:fs/promises'
 import { posix, win32 } from 'node:path'
 import { FormatError, readConfigFile } from '../../formats/read.js'
 import { Failure } from '../../net/failure.js'
-import { shown } from '../../protocol/shown.js'
+import { printable } from '../../printable.js'
 import { type Finding, Findings, type Transport, transportNamed } from '../candidate.js'
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
@@ -84,7 +85,7 @@ export function finding(name: string, entry: Entry, from: string): Finding {
   let endpoint: Endpoint
   if (typeof command === 'string' && command !== '' && isTexts(args)) endpoint = stdioEndpoint(command, args)
   else if (typeof url === 'string') endpoint = httpEndpoint(url)
-  else throw failure('file', 'malformed', `"${shown(name)}" has neither a command nor an address`)
+  else throw failure('file', 'malformed', `"${printable(name)}" has neither a command nor an address`)
   const transport: Transport | undefined = endpoint.kind === 'stdio' ? 'stdio' : transportNamed(entry['type'])
   const { type: _type, ...rest } = entry
   const written = {

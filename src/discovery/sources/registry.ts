@@ -1,6 +1,6 @@
 /** Servers in a registry that speaks the API of the official one. */
 import * as z from 'zod'
-import { shown } from '../../protocol/shown.js'
+import { printable } from '../../printable.js'
 import { CANDIDATES, Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'
@@ -73,8 +73,8 @@ async function readServer(value: unknown, from: string, found: Findings): Promis
     name: server.name.replace(/^.*\//s, ''),
     source: 'registry' as const,
     from,
-    version: server.version && shown(server.version),
-    description: shown(`${status === 'deprecated' ? 'Deprecated: ' : ''}${server.description}`, 200),
+    version: server.version && printable(server.version),
+    description: printable(`${status === 'deprecated' ? 'Deprecated: ' : ''}${server.description}`, 200),
   }
   const read = (list: readonly unknown[], how: (value: unknown) => Reached) =>
     Promise.all(list.map((one) => found.attempt(from, () => found.findings.push({ ...about, ...how(one) }))))

@@ -1,7 +1,8 @@
 /** What a registry's `server.json` says of how a server is reached, and what documents of the same family do. */
+
 import * as z from 'zod'
 import { parseAddress } from '../../net/address.js'
-import { shown } from '../../protocol/shown.js'
+import { printable } from '../../printable.js'
 import { type Finding, isPlain, transportNamed } from '../candidate.js'
 import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
@@ -51,7 +52,11 @@ export function parsed<T>(schema: z.ZodType<T>, value: unknown, what: string): T
   const result = schema.safeParse(value)
   if (result.success) return result.data
   const path = result.error.issues[0]?.path.join('.') ?? ''
-  throw failure('document', 'malformed', `${what} is not as it should be${path === '' ? '' : ` (${shown(path, 100)})`}`)
+  throw failure(
+    'document',
+    'malformed',
+    `${what} is not as it should be${path === '' ? '' : ` (${printable(path, 100)})`}`,
+  )
 }
 
 /** The JSON of a document. Throws a Failure that quotes nothing of it. */
@@ -167,5 +172,5 @@ function filled(
 }
 
 function wanting(wants: readonly string[]): { wants?: string[] } {
-  return wants.length > 0 ? { wants: [...new Set(wants)].map((name) => shown(name, 100)) } : {}
+  return wants.length > 0 ? { wants: [...new Set(wants)].map((name) => printable(name, 100)) } : {}
 }

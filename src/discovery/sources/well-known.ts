@@ -1,7 +1,8 @@
 /** Servers that a host names at addresses that are known beforehand. */
+
 import * as z from 'zod'
 import type { Fetched } from '../../net/fetch.js'
-import { shown } from '../../protocol/shown.js'
+import { printable } from '../../printable.js'
 import { Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'
@@ -144,8 +145,8 @@ function about(from: string, name: string, version: string | undefined, descript
     name: name.replace(/^.*\//s, ''),
     source: 'well-known' as const,
     from,
-    ...(version !== undefined && { version: shown(version) }),
-    ...(description !== undefined && { description: shown(description, 200) }),
+    ...(version !== undefined && { version: printable(version) }),
+    ...(description !== undefined && { description: printable(description, 200) }),
   }
 }
 

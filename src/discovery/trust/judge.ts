@@ -3,8 +3,9 @@
  * whose key is in the trust store, from a pinned key of the origin, or from a person who has approved the server as it was.
  * What has none of these is in quarantine; what shows a key that it must not have is refused.
  */
-import { shown } from '../../protocol/shown.js'
-import type { Standing, ToolList } from '../../protocol/standing.js'
+
+import type { Standing, ToolList } from '../../ports/trust-status.js'
+import { printable } from '../../printable.js'
 import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
 import type { Untrusted, Verification } from './jws.js'
@@ -223,7 +224,7 @@ export function difference({ handshake, tools }: Facts, server: ManifestServer):
     // What is left out is vouched for by nobody, and so is what it would mean.
     const promised = listed.get(name)?.annotations
     const other = promised && Object.keys(DEFAULT_HINTS).find((hint) => saying(promised, hint) !== saying(hints, hint))
-    if (other !== undefined) return `"${shown(name)}" has another ${other} than it says`
+    if (other !== undefined) return `"${printable(name)}" has another ${other} than it says`
   }
   return undefined
 }
@@ -233,7 +234,7 @@ function saying(hints: Readonly<Record<string, unknown>>, hint: string): unknown
 }
 
 function differing(what: string, is: string, said: string): string {
-  return `${what} is "${shown(is)}" and not "${shown(said, 200)}"`
+  return `${what} is "${printable(is)}" and not "${printable(said, 200)}"`
 }
 
 function same(one: readonly string[], other: readonly string[]): boolean {
@@ -241,7 +242,7 @@ function same(one: readonly string[], other: readonly string[]): boolean {
 }
 
 function enumerated(names: readonly string[]): string {
-  const some = names.slice(0, MOST_NAMES).map((name) => `"${shown(name)}"`)
+  const some = names.slice(0, MOST_NAMES).map((name) => `"${printable(name)}"`)
   return some.join(', ') + (names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '')
 }
 

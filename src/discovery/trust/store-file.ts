@@ -2,10 +2,11 @@
  * The file that a trust store is kept in. One that is not as it has to be is not used, not changed and not replaced: nothing
  * is trusted because of it until a person has looked.
  */
+
 import { isAbsolute, join } from 'node:path'
 import * as z from 'zod'
 import { readPrivateFile, writePrivateFile } from '../../net/private-file.js'
-import { shown } from '../../protocol/shown.js'
+import { printable } from '../../printable.js'
 import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
 import { homeFolder } from '../home.js'
 import { publicJwk } from './keys.js'
@@ -110,7 +111,7 @@ export function readStoreFile(path: string, uid: number): Found {
     if (!parsed.success) return refused(`it is not one (${whyNot(parsed.error)})`)
     return { file: parsed.data, refusal: undefined, stamp }
   } catch (error) {
-    if (error instanceof StrictJsonError) return refused(`it is damaged (${shown(error.message, 200)})`)
+    if (error instanceof StrictJsonError) return refused(`it is damaged (${printable(error.message, 200)})`)
     return refused(`it cannot be read (${String(error)})`)
   }
 }
@@ -125,5 +126,5 @@ export function writeStoreFile(path: string, file: StoreFile, stillMine: () => v
 }
 
 function whyNot({ issues: [first] }: z.ZodError): string {
-  return first ? `${shown(first.path.join('.'), 100)}: ${first.message}` : 'it is no store'
+  return first ? `${printable(first.path.join('.'), 100)}: ${first.message}` : 'it is no store'
 }

@@ -2,13 +2,14 @@
  * What the people at this machine have said about whom they trust: keys of publishers, pins of origins, approvals of servers;
  * and what must not be forgotten of manifests and tools.
  */
+
 import { mkdirSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 import { type LockOptions, locked } from '../../net/lock.js'
 import { stampOf } from '../../net/private-file.js'
-import { shown } from '../../protocol/shown.js'
-import type { ToolList } from '../../protocol/standing.js'
+import type { ToolList } from '../../ports/trust-status.js'
+import { printable } from '../../printable.js'
 import { type Issue, type Verification, verifyManifest } from './jws.js'
 import type { PublisherKey } from './keys.js'
 import {
@@ -202,7 +203,7 @@ export class TrustStore implements Trust {
 
   /** The tools are others than somebody has looked at: that holds no longer, even if they become again what they were. */
   async withdraw({ endpoint, since }: Pick<Seen, 'endpoint' | 'since'>, why: string): Promise<void> {
-    const withdrawn = shown(why, 1_000)
+    const withdrawn = printable(why, 1_000)
     this.#withdrawn.set(keyOf(endpoint, since), withdrawn)
     await this.#note(({ approvals, seen }) => {
       for (const one of [...approvals, ...seen])

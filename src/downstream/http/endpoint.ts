@@ -1,6 +1,7 @@
 /** The MCP endpoint over Streamable HTTP: both eras at one address, told apart message by message. */
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import type { Upstream } from '../../protocol/call.js'
 import { type Compat, classify, type SessionState } from '../../protocol/classify.js'
 import { type LegacyRevision, legacyRevision, looksModern, traits } from '../../protocol/eras.js'
@@ -8,31 +9,31 @@ import { Fault } from '../../protocol/fault.js'
 import { checkHeaders, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
-import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import type { Piece, Wire } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
-import { readBatch } from '../batch.js'
+import { type Logger, subject } from '../call-log.js'
 import { answerLost, type Frame, within } from '../frames.js'
-import { idIn, idToAnswer, readMessage } from '../inbound.js'
+import { readBatch } from '../legacy/batch.js'
+import { openSession } from '../legacy/open-session.js'
+import type { SessionSettings } from '../legacy/session.js'
 import { ModernDownstream } from '../modern.js'
-import { type Logger, subject } from '../record.js'
-import { openSession, type SessionSettings } from '../session.js'
+import { idIn, idToAnswer, readMessage } from '../read-message.js'
 import { forget, lendUntilClosed, readBodies, takeOver } from './body.js'
-import { carry } from './elsewhere.js'
+import { checkMedia, checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
+import { forward } from './forward.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
-import { checkMedia, checkTakesEvents } from './media.js'
 import { Outgoing } from './outgoing.js'
 import { type Refusals, refusedOf } from './refusals.js'
 import type { Pass, Passing, Relay } from './relay.js'
 import {
+  type ErrorRendering,
   explain,
   explainInBand,
   lendAnswer,
-  type Refusing,
   refuse,
   sendEvents,
   sendJson,
@@ -51,7 +52,7 @@ export interface EndpointOptions {
   sessions: Sessions<HttpSession>
   /** Passes on what needs no translation, where the server is one that can be reached so. */
   relay: Relay | undefined
-  refusing: Refusing
+  refusing: ErrorRendering
   /** Is told of requests that do not become calls. */
   refusals: Refusals
   /** The others, where this is one of several. */
@@ -106,7 +107,7 @@ class Endpoint {
       if (request.method === 'POST') return await this.#post(request as Posted, reply, pass)
       return await this.#ofSession(request, reply, pass)
     } catch (error) {
-      await carry(error, request, reply, this.#options)
+      await forward(error, request, reply, this.#options)
       return reply
     }
   }
@@ -150,7 +151,7 @@ class Endpoint {
       message = bodyOf(request)
       await this.#take(message, headers, request, reply, pass)
     } catch (error) {
-      if (error instanceof Elsewhere) throw error
+      if (error instanceof OwnedByReplica) throw error
       const fault = Fault.from(error, message !== undefined)
       if (message?.kind === 'notification' && fault.status === 200) this.#refuseSilently(reply, fault)
       // What could be read, had its headers been in order: its sender wants to know which one it was.
@@ -255,7 +256,9 @@ class Endpoint {
     const { passthrough } = refusing
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
-    const leg = await upstream.legacyLeg({ caller, principal, credential }).catch((error: unknown) => Fault.from(error))
+    const leg = await upstream
+      .legacyRoute({ caller, principal, credential })
+      .catch((error: unknown) => Fault.from(error))
     if (pass && !(leg instanceof Fault) && leg !== 'translate' && leg.transport === 'http')
       return pass({ ...passingOf(message), opens: true }, () =>
         this.#answerHere(request, reply, (passing) => pass(passing)),

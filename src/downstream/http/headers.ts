@@ -1,8 +1,8 @@
 /** The headers of a request as they came: Node joins or drops repetitions, which two readers could see differently. */
 import type { FastifyRequest } from 'fastify'
+import { ECHOED, printable } from '../../printable.js'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
-import { ECHOED, shown } from '../../protocol/shown.js'
 import type { TraceContext } from '../../protocol/trace.js'
 
 const MAX_HEADERS = 100
@@ -18,8 +18,10 @@ export interface RequestHeaders {
 }
 
 /** Checks what is to be in order whatever a request is for. Throws a Fault. */
-export function checkRequest({ url = '', rawHeaders }: FastifyRequest['raw']): void {
+export function checkRequest({ url = '', rawHeaders, httpVersion }: FastifyRequest['raw']): void {
   checkCount(rawHeaders)
+  // Node takes a request line without a version for HTTP/0.9, with headers and a body that there are none of in it.
+  if (!httpVersion.startsWith('1.')) throw new Fault('invalidRequest', 'A request has to be of HTTP/1.1')
   // An absolute one names a host of its own, beside that of the header.
   if (!url.startsWith('/')) throw new Fault('invalidRequest', 'The target of a request has to be a path')
 }
@@ -44,7 +46,7 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
     } else if (name.startsWith(PARAM_PREFIX)) {
       if (params === NO_PARAMS) params = new Map()
       if (params.has(name) && params.get(name) !== value)
-        throw new Fault('headerMismatch', `Header ${shown(name, ECHOED)} came with different values`)
+        throw new Fault('headerMismatch', `Header ${printable(name, ECHOED)} came with different values`)
       params.set(name, value)
     } else if (name.startsWith('mcp-') || name === 'last-event-id') {
       const values = mcp.get(name)

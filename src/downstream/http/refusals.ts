@@ -3,10 +3,10 @@
  * ten seconds, because a client that is refused may try again at once, for ever.
  */
 import type { FastifyRequest } from 'fastify'
-import type { Observe } from '../../protocol/event.js'
+import type { Observe } from '../../ports/events.js'
+import { printable } from '../../printable.js'
 import type { Fault, FaultName } from '../../protocol/fault.js'
-import { shown } from '../../protocol/shown.js'
-import { type Logger, wasTold } from '../record.js'
+import { type Logger, wasTold } from '../call-log.js'
 
 /** What is known of a request that was refused. */
 export interface Refused {
@@ -60,10 +60,10 @@ export class Refusals {
     const fields = {
       fault: reason,
       status: fault.status,
-      why: shown(fault.message, 300),
+      why: printable(fault.message, 300),
       ...(server !== undefined && { server }),
-      ...(method !== undefined && { method: shown(method, 32) }),
-      ...(path !== undefined && { path: shown(path.split(/[?#]/, 1)[0] as string, 200) }),
+      ...(method !== undefined && { method: printable(method, 32) }),
+      ...(path !== undefined && { path: printable(path.split(/[?#]/, 1)[0] as string, 200) }),
       ...(from !== undefined && { from }),
       ...(last && last.since > 0 && { more: last.since }),
     }

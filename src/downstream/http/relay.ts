@@ -13,14 +13,14 @@ import { MAX_SUBSCRIPTION } from '../../protocol/lengths.js'
 import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { CallRecord, type Logger, tell } from '../record.js'
+import { CallLogEntry, type Logger, tell } from '../call-log.js'
 import { traceHeaders } from './headers.js'
 import { type Headers, sentBack } from './relay-headers.js'
-import { type Passing, RelayedRequest, type Response } from './relayed-request.js'
+import { RelayedRequest, type RelayedRequestOptions, type Response } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
-import { type Refusing, whenOver } from './replies.js'
+import { type ErrorRendering, whenOver } from './replies.js'
 
-export type { Passing } from './relayed-request.js'
+export type { RelayedRequestOptions as Passing } from './relayed-request.js'
 
 export interface RelayOptions {
   relayed: Relayed
@@ -38,7 +38,7 @@ export interface RelayOptions {
 }
 
 /** Passes a request on. `otherwise` answers it without the relay, should the server speak the other era by now. */
-export type Pass = (passing: Passing, otherwise?: () => void) => void
+export type Pass = (passing: RelayedRequestOptions, otherwise?: () => void) => void
 
 interface Requestable {
   request(options: object, done: (error: Error | null, response: unknown) => void): void
@@ -63,7 +63,7 @@ export class Relay {
   /** Registers the proxy at a path. Everything that comes there meets `handle`, which may `pass` it on. */
   async register(
     app: FastifyInstance,
-    { path, refusing }: { path: string; refusing: Refusing },
+    { path, refusing }: { path: string; refusing: ErrorRendering },
     handle: (request: FastifyRequest, reply: FastifyReply, pass: Pass) => Promise<FastifyReply>,
   ): Promise<void> {
     const { url, dispatcher } = this.#options.relayed
@@ -115,7 +115,7 @@ export class Relay {
   }
 
   /** What is to be told of a modern request. */
-  modern(lookup: HeaderLookup): Passing {
+  modern(lookup: HeaderLookup): RelayedRequestOptions {
     const method = single(lookup, 'mcp-method') ?? 'unknown'
     const { endless = false } = methodTraits(method)
     return { era: 'modern', method, name: single(lookup, 'mcp-name'), endless, opens: false }
@@ -154,11 +154,15 @@ export class Relay {
   #begin(
     request: FastifyRequest,
     reply: FastifyReply,
-    { passing, refusing, otherwise }: { passing: Passing; refusing: Refusing; otherwise: (() => void) | undefined },
+    {
+      passing,
+      refusing,
+      otherwise,
+    }: { passing: RelayedRequestOptions; refusing: ErrorRendering; otherwise: (() => void) | undefined },
   ): RelayedRequest {
     const { era, method, name } = passing
     const { log, relayed } = this.#options
-    const record = new CallRecord(log, {
+    const record = new CallLogEntry(log, {
       clientEra: era,
       serverEra: era,
       clientTransport: 'http',
@@ -186,7 +190,7 @@ export class Relay {
   }
 
   /** Lets a request in, or throws a Fault; gives a way out. What stays open keeps its request, which is lent. */
-  #enter(principal: string, passing: Passing, bytes: number): () => void {
+  #enter(principal: string, passing: RelayedRequestOptions, bytes: number): () => void {
     const { gate, memory } = this.#options
     if (!passing.endless) return gate.enter({ ...passing, principal })
     if (bytes > MAX_SUBSCRIPTION)

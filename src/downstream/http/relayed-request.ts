@@ -1,29 +1,24 @@
 /** One request that is passed on as it came, from its headers to the end of its answer. */
+
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import {
-  type Account,
-  type AccountRefusal,
-  anotherFor,
-  MAX_RETRIES,
-  refusedCredential,
-} from '../../protocol/account.js'
-import type { HandOver, Relayed } from '../../protocol/call.js'
+import { type Account, type AccountRefusal, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
+import type { Relayed, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
+import { Fault, needsSignIn } from '../../protocol/fault.js'
 import { encodeReply } from '../../protocol/modern-client.js'
 import { type Refusal, refusalOf } from '../../protocol/refusal.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { idIn } from '../inbound.js'
-import { type CallRecord, type Final, replyIn } from '../record.js'
+import { type CallLogEntry, type Final, replyIn } from '../call-log.js'
+import { idIn } from '../read-message.js'
 import { type Headers, headerOf, isEvents, mediaType, sentOn } from './relay-headers.js'
 import { isMessage, READ_FIRST, RelayedEvents, readBeginning, responseIn } from './relayed-answer.js'
 import type { RelayedSessions } from './relayed-sessions.js'
-import { type Refusing, refuse } from './replies.js'
+import { type ErrorRendering, refuse } from './replies.js'
 
 /** What is to be told of a request, as far as it is known without reading it twice. */
-export interface Passing {
+export interface RelayedRequestOptions {
   era: Era
   method: string
   name?: string | undefined
@@ -46,11 +41,11 @@ export interface Response {
 interface Parts {
   request: FastifyRequest
   reply: FastifyReply
-  passing: Passing
-  refusing: Refusing
+  passing: RelayedRequestOptions
+  refusing: ErrorRendering
   /** Answers the request without the relay, where the server turns out to speak the other era. */
   otherwise: (() => void) | undefined
-  record: CallRecord
+  record: CallLogEntry
   relayed: Relayed
   sessions: RelayedSessions
 }
@@ -60,9 +55,9 @@ const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 4
 const OK: Final = { kind: 'result', result: EMPTY }
 
 export class RelayedRequest {
-  readonly passing: Passing
+  readonly passing: RelayedRequestOptions
   readonly #parts: Parts
-  readonly #handOver: HandOver
+  readonly #handOver: UpstreamSpan
   readonly #controller = new AbortController()
   readonly #onOver: () => void
   #over = false
@@ -178,7 +173,8 @@ export class RelayedRequest {
     readBeginning(stream, READ_FIRST, (error, bytes, whole) => {
       if (error) return this.failed(error)
       if (statusCode >= 300) {
-        if (!whole) stream.destroy()
+        // What is not read any more may fail as it likes, and does so when it is destroyed.
+        if (!whole) stream.on('error', () => {}).destroy()
         this.#refused(
           refusalOf(statusCode, (name) => headerOf(headers, name), bytes.toString('utf8')),
           bytes,
@@ -407,4 +403,17 @@ function subscriptionEnded(id: Id): string {
 /** Removes the headers of the server, which are about a body that is not sent. Which methods it allows still holds. */
 function clearHeaders(reply: FastifyReply): void {
   for (const name of Object.keys(reply.getHeaders())) if (name !== 'allow') reply.removeHeader(name)
+}
+
+/**
+ * Another `Authorization` after one was refused, for a request of a client: somebody may be asked to sign in for it. Rejects
+ * with a Fault.
+ */
+async function anotherFor(account: Account, refusal: AccountRefusal, signal: AbortSignal): Promise<string> {
+  try {
+    return await account.refused(refusal, signal)
+  } catch (error) {
+    if (!needsSignIn(error) || !error.signInFor) throw error
+    return account.signIn(error.signInFor, signal)
+  }
 }

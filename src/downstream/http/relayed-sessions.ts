@@ -1,8 +1,9 @@
 /** Sessions of a server's own, whose messages go as they are: whose each of them is, as far as that is remembered. */
+
+import type { Store } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
-import type { Records } from '../../protocol/replicas.js'
 
 export interface RelayedSessionsOptions {
   /** Sessions that may be remembered. */
@@ -10,7 +11,7 @@ export interface RelayedSessionsOptions {
   /** The part of what the others leave that one principal may have; 1 by default. */
   share?: number
   /** What all replicas know, for as many milliseconds as a session may be idle; where there are several. */
-  shared?: { server: string; records: Records; idle: number } | undefined
+  shared?: { server: string; records: Store; idle: number } | undefined
   told(what: 'opened' | 'ended'): void
 }
 

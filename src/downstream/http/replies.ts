@@ -55,7 +55,7 @@ export function whenOver({ raw }: FastifyReply, then: () => void): void {
 }
 
 /** How faults are told to clients. */
-export interface Refusing {
+export interface ErrorRendering {
   id?: Id | undefined
   /** In place of the status that the fault has by itself. */
   status?: number | undefined
@@ -71,7 +71,7 @@ export interface Refusing {
 export function refuse(
   reply: FastifyReply,
   fault: Fault,
-  { id, status, draftErrorCodes = false, passthrough }: Refusing = {},
+  { id, status, draftErrorCodes = false, passthrough }: ErrorRendering = {},
 ): void {
   reply.code(status ?? statusOf(reply, fault, passthrough)).type(JSON_TYPE)
   explain(reply, fault)
@@ -79,7 +79,7 @@ export function refuse(
 }
 
 /** The status that a fault has, which is the server's own where it has refused what was the client's. */
-export function statusOf(reply: FastifyReply, fault: Fault, passthrough: Refusing['passthrough']): number {
+export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): number {
   if (!fault.refused || !passthrough) return fault.status
   const { status, challenge } = fault.refused
   if (challenge !== undefined || status === 401)
@@ -91,7 +91,7 @@ export function statusOf(reply: FastifyReply, fault: Fault, passthrough: Refusin
  * Explains a fault that is told in-band. Whoever can bring other credentials has to be told by status as well; to
  * everybody else a status would say less.
  */
-export function explainInBand(reply: FastifyReply, fault: Fault, passthrough: Refusing['passthrough']): void {
+export function explainInBand(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): void {
   explain(reply, fault)
   if (fault.refused && passthrough) reply.code(statusOf(reply, fault, passthrough))
 }

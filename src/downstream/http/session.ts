@@ -4,15 +4,15 @@ import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { Id, Request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
-import { type Batch, together } from '../batch.js'
 import { answerLost, type Frame, within } from '../frames.js'
-import type { ClientSession } from '../session.js'
+import { type Batch, together } from '../legacy/batch.js'
+import type { ClientSession } from '../legacy/session.js'
 import { traceHeaders } from './headers.js'
-import { explainInBand, lendAnswer, type Refusing, sendEvents, sendJson } from './replies.js'
+import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
 import type { Kept } from './sessions.js'
-import type { EventStream, Streams } from './streams.js'
+import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
-export interface HttpSessionOptions extends Pick<Refusing, 'passthrough'> {
+export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> {
   /** Milliseconds of silence after which an answer becomes a stream. */
   commitAfter: number
   memory: Memory
@@ -107,10 +107,12 @@ export class HttpSession implements Kept {
   listen(reply: FastifyReply, lastEventId: string | undefined): void {
     const events = lastEventId === undefined ? this.#streams.listen() : this.#streams.resume(lastEventId)
     if (!events && lastEventId === undefined)
-      throw new Fault('rateLimited', 'This session has as many streams open as it may', { retryAfter: 1 })
+      throw new Fault('rateLimited', `Too many open streams in this session (at most ${MAX_STANDALONE})`, {
+        retryAfter: 1,
+      })
     if (!events) {
       reply.header('allow', 'POST, DELETE')
-      throw new Fault('methodNotAllowed', 'Nothing follows this event, or it is not known any more')
+      throw new Fault('methodNotAllowed', 'Cannot resume: unknown or expired Last-Event-ID')
     }
     sendEvents(reply, events)
     this.client.listened()

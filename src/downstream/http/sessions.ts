@@ -1,9 +1,9 @@
 /** Sessions of legacy clients over HTTP, by their ids: whose they are, how long they last, how many there may be. */
 import { randomBytes } from 'node:crypto'
+import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
-import { Elsewhere, type Replicas } from '../../protocol/replicas.js'
 
 /** What a session has to be able to do to be kept here. */
 export interface Kept {
@@ -71,7 +71,7 @@ export class Sessions<S extends Kept> {
   find(id: string, principal: string): S | undefined {
     const entry = this.#sessions.get(id)
     const owner = entry ? undefined : this.#options.replicas?.ownerOf(id)
-    if (owner !== undefined) throw new Elsewhere(owner, 'session')
+    if (owner !== undefined) throw new OwnedByReplica(owner, 'session')
     if (entry?.principal !== principal) return undefined
     entry.lastUsed = performance.now()
     this.#occupancy.touch(entry)

@@ -1,24 +1,24 @@
 /** HTTP+SSE of 2024-11-05 (basic/transports): one stream out, which says where to POST what comes in. */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Replicas } from '../../ports/replicas.js'
 import type { Upstream } from '../../protocol/call.js'
 import { traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type Memory, SMALL } from '../../protocol/memory.js'
-import type { Replicas } from '../../protocol/replicas.js'
 import { error as errorMessage, type Id, type Message } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { encodeEvent } from '../../rpc/sse.js'
-import { readBatch } from '../batch.js'
-import { Conversation } from '../conversation.js'
-import { idToAnswer, readMessage } from '../inbound.js'
-import type { Logger } from '../record.js'
-import type { SessionSettings } from '../session.js'
+import type { Logger } from '../call-log.js'
+import { readBatch } from '../legacy/batch.js'
+import { Conversation } from '../legacy/conversation.js'
+import type { SessionSettings } from '../legacy/session.js'
+import { idToAnswer, readMessage } from '../read-message.js'
 import { lendUntilClosed, readBodies, takeOver } from './body.js'
 import { EventConnection } from './connection.js'
-import { carry } from './elsewhere.js'
+import { checkBody, checkTakesEvents } from './content-type.js'
+import { forward } from './forward.js'
 import { readHeaders } from './headers.js'
-import { checkBody, checkTakesEvents } from './media.js'
 import { type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
 import type { Kept, Sessions } from './sessions.js'
@@ -74,7 +74,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
         if (!session) throw new Fault('sessionNotFound', 'Session not found: open another stream')
         session.post(request, reply)
       } catch (error) {
-        await carry(error, request, reply, options)
+        await forward(error, request, reply, options)
       }
       return reply
     },

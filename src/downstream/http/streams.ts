@@ -27,7 +27,7 @@ interface Kept {
 /** What is kept for clients that come back. */
 const KEEP = { events: 1_000, bytes: 4 * 1024 * 1024, milliseconds: 300_000 }
 /** Streams for the server's own messages that may be open at once. */
-const MAX_STANDALONE = 4
+export const MAX_STANDALONE = 4
 /** Messages that wait for a stream to be opened. */
 const MAX_QUEUED = 256
 /** Milliseconds that a client is asked to wait before it comes back. */

@@ -1,6 +1,7 @@
 /** Says with whom and how one would sign in to a server, and as what one is signed in. For people. */
+
+import { printable } from '../../printable.js'
 import type { AccountRefusal } from '../../protocol/account.js'
-import { shown } from '../../protocol/shown.js'
 import { readChallenges, wantedBy } from '../challenge.js'
 import type { Store } from '../store/store.js'
 import type { Accounts } from './accounts.js'
@@ -45,10 +46,10 @@ const KNOWN = {
 /** In lines, for a terminal. */
 export function inLines({ issuer, resource, scopes, client }: SignInExplanation): string[] {
   return [
-    `with       ${shown(issuer, 200)}`,
-    ...(resource === undefined ? [] : [`for        ${shown(resource, 200)}`]),
+    `with       ${printable(issuer, 200)}`,
+    ...(resource === undefined ? [] : [`for        ${printable(resource, 200)}`]),
     `known      ${KNOWN[client]}`,
-    `scopes     ${scopes === undefined || scopes.length === 0 ? 'none are named' : shown(scopes.join(' '), 300)}`,
+    `scopes     ${scopes === undefined || scopes.length === 0 ? 'none are named' : printable(scopes.join(' '), 300)}`,
   ]
 }
 
@@ -66,10 +67,10 @@ export function statusLines(status: AccountStatus, now: number): string[] {
           ? 'renewed at the next request'
           : 'no longer'
   return [
-    `account    ${shown(account, 100)}: ${state}${signedIn ? ` ${until}` : ''}`,
-    ...(issuer === undefined ? [] : [`with       ${shown(issuer, 200)}`]),
+    `account    ${printable(account, 100)}: ${state}${signedIn ? ` ${until}` : ''}`,
+    ...(issuer === undefined ? [] : [`with       ${printable(issuer, 200)}`]),
     ...(client === undefined ? [] : [`known      ${KNOWN[client]}`]),
-    ...(scopes.length === 0 ? [] : [`scopes     ${shown(scopes.join(' '), 300)}`]),
+    ...(scopes.length === 0 ? [] : [`scopes     ${printable(scopes.join(' '), 300)}`]),
   ]
 }
 

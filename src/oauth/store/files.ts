@@ -13,8 +13,8 @@ import {
   stampOf,
   writePrivateFile,
 } from '../../net/private-file.js'
+import { printable } from '../../printable.js'
 import { Fault } from '../../protocol/fault.js'
-import { shown } from '../../protocol/shown.js'
 import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
 import { MemoryStore } from './memory.js'
 import { emptyRecord, type Holder, isEmpty, recordSchema, type TokenRecord } from './record.js'
@@ -157,7 +157,7 @@ export class FileStore implements Store {
       if (parsed.success) return parsed.data
       const [issue] = parsed.error.issues
       throw refused(
-        `it is not one (${shown(issue?.path.join('.') ?? '', 100)}: ${issue?.message}). Move it away to sign in again`,
+        `it is not one (${printable(issue?.path.join('.') ?? '', 100)}: ${issue?.message}). Move it away to sign in again`,
       )
     } catch (error) {
       if (error instanceof StrictJsonError) throw refused(`it is damaged. Move it away to sign in again`)

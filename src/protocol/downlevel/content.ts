@@ -1,5 +1,5 @@
 /** Blocks of content: those that a client does not know become something that it knows and that says as much. */
-import { EMPTY, edit, type Json, type Payload, raw, value, write } from '../../rpc/splice.js'
+import { EMPTY, edit, type Json, type Payload, raw, textUnder, value, write } from '../../rpc/splice.js'
 import { fit, type Shape } from './fit.js'
 import { inArray } from './members.js'
 import * as shapes from './shapes.js'
@@ -94,7 +94,7 @@ function asReference(link: Payload): Payload {
 }
 
 function asMention(audio: Payload): Payload {
-  return inPlaceOf(audio, textBlock(`[audio ${String(value(audio, 'mimeType'))} omitted]`))
+  return inPlaceOf(audio, textBlock(`[audio ${textUnder(audio, 'mimeType')} omitted]`))
 }
 
 function asResource(audio: Payload): Payload {

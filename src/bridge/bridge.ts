@@ -1,0 +1,393 @@
+/** The bridge: its servers, what they are served by, and how it starts, changes and stops. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { getHeapStatistics } from 'node:v8'
+import type { FastifyInstance } from 'fastify'
+import type { Logger as Pino } from 'pino'
+import {
+  ConfigError,
+  isLoopback,
+  type Listen,
+  parseListen,
+  type Settings,
+  servedPaths,
+  shareOf,
+} from '../config/settings.js'
+import { EventStore } from '../downstream/http/event-store.js'
+import { Refusals } from '../downstream/http/refusals.js'
+import type { PipeOptions } from '../downstream/stdio.js'
+import type { HealthOptions } from '../plugins/health.js'
+import type { WellKnownOptions } from '../plugins/well-known.js'
+import { keepResults } from '../policy/cache/results.js'
+import type { Gauge } from '../ports/events.js'
+import { Bound } from '../protocol/bound.js'
+import { Fault } from '../protocol/fault.js'
+import { Memory } from '../protocol/memory.js'
+import { RedisReplicas } from '../replicas/replicas.js'
+import { keyOf } from '../seal.js'
+import type { Verdict } from '../upstream/era/verdict.js'
+import type { Server } from '../upstream/server.js'
+import type { BridgeContext } from './context.js'
+import { adminFront, front } from './http-app.js'
+import { Listener } from './listener.js'
+import { Mount, planOf, type Shared } from './mount.js'
+
+export type { Logger as Pino } from 'pino'
+
+/** Is told what has become of a server that was reached for: undefined where only a caller's credentials will show it. */
+export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => void
+
+/** What has become of the servers of a configuration. */
+export interface Changes {
+  added: string[]
+  changed: string[]
+  removed: string[]
+  /** Options that are different and stay as they were, because only a start can change them. */
+  fixed: string[]
+}
+
+/** Milliseconds between looks at whether everything has ended, and for the last answers to go out. */
+const DRAIN_CHECK = 20
+const LAST_WORDS = 500
+/** Connections of those who look how the bridge is doing. */
+const ADMIN_CONNECTIONS = 100
+/** Servers that are asked at a time what they speak, when the bridge starts. */
+const AT_ONCE = 4
+/** Options that only a start can change. */
+const FIXED = [
+  'listen',
+  'admin',
+  'redis',
+  'metrics',
+  'log',
+  'discover',
+  'registry',
+  'discoverAllow',
+  'discoverLoopback',
+  'readOnlyTools',
+  'trustStore',
+  'oauth',
+] as const
+
+export class Bridge {
+  #settings: Settings
+  readonly #surroundings: BridgeContext
+  readonly #log: Pino
+  readonly #shared: Shared
+  readonly #refusals: Refusals
+  /** The others, where this is one of several. */
+  readonly #replicas: RedisReplicas | undefined
+  #mounts: ReadonlyMap<string, Mount>
+  /** Mounts that are served no longer, on their way to their end. */
+  readonly #retiring = new Set<Mount>()
+  #listen: (Listen & { kind: 'http' }) | undefined
+  #listener: Listener | undefined
+  #front: FastifyInstance | undefined
+  #admin: Listener | undefined
+  #adminUrl: string | undefined
+  /** One change of the configuration after the other. */
+  #reloading: Promise<unknown> = Promise.resolve()
+  /** HTTP requests that have not been answered whole. */
+  #open = 0
+  /** Clients can still answer what they have been asked. */
+  #answerable = true
+  #stopping = false
+  #draining = false
+  #hurried = false
+
+  constructor(settings: Settings, surroundings: BridgeContext) {
+    this.#settings = settings
+    this.#surroundings = surroundings
+    this.#log = surroundings.log
+    const { calls, subscriptions } = settings.limits
+    const share = shareOf(settings)
+    this.#replicas = replicasOf(settings, surroundings.log)
+    const memory = new Memory({ max: memoryOf(settings), share })
+    this.#refusals = new Refusals(surroundings.log, surroundings.metrics?.observe)
+    this.#shared = {
+      replicas: this.#replicas,
+      calls: new Bound({ max: calls, share }),
+      subscriptions: new Bound({ max: subscriptions, share }),
+      memory,
+      results: keepResults(memory),
+      events: new EventStore(memory),
+      refusals: this.#refusals,
+    }
+    const names = Object.keys(settings.mcpServers)
+    this.#mounts = new Map(names.map((name) => [name, new Mount(name, settings, this.#shared, surroundings)]))
+  }
+
+  /** The server, where there is only one. */
+  get server(): Server {
+    const [mount] = this.#mounts.values()
+    return (mount as Mount).server
+  }
+
+  /** Where health is told, if that has an address of its own. */
+  get adminUrl(): string | undefined {
+    return this.#adminUrl
+  }
+
+  get mounts(): ReadonlyMap<string, Mount> {
+    return this.#mounts
+  }
+
+  /** Serves HTTP. Resolves to the addresses of the endpoints, by their servers. */
+  async listen(listen: Listen & { kind: 'http' } = httpListen(this.#settings)): Promise<ReadonlyMap<string, string>> {
+    const { limits, admin } = this.#settings
+    this.#listen = listen
+    this.#front = await this.#build()
+    this.#listener = this.#listenerOf(this.#front, limits.connections)
+    this.#replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
+    await this.#replicas?.connect()
+    const origin = await this.#listener.listen(listen)
+    if (admin !== undefined) await this.#serveAdmin(httpListen({ ...this.#settings, listen: admin }))
+    return new Map([...servedPaths(this.#settings, listen)].map(([name, [first]]) => [name, origin + first]))
+  }
+
+  /** Serves a pipe until its input ends, or nobody reads its output: the only server there is. */
+  async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
+    const [mount] = this.#mounts.values()
+    await (mount as Mount).pipe(streams)
+    this.#answerable = false
+  }
+
+  /** Reaches for the servers before anybody calls. Gives what became of it to `told`, server by server. */
+  warmUp(told: WarmedUp): Promise<void> {
+    return this.#warmUp([...this.#mounts.values()], told)
+  }
+
+  async #warmUp(waiting: Mount[], told: WarmedUp): Promise<void> {
+    const next = async (): Promise<void> => {
+      const mount = waiting.shift()
+      if (!mount) return
+      const verdict = await mount.server.warmUp().catch((error: unknown) => Fault.from(error))
+      if (!this.#stopping) told(mount, verdict)
+      return next()
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, next))
+  }
+
+  /**
+   * Goes over to another configuration. Servers of which nothing has changed keep their sessions and calls; those that are
+   * different or gone are given time to end what is in flight. New ones are reached for at once, and `told` says how that went.
+   */
+  reload(settings: Settings, told: WarmedUp = () => {}): Promise<Changes> {
+    const reloaded = this.#reloading.then(() => this.#reload(settings, told))
+    this.#reloading = reloaded.catch(() => {})
+    return reloaded
+  }
+
+  /**
+   * Stops the bridge: for a while it only says that it is not ready, then nothing new is let in, and what is in flight may
+   * end; at last everything is ended, the servers' processes last. In a hurry, at once.
+   */
+  async close(hurry = false): Promise<void> {
+    this.#stopping = true
+    this.#hurried ||= hurry
+    const { drainDelay, drainTimeout } = this.#settings.timeouts
+    if (this.#listener) await this.#until(performance.now() + drainDelay, () => false)
+    this.#draining = true
+    for (const mount of this.#all) mount.drain()
+    this.#sayWhatIsWaitedFor()
+    await this.#until(performance.now() + drainTimeout, () => this.#idle)
+    for (const mount of this.#all) mount.cut()
+    for (const until = performance.now() + LAST_WORDS; this.#open > 0 && performance.now() < until; )
+      await sleep(DRAIN_CHECK)
+    this.#listener?.close()
+    this.#admin?.close()
+    await this.#replicas?.close()
+    await Promise.all([this.#front?.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
+  }
+
+  get #all(): readonly Mount[] {
+    return [...this.#mounts.values(), ...this.#retiring]
+  }
+
+  get #idle(): boolean {
+    return this.#open === 0 && this.#all.every(({ busy }) => busy.calls === 0 && !(busy.parked > 0 && this.#answerable))
+  }
+
+  /** Whether calls can be sent here: not while it stops, and not while none of its servers can be had. */
+  #state(): ReturnType<HealthOptions['state']> {
+    const healths = [...this.#mounts].map(([name, mount]) => [name, { ...mount.health, ...mount.busy }] as const)
+    const servers = Object.fromEntries(healths)
+    if (this.#stopping) return { ready: false, status: 'draining', servers }
+    const reachable = healths.some(([, { state }]) => state === 'ready')
+    const unknown = healths.some(([, { state }]) => state === 'unknown')
+    // Whoever asks whether it is ready makes it find out.
+    if (!reachable) for (const mount of this.#mounts.values()) mount.server.warmUp().catch(() => {})
+    return {
+      ready: reachable,
+      status: reachable ? 'ready' : unknown ? 'starting' : 'no server can be reached',
+      servers,
+    }
+  }
+
+  get #metrics(): HealthOptions['metrics'] {
+    const { metrics } = this.#surroundings
+    return metrics && { contentType: metrics.contentType, text: () => metrics.text(this.#gauges()) }
+  }
+
+  /** How far all bounds are reached that are cheap to look at. */
+  #gauges(): Gauge[] {
+    const { calls, subscriptions, memory, results } = this.#shared
+    return [
+      { bound: 'memory', used: memory.used, limit: memory.max },
+      { bound: 'calls', used: calls.used, limit: calls.max },
+      { bound: 'subscriptions', used: subscriptions.used, limit: subscriptions.max },
+      { bound: 'connections', used: this.#listener?.connections ?? 0, limit: this.#settings.limits.connections },
+      { bound: 'cached_results', used: results.size, limit: results.max },
+      { bound: 'cached_bytes', used: results.calculatedSize, limit: results.maxSize },
+      ...[...this.#mounts.values()].flatMap(({ gauges }) => gauges),
+    ]
+  }
+
+  async #build(settings = this.#settings, mounts = this.#mounts): Promise<FastifyInstance> {
+    const listen = this.#listen as Listen & { kind: 'http' }
+    // What is counted says which servers there are, and how they are used: not to whoever comes along.
+    const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
+    const metrics = known ? this.#metrics : undefined
+    const options = { state: () => this.#state(), detailed: false, metrics }
+    return front({
+      settings,
+      listen,
+      mounts,
+      refusals: this.#refusals,
+      health: settings.admin === undefined ? options : undefined,
+      published: await publisher(settings, listen, mounts),
+      onRequest: () => {
+        this.#open++
+        return () => this.#open--
+      },
+      draining: () => this.#draining,
+    })
+  }
+
+  async #serveAdmin(listen: Listen & { kind: 'http' }): Promise<void> {
+    const health = { state: () => this.#state(), detailed: true, metrics: this.#metrics }
+    const admin = await adminFront({ settings: this.#settings, listen, refusals: this.#refusals, health })
+    this.#admin = this.#listenerOf(admin, ADMIN_CONNECTIONS)
+    this.#adminUrl = await this.#admin.listen(listen)
+  }
+
+  #listenerOf(front: FastifyInstance, maxConnections: number): Listener {
+    return new Listener(front, {
+      maxConnections,
+      write: this.#settings.timeouts.write,
+      refused: (fault, request) => this.#refusals.note(fault, request),
+    })
+  }
+
+  async #reload(wanted: Settings, told: WarmedUp): Promise<Changes> {
+    const before = this.#settings
+    const fixed = FIXED.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
+    const settings = { ...wanted, ...Object.fromEntries(fixed.map((key) => [key, before[key]])) } as Settings
+    const changes: Changes = { added: [], changed: [], removed: [], fixed: [...fixed] }
+    const mounts = new Map<string, Mount>()
+    for (const name of Object.keys(settings.mcpServers)) {
+      const old = this.#mounts.get(name)
+      const same = old?.plan === planOf(name, settings, this.#surroundings.lead?.(name))
+      if (!same) changes[old ? 'changed' : 'added'].push(name)
+      mounts.set(name, same && old ? old : new Mount(name, settings, this.#shared, this.#surroundings))
+    }
+    const fresh = [...mounts.values()].filter((mount) => this.#mounts.get(mount.name) !== mount)
+    const gone = [...this.#mounts.values()].filter((mount) => mounts.get(mount.name) !== mount)
+    changes.removed = gone.map(({ name }) => name).filter((name) => !mounts.has(name))
+    try {
+      if (this.#stopping) throw new Fault('draining', 'The bridge is shutting down')
+      if (this.#listener) {
+        this.#front = await this.#build(settings, mounts)
+        this.#listener.front = this.#front
+        this.#listener.maxConnections = settings.limits.connections
+        this.#listener.write = settings.timeouts.write
+      }
+    } catch (error) {
+      for (const mount of fresh) await mount.close(true)
+      throw error
+    }
+    this.#settings = settings
+    this.#mounts = mounts
+    if (this.#replicas) this.#replicas.keys = settings.stateKeys.map(keyOf)
+    Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
+    Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
+    this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
+    this.#warmUp(fresh, told).catch(() => {})
+    for (const mount of gone)
+      this.#retire(mount).catch((error: unknown) => this.#log.error({ err: error }, 'server not ended'))
+    return changes
+  }
+
+  /** Ends a mount that is served no longer, when what is in flight has ended. */
+  async #retire(mount: Mount): Promise<void> {
+    this.#retiring.add(mount)
+    mount.drain()
+    const { drainTimeout } = this.#settings.timeouts
+    await this.#until(performance.now() + drainTimeout, () => mount.busy.calls === 0 || this.#stopping)
+    if (this.#stopping) return
+    mount.cut()
+    await mount.close(false)
+    this.#retiring.delete(mount)
+  }
+
+  #sayWhatIsWaitedFor(): void {
+    if (this.#idle || this.#hurried) return
+    const calls = this.#all.reduce((sum, { busy }) => sum + busy.calls, 0)
+    const parked = this.#all.reduce((sum, { busy }) => sum + busy.parked, 0)
+    this.#log.info({ requests: this.#open, calls, parked }, 'waiting for calls to end')
+  }
+
+  /** Waits until a time, something, or a hurry. */
+  async #until(deadline: number, reached: () => boolean): Promise<void> {
+    while (performance.now() < deadline && !this.#hurried && !reached()) await sleep(DRAIN_CHECK)
+  }
+}
+
+/** What it takes to be one of several. Who serves a pipe is alone: nobody else could be asked. */
+function replicasOf({ redis, stateKeys, listen }: Settings, log: Pino): RedisReplicas | undefined {
+  if (!redis || parseListen(listen).kind === 'stdio') return undefined
+  return new RedisReplicas({ ...redis, keys: stateKeys.map(keyOf), log })
+}
+
+/** What the bridge says of its servers to those who look for servers; undefined where it is not to say anything. */
+async function publisher(
+  settings: Settings,
+  listen: Listen & { kind: 'http' },
+  mounts: ReadonlyMap<string, Mount>,
+): Promise<WellKnownOptions['published'] | undefined> {
+  const { publish, publicUrl: base, auth } = settings
+  if (!publish || base === undefined) return undefined
+  const { publishing, publisherOf } = await import('../discovery/publish.js')
+  const { readSigningKey } = await import('../discovery/trust/keys.js')
+  const key = publish.key === undefined ? undefined : await readSigningKey(publish.key).catch(unusable)
+  const paths = servedPaths(settings, listen)
+  const wants = auth?.tokens ? ({ type: 'bearer' } as const) : undefined
+  const content = () => ({
+    publisher: publish.publisher ?? publisherOf(base),
+    base,
+    servers: [...mounts].flatMap(([name, { identity, isTrusted }]) => {
+      const path = paths.get(name)?.at(-1)
+      return identity && isTrusted && path !== undefined ? [{ name, path, ...identity, auth: wants }] : []
+    }),
+  })
+  const published = publishing({ content, key })
+  return async () => {
+    await Promise.all([...mounts.values()].flatMap((mount) => (mount.isTrusted ? [mount.introduce()] : [])))
+    return published()
+  }
+}
+
+function unusable(cause: unknown): never {
+  throw new ConfigError([{ path: 'publish.key', message: cause instanceof Error ? cause.message : String(cause) }])
+}
+
+/** Bytes that may be lent: as many as the configuration says, else a quarter of what the heap may become. */
+function memoryOf({ limits }: Settings): number {
+  return limits.memory ?? Math.floor(getHeapStatistics().heap_size_limit / 4)
+}
+
+function httpListen(settings: Pick<Settings, 'listen'>): Listen & { kind: 'http' } {
+  const listen = parseListen(settings.listen)
+  if (listen.kind !== 'http') throw new TypeError('The configuration says to listen on stdio')
+  return listen
+}

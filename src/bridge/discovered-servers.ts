@@ -1,0 +1,295 @@
+/**
+ * The servers that a running bridge has found: they are looked for again and again, and looked at. One that has been found
+ * stays, even if nobody names it any more or it cannot be reached: its callers are told so.
+ */
+import { type ServerSettings, type Settings, withServers } from '../config/settings.js'
+import { CANDIDATES, type Candidate } from '../discovery/candidate.js'
+import type { FailedCycle } from '../discovery/cycle.js'
+import { type Examined, examine, isConfigured, locate, type Meeting, type Vouched } from '../discovery/discover.js'
+import { canonical } from '../discovery/endpoint.js'
+import type { Facts, Verdict } from '../discovery/trust/judge.js'
+import { standingOf } from '../discovery/trust/trust-status.js'
+import type { Standing, ToolList } from '../ports/trust-status.js'
+import type { Json } from '../rpc/splice.js'
+import { Discovery, type DiscoveryOptions } from './discovery-runtime.js'
+import type { TrustContext } from './pipeline.js'
+import { withFlags } from './remedy.js'
+
+export interface FoundOptions extends Omit<DiscoveryOptions, 'told' | 'signal'> {
+  /** Milliseconds between looks at what may be too old. */
+  every?: number
+}
+
+interface Known {
+  name: string
+  candidate: Candidate
+  entry: ServerSettings
+  facts: Omit<Facts, 'tools'>
+  manifest: Vouched | undefined
+  /** When it was met last: what it said then. */
+  meeting: Meeting | undefined
+  /** The pins that its connections are to be made under. */
+  pins: readonly string[] | undefined
+  /** What is served is not taken away again. */
+  served: boolean
+  lead: TrustContext | undefined
+  /** The last thing that the server has said of who it is. */
+  said: Json | undefined
+}
+
+/** Milliseconds. What was fetched holds for longer; what failed is tried again. */
+const EVERY = 30_000
+const UNMET: Standing = {
+  state: 'quarantined',
+  dependsOnTools: false,
+  reason: 'it has not been met yet',
+  missing: 'a handshake, which is tried again by itself',
+  remedy: '',
+}
+/** Milliseconds between looks that somebody has asked for. */
+const SOONEST = 2_000
+
+export class FoundServers {
+  readonly #options: FoundOptions
+  readonly #discovery: Discovery
+  readonly #known = new Map<string, Known>()
+  /** What endpoints are called here. */
+  readonly #names = new Map<string, string>()
+  readonly #end = new AbortController()
+  readonly #timer: NodeJS.Timeout
+  #looking: Promise<void> | undefined
+  #wanted: NodeJS.Timeout | undefined
+  /** What is served, and how, as it was told last. */
+  #told = ''
+  #changed = () => {}
+  /** Those that have a place: names that the configuration has are its own. */
+  #placed: ReadonlySet<string> = new Set()
+
+  /** Throws a ConfigError. */
+  constructor(options: FoundOptions) {
+    this.#options = options
+    const { every = EVERY, ...discovery } = options
+    this.#discovery = new Discovery({
+      ...discovery,
+      told: (failed) => this.#failed(failed),
+      signal: this.#end.signal,
+    })
+    this.#timer = setInterval(() => {
+      this.look().catch(() => {})
+    }, every)
+    this.#timer.unref()
+  }
+
+  /** A configuration with the servers that have been found. */
+  with(settings: Settings): Settings {
+    const served = [...this.#known.values()].filter(
+      (one) => one.served && !Object.hasOwn(settings.mcpServers, one.name),
+    )
+    this.#told = this.#served()
+    this.#placed = new Set(served.map(({ name }) => name))
+    return withServers(settings, Object.fromEntries(served.map(({ name, entry }) => [name, entry])))
+  }
+
+  /** Whom to tell that another server is to be served, or one in another way. */
+  follow(changed: () => void): void {
+    this.#changed = changed
+    this.#tell()
+  }
+
+  readonly lead = (name: string): TrustContext | undefined => {
+    return [...this.#known.values()].find((one) => one.name === name && this.#placed.has(name))?.lead
+  }
+
+  /** Looks for servers, and at those that are known. Never rejects. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look()
+      .catch((error: unknown) => {
+        if (!this.#end.signal.aborted) this.#log.error({ err: error }, 'servers cannot be looked for')
+      })
+      .finally(() => {
+        this.#looking = undefined
+      })
+    return this.#looking
+  }
+
+  close(): void {
+    this.#end.abort()
+    clearInterval(this.#timer)
+    clearTimeout(this.#wanted)
+  }
+
+  get #log() {
+    return this.#options.surroundings.log
+  }
+
+  async #look(): Promise<void> {
+    const { settings } = this.#options
+    const { parts } = this.#discovery
+    const { candidates, failures } = await locate(settings.discover, parts, undefined, await this.#discovery.own())
+    for (const { place, error } of failures)
+      this.#log.debug({ place, phase: error.phase, why: error.message }, 'not found')
+    const named = new Map(candidates.map((one) => [canonical(one.endpoint), one]))
+    // What was never there is not waited for.
+    for (const [endpoint, { served }] of this.#known) if (!served && !named.has(endpoint)) this.#forget(endpoint)
+    const gone = [...this.#known].filter(([endpoint]) => !named.has(endpoint)).map(([, { candidate }]) => candidate)
+    const all = [...gone, ...candidates]
+      .filter((one) => one.runnable && !this.#discovery.isOwn(one))
+      .slice(0, CANDIDATES)
+    await Promise.all(
+      all.map(async (candidate) => {
+        const endpoint = canonical(candidate.endpoint)
+        const name = this.#nameOf(endpoint, candidate.name)
+        try {
+          this.#learn(endpoint, await examine({ ...candidate, name }, parts))
+        } catch (error) {
+          if (this.#end.signal.aborted) return
+          const why = error instanceof Error ? error.message : String(error)
+          this.#log.warn({ server: name, why }, 'what was found cannot be served')
+        }
+      }),
+    )
+  }
+
+  #forget(endpoint: string): void {
+    this.#known.delete(endpoint)
+    this.#names.delete(endpoint)
+  }
+
+  /** A name that no other server that was found has: the same one for an endpoint as long as the bridge runs. */
+  #nameOf(endpoint: string, wanted: string): string {
+    const taken = new Set(this.#names.values())
+    let name = this.#names.get(endpoint) ?? wanted
+    if (!this.#names.has(endpoint))
+      for (let number = 2; taken.has(name); number++) name = `${wanted.slice(0, 60)}-${number}`
+    this.#names.set(endpoint, name)
+    return name
+  }
+
+  #learn(endpoint: string, { candidate, facts, manifest, meeting, failure, unread }: Examined): void {
+    if (this.#end.signal.aborted) return
+    const known = this.#known.get(endpoint) ?? this.#begin(endpoint, candidate, facts)
+    const { tools: _tools, ...now } = facts
+    // What could not be found out is what it was.
+    if (unread && known.manifest) now.manifest = known.manifest
+    else known.manifest = manifest
+    // What has been heard since it was met is newer.
+    const isNew = meeting !== undefined && meeting !== known.meeting
+    if (!isNew) Object.assign(now, { handshake: known.facts.handshake, pin: now.pin ?? known.facts.pin })
+    if (!isNew && meeting) now.pin = known.facts.pin
+    if (isNew) Object.assign(known, { meeting, said: undefined })
+    known.facts = now
+    known.candidate = candidate
+    const origin = now.origin
+    known.pins = origin === undefined ? undefined : this.#discovery.parts.pinsOf(origin)
+    known.served ||= meeting !== undefined || failure?.transient === true || failure?.phase === 'cooling'
+    known.lead = this.#leadOf(endpoint, known)
+    this.#tell()
+  }
+
+  #begin(endpoint: string, candidate: Candidate, facts: Facts): Known {
+    const { name } = candidate
+    const entry = this.#discovery.entryOf(candidate)
+    const known: Known = {
+      ...{ name, candidate, entry, facts, manifest: undefined, meeting: undefined, pins: undefined },
+      ...{ served: false, lead: undefined, said: undefined },
+    }
+    this.#known.set(endpoint, known)
+    return known
+  }
+
+  #leadOf(endpoint: string, known: Known): TrustContext | undefined {
+    const { candidate, name, pins } = known
+    // Who has been put into a configuration is trusted as it says.
+    if (isConfigured(candidate)) return undefined
+    const plan = JSON.stringify(pins ?? null)
+    if (known.lead?.plan === plan) return known.lead
+    const connect = this.#discovery.connectorTo(candidate, pins, () => {
+      known.facts = { ...known.facts, pin: { pins: pins ?? [], matched: false } }
+      this.#discovery.doubt(endpoint)
+    })
+    if (!connect) throw new TypeError(`${name} is no server that is found on a network`)
+    const { timing } = this.#options
+    const standing = standingOf({
+      ...(timing?.now && { now: timing.now }),
+      store: this.#discovery.store,
+      facts: () => this.#factsOf(known),
+      changed: (verdict) => this.#judged(known, verdict),
+    })
+    return {
+      plan,
+      connect,
+      standing: (tools: ToolList | undefined): Standing => {
+        const now = standing(tools)
+        // What nobody has shaken hands with has not been compared with what is said of it.
+        if (now.state === 'trusted' && !known.facts.handshake) return UNMET
+        return withFlags(now, { settings: this.#options.settings, ...known })
+      },
+      readOnly: this.#options.settings.readOnlyTools,
+      state: () => {
+        const cooling = this.#discovery.cooling(endpoint)
+        return { open: cooling !== undefined, until: cooling?.until ?? 0, reason: cooling?.reason ?? '' }
+      },
+      required: (tool) => {
+        const tools = known.manifest?.server?.tools
+        return (Array.isArray(tools) && tools.find((one) => one.name === tool)?.scopes) || []
+      },
+      heard: (said) => this.#heard(endpoint, known, said),
+      missed: () => {
+        this.#discovery.doubt(endpoint)
+        this.#lookSoon()
+      },
+    }
+  }
+
+  #factsOf({ facts, pins: before }: Known): Omit<Facts, 'tools'> {
+    const pins = facts.origin === undefined ? undefined : this.#discovery.parts.pinsOf(facts.origin)
+    // Connections are made under other pins from now on.
+    if (JSON.stringify(pins) !== JSON.stringify(before)) this.#lookSoon()
+    return facts
+  }
+
+  #heard(endpoint: string, known: Known, said: Json): void {
+    if (known.said === said) return
+    known.said = said
+    const { handshake } = known.facts
+    const { name, version } = JSON.parse(said) as Record<string, unknown>
+    if (!handshake) this.#lookSoon()
+    if (!handshake || typeof name !== 'string' || typeof version !== 'string') return
+    if (handshake.name === name && handshake.version === version) return
+    known.facts = { ...known.facts, handshake: { ...handshake, name, version } }
+    this.#discovery.doubt(endpoint)
+    this.#lookSoon()
+  }
+
+  #judged({ name, manifest, facts }: Known, { state, reason, dependsOnTools }: Verdict): void {
+    // It is only that its tools have not been looked at yet.
+    if (state === 'quarantined' && dependsOnTools) return
+    this.#log.info({ server: name, state, why: reason }, 'trust has changed')
+    // What does not agree with its server any more is not relied on until it would be too old.
+    if (state === 'quarantined' && manifest?.server && facts.handshake) this.#discovery.forgetManifest(manifest)
+  }
+
+  #failed({ endpoint, phase, reason, error, opens }: FailedCycle): void {
+    const { metrics } = this.#options.surroundings
+    this.#log.warn({ phase, endpoint, error: error.message, ...(opens && { leftAlone: true }) }, 'discovery failed')
+    metrics?.observe({ kind: 'discovery', server: endpoint, phase, reason })
+  }
+
+  #lookSoon(): void {
+    if (this.#wanted || this.#end.signal.aborted) return
+    this.#wanted = setTimeout(() => {
+      this.#wanted = undefined
+      this.look().catch(() => {})
+    }, SOONEST)
+    this.#wanted.unref()
+  }
+
+  #tell(): void {
+    if (this.#served() !== this.#told) this.#changed()
+  }
+
+  #served(): string {
+    const served = [...this.#known.values()].filter((one) => one.served)
+    return JSON.stringify(served.map(({ name, lead }) => [name, lead?.plan]))
+  }
+}

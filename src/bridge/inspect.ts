@@ -1,0 +1,148 @@
+/** Says what a server speaks and offers: what `mcp-bridge probe` prints. */
+import type { Call, Reply } from '../protocol/call.js'
+import { NEWEST_MODERN } from '../protocol/eras.js'
+import { Fault } from '../protocol/fault.js'
+import { EMPTY, edit, type Payload, raw, value } from '../rpc/splice.js'
+import type { Server } from '../upstream/server.js'
+
+export interface Inspection {
+  era: 'modern' | 'legacy'
+  revision: string
+  transport: 'stdio' | 'http' | 'sse'
+  /** How that was found out. */
+  why: string
+  server: { name?: string; title?: string; version?: string } | undefined
+  instructions: string | undefined
+  capabilities: Record<string, unknown>
+  tools: { name: string; title?: string; description?: string }[]
+  /** Why its tools could not be listed, if they could not. */
+  toolsError?: string
+}
+
+const MAX_PAGES = 100
+/** Milliseconds for a page of tools. */
+const PAGE_WITHIN = 30_000
+
+export interface InspectOptions {
+  /** Gets each page of the tools. */
+  seen?: (page: Payload) => void
+  /** Whether the tools have to be listed; whether it is enough to say why they could not be; or whether nobody asks for them. */
+  tools?: 'required' | 'attempted' | 'left out'
+}
+
+/** Asks the server. Rejects with a Fault. */
+export async function inspect(
+  server: Server,
+  { seen = () => {}, tools = 'required' }: InspectOptions = {},
+): Promise<Inspection> {
+  const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
+  const { verdict } = server
+  if (!verdict) throw new Fault('internal', 'The server answered, but nothing is known of it')
+  const capabilities = (value(discovered, 'capabilities') ?? {}) as Record<string, unknown>
+  return {
+    era: verdict.era,
+    revision: verdict.revision ?? 'unknown',
+    transport: verdict.transport.kind,
+    why: verdict.why,
+    server: named === undefined ? undefined : (JSON.parse(named) as Inspection['server']),
+    instructions: value(discovered, 'instructions') as string | undefined,
+    capabilities,
+    ...(tools !== 'left out' && 'tools' in capabilities ? await listTools(server, seen, tools) : { tools: [] }),
+  }
+}
+
+async function listTools(
+  server: Server,
+  seen: (page: Payload) => void,
+  needed: 'required' | 'attempted',
+): Promise<Pick<Inspection, 'tools' | 'toolsError'>> {
+  const tools: Inspection['tools'] = []
+  try {
+    for await (const tool of toolsOf(server, seen)) tools.push(tool)
+    return { tools }
+  } catch (error) {
+    if (needed === 'required') throw error
+    return { tools, toolsError: Fault.from(error).message }
+  }
+}
+
+async function* toolsOf(server: Server, seen: (page: Payload) => void): AsyncGenerator<Inspection['tools'][number]> {
+  let cursor: string | undefined
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const { result } = await ask(
+      server,
+      'tools/list',
+      cursor === undefined ? EMPTY : edit(EMPTY, { cursor }),
+      PAGE_WITHIN,
+    )
+    seen(result)
+    const listed = value(result, 'tools')
+    if (!Array.isArray(listed)) throw new Fault('upstreamProtocol', 'The answer to tools/list has no array of tools')
+    for (const { name, title, description } of listed as Inspection['tools'])
+      yield { name, ...(title !== undefined && { title }), ...(description !== undefined && { description }) }
+    cursor = raw(result, 'nextCursor')
+    if (cursor === undefined) return
+  }
+}
+
+async function ask(
+  server: Server,
+  method: string,
+  params: Payload,
+  within?: number,
+): Promise<Reply & { kind: 'result' }> {
+  const silent = () => {}
+  const controller = new AbortController()
+  const late = () =>
+    controller.abort(new Fault('upstreamTimeout', `The server did not answer ${method} in ${within} ms`))
+  const timer = within === undefined ? undefined : setTimeout(late, within)
+  const call: Call = {
+    method,
+    params,
+    meta: EMPTY,
+    progress: false,
+    caller: { revision: NEWEST_MODERN, capabilities: '{}' },
+    principal: 'local',
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
+    log: { note: silent, debug: silent, warn: silent },
+  }
+  let last: Reply | undefined
+  try {
+    for await (const reply of server.handle(call)) last = reply
+  } catch (error) {
+    throw controller.signal.aborted ? controller.signal.reason : error
+  } finally {
+    clearTimeout(timer)
+  }
+  if (last?.kind === 'result') return last
+  const said = last?.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
+  throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${said}`)
+}
+
+/** The inspection in words. */
+export function describe(
+  target: string,
+  { era, revision, transport, why, server, capabilities, tools, toolsError, instructions }: Inspection,
+): string {
+  const names = { stdio: 'stdio', http: 'Streamable HTTP', sse: 'HTTP+SSE' }
+  const lines = [
+    `${target}`,
+    `  speaks     ${era} ${revision} over ${names[transport]}`,
+    `  because    ${why}`,
+    `  calls itself ${[server?.title ?? server?.name ?? 'nothing', server?.version].filter(Boolean).join(' ')}`,
+    `  offers     ${Object.keys(capabilities).join(', ') || 'nothing'}`,
+    ...(instructions === undefined ? [] : [`  says       ${oneLine(instructions, 100)}`]),
+  ]
+  if (tools.length > 0) lines.push(`  tools      ${tools.length}`)
+  if (toolsError !== undefined)
+    lines.push(`  tools      could not be listed${tools.length > 0 ? ' all' : ''}: ${oneLine(toolsError, 300)}`)
+  const width = Math.min(Math.max(0, ...tools.map(({ name }) => name.length)), 40)
+  for (const { name, description = '' } of tools) lines.push(`    ${name.padEnd(width)}  ${oneLine(description, 80)}`)
+  return lines.join('\n')
+}
+
+function oneLine(text: string, most: number): string {
+  const flat = text.replace(/\s+/g, ' ').trim()
+  return flat.length > most ? `${flat.slice(0, most - 1)}…` : flat
+}

@@ -1,0 +1,387 @@
+/** One server as it is served: itself, the policies around it, the sessions of its legacy clients, what is passed on to it. */
+
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from '../config/settings.js'
+import type { Logger } from '../downstream/call-log.js'
+import { endpoint } from '../downstream/http/endpoint.js'
+import type { EventStore } from '../downstream/http/event-store.js'
+import { extraPaths, METADATA } from '../downstream/http/extra-paths.js'
+import type { Refusals } from '../downstream/http/refusals.js'
+import { Relay } from '../downstream/http/relay.js'
+import type { HttpSession } from '../downstream/http/session.js'
+import { Sessions } from '../downstream/http/sessions.js'
+import { type SseSession, sse } from '../downstream/http/sse.js'
+import type { SessionSettings } from '../downstream/legacy/session.js'
+import { type PipeOptions, servePipe } from '../downstream/stdio.js'
+import type { Accounts } from '../oauth/client/accounts.js'
+import type { Results } from '../policy/cache/results.js'
+import { type Cache, isOfCache } from '../policy/cache.js'
+import { compose } from '../policy/compose.js'
+import { Drain } from '../policy/drain.js'
+import { Gate, limits } from '../policy/limits.js'
+import { Quarantine } from '../policy/quarantine.js'
+import { SignIn } from '../policy/sign-in.js'
+import { timeout } from '../policy/timeout.js'
+import { unavailable } from '../policy/unavailable.js'
+import type { Gauge } from '../ports/events.js'
+import type { Replicas } from '../ports/replicas.js'
+import { Bound } from '../protocol/bound.js'
+import type { Upstream } from '../protocol/call.js'
+import type { Memory } from '../protocol/memory.js'
+import { Server } from '../upstream/server.js'
+import { accountsOf } from './accounts.js'
+import type { BridgeContext } from './context.js'
+import { inspect } from './inspect.js'
+import { cacheOf, scopesByPrincipal, scopesOf, type TrustContext, watched } from './pipeline.js'
+import { serverOptions, timesOf } from './server-options.js'
+
+/** What all servers share. */
+export interface Shared {
+  calls: Bound
+  subscriptions: Bound
+  /** Bytes, from which all that gathers or keeps messages borrows. */
+  memory: Memory
+  /** What is kept for clients that come back. */
+  events: EventStore
+  /** What is kept of results. */
+  results: Results
+  /** Is told of requests that do not become calls. */
+  refusals: Refusals
+  /** The others, where this bridge is one of several. */
+  replicas?: Replicas | undefined
+}
+
+/** What a server says of itself. */
+export interface Identity {
+  identity: { name: string; version: string }
+  capabilities: Record<string, unknown>
+}
+
+/** How a server is doing, as far as anybody has found out. */
+export interface Health {
+  state: 'ready' | 'unknown' | 'down'
+  era?: string | undefined
+  revision?: string | undefined
+  /** How it is known what the server speaks, or why it cannot be had. */
+  why?: string | undefined
+}
+
+/** Where and to whom a server is served. */
+export interface Reach {
+  paths: readonly string[]
+  /** The address under which a client has reached the bridge. */
+  address(request: FastifyRequest): string
+  /** The path of the public address, where there is one: `/` otherwise. */
+  publicPath: string
+}
+
+/** Milliseconds for which what a server has said of itself holds. */
+const INTRODUCED = 300_000
+
+export class Mount {
+  readonly name: string
+  readonly server: Server
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  readonly accounts: Accounts | undefined
+  /** What this server and all that is kept for it are made of: while it is the same, it can stay. */
+  readonly plan: string
+  readonly #settings: Settings
+  readonly #log: Logger
+  readonly #upstream: Upstream
+  readonly #gate: Gate
+  readonly #calls: Bound
+  readonly #drain = new Drain()
+  readonly #cache: Cache | undefined
+  /** Hears nothing of other replicas any more. */
+  readonly #unsubscribe: (() => void) | undefined
+  /** Sessions of legacy clients, by transport. */
+  readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
+  readonly #sessionSettings: SessionSettings
+  readonly #relay: Relay | undefined
+  readonly #replicas: Replicas | undefined
+  readonly #memory: Memory
+  readonly #events: EventStore
+  readonly #refusals: Refusals
+  readonly #quarantine: Quarantine | undefined
+  /** Speaks for the server while it is not there. */
+  readonly #unavailable: ReturnType<typeof unavailable> | undefined
+  #identity: { known?: Identity | undefined; since: number } | undefined
+
+  constructor(name: string, settings: Settings, shared: Shared, surroundings: BridgeContext) {
+    const own = settings.mcpServers[name] as ServerSettings
+    this.name = name
+    const lead = surroundings.lead?.(name)
+    this.plan = planOf(name, settings, lead)
+    this.#settings = settings
+    const { log, metrics, tracer } = surroundings
+    const observe = metrics?.observe
+    this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
+    this.#replicas = shared.replicas
+    this.#refusals = shared.refusals
+    this.#memory = shared.memory
+    this.#events = shared.events
+    // Nobody signs in to a server that nobody has named.
+    this.accounts = lead
+      ? undefined
+      : accountsOf(name, own, settings, surroundings, () => this.server.verdict?.era === 'modern')
+    const { accounts } = this
+    const { replicas, memory } = shared
+    const reach = { connect: lead?.connect, accounts }
+    this.server = new Server(serverOptions(name, own, settings, surroundings, memory, replicas, reach))
+    const signIn =
+      accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: surroundings.version })
+    const { callsPerServer, clientSessions } = settings.limits
+    const { clientIdle, clientGone, keepAlive } = settings.timeouts
+    const share = shareOf(settings)
+    const keeping = {
+      max: clientSessions,
+      share,
+      idle: clientIdle,
+      gone: clientGone,
+      keepAlive,
+      replicas: shared.replicas,
+    }
+    this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
+    const { strictRevisions, emulateTasks } = settings.compat
+    this.#sessionSettings = {
+      strict: own.strictRevisions ?? strictRevisions,
+      emulateTasks,
+      answerWithin: timesOf(settings, own).answer,
+      serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
+      begin: (abort) => this.#drain.begin(abort),
+    }
+    this.#calls = new Bound({ max: callsPerServer, share })
+    this.#gate = new Gate(
+      [
+        { bound: shared.calls, where: 'with the bridge' },
+        { bound: this.#calls, where: 'with the server' },
+      ],
+      [{ bound: shared.subscriptions, where: 'with the bridge' }],
+    )
+    const { call, callTotal } = timesOf(settings, own)
+    const cache = cacheOf(name, own, settings, shared.results, observe)
+    this.#cache = cache
+    this.#unsubscribe =
+      cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
+    const scoped = scopesOf(own, settings, lead)
+    const quarantine = lead && new Quarantine({ name, standing: lead.standing, readOnly: lead.readOnly })
+    this.#quarantine = quarantine
+    // What has to be looked at call by call goes no way on which nobody looks.
+    const looksAtCalls = lead !== undefined || scoped !== undefined
+    this.#unavailable = lead && unavailable({ name, state: lead.state, memory })
+    this.#upstream = {
+      handle: compose(
+        this.server.handle,
+        limits(this.#gate),
+        this.#drain.policy,
+        ...(signIn ? [signIn.policy] : []),
+        timeout({ idle: call, total: callTotal }),
+        ...(scoped ? [scoped] : []),
+        ...(lead && quarantine && this.#unavailable
+          ? [this.#unavailable.policy, quarantine.policy, watched(lead)]
+          : []),
+        ...(this.#cache ? [this.#cache.policy] : []),
+      ),
+      notify: (notice) => {
+        if (!quarantine || quarantine.open) this.server.notify(notice)
+      },
+      legacyRoute: async (sender) => {
+        if (looksAtCalls) return 'translate'
+        return signIn
+          ? signIn.legacyRoute(sender, () => this.server.legacyRoute(sender))
+          : this.server.legacyRoute(sender)
+      },
+      connected: (principal) => this.server.connected(principal),
+    }
+    const relayed = looksAtCalls ? undefined : this.server.relayed
+    const keeps = this.#cache && isOfCache
+    const accountOf = signIn && ((principal: string) => signIn.for(principal))
+    const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
+    const sessions = { max: clientSessions, share, shared: known }
+    const asked = { accountOf, isOurs: signIn?.isOurs, keeps }
+    this.#relay = relayed && new Relay({ relayed, ...asked, log: this.#log, gate: this.#gate, sessions, memory })
+  }
+
+  /** Calls that have been let in and are not over, and those whose clients have been asked something. */
+  get busy(): { calls: number; parked: number } {
+    return { calls: this.#calls.used, parked: this.server.parked }
+  }
+
+  /** How far the bounds are reached that are this server's own. */
+  get gauges(): Gauge[] {
+    const server = this.name
+    const { clientSessions: limit } = this.#settings.limits
+    return [
+      ...this.server.gauges,
+      { bound: 'calls_per_server', server, used: this.#calls.used, limit: this.#calls.max },
+      { bound: 'client_sessions', server, used: this.#sessions.http.size, limit },
+      { bound: 'client_sessions_sse', server, used: this.#sessions.sse.size, limit },
+      { bound: 'relayed_sessions', server, used: this.#relay?.sessions.size ?? 0, limit },
+    ]
+  }
+
+  get health(): Health {
+    const { verdict, down, met } = this.server
+    if (down) return { state: 'down', why: down.message }
+    if (!met) return { state: 'unknown' }
+    return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why }
+  }
+
+  /** What the server says of itself, as far as it has been asked. */
+  get identity(): Identity | undefined {
+    return this.#identity?.known
+  }
+
+  /** Asks the server what it says of itself, unless it has been asked lately. Never rejects. */
+  async introduce(): Promise<void> {
+    const { known, since } = this.#identity ?? { since: Number.NEGATIVE_INFINITY }
+    if (performance.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
+    this.#identity = { known, since: performance.now() }
+    try {
+      const { server, capabilities } = await inspect(this.server, { tools: 'left out' })
+      const { name, version } = server ?? {}
+      if (name && version)
+        this.#identity = { known: { identity: { name, version }, capabilities }, since: performance.now() }
+    } catch (error) {
+      this.#log.debug({ err: error }, 'the server says nothing of itself, and is not published')
+    }
+  }
+
+  /** Whether the server may be recommended to others. */
+  get isTrusted(): boolean {
+    return !this.#quarantine || this.#quarantine.open
+  }
+
+  /** Makes what is served over HTTP known to a Fastify instance. */
+  async register(app: FastifyInstance, { paths, address, publicPath }: Reach): Promise<void> {
+    const { compat, timeouts, auth } = this.#settings
+    const { relayed } = this.server
+    const passthrough = auth?.passthrough ?? false
+    const common = {
+      upstream: this.#upstream,
+      log: this.#log,
+      settings: this.#sessionSettings,
+      replicas: this.#replicas,
+      memory: this.#memory,
+      refusals: this.#refusals,
+    }
+    for (const path of paths) {
+      const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href
+      const refusing = { draftErrorCodes: compat.draftErrorCodes, ...(passthrough && { passthrough: { metadata } }) }
+      if (relayed && passthrough) {
+        const resource = (request: FastifyRequest) => new URL(path, address(request)).href
+        await app.register(extraPaths, { relayed, paths: metadataPaths(relayed.url, path), resource, passthrough })
+      }
+      await app.register(endpoint, {
+        ...common,
+        path,
+        sessions: this.#sessions.http,
+        events: this.#events,
+        relay: this.#relay,
+        refusing,
+        compat,
+        keepAlive: timeouts.keepAlive,
+        commitAfter: timeouts.commitAfter,
+      })
+      await app.register(sse, {
+        ...common,
+        paths: ssePaths(path),
+        publicPrefix: prefixOf(publicPath, path),
+        sessions: this.#sessions.sse,
+      })
+    }
+    const further = new Map(this.#further.map((path) => [path, path]))
+    const [first = ''] = paths
+    const resource = (request: FastifyRequest) => new URL(first, address(request)).href
+    if (relayed && further.size > 0) await app.register(extraPaths, { relayed, paths: further, resource, passthrough })
+  }
+
+  /** Paths of this server that are served without asking who it is: whoever asks has still to learn where to go. */
+  open({ paths }: Pick<Reach, 'paths'>): readonly string[] {
+    const { relayed } = this.server
+    if (!relayed) return []
+    const metadata = this.#settings.auth?.passthrough
+      ? paths.flatMap((path) => [...metadataPaths(relayed.url, path).keys()])
+      : []
+    return [...metadata, ...this.#further]
+  }
+
+  /** Serves a pipe until its input ends, or nobody reads its output. */
+  async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
+    // Nobody waits for what stays open for ever when the input has ended. Other pipes of this server keep theirs.
+    const endings = new Drain()
+    streams.input.once('end', () => endings.end())
+    await servePipe({
+      ...streams,
+      patience: this.#settings.timeouts.drainTimeout,
+      upstream: { ...this.#upstream, handle: compose(this.#upstream.handle, endings.policy) },
+      compat: this.#settings.compat,
+      log: this.#log,
+      lineLimit: this.#settings.limits.lineBytes,
+      memory: this.#memory,
+      settings: this.#sessionSettings,
+    })
+  }
+
+  /** Lets what is in flight end, and takes nothing new but answers of clients that have been asked something. */
+  drain(): void {
+    this.#gate.close()
+    this.#drain.end()
+    this.#unsubscribe?.()
+    this.#cache?.close()
+    this.#relay?.drain()
+    this.#sessions.http.drain()
+    this.#sessions.sse.drain()
+  }
+
+  /** Tells callers whose calls have not ended that they will not. */
+  cut(): void {
+    this.#drain.cut()
+    this.#relay?.cut()
+  }
+
+  async close(hurry: boolean): Promise<void> {
+    this.drain()
+    this.cut()
+    this.#sessions.http.close()
+    this.#sessions.sse.close()
+    this.accounts?.close()
+    this.#unavailable?.close()
+    await this.server.close(hurry)
+  }
+
+  get #further(): readonly string[] {
+    const own = this.#settings.mcpServers[this.name] as ServerSettings
+    return isStdio(own) ? [] : own.paths
+  }
+}
+
+/** All of the configuration that a mount is made of. Where it is served is not: that can change around it. */
+export function planOf(name: string, settings: Settings, lead?: TrustContext): string {
+  const { compat, limits, timeouts, auth, stateKeys, redis, oauth } = settings
+  const { drainDelay: _delay, drainTimeout: _timeout, ...times } = timeouts
+  const { path: _path, ...own } = settings.mcpServers[name] as ServerSettings
+  return JSON.stringify([
+    name,
+    own,
+    compat,
+    limits,
+    times,
+    auth?.passthrough ?? false,
+    stateKeys,
+    redis,
+    oauth,
+    scopesByPrincipal(settings),
+    lead?.plan,
+  ])
+}
+
+/** What clients put before a path, by the public address: that is of the bridge as a whole, or of this very endpoint. */
+function prefixOf(publicPath: string, path: string): string {
+  return publicPath.endsWith(path) ? publicPath.slice(0, -path.length) : publicPath.replace(/\/$/, '')
+}
+
+/** Metadata are where clients look for them, on both sides. */
+function metadataPaths({ pathname }: URL, path: string): Map<string, string> {
+  return new Map([[METADATA + path, METADATA + pathname.replace(/\/$/, '')]])
+}

@@ -1,0 +1,116 @@
+/** What a server of the configuration is made of: how it is reached, and within what bounds. */
+
+import { hasSeveral, isStdio, type ServerSettings, type Settings, shareOf, transportOf } from '../config/settings.js'
+import type { Replicas } from '../ports/replicas.js'
+import type { AccountsByPrincipal } from '../protocol/account.js'
+import type { Memory } from '../protocol/memory.js'
+import { keyOf } from '../seal.js'
+import type { ServerOptions } from '../upstream/server.js'
+import { HttpTransport } from '../upstream/transport/http.js'
+import type { Connect } from '../upstream/transport/origin.js'
+import { SseTransport } from '../upstream/transport/sse.js'
+import { StdioTransport } from '../upstream/transport/stdio.js'
+import type { BridgeContext } from './context.js'
+
+/** What every child gets from the environment of the bridge; the rest is named in the configuration. */
+const INHERITED = [
+  'HOME',
+  'LOGNAME',
+  'PATH',
+  'SHELL',
+  'TERM',
+  'USER',
+  'LANG',
+  'TMPDIR',
+  'APPDATA',
+  'LOCALAPPDATA',
+  'PATHEXT',
+  'SYSTEMROOT',
+  'TEMP',
+  'USERNAME',
+  'USERPROFILE',
+]
+/** Milliseconds. */
+const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
+/** Milliseconds. None for programs: their memory would be lost. */
+const IDLE = { http: 600_000, sse: 600_000, stdio: undefined }
+/** The time limits of a server: its own, and those of all where it has none. */
+export function timesOf(settings: Settings, own: ServerSettings): Settings['timeouts'] {
+  const given = Object.entries(own.timeouts).filter(([, time]) => time !== undefined)
+  return { ...settings.timeouts, ...Object.fromEntries(given) }
+}
+
+/** What the server of an entry is made of. */
+export function serverOptions(
+  name: string,
+  settings: ServerSettings,
+  all: Settings,
+  { log, version, env, metrics }: BridgeContext,
+  memory: Memory,
+  replicas?: Replicas,
+  { connect, accounts }: { connect?: Connect | undefined; accounts?: AccountsByPrincipal | undefined } = {},
+): ServerOptions {
+  const { limits, auth, stateKeys } = all
+  const timeouts = timesOf(all, settings)
+  const common = {
+    name,
+    era: settings.era,
+    isolation: settings.session,
+    share: shareOf(all),
+    several: hasSeveral(all),
+    passthrough: auth?.passthrough ?? false,
+    accounts,
+    tasks: settings.tasks,
+    retry: settings.retry,
+    roots: settings.roots,
+    clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
+    log: log.child({ server: name }),
+    observe: metrics?.observe,
+    memory,
+    replicas,
+    parked: {
+      ttl: timeouts.answer,
+      max: limits.parked,
+      maxPerPrincipal: limits.parkedPerPrincipal,
+      ...(stateKeys.length > 0 && { keys: stateKeys.map(keyOf) }),
+    },
+  }
+  const times = (kind: 'http' | 'sse' | 'stdio') => ({
+    probe: timeouts.probe ?? PROBE_TIMEOUT[kind],
+    initialize: timeouts.initialize,
+    idle: timeouts.idle ?? IDLE[kind],
+  })
+  if (isStdio(settings)) {
+    const { command, args, cwd } = settings
+    const inherited = Object.fromEntries(INHERITED.flatMap((key) => (env[key] === undefined ? [] : [[key, env[key]]])))
+    const transport = new StdioTransport({
+      command,
+      args,
+      cwd,
+      env: { ...inherited, ...settings.env },
+      lineLimit: limits.lineBytes,
+      memory,
+      onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
+      onChild: (what) => metrics?.observe({ kind: 'child', server: name, what }),
+    })
+    const { processes: maxSessions, startsPerMinute } = limits
+    return { ...common, transport, timeouts: times('stdio'), maxSessions, startsPerMinute }
+  }
+  const headers = Object.fromEntries(Object.entries(settings.headers).map(([key, value]) => [key.toLowerCase(), value]))
+  const bounds = {
+    bodyLimit: limits.answerBytes,
+    streamLimit: limits.streamBytes,
+    memory,
+    connections: limits.callsPerServer * 2 + limits.subscriptions,
+  }
+  const reach = { url: new URL(settings.url), headers, connect, ...bounds }
+  const kind = transportOf(settings)
+  const sse = new SseTransport(reach)
+  return {
+    ...common,
+    transport: kind === 'sse' ? sse : new HttpTransport(reach),
+    ...(kind === undefined && { fallback: sse }),
+    timeouts: times(kind === 'sse' ? 'sse' : 'http'),
+    maxSessions: limits.sessions,
+  }
+}

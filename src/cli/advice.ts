@@ -1,0 +1,77 @@
+/** What the operator can do about a server that cannot be used: for complaints and the log, never for clients. */
+
+import { printable } from '../printable.js'
+import type { Fault } from '../protocol/fault.js'
+import { type Refusal, saidIn } from '../protocol/refusal.js'
+import { causeOf } from '../upstream/transport/causes.js'
+import { ChannelError } from '../upstream/transport/channel.js'
+
+export interface Advice {
+  /** The HTTP status with which the server refused. */
+  status?: number
+  /** Where it redirects to, without the query. */
+  location?: string
+  /** What it said when it refused: one line. */
+  said?: string
+  next?: string
+}
+
+const CREDENTIAL =
+  'Give it a credential with --header "Authorization: Bearer …", or "headers" in its entry; or see mcp-bridge login.'
+const PATH = 'Check the path of the address: most servers are at /mcp, those of HTTP+SSE at /sse.'
+const ITS_LOG = 'The server itself, or a proxy before it, has failed: its own log may say why.'
+const BUSY = 'It is busy or down: try again later.'
+
+const BY_STATUS: Readonly<Record<number, string>> = {
+  400: 'This may be no MCP endpoint. If the server speaks TLS on this port, its address begins with https://.',
+  401: CREDENTIAL,
+  403: CREDENTIAL,
+  404: PATH,
+  405: PATH,
+  406: PATH,
+  410: PATH,
+  429: BUSY,
+  502: BUSY,
+  503: BUSY,
+  504: BUSY,
+}
+
+/** What is known of a failure, and what to try next, if anything is. */
+export function adviceOn(fault: Fault): Advice {
+  const refusal = refusalIn(fault)
+  if (!refusal) {
+    const next = nextIn(fault)
+    return next === undefined ? {} : { next }
+  }
+  const { status } = refusal
+  const location = status >= 300 && status < 400 ? address(refusal.location) : undefined
+  if (location !== undefined) return { status, location, next: `It redirects: give the address ${location} instead.` }
+  const next = BY_STATUS[status] ?? (status >= 500 ? ITS_LOG : undefined)
+  const said = saidIn(refusal)
+  return { status, ...(said !== undefined && { said }), ...(next !== undefined && { next }) }
+}
+
+function causesOf(fault: Fault): Error[] {
+  const causes: Error[] = []
+  for (let cause = fault.cause; cause instanceof Error && causes.length < 8; cause = cause.cause) causes.push(cause)
+  return causes
+}
+
+function refusalIn(fault: Fault): Refusal | undefined {
+  return causesOf(fault)
+    .flatMap((cause) => (cause instanceof ChannelError ? (cause.refusal ?? []) : []))
+    .at(-1)
+}
+
+function nextIn(fault: Fault): string | undefined {
+  return causesOf(fault)
+    .flatMap((cause) => causeOf(cause)?.next ?? [])
+    .at(-1)
+}
+
+/** A query may be secret. */
+function address(location: string | undefined): string | undefined {
+  return location === undefined
+    ? undefined
+    : printable(location.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//'), 200)
+}

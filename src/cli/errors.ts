@@ -1,0 +1,113 @@
+/** What to say when the program cannot go on: what happened, what belongs to it, what to do next, and the exit code. */
+
+import { ConfigError } from '../config/settings.js'
+import { printable } from '../printable.js'
+import { Fault } from '../protocol/fault.js'
+import { ChannelError } from '../upstream/transport/channel.js'
+import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
+import { adviceOn } from './advice.js'
+import { inLine } from './check.js'
+import { UsageError } from './parse.js'
+
+export interface CliError {
+  code: number
+  /** The same words for everything of this kind. */
+  kind: string
+  /** One sentence. */
+  why: string
+  /** Further lines. */
+  details: readonly string[]
+  /** What to do next. */
+  next?: string | undefined
+  /** More for programs, beside `why`. */
+  fields: Readonly<Record<string, unknown>>
+}
+
+export const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 } as const
+
+/** What the program was about. */
+export interface Circumstances {
+  /** The person has asked for `probe`, so that it need not be advised. */
+  probing: boolean
+  /** The address of the server, if there is only one and it has an address: arguments of a program may be secret. */
+  target?: string | undefined
+}
+
+/** Characters of a line that somebody else has written. */
+const LINE = 1_000
+
+export function cliErrorOf(error: unknown, circumstances: Circumstances): CliError {
+  if (error instanceof UsageError)
+    return {
+      code: EXIT.usage,
+      kind: 'invalid command line',
+      why: error.message,
+      details: [],
+      next: 'mcp-bridge --help shows how to use it.',
+      fields: {},
+    }
+  if (error instanceof ConfigError)
+    return {
+      code: EXIT.config,
+      kind: 'invalid configuration',
+      why: 'invalid configuration:',
+      details: error.issues.map(inLine),
+      fields: { issues: error.issues },
+    }
+  if (error instanceof Fault) return ofServer(error, circumstances)
+  if (error instanceof Error && 'code' in error && 'port' in error) return ofPort(error)
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  return { code: EXIT.failed, kind: 'unexpected error', why: text, details: [], fields: {} }
+}
+
+/** For people, on a terminal. */
+export function inWords({ why, details, next }: CliError): string {
+  return [
+    `mcp-bridge: ${why}`,
+    ...[...details, ...(next === undefined ? [] : [next])].map((line) => `  ${line}`),
+    '',
+  ].join('\n')
+}
+
+/** For the log, where that is for programs. */
+export function inFields({ why, next, fields }: CliError): Record<string, unknown> {
+  return { ...('issues' in fields ? {} : { why }), ...(next !== undefined && { next }), ...fields }
+}
+
+function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
+  const { cause } = fault
+  // Who probes wants to see all of it.
+  const stderr = cause instanceof ChannelError ? (probing ? cause.allStderr : cause.stderr) : []
+  const reason = probing ? reasonIn(stderr) : undefined
+  const { next, ...known } = adviceOn(fault)
+  const { status, said } = known
+  const inner = cause instanceof ChannelError && cause.cause instanceof ChannelError ? cause.cause.message : ''
+  const further = `${probing ? '' : 'mcp-bridge probe <server> shows how far it gets; '}--log-level debug tells more.`
+  return {
+    code: EXIT.failed,
+    kind: 'server unavailable',
+    why: fault.message,
+    details: [
+      ...(target === undefined ? [] : [`${target}${status === undefined ? '' : ` answered with HTTP ${status}.`}`]),
+      ...(said === undefined || fault.message.includes(said) ? [] : [`The server said: ${said}`]),
+      ...(inner === '' || status !== undefined || fault.message.includes(inner) ? [] : [printable(inner, LINE)]),
+      ...(reason === undefined ? [] : [`Probable reason: ${printable(reason, LINE)}`]),
+      ...(stderr.length === 0 ? [] : ['It wrote to stderr:', ...stderr.map((line) => `  ${printable(line, LINE)}`)]),
+      ...(next === undefined ? [] : [next]),
+    ],
+    next: further,
+    fields: {
+      ...(target !== undefined && { target }),
+      ...known,
+      ...(stderr.length > 0 && { stderr }),
+      next: next ?? further,
+    },
+  }
+}
+
+function ofPort(error: Error & { code?: unknown; port?: unknown }): CliError {
+  const { code, port } = error
+  const why = code === 'EADDRINUSE' ? `port ${port} is in use` : `cannot listen on port ${port}: ${error.message}`
+  const next = 'Choose another with --listen http://127.0.0.1:8081/mcp'
+  return { code: EXIT.failed, kind: 'cannot listen', why, details: [], next, fields: { port } }
+}

@@ -1,0 +1,47 @@
+/** What a request says about its body and about the answers that it takes. Read by us, once: leniency decides nothing. */
+import type { FastifyRequest } from 'fastify'
+import { Fault } from '../../protocol/fault.js'
+import { trim } from '../../protocol/headers.js'
+import { memoize } from '../../rpc/memoize.js'
+
+/** Checks the headers of a POST. Throws a Fault. */
+export function checkMedia({ headers }: FastifyRequest): void {
+  checkBody(headers)
+  // Absent, it means that anything will do; people who type a request by hand leave it out.
+  if (headers.accept !== undefined && !acceptsBoth(headers.accept))
+    throw new Fault('notAcceptable', 'Accept has to list application/json and text/event-stream')
+}
+
+/** Checks that a body is a message. Throws a Fault. */
+export function checkBody(headers: FastifyRequest['headers']): void {
+  if (!isJson(headers['content-type'] ?? ''))
+    throw new Fault('unsupportedMediaType', 'A message is posted as application/json')
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity')
+    throw new Fault('unsupportedMediaType', 'Messages are not compressed')
+}
+
+/** Checks that the client of a GET takes events. Throws a Fault. */
+export function checkTakesEvents({ headers }: FastifyRequest): void {
+  if (headers.accept !== undefined && !acceptsEvents(headers.accept))
+    throw new Fault('notAcceptable', 'Accept has to list text/event-stream')
+}
+
+/** Whether a media type is JSON in UTF-8. */
+const isJson = memoize((contentType: string): boolean => {
+  const [type = '', ...params] = contentType.toLowerCase().split(';').map(trim)
+  const inUtf8 = params.every((param) => !param.startsWith('charset') || /^charset="?utf-8"?$/.test(param))
+  return type === 'application/json' && inUtf8
+})
+
+const acceptsEvents = memoize((accept) => accepts(accept, 'text/event-stream'))
+const acceptsBoth = memoize((accept) => accepts(accept, 'application/json') && accepts(accept, 'text/event-stream'))
+
+/** Whether an Accept header lists a type, itself or by a wildcard. */
+function accepts(header: string, type: string): boolean {
+  const group = `${type.split('/', 1)[0]}/*`
+  return header.split(',').some((range) => {
+    const [name = '', ...params] = range.split(';').map((part) => trim(part).toLowerCase())
+    return [type, group, '*/*'].includes(name) && !params.some((param) => /^q=0(?:\.0{0,3})?$/.test(param))
+  })
+}

@@ -1,0 +1,66 @@
+/** What servers say has changed, told from replica to replica: each hears only what its own sessions and processes are told. */
+import type { ChangeListener, ChangeNotice } from '../ports/replicas.js'
+import { type Json, parseObject, write } from '../rpc/splice.js'
+import type { Sealer } from '../seal.js'
+import type { Redis } from './redis.js'
+
+export interface BroadcastOptions {
+  /** This replica. */
+  id: string
+  /** What all channels begin with. */
+  prefix: string
+  redis: Redis
+  sealer(): Sealer
+}
+
+/** As it is said. */
+type Told = Omit<ChangeNotice, 'params'> & { params: Json; from: string }
+
+/** Milliseconds in which the same is told once, however many sessions hear of it. */
+const TOGETHER = 100
+/** Characters of a notice: it only says what has changed. */
+const MAX_LENGTH = 64 * 1024
+
+export class Broadcast {
+  readonly #options: BroadcastOptions
+  readonly #channel: string
+  readonly #justTold = new Set<string>()
+  readonly #listeners = new Map<string, Set<ChangeListener>>()
+
+  constructor(options: BroadcastOptions) {
+    this.#options = options
+    this.#channel = `${options.prefix}n`
+    options.redis.listen(this.#channel, (sealed) => this.#take(sealed))
+    options.redis.onReturn = () => {
+      for (const listeners of this.#listeners.values()) for (const listener of listeners) listener.missed()
+    }
+  }
+
+  /** Tells the other replicas, as far as that is possible. */
+  tell(notice: ChangeNotice): void {
+    const { id, redis, sealer } = this.#options
+    const text = JSON.stringify({ ...notice, params: write(notice.params), from: id })
+    if (text.length > MAX_LENGTH || this.#justTold.has(text)) return
+    this.#justTold.add(text)
+    setTimeout(() => this.#justTold.delete(text), TOGETHER).unref()
+    redis.publish(this.#channel, sealer().sealBytes(Buffer.from(text), this.#channel)).catch(() => {})
+  }
+
+  hear(server: string, listener: ChangeListener): () => void {
+    const listeners = this.#listeners.get(server) ?? new Set()
+    this.#listeners.set(server, listeners.add(listener))
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0 && this.#listeners.get(server) === listeners) this.#listeners.delete(server)
+    }
+  }
+
+  #take(sealed: Buffer): void {
+    const opened = this.#options.sealer().openBytes(sealed, this.#channel)
+    if (!opened) return
+    const { from, ...told } = JSON.parse(opened.toString('utf8')) as Told
+    if (from === this.#options.id) return
+    const notice = { ...told, params: parseObject(told.params) }
+    for (const listener of this.#listeners.get(notice.server) ?? []) listener.changed(notice)
+  }
+}

@@ -1,0 +1,134 @@
+/** A request that another replica is to answer: it is carried there on a link, and the answer comes back on it. */
+
+import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica } from '../ports/replicas.js'
+import { Fault, type FaultName } from '../protocol/fault.js'
+import { BODY, carriedHeaders, END, HEAD, type Head, piecesOf, type Question, say } from './frames.js'
+import type { Broken, Link } from './links.js'
+
+/** Bytes of an answer that may wait to be read before the other side waits as well. */
+const HOLD_AT = 256 * 1024
+
+/** What is told where the answer cannot be had: before anything of the request has been said, and after. */
+const FAULTS: Readonly<Record<Owned, Record<Broken, [before: FaultName, after: FaultName]>>> = {
+  call: {
+    lost: ['suspendedCallLost', 'suspendedCallLost'],
+    // What was answered is kept for a while where it was: to ask again does nothing twice.
+    away: ['storeUnavailable', 'storeUnavailable'],
+    refused: ['overloaded', 'suspendedCallLost'],
+  },
+  session: {
+    lost: ['sessionNotFound', 'replicaLost'],
+    away: ['storeUnavailable', 'replicaLost'],
+    refused: ['overloaded', 'replicaLost'],
+  },
+}
+const MESSAGES: Readonly<Record<string, string>> = {
+  suspendedCallLost: 'The replica that held this call is gone, and the call with it',
+  storeUnavailable: 'Redis is not available, by which the replica that holds this is reached',
+  overloaded: 'The replica that holds this has too much to do',
+  sessionNotFound: 'Session not found: the replica that held it is gone; call initialize to open another',
+  replicaLost: 'The replica that holds this session was lost in the middle of the request',
+}
+
+export function faultOf(why: Broken, what: Owned, said: boolean): Fault {
+  const name = FAULTS[what][why][said ? 1 : 0]
+  return new Fault(name, MESSAGES[name] as string, name === 'storeUnavailable' ? { retryAfter: 1 } : {})
+}
+
+/** Carries a request over a link. Rejects with a Fault. */
+export async function forward(
+  link: Link,
+  { what }: OwnedByReplica,
+  { method, path, headers, body }: ForwardedRequest,
+  signal: AbortSignal,
+): Promise<ForwardedAnswer> {
+  const answer = new Answer(link, what)
+  const leave = () => answer.leave()
+  signal.addEventListener('abort', leave, { once: true })
+  if (signal.aborted) leave()
+  const question: Question = { method, path, headers: carriedHeaders(headers, 'content-length') }
+  // All of it is in memory already: nothing is gained by waiting for room.
+  say(link, HEAD, question).catch(() => {})
+  for (const piece of piecesOf(body)) say(link, BODY, piece).catch(() => {})
+  say(link, END).catch(() => {})
+  try {
+    const { status, headers: answered } = await answer.head
+    return { status, headers: answered, body: answer.read(() => signal.removeEventListener('abort', leave)) }
+  } catch (error) {
+    signal.removeEventListener('abort', leave)
+    throw error
+  }
+}
+
+/** An answer as it comes. */
+class Answer {
+  readonly head: Promise<Head>
+  readonly #link: Link
+  readonly #what: Owned
+  readonly #unread: Buffer[] = []
+  #unreadBytes = 0
+  #complete = false
+  #fault: Fault | undefined
+  #wake = () => {}
+  #settle: { resolve(head: Head): void; reject(fault: Fault): void } | undefined
+
+  constructor(link: Link, what: Owned) {
+    this.#link = link
+    this.#what = what
+    this.head = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject }
+    })
+    link.onPart = (part) => this.#take(part)
+    link.onBroken = (why) => this.#fail(faultOf(why, what, link.said))
+  }
+
+  /** Nobody wants the answer any more. */
+  leave(): void {
+    this.#link.abandon()
+    this.#fail(new Fault('requestTimeout', 'The client has gone'))
+  }
+
+  async *read(done: () => void): AsyncGenerator<Uint8Array, void> {
+    try {
+      for (;;) {
+        const next = this.#unread.shift()
+        if (next) {
+          this.#unreadBytes -= next.length
+          if (this.#unreadBytes < HOLD_AT) this.#link.hold(false)
+          yield next
+        } else if (this.#fault) throw this.#fault
+        else if (this.#complete) return
+        else
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve
+          })
+      }
+    } finally {
+      done()
+      if (!this.#complete) this.#link.abandon()
+    }
+  }
+
+  #take(part: Buffer): void {
+    const kind = part[0]
+    const rest = part.subarray(1)
+    if (kind === HEAD) {
+      this.#settle?.resolve(JSON.parse(rest.toString('utf8')) as Head)
+    } else if (kind === BODY) {
+      this.#unread.push(rest)
+      this.#unreadBytes += rest.length
+      if (this.#unreadBytes >= HOLD_AT) this.#link.hold(true)
+    } else {
+      this.#complete = kind === END
+      this.#link.end()
+      if (kind !== END) this.#fail(faultOf('refused', this.#what, true))
+    }
+    this.#wake()
+  }
+
+  #fail(fault: Fault): void {
+    this.#fault ??= fault
+    this.#settle?.reject(fault)
+    this.#wake()
+  }
+}

@@ -1,0 +1,17 @@
+/** How traces are asked for and handed out. */
+import type { Tracer } from '../protocol/trace.js'
+
+/** Traces that are being drawn up. */
+export interface Tracing {
+  readonly tracer: Tracer
+  /** Hands over what has not been exported, within a few seconds. Never rejects. */
+  close(): Promise<void>
+}
+
+export interface TracingOptions {
+  version: string
+  log: { warn(fields: object, message: string): void }
+}
+
+/** How traces are exported: OTLP over HTTP, in one of its encodings. */
+export type Encoding = 'http/protobuf' | 'http/json'

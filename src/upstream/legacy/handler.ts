@@ -1,0 +1,246 @@
+/** The upstream half of the legacy era: answers calls of the middle out of sessions with a legacy server. */
+
+import { ECHOED, printable } from '../../printable.js'
+import type { Call, Handler, Reply } from '../../protocol/call.js'
+import { Fault } from '../../protocol/fault.js'
+import { checkParamHeaders } from '../../protocol/headers.js'
+import { isShowable, uncovered } from '../../protocol/input.js'
+import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
+import { methodTraits } from '../../protocol/methods.js'
+import { knowsTasks } from '../../protocol/tasks.js'
+import type { Response } from '../../rpc/message.js'
+import { type Json, objectIn, parseObject, payloadAt, raw, textUnder, value } from '../../rpc/splice.js'
+import { starting } from '../era/starting.js'
+import type { Exchange } from '../exchange.js'
+import { Contradiction, callFault, pause, repeatable, sessionGone, worthRepeating } from '../failure.js'
+import { throwIfRefused } from '../refusals.js'
+import type { ToolFacts } from '../tools.js'
+import { listen } from './listen.js'
+import { addressKey, type ParkedCalls } from './parked.js'
+import type { Lease } from './pool.js'
+import { RunningCall } from './running-call.js'
+import type { LegacySession } from './session.js'
+import type { LegacyTasks } from './tasks.js'
+
+const URL_ELICITATION_REQUIRED = -32042
+const OF_TASKS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel'])
+
+export interface LegacyOptions {
+  /** Lends a session, alone where the call may be asked something that could come by any way. */
+  acquire(call: Call): Promise<Lease>
+  /** The server is a process of ours, which takes time to start. */
+  isProgram: boolean
+  /** Answers the call instead, where the server is found to have no sessions any more; nothing has been sent of it. */
+  otherEra: Handler
+  parked: ParkedCalls
+  tasks: LegacyTasks
+  /** Whether tools that may be tasks are, for clients that know tasks; or that there are no tasks at all. */
+  taskMode: TaskMode
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
+}
+
+export type TaskMode = 'auto' | 'async' | 'off'
+
+export function legacyHandler(options: LegacyOptions): Handler {
+  const { acquire, isProgram, otherEra: elsewhere, parked, tasks, taskMode } = options
+  return async function* answerFromSession(retry) {
+    const resumed = retry.answers && (await parked.resume(retry))
+    if (resumed) {
+      yield* resumed
+      return
+    }
+    if (OF_TASKS.has(retry.method) && taskMode !== 'off') {
+      yield await tasks.answer(retry)
+      return
+    }
+    if (retry.method === 'subscriptions/listen') {
+      yield* listen(acquire, retry, tasks)
+      return
+    }
+    const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
+    for (let attempt = 0; ; attempt++) {
+      const acquired = acquire(call).catch((error: unknown) => {
+        if (error instanceof Contradiction) return undefined
+        throw error
+      })
+      const lease =
+        isProgram && call.progress ? yield* starting(call, acquired, (unused) => unused?.release()) : await acquired
+      if (!lease) {
+        yield* elsewhere(call)
+        return
+      }
+      let again: number | undefined
+      try {
+        yield* await ask(lease, call, options)
+        return
+      } catch (error) {
+        const turned = error instanceof Contradiction
+        const wait = turned ? undefined : worthAnotherTry(error, call, lease.session, options.retry)
+        if (turned || sessionGone(error) || !lease.session.alive) {
+          lease.discard()
+          lease.session.forgotten()
+        }
+        if (!turned && (attempt > 0 || wait === undefined || call.signal.aborted)) throw callFault(error)
+        again = wait
+      } finally {
+        lease.release()
+      }
+      if (again === undefined) {
+        yield* elsewhere(call)
+        return
+      }
+      await pause(again, call.signal)
+    }
+  }
+}
+
+/** Hands the call to the server, and gives what comes back. No generator, because each one costs on every reply. */
+async function ask(lease: Lease, call: Call, options: LegacyOptions): Promise<AsyncIterable<Reply>> {
+  const { parked, taskMode } = options
+  const { session } = lease
+  const { handshake } = session
+  session.lastUsed = performance.now()
+  call.log.note({ serverEra: 'legacy', serverRevision: handshake.revision, serverTransport: session.transport })
+  if (call.method === 'server/discover') {
+    await session.settled()
+    const receives = session.receives !== false && !lease.alone
+    const result = discoverResult(handshake, { receives, tasks: taskMode !== 'off' })
+    return only({ kind: 'result', result, server: handshake.serverInfo })
+  }
+  const { eras } = methodTraits(call.method)
+  if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
+  const wait = toPrepare(session, call)
+  if (wait) await wait()
+
+  if (call.method === 'tools/call' && session.makesTasks && taskMode !== 'off') {
+    if (isTask(await taskSupportOf(session, call), call, options)) return asTask(lease, call, options)
+  }
+  // From here on the call has a hold on the session of its own: it may outlive this leg.
+  const running = new RunningCall(lease.share(), call, {
+    decode: (leg, response, exchange) => answer(session, leg, exchange, response, parked),
+  })
+  running.send(call.method, encodeParams(call, handshake.revision, call.progress ? running.id : undefined))
+  return parked.run(running, call)
+}
+
+async function* only(reply: Reply): AsyncGenerator<Reply, void> {
+  yield reply
+}
+
+/** What a tool says of being a task. The server is asked once, before any tool is called. */
+async function taskSupportOf({ tools }: LegacySession, call: Call): Promise<unknown> {
+  return (tools.known(toolOf(call)) ?? (await tools.find(toolOf(call))))?.taskSupport
+}
+
+/** Whether a call is to be a task at the server: because it has to, or because the client wants what may be one to be one. */
+function isTask(support: unknown, call: Call, { taskMode }: LegacyOptions): boolean {
+  return (
+    support === 'required' || (support === 'optional' && taskMode === 'async' && knowsTasks(call.caller.capabilities))
+  )
+}
+
+async function asTask(lease: Lease, call: Call, { tasks, parked }: LegacyOptions): Promise<AsyncIterable<Reply>> {
+  if (knowsTasks(call.caller.capabilities)) {
+    // The server may ask something before it makes a task of the call.
+    const running = new RunningCall(lease.share(), call, {
+      decode: (leg, response) => tasks.answered(leg, lease, response),
+    })
+    running.send('tools/call', tasks.augmented(call, lease.session))
+    return parked.run(running, call)
+  }
+  const created = await tasks.create(call, lease)
+  return 'kind' in created ? only(created) : parked.run(tasks.drive(call, lease, created), call)
+}
+
+/** What has to be so before the server hears of the call; undefined where there is nothing to wait for, as usual. */
+function toPrepare(session: LegacySession, call: Call): (() => Promise<void>) | undefined {
+  const { logLevel } = call.caller
+  const listens = methodTraits(call.method).asks && session.receives === undefined
+  const mirrors = call.method === 'tools/call' && call.paramHeaders !== undefined
+  if (mirrors && session.tools.knowsAll) checkMirrored(session.tools.known(toolOf(call)), call)
+  const looksUp = mirrors && !session.tools.knowsAll
+  if (!listens && !looksUp && logLevel === undefined) return undefined
+  return async () => {
+    if (listens) await session.settled()
+    if (logLevel !== undefined) await session.logAt(logLevel)
+    if (looksUp) checkMirrored(await session.tools.find(toolOf(call)), call)
+  }
+}
+
+function checkMirrored(tool: ToolFacts | undefined, call: Call): void {
+  if (!tool || tool.annotations.length === 0 || !call.paramHeaders) return
+  checkParamHeaders(tool.annotations, objectIn(call.params, 'arguments'), call.paramHeaders)
+}
+
+function toolOf(call: Call): string {
+  return textUnder(call.params, 'name')
+}
+
+function answer(
+  session: LegacySession,
+  call: Call,
+  exchange: Exchange,
+  response: Response,
+  parked: ParkedCalls,
+): Reply {
+  const visit = addressesToVisit(call, response)
+  if (visit) return parked.afterVisit(session, call, visit.ids, visit.inputRequests)
+  const reply = decodeReply(call, response, session.handshake.serverInfo, session.lift)
+  if (reply.kind === 'result' && call.method === 'tools/list') {
+    const { source, member } = response.outcome
+    const page = payloadAt(source, member)
+    if (page) session.tools.learn(page, raw(call.params, 'cursor'))
+  }
+  throwIfRefused(reply, session.serverRequests.refusedDuring(exchange))
+  if (reply.kind !== 'error') return reply
+  // Of a method that names one of many things, the error may be about the thing.
+  if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)
+    throw new Fault('methodNotFound', reply.error.message)
+  return reply
+}
+
+/**
+ * What a server says that wants a person to go to some addresses before it does anything (MCP 2025-11-25, client/elicitation,
+ * URL elicitation required), as questions. Throws a Fault where the client cannot show addresses.
+ */
+function addressesToVisit(
+  call: Call,
+  { outcome: { kind, source, member } }: Response,
+): { ids: string[]; inputRequests: Json } | undefined {
+  const error = kind === 'error' ? payloadAt(source, member) : undefined
+  if (!error || value(error, 'code') !== URL_ELICITATION_REQUIRED || !methodTraits(call.method).asks) return undefined
+  const data = objectIn(error, 'data')
+  const wanted =
+    data && (value(data, 'elicitations') as { elicitationId?: unknown; url?: unknown; message?: unknown }[])
+  if (!Array.isArray(wanted) || wanted.length === 0 || !wanted.every((one) => isShowable(one?.url))) return undefined
+  const lacking = uncovered('elicitation/create', parseObject('{"mode":"url"}'), parseObject(call.caller.capabilities))
+  if (lacking !== undefined) {
+    const requiredCapabilities = '{"elicitation":{"url":{}}}'
+    throw new Fault('missingCapability', 'The server requires URL elicitation, which the client did not declare', {
+      data: { requiredCapabilities },
+    })
+  }
+  const questions = wanted.map(({ message, url }, at) => {
+    const params = { mode: 'url', message: typeof message === 'string' ? message : 'Please go to this address', url }
+    return [addressKey(at), { method: 'elicitation/create', params }]
+  })
+  return {
+    ids: wanted.map(({ elicitationId }) => (typeof elicitationId === 'string' ? elicitationId : '')),
+    inputRequests: JSON.stringify(Object.fromEntries(questions)),
+  }
+}
+
+/** Seconds after which the call may be sent once more without any risk of doing a thing twice; undefined for never. */
+function worthAnotherTry(
+  error: unknown,
+  call: Call,
+  { tools }: LegacySession,
+  retry: LegacyOptions['retry'],
+): number | undefined {
+  return sessionGone(error) ? 0 : worthRepeating(error, repeatable(call, tools, retry))
+}
+
+function notFound({ method }: Call): Fault {
+  return new Fault('methodNotFound', `Method not found: the server does not offer ${printable(method, ECHOED)}`)
+}

@@ -1,0 +1,60 @@
+/** What a legacy client has set in its session: it is set again in the session that takes its place. */
+import type { Params, Response } from '../../rpc/message.js'
+import { type Json, value, write } from '../../rpc/splice.js'
+import type { DirectTunnel } from './tunnel.js'
+
+/** Subscriptions that are kept, and characters of the parameters of one. What exceeds that is not subscribed to again. */
+const MAX_SUBSCRIPTIONS = 1_000
+const MAX_PARAMS = 8 * 1024
+
+interface SettingsLog {
+  warn(fields: object, message: string): void
+}
+
+export class KeptSettings {
+  /** Parameters of `notifications/initialized`, once the client has sent it. */
+  #initialized: { params: Json | undefined } | undefined
+  /** Parameters of the last `logging/setLevel`. */
+  #level: Json | undefined
+  /** Parameters of `resources/subscribe`, by the URI. */
+  readonly #subscriptions = new Map<string, Json>()
+
+  /** Resources that the client is subscribed to. */
+  get uris(): IterableIterator<string> {
+    return this.#subscriptions.keys()
+  }
+
+  initialized(params: Json | undefined): void {
+    this.#initialized = { params }
+  }
+
+  /** Notes what the server has agreed to. Requests that set nothing are passed over. */
+  agreed(method: string, params: Params): void {
+    if (typeof params === 'string') return
+    if (method === 'logging/setLevel') this.#level = write(params)
+    if (method !== 'resources/subscribe' && method !== 'resources/unsubscribe') return
+    const uri = value(params, 'uri')
+    if (typeof uri !== 'string') return
+    const text = write(params)
+    if (method === 'resources/unsubscribe') this.#subscriptions.delete(uri)
+    else if (this.#subscriptions.size < MAX_SUBSCRIPTIONS && text.length <= MAX_PARAMS)
+      this.#subscriptions.set(uri, text)
+  }
+
+  /** Makes another session what the one before was. What the server refuses is logged, and the session is used without it. */
+  async restore(line: DirectTunnel, log: SettingsLog): Promise<void> {
+    if (this.#initialized) line.notify('notifications/initialized', this.#initialized.params)
+    await line.begun
+    const requests: [method: string, params: Json][] = [...this.#subscriptions.values()].map((params) => [
+      'resources/subscribe',
+      params,
+    ])
+    if (this.#level !== undefined) requests.push(['logging/setLevel', this.#level])
+    await Promise.all(
+      requests.map(async ([method, params]) => {
+        const answer: Response | undefined = await line.request(method, params).catch(() => undefined)
+        if (answer?.outcome.kind !== 'result') log.warn({ method }, 'not set again in the new session with the server')
+      }),
+    )
+  }
+}

@@ -1,0 +1,267 @@
+/**
+ * `subscriptions/listen` with a legacy server (MCP 2026-07-28, basic/patterns/subscriptions): what the server says of its own
+ * accord on the stream of the session, and `resources/subscribe` for each resource.
+ */
+import type { Call, Reply } from '../../protocol/call.js'
+import { Fault } from '../../protocol/fault.js'
+import type { Loan } from '../../protocol/memory.js'
+import { TASKS_EXTENSION, withoutEnvelope } from '../../protocol/meta.js'
+import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, isAbout, UPDATED } from '../../protocol/subscriptions.js'
+import { knowsTasks } from '../../protocol/tasks.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  objectIn,
+  type Payload,
+  parseObject,
+  sizeOf,
+  textUnder,
+  value,
+  write,
+} from '../../rpc/splice.js'
+import type { Lease } from './pool.js'
+import type { LegacySession } from './session.js'
+import type { LegacyTasks } from './tasks.js'
+
+type Acquire = (call: Call) => Promise<Lease>
+
+const MAX_URIS = 256
+/** Changes that may wait to be read. */
+const MAX_UNREAD = 1_024
+/** Milliseconds within which a server that was lost has to be there again, and between the attempts. */
+const BLIP = 30_000
+const ATTEMPT = 1_000
+/** Milliseconds that a server has to agree to a subscription. */
+const AGREE_WITHIN = 2_000
+
+/** What somebody listens to. */
+interface Honoured {
+  lists: readonly ChangingList[]
+  uris: readonly string[]
+  /** Tasks, by the ids that the client knows. */
+  tasks: readonly string[]
+}
+
+export async function* listen(acquire: Acquire, call: Call, tasks: LegacyTasks): AsyncGenerator<Reply, void> {
+  const wanted = readFilter(call)
+  let told: Honoured | undefined
+  while (!call.signal.aborted) {
+    const lease = told ? await acquireAgain(acquire, call) : await acquire(call)
+    if (!lease) break
+    try {
+      const { session } = lease
+      await session.settled()
+      const listening = new Listening(session, call, tasks)
+      try {
+        const honoured = await listening.start(told ?? wanted)
+        if (told && !isAsMuch(honoured, told)) break
+        if (told) listening.missed()
+        else {
+          yield acknowledgement(honoured)
+          if (isNothing(honoured)) break
+        }
+        told ??= honoured
+        yield* listening.changes(call.signal)
+      } finally {
+        listening.stop()
+      }
+      if (call.signal.aborted) return
+      lease.discard()
+    } finally {
+      lease.release()
+    }
+  }
+  yield { kind: 'result', result: EMPTY }
+}
+
+/** One listener's part of what a session hears. */
+class Listening {
+  readonly #session: LegacySession
+  readonly #call: Call
+  readonly #tasks: LegacyTasks
+  readonly #unread: { method: string; params: Payload }[] = []
+  /** What waits to be read, as far as it is not small. */
+  readonly #loan: Loan
+  #bytes = 0
+  readonly #uris: string[] = []
+  #lists: ReadonlySet<string> = new Set()
+  #lost = false
+  #dropped = 0
+  #stopped = false
+  #wake = () => {}
+
+  constructor(session: LegacySession, call: Call, tasks: LegacyTasks) {
+    this.#session = session
+    this.#loan = session.borrow(call.principal)
+    this.#call = call
+    this.#tasks = tasks
+  }
+
+  /** Begins to listen to as much of this as the server tells of. */
+  async start({ lists, uris, tasks }: Honoured): Promise<Honoured> {
+    const { capabilities } = this.#session.handshake
+    const receives = this.#session.receives !== false
+    const says = (name: string, what: string) => {
+      const offered = objectIn(capabilities, name)
+      return receives && offered !== undefined && value(offered, what) === true
+    }
+    const told = lists.filter(({ capability }) => says(capability, 'listChanged'))
+    this.#lists = new Set(told.map(({ method }) => method))
+    this.#session.changeFeed.add(this)
+    const subscribes = says('resources', 'subscribe') ? uris : []
+    await Promise.all(subscribes.map((uri) => this.#subscribe(uri)))
+    const followed = this.#tasks.known(tasks, this.#call)
+    for (const taskId of followed) this.#follow(taskId).catch(() => {})
+    return { lists: told, uris: uris.filter((uri) => this.#uris.includes(uri)), tasks: followed }
+  }
+
+  async #follow(taskId: string): Promise<void> {
+    for await (const params of this.#tasks.follow(taskId, this.#call)) {
+      if (this.#stopped) return
+      this.#keep({ method: 'notifications/tasks', params })
+    }
+  }
+
+  #keep(change: { method: string; params: Payload }): void {
+    const bytes = this.#bytes + sizeOf(change.params)
+    if (this.#unread.length >= MAX_UNREAD || this.#loan.hold(bytes)) {
+      if (this.#dropped++ === 0) this.#call.log.warn({}, 'changes dropped: their reader is too slow')
+      return
+    }
+    this.#bytes = bytes
+    this.#unread.push(change)
+    this.#wake()
+  }
+
+  #next(): { method: string; params: Payload } | undefined {
+    const next = this.#unread.shift()
+    if (!next) return undefined
+    this.#bytes -= sizeOf(next.params)
+    this.#loan.hold(this.#bytes)
+    return next
+  }
+
+  changed(method: string, params: Payload): void {
+    const wanted = method === UPDATED ? this.#hears(textUnder(params, 'uri')) : this.#lists.has(method)
+    if (wanted) this.#keep({ method, params })
+  }
+
+  /** What has changed while nobody could hear it is not known: anything may have. */
+  missed(): void {
+    for (const method of this.#lists) this.#keep({ method, params: EMPTY })
+    for (const uri of this.#uris) this.#keep({ method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) })
+  }
+
+  lost(): void {
+    this.#lost = true
+    this.#wake()
+  }
+
+  /** What changes, until the session is lost or nobody listens any more. */
+  async *changes(signal: AbortSignal): AsyncGenerator<Reply, void> {
+    const wake = () => this.#wake()
+    signal.addEventListener('abort', wake)
+    try {
+      while (!signal.aborted) {
+        const next = this.#next()
+        if (next) yield { kind: 'notification', method: next.method, params: withoutEnvelope(next.params) }
+        else if (this.#lost) return
+        else
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve
+          })
+      }
+    } finally {
+      signal.removeEventListener('abort', wake)
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#loan.end()
+    this.#session.changeFeed.remove(this)
+    for (const uri of this.#uris) this.#session.changeFeed.unsubscribe(uri)
+  }
+
+  async #subscribe(uri: string): Promise<void> {
+    let late = false
+    const timer = setTimeout(() => {
+      late = true
+    }, AGREE_WITHIN)
+    const agreed = this.#session.changeFeed.subscribe(uri)
+    agreed
+      .then((yes) => {
+        // What was not acknowledged is not told.
+        if (yes && late) this.#session.changeFeed.unsubscribe(uri)
+      })
+      .catch(() => {})
+    const inTime = await Promise.race([agreed, after(AGREE_WITHIN)])
+    clearTimeout(timer)
+    if (inTime) this.#uris.push(uri)
+    else late = true
+  }
+
+  /** A server may tell of something below what was subscribed to. */
+  #hears(uri: string): boolean {
+    return this.#uris.some((one) => isAbout(uri, one))
+  }
+}
+
+function after(milliseconds: number): Promise<false> {
+  return new Promise((resolve) => setTimeout(() => resolve(false), milliseconds).unref())
+}
+
+/** A session in place of the one that was lost; undefined where the server does not come back. */
+async function acquireAgain(acquire: Acquire, call: Call): Promise<Lease | undefined> {
+  for (const deadline = performance.now() + BLIP; performance.now() < deadline && !call.signal.aborted; ) {
+    try {
+      return await acquire(call)
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, ATTEMPT))
+    }
+  }
+  return undefined
+}
+
+function isNothing({ lists, uris, tasks }: Honoured): boolean {
+  return lists.length === 0 && uris.length === 0 && tasks.length === 0
+}
+
+/** Whether a server that was lost still tells of what it told of. Tasks have gone with it. */
+function isAsMuch(honoured: Honoured, { lists, uris }: Honoured): boolean {
+  return honoured.lists.length === lists.length && honoured.uris.length === uris.length && !isNothing(honoured)
+}
+
+function readFilter({ params, caller }: Call): Honoured {
+  const filter = objectIn(params, 'notifications')
+  if (!filter) throw new Fault('invalidParams', 'params.notifications has to be an object')
+  const uris = textsIn(filter, 'resourceSubscriptions')
+  const tasks = textsIn(filter, 'taskIds')
+  if (tasks.length > 0 && !knowsTasks(caller.capabilities))
+    throw new Fault('missingCapability', `taskIds needs the extension ${TASKS_EXTENSION}`, {
+      data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
+    })
+  if (uris.length + tasks.length > MAX_URIS)
+    throw new Fault('overloaded', `A subscription may name ${MAX_URIS} resources`, { status: 200 })
+  return {
+    lists: CHANGING_LISTS.filter((list) => value(filter, list.filter) === true),
+    uris: [...new Set(uris)],
+    tasks: [...new Set(tasks)],
+  }
+}
+
+function textsIn(filter: Payload, key: string): string[] {
+  const texts = value(filter, key) ?? []
+  if (!Array.isArray(texts) || !texts.every((text): text is string => typeof text === 'string'))
+    throw new Fault('invalidParams', `${key} has to be a list of texts`)
+  return texts
+}
+
+function acknowledgement({ lists, uris, tasks }: Honoured): Reply {
+  const filter: Record<string, Json> = Object.fromEntries(lists.map((list) => [list.filter, 'true']))
+  if (uris.length > 0) filter['resourceSubscriptions'] = JSON.stringify(uris)
+  if (tasks.length > 0) filter['taskIds'] = JSON.stringify(tasks)
+  const notifications = write(edit(EMPTY, filter))
+  return { kind: 'notification', method: ACKNOWLEDGED, params: parseObject(`{"notifications":${notifications}}`) }
+}

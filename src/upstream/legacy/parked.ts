@@ -1,0 +1,443 @@
+/**
+ * Calls that wait for their clients (MCP 2026-07-28, basic/patterns/mrtr). A modern client is asked by a result, and answers
+ * by calling again: meanwhile the call stays open with the server, and the client keeps a sealed text that leads back to it.
+ */
+
+import type { Observe } from '../../ports/events.js'
+import { OwnedByReplica } from '../../ports/replicas.js'
+import { Bound } from '../../protocol/bound.js'
+import type { Call, Reply } from '../../protocol/call.js'
+import { Fault } from '../../protocol/fault.js'
+import { wellFormed } from '../../protocol/input.js'
+import type { Loan, Memory } from '../../protocol/memory.js'
+import { canonical } from '../../rpc/canonical.js'
+import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf, value, write } from '../../rpc/splice.js'
+import { digest, newKey, randomId, Sealer, type SealKey } from '../../seal.js'
+import { callFault, givenUpFor } from '../failure.js'
+import { weightOfRested } from '../rested.js'
+import type { RunningCall } from './running-call.js'
+import type { LegacySession } from './session.js'
+
+export interface ParkedOptions {
+  /** The server that the calls are with: a state leads to no other. */
+  server: string
+  /** The first one seals, all of them open; one of our own by default. */
+  keys?: readonly SealKey[]
+  /** This replica, where there are others that a state may lead to. */
+  replica?: string | undefined
+  /** Milliseconds that a client has for its answers. */
+  ttl: number
+  /** Calls that may wait at once: in all, and of one principal. */
+  max: number
+  maxPerPrincipal: number
+  /** The part of what the others leave that one principal may have; 1 by default. */
+  share?: number | undefined
+  memory: Memory
+  observe?: Observe | undefined
+}
+
+type Final = Exclude<Reply, { kind: 'notification' }>
+
+/** How a round was answered, for a client that has not got it. */
+interface Answered {
+  round: number
+  responses: string
+  reply: Final
+  at: number
+  loan: Loan
+}
+
+interface Parked {
+  id: string
+  principal: string
+  /** What the server asked in the middle of, or addresses that it wants a person to have been to before. */
+  waiting:
+    | { kind: 'call'; running: RunningCall }
+    | { kind: 'addresses'; session: LegacySession; ids: readonly string[] }
+  round: number
+  /** A retry is being served. */
+  busy: boolean
+  since: number
+  timer: NodeJS.Timeout | undefined
+  patience: NodeJS.Timeout | undefined
+  last: Answered | undefined
+  /** Of what is kept of the call. */
+  loan: Loan
+}
+
+/** What a state says. */
+interface State {
+  x: string
+  /** The replica that has the call, where there are several. */
+  o?: string
+  r: number
+  up: string
+  p: string
+  m: string
+  d: string
+  exp: number
+}
+
+/** Milliseconds for which an answer can be fetched again. */
+const REPLAY = 60_000
+/** Milliseconds after which a call is given up however often its client has answered. */
+const AT_MOST = 3_600_000
+const MAX_ROUNDS = 16
+/** Milliseconds after which a server that asked to be told is told that somebody is thinking. */
+const PATIENCE = 15_000
+/** Milliseconds that a person who has agreed to go to an address is given to come back. */
+const VISIT = 45_000
+
+export class ParkedCalls {
+  readonly #options: ParkedOptions
+  readonly #sealer: Sealer
+  readonly #parked = new Map<string, Parked>()
+  /** Answers to calls that are over, by their ids, oldest first. */
+  readonly #finished = new Map<string, Answered>()
+  readonly #bound: Bound
+  readonly #leave: () => void
+  #closed = false
+
+  constructor(options: ParkedOptions) {
+    this.#options = options
+    this.#sealer = new Sealer(options.keys ?? [newKey()], 'rs')
+    const { max, share = 1, memory } = options
+    this.#bound = new Bound({ max, share })
+    this.#leave = memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
+  }
+
+  get size(): number {
+    return this.#parked.size
+  }
+
+  /** Runs the first leg of a call. */
+  run(running: RunningCall, call: Call): AsyncGenerator<Reply, void> {
+    return this.#leg(running, call, undefined, undefined)
+  }
+
+  /** A call that is to be made again when its client has been to some addresses. */
+  afterVisit(session: LegacySession, call: Call, ids: readonly string[], inputRequests: string): Reply {
+    if (!this.#hasRoom(call.principal)) throw new Fault('overloaded', 'Too many calls wait for answers')
+    const parked = this.#add(call, { kind: 'addresses', session, ids })
+    return this.#ask(parked, call, inputRequests, session)
+  }
+
+  /** Throws Elsewhere where a retry leads to a call that another replica has, and holds in all other ways. */
+  checkOwner(call: Call): void {
+    const { replica } = this.#options
+    if (replica === undefined || call.answers?.state === undefined) return
+    const text = JSON.parse(call.answers.state) as unknown
+    const state = typeof text === 'string' ? (this.#sealer.open(text) as State | undefined) : undefined
+    if (state?.o === undefined || state.o === replica) return
+    if (state.exp > Date.now() && this.#fits(state, call)) throw new OwnedByReplica(state.o, 'call')
+  }
+
+  /**
+   * Goes on with the call that a retry belongs to. Undefined where the call has to be made from the start: a retry without a
+   * state, one whose addresses have been visited, or a reading of which nothing is left. Throws a Fault for a state that does
+   * not hold, of which the server hears nothing.
+   */
+  async resume(call: Call): Promise<AsyncIterable<Reply> | undefined> {
+    const { answers } = call
+    if (answers?.state === undefined) return undefined
+    const state = this.#open(answers.state, call)
+    const parked = this.#parked.get(state.x)
+    const finished = this.#finished.get(state.x)
+    if (!parked && !finished) {
+      // Only here does the wall clock decide: a call that is parked in this process has a timer of its own.
+      if (state.exp <= Date.now()) throw invalid('requestState has expired')
+      this.#tell('lost')
+      if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has been stopped, and the call with it')
+      if (call.method !== 'tools/call') return undefined
+      throw invalid('The call that this state belongs to is gone')
+    }
+    if (answers.responses !== undefined && !answers.responses.startsWith('{'))
+      throw new Fault('invalidParams', 'inputResponses has to be an object')
+    const said = digest(canonical(answers.responses ?? '{}'))
+    // No state leads to a call that is over but the one that has been used last.
+    if (!parked || state.r !== parked.round) return only(replayed(finished ?? parked?.last, state, said))
+    if (parked.busy) throw invalid('This state is being used already')
+    const responses = parseObject(answers.responses ?? '{}')
+    if (parked.waiting.kind === 'addresses') return this.#visit(parked, parked.waiting, call, responses)
+    const { running } = parked.waiting
+    const given = running.answered ? [] : wellFormedAnswers(running, responses)
+    this.#consume(parked)
+    for (const [key, answer] of given) running.answer(key, answer)
+    return this.#leg(running, call, parked, said)
+  }
+
+  /** Gives up all calls: the servers are told. */
+  close(): void {
+    this.#closed = true
+    this.#leave()
+    for (const id of [...this.#finished.keys()]) this.#forgetAnswer(id)
+    for (const parked of [...this.#parked.values()]) {
+      if (!parked.busy) this.#tell('lost')
+      this.#expire(parked)
+    }
+  }
+
+  async *#leg(
+    running: RunningCall,
+    call: Call,
+    parked: Parked | undefined,
+    said: string | undefined,
+  ): AsyncGenerator<Reply, void> {
+    const hangUp = () => running.end(givenUpFor(call.signal))
+    call.signal.addEventListener('abort', hangUp, { once: true })
+    let waits = false
+    try {
+      call.signal.throwIfAborted()
+      const mayAsk = () => parked !== undefined || this.#hasRoom(call.principal)
+      for await (const step of running.leg(call, mayAsk)) {
+        if (step.kind === 'notification') {
+          yield step
+          continue
+        }
+        let last: Final
+        if (step.kind === 'asks') {
+          const record = parked ?? this.#add(call, { kind: 'call', running })
+          last = this.#ask(record, call, running.inputRequests(call.caller.capabilities), running.session)
+          waits = true
+          this.#remember(record, said, last)
+        } else {
+          last = step
+          running.end()
+          if (parked) this.#finish(parked, said, last)
+        }
+        call.signal.removeEventListener('abort', hangUp)
+        yield last
+        return
+      }
+    } catch (error) {
+      if (!parked) throw error
+      const fault = callFault(error)
+      this.#forget(parked)
+      throw fault
+    } finally {
+      call.signal.removeEventListener('abort', hangUp)
+      // The reader may stop at any yield; a call that nobody reads is given up.
+      if (!waits && !running.over) {
+        running.end()
+        if (parked) this.#forget(parked)
+      }
+    }
+  }
+
+  /** The result that asks, with a state for this round. */
+  #ask(parked: Parked, call: Call, inputRequests: string, session: LegacySession): Final {
+    const { server, ttl, replica } = this.#options
+    const left = AT_MOST - (performance.now() - parked.since)
+    if (parked.round >= MAX_ROUNDS || left <= 0) {
+      this.#expire(parked)
+      const why = left <= 0 ? 'within 1 hour' : `after ${MAX_ROUNDS} rounds of questions`
+      throw new Fault('upstreamProtocol', `The server did not answer ${why}`)
+    }
+    parked.round++
+    parked.busy = false
+    const expires = Math.min(ttl, left)
+    clearTimeout(parked.timer)
+    const late = () => {
+      this.#tell('expired')
+      this.#expire(parked)
+    }
+    parked.timer = setTimeout(late, expires).unref()
+    this.#tell('parked')
+    let thinking = 0
+    const { waiting } = parked
+    if (waiting.kind === 'call')
+      parked.patience = setInterval(() => waiting.running.keepPatient(++thinking), PATIENCE).unref()
+    const fields = {
+      x: parked.id,
+      ...(replica !== undefined && { o: replica }),
+      r: parked.round,
+      up: server,
+      p: this.#sealer.hash(call.principal),
+      m: call.method,
+      d: digestOf(call),
+      exp: Date.now() + expires,
+    }
+    const result = edit(EMPTY, { inputRequests, requestState: JSON.stringify(this.#sealer.seal(fields)) })
+    return { kind: 'input', result, server: session.handshake.serverInfo }
+  }
+
+  /** Reads a state. Throws a Fault where it is not one of ours for this very call. */
+  #open(json: string, call: Call): State {
+    const text = JSON.parse(json) as unknown
+    if (typeof text !== 'string') throw new Fault('invalidParams', 'requestState has to be a string')
+    const state = this.#sealer.open(text) as State | undefined
+    if (!state) throw invalid('requestState is not one that was given out here')
+    if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
+    return state
+  }
+
+  #fits(state: State, call: Call): boolean {
+    return (
+      state.up === this.#options.server &&
+      this.#sealer.standsFor(state.p, call.principal) &&
+      state.m === call.method &&
+      state.d === digestOf(call)
+    )
+  }
+
+  /** Every person has said whether they go; when they have been there, the call is made again. */
+  async #visit(
+    parked: Parked,
+    { session, ids }: Parked['waiting'] & { kind: 'addresses' },
+    call: Call,
+    responses: Payload,
+  ): Promise<AsyncIterable<Reply> | undefined> {
+    const given = ids.map((_id, at) => {
+      const answer = objectIn(responses, addressKey(at))
+      return answer && wellFormed('elicitation/create', answer) && objectIn(responses, addressKey(at))
+    })
+    if (given.some((answer) => answer === undefined))
+      throw new Fault('invalidParams', 'inputResponses does not answer all that was asked')
+    this.#consume(parked)
+    this.#forget(parked)
+    const agreed = given.every((answer) => answer !== undefined && value(answer, 'action') === 'accept')
+    if (!agreed) {
+      if (call.method !== 'tools/call')
+        throw new Fault('upstreamRefused', 'The server requires URL elicitation first', { status: 200 })
+      const text = 'The server wanted a person to go to an address first, which was declined'
+      const result = parseObject(`{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":true}`)
+      return only({ kind: 'result', result, server: session.handshake.serverInfo })
+    }
+    await session.visited(ids, VISIT)
+    return undefined
+  }
+
+  #add(call: Call, waiting: Parked['waiting']): Parked {
+    const { principal } = call
+    const loan = this.#options.memory.lend(principal, weightOfRested(call))
+    const parked: Parked = {
+      id: randomId(),
+      principal,
+      waiting,
+      round: 0,
+      busy: false,
+      since: performance.now(),
+      timer: undefined,
+      patience: undefined,
+      last: undefined,
+      loan,
+    }
+    this.#parked.set(parked.id, parked)
+    this.#bound.take(principal)
+    return parked
+  }
+
+  #hasRoom(principal: string): boolean {
+    const { maxPerPrincipal } = this.#options
+    const room = !this.#bound.reached(principal) && this.#bound.heldBy(principal) < maxPerPrincipal
+    if (!room) this.#tell('refused')
+    return room
+  }
+
+  #tell(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'): void {
+    this.#options.observe?.({ kind: 'question', server: this.#options.server, what })
+  }
+
+  #consume(parked: Parked): void {
+    this.#tell('answered')
+    parked.busy = true
+    clearTimeout(parked.timer)
+    clearInterval(parked.patience)
+  }
+
+  #remember(parked: Parked, said: string | undefined, reply: Final): void {
+    if (said === undefined) return
+    parked.last?.loan.end()
+    parked.last = this.#answered(parked, { round: parked.round - 1, responses: said, reply })
+  }
+
+  /** Keeps an answer that its client may not have got, if there is memory for it. */
+  #answered({ principal }: Parked, answered: Omit<Answered, 'at' | 'loan'>): Answered | undefined {
+    const { reply } = answered
+    const loan = this.#options.memory.borrow(principal)
+    if (loan.hold(reply.kind === 'error' ? (reply.error.data?.length ?? 0) : sizeOf(reply.result))) return undefined
+    return { ...answered, at: performance.now(), loan }
+  }
+
+  /** Gives up answers that are kept, the oldest first. */
+  #giveUp(bytes: number, principal: string | undefined): void {
+    let given = 0
+    for (const [id, { loan }] of this.#finished) {
+      if (principal !== undefined && loan.principal !== principal) continue
+      given += loan.lent
+      this.#forgetAnswer(id)
+      if (given >= bytes) return
+    }
+  }
+
+  #forgetAnswer(id: string): void {
+    this.#finished.get(id)?.loan.end()
+    this.#finished.delete(id)
+  }
+
+  #finish(parked: Parked, said: string | undefined, reply: Final): void {
+    this.#forget(parked)
+    if (said === undefined) return
+    const answered = this.#closed ? undefined : this.#answered(parked, { round: parked.round, responses: said, reply })
+    if (!answered) return
+    const [oldest] = this.#finished.keys()
+    if (oldest !== undefined && this.#finished.size >= this.#options.max) this.#forgetAnswer(oldest)
+    this.#finished.set(parked.id, answered)
+    setTimeout(() => this.#forgetAnswer(parked.id), REPLAY).unref()
+  }
+
+  #expire(parked: Parked): void {
+    this.#forget(parked)
+    if (parked.waiting.kind === 'call') parked.waiting.running.end('The client did not answer in time')
+  }
+
+  #forget(parked: Parked): void {
+    clearTimeout(parked.timer)
+    clearInterval(parked.patience)
+    if (!this.#parked.delete(parked.id)) return
+    parked.loan.end()
+    parked.last?.loan.end()
+    this.#bound.give(parked.principal)
+  }
+}
+
+/** The name under which a client is asked to send a person to the address at this place. */
+export function addressKey(at: number): string {
+  return `address-${at + 1}`
+}
+
+/** The answers that are answers, to questions that are open. Throws a Fault where something was said, and none of it is. */
+function wellFormedAnswers(running: RunningCall, responses: Payload): [string, Payload][] {
+  const given: [string, Payload][] = []
+  let malformed = 0
+  for (const key of keys(responses)) {
+    const question = running.questions.get(key)
+    if (!question) continue
+    const answer = objectIn(responses, key)
+    const good = answer && wellFormed(question.request.method, answer)
+    if (good) given.push([key, good])
+    else malformed++
+  }
+  if (malformed > 0 && given.length === 0)
+    throw new Fault('invalidParams', 'None of inputResponses is an answer to what was asked')
+  return given
+}
+
+/** The answer that a client has been given already, once more. */
+function replayed(last: Answered | undefined, { r }: State, said: string): Final {
+  if (last && last.round === r && last.responses === said && performance.now() - last.at < REPLAY) return last.reply
+  throw invalid('requestState has been used already')
+}
+
+/** What the parameters of a call come to, however they are written. */
+function digestOf(call: Call): string {
+  return digest(canonical(write(call.params)))
+}
+
+async function* only(reply: Final): AsyncGenerator<Reply, void> {
+  yield reply
+}
+
+function invalid(message: string): Fault {
+  return new Fault('invalidState', message)
+}

@@ -1,0 +1,236 @@
+/** Keeps sessions for whom they belong to: one per key, opened once however many ask for it at the same time. */
+import { Fault } from '../../protocol/fault.js'
+import type { Occupancy, Occupant } from '../../protocol/occupancy.js'
+import type { LegacySession } from './session.js'
+
+export interface PoolOptions {
+  /** Everything that uses the server: sessions of the pool, and others. */
+  occupancy: Occupancy
+  /** Milliseconds after which an idle session of this principal ends; undefined where it stays. */
+  idleLimit(principal: string): number | undefined
+  /** Calls that may wait for one session to open. */
+  maxWaiting?: number
+}
+
+/** Who may use a session, and whose share of the bound it counts towards. */
+export interface Owner {
+  key: string
+  principal: string
+}
+
+type Open = () => Promise<LegacySession>
+
+/** A session for the time of one call. */
+export interface Lease {
+  session: LegacySession
+  /** Nobody else will have the session after this. */
+  readonly alone: boolean
+  /** Another hold on the same session, which lasts until it is given back as well. */
+  share(): Lease
+  /** Gives the session back. Calling it again does nothing. */
+  release(): void
+  /** The server has forgotten the session, or it is broken: nobody else gets it. Who has it may still finish. */
+  discard(): void
+}
+
+const MAX_WAITING = 100
+/** Characters of the subscriptions of lost sessions that are remembered. */
+const MAX_SUBSCRIBED = 256 * 1024
+
+export class SessionPool {
+  readonly #options: PoolOptions
+  readonly #entries = new Map<string, Entry>()
+  /** Out of the pool, and on their way to their end. */
+  readonly #ending = new Set<LegacySession>()
+  /** What was subscribed to in sessions that were lost, by key, for those that take their place. */
+  readonly #subscribed = new Map<string, readonly string[]>()
+  #closed = false
+
+  constructor(options: PoolOptions) {
+    this.#options = options
+  }
+
+  /** All that are open. */
+  get sessions(): LegacySession[] {
+    return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
+  }
+
+  /** Lends the session of a key, opened if need be. Rejects with a Fault. */
+  async acquire(owner: Owner, open: Open): Promise<Lease> {
+    return this.#lend(this.#usable(owner.key) ?? this.#add(owner, open))
+  }
+
+  /** Lends a session of a key that no other call uses, opened if need be. Rejects with a Fault. */
+  async acquireUnused(owner: Owner, open: Open): Promise<Lease> {
+    for (let n = 0; ; n++) {
+      const key = n === 0 ? owner.key : `${owner.key} #${n}`
+      const entry = this.#usable(key)
+      if (!entry) return this.#lend(this.#add({ ...owner, key }, open))
+      if (entry.users === 0) return this.#lend(entry)
+    }
+  }
+
+  /** Removes sessions whose channel has ended. */
+  forgetDead(): void {
+    for (const key of [...this.#entries.keys()]) this.#usable(key)
+  }
+
+  /** Ends all sessions. Called again in a hurry, it ends those as well that are still being ended gently. */
+  async close(hurry = false): Promise<void> {
+    this.#closed = true
+    const entries = [...this.#entries.values()]
+    this.#entries.clear()
+    for (const session of this.#ending) session.close(hurry).catch(() => {})
+    await Promise.all(
+      entries.map(({ opening }) => opening?.then((session) => this.#end(session, hurry)).catch(() => {})),
+    )
+    await Promise.all([...this.#ending].map((session) => session.close(hurry)))
+  }
+
+  async #lend(entry: Entry): Promise<Lease> {
+    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
+    entry.users++
+    try {
+      return this.#lease(entry, entry.session ?? (await this.#opened(entry)))
+    } catch (error) {
+      entry.users--
+      throw error
+    }
+  }
+
+  async #opened(entry: Entry): Promise<LegacySession> {
+    if (entry.waiting >= (this.#options.maxWaiting ?? MAX_WAITING))
+      throw new Fault('overloaded', 'Too many calls wait for a session with the server', { retryAfter: 1 })
+    entry.waiting++
+    try {
+      return await (entry.opening as Promise<LegacySession>)
+    } finally {
+      entry.waiting--
+    }
+  }
+
+  #lease(entry: Entry, session: LegacySession): Lease {
+    let held = true
+    return {
+      session,
+      discard: () => {
+        entry.discarded = true
+        if (this.#entries.get(entry.key) === entry) this.#lose(entry.key, session)
+      },
+      release: () => {
+        if (!held) return
+        held = false
+        this.#released(entry, session)
+      },
+      share: () => {
+        entry.users++
+        return this.#lease(entry, session)
+      },
+      get alone() {
+        return entry.discarded
+      },
+    }
+  }
+
+  #released(entry: Entry, session: LegacySession): void {
+    if (--entry.users > 0) return
+    entry.lastUsed = performance.now()
+    if (entry.discarded) this.#retire(entry, session)
+    else this.#options.occupancy.touch(entry)
+  }
+
+  /** Ends a session without leases. */
+  #retire(entry: Entry, session: LegacySession): void {
+    this.#options.occupancy.leave(entry)
+    this.#end(session).catch(() => {})
+  }
+
+  async #end(session: LegacySession, hurry = false): Promise<void> {
+    this.#ending.add(session)
+    await session.close(hurry)
+    this.#ending.delete(session)
+  }
+
+  #usable(key: string): Entry | undefined {
+    const entry = this.#entries.get(key)
+    if (!entry?.session || entry.session.alive) return entry
+    entry.discarded = true
+    this.#lose(key, entry.session)
+    if (entry.users === 0) this.#retire(entry, entry.session)
+    return undefined
+  }
+
+  #lose(key: string, { changeFeed: { wanted } }: LegacySession): void {
+    this.#entries.delete(key)
+    if (wanted.length === 0) return
+    this.#subscribed.set(key, wanted)
+    let room = MAX_SUBSCRIBED
+    // The newest first, and of the others as many as there is room for.
+    for (const [lost, uris] of [...this.#subscribed].reverse()) {
+      room -= uris.reduce((sum, { length }) => sum + length, lost.length)
+      if (room < 0) this.#subscribed.delete(lost)
+    }
+  }
+
+  /** Opens a session, and has all be as it was in the one before before anybody gets it. */
+  async #opening(key: string, open: Open): Promise<LegacySession> {
+    const session = await open()
+    const wanted = this.#subscribed.get(key)
+    this.#subscribed.delete(key)
+    if (wanted) await session.changeFeed.keep(wanted)
+    return session
+  }
+
+  #add({ key, principal }: Owner, open: Open): Entry {
+    const { occupancy, idleLimit } = this.#options
+    const entry = new Entry(key, principal, idleLimit, () => this.#evict(entry))
+    occupancy.enter(entry)
+    entry.opening = this.#opening(key, open)
+    this.#entries.set(key, entry)
+    entry.opening
+      .then((session) => {
+        entry.session = session
+      })
+      .catch(() => {
+        occupancy.leave(entry)
+        if (this.#entries.get(key) === entry) this.#entries.delete(key)
+      })
+    return entry
+  }
+
+  #evict({ key, session }: Entry): void {
+    this.#entries.delete(key)
+    if (session) this.#end(session).catch(() => {})
+  }
+}
+
+/** A session of the pool, or one that is being opened. */
+class Entry implements Occupant {
+  readonly key: string
+  readonly principal: string
+  readonly end: () => void
+  readonly #idleLimit: PoolOptions['idleLimit']
+  opening: Promise<LegacySession> | undefined
+  session: LegacySession | undefined
+  waiting = 0
+  /** Leases that have not been given back. */
+  users = 0
+  lastUsed = performance.now()
+  /** Out of the pool: ends when the last lease is given back. */
+  discarded = false
+
+  constructor(key: string, principal: string, idleLimit: PoolOptions['idleLimit'], end: () => void) {
+    this.key = key
+    this.principal = principal
+    this.#idleLimit = idleLimit
+    this.end = end
+  }
+
+  get idleSince(): number | undefined {
+    return this.session && this.users === 0 && !this.discarded ? this.lastUsed : undefined
+  }
+
+  get idleLimit(): number | undefined {
+    return this.#idleLimit(this.principal)
+  }
+}

@@ -1,0 +1,318 @@
+/** A client's own session with a legacy server: messages pass as they are, ids and progress tokens apart. */
+import type { Tunnel, TunnelListener, TunnelMessage } from '../../protocol/call.js'
+import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../../protocol/eras.js'
+import { Fault } from '../../protocol/fault.js'
+import type { Loan } from '../../protocol/memory.js'
+import {
+  type Id,
+  type Notification,
+  notification,
+  type Params,
+  type Request,
+  type Response,
+  request as requestMessage,
+  response as responseMessage,
+} from '../../rpc/message.js'
+import { join, lengthOf, type Wire } from '../../rpc/source.js'
+import { type Edits, edit, type Json, objectIn, payloadAt, raw, value, write } from '../../rpc/splice.js'
+import type { Arrival, Exchange } from '../exchange.js'
+import { answerOf, callFault, sessionGone } from '../failure.js'
+import type { Peer } from '../peer.js'
+import type { ChannelError } from '../transport/channel.js'
+import { Turns } from './turns.js'
+
+export interface TunnelOptions {
+  /** Whose session it is. */
+  principal: string
+  /** Milliseconds for the answer to `initialize`. */
+  timeout: number
+  log: { debug(fields: object, message: string): void }
+  /** A request begins or ends. */
+  onUse: () => void
+  /** The session is over, whoever has ended it. `lost` says that it was neither the client nor the bridge. */
+  onEnd: (error: ChannelError | undefined, lost: boolean) => void
+  /** The channel is closed. */
+  onClosed: () => void
+  /** How the client gets what the server says of its own accord; as it is by default. */
+  write?: ((message: Request | Notification) => Wire) | undefined
+}
+
+/** Milliseconds. */
+const LISTEN_WAIT = 1_000
+/** Milliseconds for the answer to a request of the bridge's own. */
+const OWN_WITHIN = 5_000
+/** Messages of the server that wait for somebody to listen. */
+const MAX_WAITING = 100
+
+export class DirectTunnel implements Tunnel {
+  readonly opened: Wire
+  readonly revision: LegacyRevision | undefined
+  readonly #peer: Peer
+  readonly #options: TunnelOptions
+  readonly #waiting: Wire[] = []
+  /** What waits, as far as it is not small. */
+  readonly #loan: Loan
+  /** Keeps the order of the server's messages, where the channel has one. */
+  readonly #turns: Turns<Exchange> | undefined
+  #listener: TunnelListener | undefined
+  /** Until the server knows that the session is open, if it is being told. */
+  #beginning: Promise<void> | undefined
+  /** Nothing more is sent. What is still being answered may come until the channel is closed. */
+  #over = false
+  #closed = false
+  #lastUsed = performance.now()
+
+  private constructor(peer: Peer, options: TunnelOptions, opening: Id, answer: Response) {
+    this.#peer = peer
+    this.#options = options
+    this.#loan = peer.borrow(options.principal)
+    this.opened = responseMessage(opening, answer)
+    this.revision = negotiated(answer)
+    const turns = peer.channel.shared ? new Turns<Exchange>(peer.borrow(options.principal)) : undefined
+    this.#turns = turns
+    const { write = plain } = options
+    peer.events = {
+      ...(turns && { arrived: (exchange) => turns.add(exchange) }),
+      asked: (request) => this.#deliver(write(request)),
+      notified: (method, params) => this.#deliver(write({ kind: 'notification', method, params })),
+      ended: (error) => this.#end(error),
+      // The stream is refused after a restart of the server. Whether the session is gone as well, a request tells.
+      deaf: () => {
+        this.request('ping', undefined).catch(() => {})
+      },
+      ping: { method: 'ping', params: undefined },
+    }
+    if (this.revision !== undefined) peer.headers = { ...peer.headers, 'mcp-protocol-version': this.revision }
+  }
+
+  /** Hands the client's `initialize` to the server. Rejects with a ChannelError; the channel is then the caller's to close. */
+  static async open(peer: Peer, opening: Request, options: TunnelOptions): Promise<DirectTunnel> {
+    const answer = await peer.call('initialize', textOf(opening.params), options.timeout)
+    return new DirectTunnel(peer, options, opening.id, answer)
+  }
+
+  /**
+   * When a request of the client last began or ended, by `performance.now()`. Undefined while one is open, or while a client is
+   * connected.
+   */
+  get idleSince(): number | undefined {
+    const idle = this.#peer.open.next().done === true && this.#listener?.isIdle() === true
+    return idle ? this.#lastUsed : undefined
+  }
+
+  /** The session has come to its end. */
+  get over(): boolean {
+    return this.#over
+  }
+
+  /** Resolves when the server has been told that the session is open; undefined if it has, or will not be. */
+  get begun(): Promise<void> | undefined {
+    return this.#beginning
+  }
+
+  /** Ends the session, as if the server had. */
+  end(): void {
+    this.#end(undefined)
+  }
+
+  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<TunnelMessage, void> {
+    this.#used()
+    const exchange = this.#peer.begin(this.#options.principal)
+    this.#turns?.enter(exchange)
+    const token = tokenOf(request.params)
+    const hangUp = () => {
+      exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
+      this.#turns?.leave(exchange)
+    }
+    signal.addEventListener('abort', hangUp, { once: true })
+    try {
+      if (this.#beginning) await this.#beginning
+      signal.throwIfAborted()
+      exchange.send(request.method, withToken(request.params, token === undefined ? undefined : String(exchange.id)))
+      for (;;) {
+        const arrival = await this.#next(exchange.next())
+        const turn = this.#turns?.wait(exchange)
+        if (turn) await turn
+        if (arrival.kind === 'question') continue
+        if (arrival.kind === 'response') {
+          yield { text: responseMessage(request.id, arrival), answer: arrival, dropped: exchange.dropped }
+          return
+        }
+        const progress = arrival.method === 'notifications/progress' && token !== undefined
+        const params =
+          progress && typeof arrival.params !== 'string'
+            ? write(edit(arrival.params, { progressToken: token }))
+            : textOf(arrival.params)
+        yield { text: notification(arrival.method, params) }
+        this.#turns?.done(exchange)
+      }
+    } catch (error) {
+      throw sessionGone(error) ? this.#forgotten(error) : callFault(error)
+    } finally {
+      signal.removeEventListener('abort', hangUp)
+      exchange.release()
+      this.#turns?.leave(exchange)
+      this.#used()
+      if (this.#over) this.#closeUnused()
+    }
+  }
+
+  /** Asks the server something of the bridge's own. Rejects with a ChannelError where no answer comes in time. */
+  async request(method: string, params: Json | undefined): Promise<Response> {
+    try {
+      return await this.#next(this.#peer.call(method, params, OWN_WITHIN))
+    } catch (error) {
+      if (sessionGone(error)) this.#forget()
+      throw error
+    }
+  }
+
+  #used(): void {
+    this.#lastUsed = performance.now()
+    this.#options.onUse()
+  }
+
+  notify(method: string, params: Json | undefined): void {
+    const delivered = this.#peer.notify(method, params).catch((error: unknown) => {
+      this.#options.log.debug({ err: error }, 'notification not delivered')
+      if (sessionGone(error)) this.#forget()
+    })
+    if (method !== 'notifications/initialized') return
+    // Where each message has a connection of its own, those that follow could overtake this one.
+    this.#beginning = delivered
+      .then(() => this.#listen())
+      .finally(() => {
+        this.#beginning = undefined
+      })
+  }
+
+  /** The stream for the server's own messages. Some servers drop what they would ask as long as it is not there. */
+  async #listen(): Promise<void> {
+    const { channel, headers, account } = this.#peer
+    if (this.#over || !channel.listen) return
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, LISTEN_WAIT)
+    })
+    await Promise.race([channel.listen(headers, account), late])
+    clearTimeout(timer)
+  }
+
+  respond(response: Response): void {
+    if (response.id !== undefined) this.#peer.answer(join(responseMessage(response.id, response)))
+  }
+
+  attach(listener: TunnelListener): void {
+    this.#listener = listener
+    for (const text of this.#waiting.splice(0)) listener.message(text)
+    this.#loan.end()
+    if (this.#over) listener.ended()
+  }
+
+  close(): void {
+    this.#loan.end()
+    if (!this.#over) {
+      this.#over = true
+      this.#turns?.end()
+      this.#options.onEnd(undefined, false)
+    }
+    this.#close()
+  }
+
+  async #next<T extends Arrival>(arriving: Promise<T>): Promise<T | Response> {
+    try {
+      return await arriving
+    } catch (error) {
+      return answerOf(error, (failed) => (sessionGone(failed) ? failed : undefined))
+    }
+  }
+
+  /** A client that can open another session does so when it is told. */
+  #forgotten(cause: unknown): Fault {
+    this.#forget()
+    return new Fault('upstreamUnavailable', 'The server has ended the session: connect again', { cause })
+  }
+
+  /** The server does not know the session any more. Other calls find that out for themselves, or are still answered. */
+  #forget(): void {
+    this.#lose(undefined, true)
+    this.#closeUnused()
+  }
+
+  #deliver(text: Wire): void {
+    if (this.#turns) this.#turns.pass(() => this.#tell(text), lengthOf(text))
+    else this.#tell(text)
+  }
+
+  #tell(text: Wire): void {
+    if (this.#listener) this.#listener.message(text)
+    else if (this.#waiting.length < MAX_WAITING && this.#holds(text)) this.#waiting.push(text)
+  }
+
+  #holds(text: Wire): boolean {
+    return (
+      this.#loan.hold(this.#waiting.reduce((sum, waiting) => sum + lengthOf(waiting), lengthOf(text))) === undefined
+    )
+  }
+
+  #end(error: ChannelError | undefined): void {
+    this.#lose(error, error !== undefined)
+    this.#close()
+  }
+
+  #lose(error: ChannelError | undefined, lost: boolean): void {
+    if (this.#over) return
+    this.#over = true
+    if (!this.#listener) this.#waiting.length = 0
+    this.#loan.end()
+    this.#options.onEnd(error, lost)
+    this.#turns?.end()
+    this.#listener?.ended()
+  }
+
+  /** Without a session, one way in for all messages brings no more answers. */
+  #closeUnused(): void {
+    const { channel, open } = this.#peer
+    if (channel.shared || open.next().done) this.#close()
+  }
+
+  #close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    const { onClosed } = this.#options
+    this.#peer.channel.close().then(onClosed, onClosed)
+  }
+}
+
+/**
+ * What was agreed on, if the answer opens a session: no revision of the modern era has such a thing. The client decides
+ * what to do about a revision that nobody knows.
+ */
+export function negotiated({ outcome: { kind, source, member } }: Response): LegacyRevision | undefined {
+  const result = kind === 'result' ? payloadAt(source, member) : undefined
+  const version = result && value(result, 'protocolVersion')
+  if (!result || (typeof version === 'string' && looksModern(version))) return undefined
+  return legacyRevision(version) ?? NEWEST_LEGACY
+}
+
+function plain(message: Request | Notification): Wire {
+  const { method, params } = message
+  const text = textOf(params)
+  return message.kind === 'request' ? requestMessage(message.id, method, text) : notification(method, text)
+}
+
+function textOf(params: Params): Json | undefined {
+  return typeof params === 'string' ? undefined : write(params)
+}
+
+function tokenOf(params: Params): Json | undefined {
+  const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
+  return meta && raw(meta, 'progressToken')
+}
+
+function withToken(params: Params, progressToken: Json | undefined): Json | undefined {
+  const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
+  if (typeof params === 'string' || !meta || progressToken === undefined) return textOf(params)
+  const edits: Edits = { _meta: write(edit(meta, { progressToken })) }
+  return write(edit(params, edits))
+}

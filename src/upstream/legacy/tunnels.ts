@@ -1,0 +1,165 @@
+/** The sessions that legacy clients themselves have with a legacy server: opened for them, and ended when there is no room. */
+import type { AccountsByPrincipal } from '../../protocol/account.js'
+import type { Sender } from '../../protocol/call.js'
+import { Fault, isOfSignIn } from '../../protocol/fault.js'
+import type { Occupancy, Occupant } from '../../protocol/occupancy.js'
+import type { Request } from '../../rpc/message.js'
+import type { Detection } from '../era/detection.js'
+import type { Verdict } from '../era/verdict.js'
+import { credentialOf } from '../failure.js'
+import type { Peer } from '../peer.js'
+import { ChannelError } from '../transport/channel.js'
+import { DirectTunnel, type TunnelOptions } from './tunnel.js'
+
+export interface TunnelsOptions {
+  detection: Detection
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  accounts?: AccountsByPrincipal | undefined
+  /** Everything that uses the server: these sessions, and others. */
+  occupancy: Occupancy
+  /** Waits until a principal may start a process, where that takes one. Rejects with a Fault. */
+  mayStart(principal: string): Promise<void>
+  /** Milliseconds for the answer to `initialize`. */
+  timeout: number
+  onEnd(error: ChannelError): void
+  /** What has become of a session, for whoever counts. */
+  told?: ((what: 'opened' | 'ended' | 'lost') => void) | undefined
+  log: { debug(fields: object, message: string): void }
+}
+
+/** A session, or one that is being opened. */
+class LineOccupant implements Occupant {
+  readonly principal: string
+  line: DirectTunnel | undefined
+
+  constructor(principal: string) {
+    this.principal = principal
+  }
+
+  get idleSince(): number | undefined {
+    return this.line?.idleSince
+  }
+
+  end(): void {
+    this.line?.end()
+  }
+}
+
+export class Tunnels {
+  readonly #options: TunnelsOptions
+  /** Channels that have not ended. */
+  readonly #peers = new Set<Peer>()
+  #closed = false
+
+  constructor(options: TunnelsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Hands a client's `initialize` to the server, on a channel of its own. Resolves to undefined where the server turns out to
+   * keep no sessions. Rejects with a Fault. `write` is how the client gets what the server says of its own accord.
+   */
+  async connect(
+    verdict: Verdict,
+    opening: Request,
+    sender: Sender,
+    write?: TunnelOptions['write'],
+  ): Promise<DirectTunnel | undefined> {
+    const { occupancy } = this.#options
+    if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
+    const occupant = new LineOccupant(sender.principal)
+    occupancy.enter(occupant)
+    try {
+      const line = await this.#connect(verdict, opening, sender, occupant, write)
+      if (!occupant.line) occupancy.leave(occupant)
+      return line
+    } catch (error) {
+      occupancy.leave(occupant)
+      throw error
+    }
+  }
+
+  async close(hurry: boolean): Promise<void> {
+    this.#closed = true
+    await Promise.all([...this.#peers].map(({ channel }) => channel.close(hurry)))
+  }
+
+  async #connect(
+    verdict: Verdict,
+    opening: Request,
+    sender: Sender,
+    occupant: LineOccupant,
+    write: TunnelOptions['write'],
+  ): Promise<DirectTunnel | undefined> {
+    const { detection, mayStart, told } = this.#options
+    const { era } = verdict
+    const turned = () => era === 'legacy' && verdict.era === 'modern'
+    const account = this.#options.accounts?.for(sender.principal)
+    await mayStart(sender.principal)
+    const peer = await detection.channel(verdict.transport, { account }).catch((error: unknown) => {
+      if (turned()) return undefined
+      throw detection.failed(error)
+    })
+    if (!peer) return undefined
+    this.#peers.add(peer)
+    try {
+      const line = await this.#open(peer, opening, sender, occupant, write)
+      if (line.revision !== undefined) {
+        verdict.revision ??= line.revision
+        detection.opened(peer)
+        detection.worked(false)
+        occupant.line = line
+        told?.('opened')
+        return line
+      }
+      if (await this.#isModern(verdict, peer, sender)) {
+        this.#peers.delete(peer)
+        verdict.alsoLegacy = false
+        detection.giveBack(peer)
+        return undefined
+      }
+      line.close()
+      return line
+    } catch (error) {
+      this.#peers.delete(peer)
+      if (turned()) return undefined
+      await peer.channel.close()
+      if (isOfSignIn(error)) throw error
+      const refused = error instanceof ChannelError && error.refusal !== undefined
+      if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer, sender))))
+        throw detection.failed(error)
+      verdict.alsoLegacy = false
+      return undefined
+    }
+  }
+
+  /** Whether a server that does not take `initialize` is a modern one, perhaps since a moment ago. */
+  async #isModern(verdict: Verdict, peer: Peer, sender: Sender): Promise<boolean> {
+    const { detection } = this.#options
+    if (verdict.era === 'modern') return true
+    if (verdict.transport.kind !== 'http') return detection.isModernAfterAll(verdict, peer)
+    detection.forget()
+    return (await detection.known(sender)).era === 'modern'
+  }
+
+  #open(
+    peer: Peer,
+    opening: Request,
+    sender: Sender,
+    occupant: LineOccupant,
+    write: TunnelOptions['write'],
+  ): Promise<DirectTunnel> {
+    const { timeout, log, occupancy, told } = this.#options
+    peer.headers = credentialOf(sender)
+    peer.account = this.#options.accounts?.for(sender.principal)
+    const onEnd = (error: ChannelError | undefined, lost: boolean) => {
+      if (occupant.line) told?.(lost ? 'lost' : 'ended')
+      occupancy.leave(occupant)
+      if (error) this.#options.onEnd(error)
+    }
+    const onClosed = () => this.#peers.delete(peer)
+    const onUse = () => occupancy.touch(occupant)
+    const { principal } = sender
+    return DirectTunnel.open(peer, opening, { principal, timeout, log, onUse, onEnd, onClosed, write })
+  }
+}

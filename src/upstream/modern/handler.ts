@@ -1,0 +1,338 @@
+/** The upstream half of the modern era: every call is complete in itself, so only channels are kept. */
+
+import type { ChangeNotice } from '../../ports/replicas.js'
+import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
+import { withoutMisannotated } from '../../protocol/annotations.js'
+import type { Call, Handler, Notice, Reply } from '../../protocol/call.js'
+import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
+import { Fault } from '../../protocol/fault.js'
+import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/headers.js'
+import { MAX_HEADERS } from '../../protocol/lengths.js'
+import { type Memory, SMALL } from '../../protocol/memory.js'
+import { withoutEnvelope } from '../../protocol/meta.js'
+import { atLeast, isLogLevel, methodTraits } from '../../protocol/methods.js'
+import { decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
+import { isChange, wants } from '../../protocol/subscriptions.js'
+import { Recent } from '../../rpc/memoize.js'
+import type { Params } from '../../rpc/message.js'
+import { own } from '../../rpc/own.js'
+import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
+import { digest } from '../../seal.js'
+import { starting } from '../era/starting.js'
+import { noteDropped } from '../exchange.js'
+import {
+  answerOf,
+  Contradiction,
+  callFault,
+  contradicts,
+  credentialOf,
+  givenUpFor,
+  pause,
+  repeatable,
+  type Said,
+  worthRepeating,
+} from '../failure.js'
+import type { Peer } from '../peer.js'
+import { ToolCache } from '../tools.js'
+import type { ChannelError } from '../transport/channel.js'
+import {
+  LISTEN,
+  type ModernChannel,
+  ModernChannels,
+  type ModernChannelsOptions,
+  subscriptionEnded,
+} from './channels.js'
+import { keepListening } from './keep-listening.js'
+
+type Headers = Readonly<Record<string, string>>
+
+export interface ModernOptions extends ModernChannelsOptions {
+  /** Answers the call instead, when the server has turned out to speak something else. */
+  otherEra(call: Call, why: Contradiction): AsyncIterable<Reply>
+  /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
+  changed?: ((call: Call, method: string, params: Payload) => void) | undefined
+  memory: Memory
+  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  retry: 'off' | 'safe'
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  accounts?: AccountsByPrincipal | undefined
+}
+
+/** Milliseconds. */
+const LIST_TIMEOUT = 10_000
+/** Characters of capabilities that stand for themselves in a key; of longer ones it is a digest. */
+const SHORT = 256
+const HEADER_MISMATCH = -32020
+const UNSUPPORTED_REVISION = -32022
+
+export class ModernServer {
+  readonly handle: Handler
+  readonly #options: ModernOptions
+  readonly #channels: ModernChannels
+  readonly #tools = new Recent<ToolCache>({ dropped: (cache) => cache.close() })
+  readonly #headers = new Recent<Headers>()
+  /** What has changed elsewhere, of which nobody else needs to be told. */
+  readonly #fromElsewhere = new WeakSet<Payload>()
+
+  constructor(options: ModernOptions) {
+    this.#options = options
+    this.#channels = new ModernChannels(options)
+    const half = this
+    const handle: Handler = async function* answerFromModern(call) {
+      let turned: Contradiction
+      for (let attempt = 0; ; attempt++) {
+        try {
+          const channel = half.#channels.current(call) ?? (yield* half.#opened(call))
+          yield* half.#answer(channel, call, attempt > 0)
+          return
+        } catch (error) {
+          if (error instanceof Contradiction) {
+            turned = error
+            break
+          }
+          const again = !call.signal.aborted && attempt === 0
+          const wait = again ? worthRepeating(error, half.#repeatable(call)) : undefined
+          if (wait === undefined) throw callFault(error)
+          await pause(wait, call.signal)
+        }
+      }
+      yield* options.otherEra(call, turned)
+    }
+    // Over HTTP the client sees that its subscription broke, and opens another.
+    this.handle = (call) =>
+      options.processes && call.method === LISTEN ? keepListening(call, () => handle(call)) : handle(call)
+  }
+
+  notify(notice: Notice): void {
+    this.#channels
+      .open(notice)
+      .then(({ peer }) => {
+        const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
+        return peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice.principal))
+      })
+      .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
+  }
+
+  /** Tells those who listen of what has changed for them in another replica. */
+  heardElsewhere({ who, method, params }: ChangeNotice): void {
+    for (const [exchange, call] of this.#channels.running()) {
+      if (call.method !== LISTEN || call.principal !== who) continue
+      const filter = objectIn(call.params, 'notifications')
+      if (filter && wants(filter, method, params)) exchange.push({ kind: 'notification', method, params })
+    }
+    this.#fromElsewhere.add(params)
+  }
+
+  #tellOthers(call: Call, method: string, params: Params): void {
+    const { changed } = this.#options
+    if (!changed || call.method !== LISTEN || !isChange(method)) return
+    const payload = typeof params === 'string' ? EMPTY : params
+    if (!this.#fromElsewhere.has(payload)) changed(call, method, withoutEnvelope(payload))
+  }
+
+  close(hurry = false): Promise<void> {
+    return this.#channels.close(hurry)
+  }
+
+  /** Opens the channel for a call. A program takes time to start, of which its caller is told. */
+  async *#opened(call: Call): AsyncGenerator<Reply, ModernChannel> {
+    const opening = this.#channels.open(call)
+    return this.#options.processes && call.progress ? yield* starting(call, opening) : await opening
+  }
+
+  async *#answer(channel: ModernChannel, call: Call, again: boolean): AsyncGenerator<Reply> {
+    const { transport } = channel.peer.channel
+    call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
+    const mirrors = transport === 'http' && call.method === 'tools/call'
+    if (transport === 'stdio' && call.method === 'tools/call') await this.#checkMirrored(call)
+    for await (const reply of this.#ask(channel, call, mirrors)) {
+      if (reply.kind !== 'error') {
+        yield reply
+        continue
+      }
+      const { code, data } = reply.error
+      if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction(reply.error.message, reply)
+      if (code === -32601 && call.method === 'server/discover') throw new Contradiction(reply.error.message, reply)
+      // The schema of the tool is not known, or has changed: it says which arguments are mirrored.
+      if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
+        const tools = this.#toolsOf(call)
+        tools.forget()
+        await tools.find(textUnder(call.params, 'name'))
+        yield* this.#answer(channel, call, true)
+        return
+      }
+      yield reply
+    }
+  }
+
+  async *#ask(channel: ModernChannel, call: Call, mirrors: boolean): AsyncGenerator<Reply> {
+    const { peer } = channel
+    const headers = this.#headersOf(peer, call, mirrors)
+    const exchange = channel.begin(call)
+    exchange.account = this.#options.accounts?.for(call.principal)
+    const hangUp = () => channel.finish(exchange, givenUpFor(call.signal))
+    call.signal.addEventListener('abort', hangUp, { once: true })
+    try {
+      call.signal.throwIfAborted()
+      exchange.send(call.method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
+      for (;;) {
+        const arrival = await exchange.next().catch((error: ChannelError) => answerOf(error, notModern(call)))
+        if (arrival.kind === 'question') continue
+        if (arrival.kind === 'response') {
+          noteDropped(exchange, call)
+          yield this.#last(peer, call, decodeReply(call, arrival))
+          return
+        }
+        if (arrival.method === 'notifications/cancelled') {
+          if (call.method === LISTEN) exchange.fail(subscriptionEnded())
+          continue
+        }
+        if (arrival.method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
+        this.#tellOthers(call, arrival.method, arrival.params)
+        const reply = relayed(call, arrival.method, arrival.params)
+        if (reply) yield reply
+      }
+    } finally {
+      // The reader may stop at any yield; a call that nobody reads is hung up on.
+      call.signal.removeEventListener('abort', hangUp)
+      noteDropped(exchange, call)
+      hangUp()
+    }
+  }
+
+  #last(peer: Peer, call: Call, reply: Reply): Reply {
+    if (reply.kind !== 'result' || call.method !== 'tools/list') return reply
+    this.#toolsOf(call).learn(reply.result, raw(call.params, 'cursor'))
+    // Whoever has no headers cannot mirror anything into them: towards this server it is the bridge that does.
+    const forClients = peer.channel.transport === 'http' && call.paramHeaders === undefined
+    return forClients ? { ...reply, result: withoutMisannotated(reply.result) } : reply
+  }
+
+  /** A server on a pipe sees no headers: whether they say what the body says is for the bridge to find out. */
+  async #checkMirrored(call: Call): Promise<void> {
+    if (call.paramHeaders === undefined) return
+    const tool = await this.#toolsOf(call).find(textUnder(call.params, 'name'))
+    if (tool) checkParamHeaders(tool.annotations, objectIn(call.params, 'arguments'), call.paramHeaders)
+  }
+
+  #headersOf(peer: Peer, call: Call, mirrors: boolean): Headers | undefined {
+    if (peer.channel.transport !== 'http') return undefined
+    const tool = mirrors ? this.#toolsOf(call).known(textUnder(call.params, 'name')) : undefined
+    if (tool?.misannotated !== undefined && call.paramHeaders === undefined)
+      throw new Fault('invalidParams', `The tool cannot be called: ${tool.misannotated}`)
+    const own = this.#ownHeaders(call)
+    if (call.paramHeaders !== undefined) return { ...own, ...Object.fromEntries(call.paramHeaders) }
+    if (!tool || tool.annotations.length === 0) return own
+    const mirrored = paramHeaders(tool.annotations, objectIn(call.params, 'arguments'))
+    return checkLength({ ...own, ...mirrored }, 'What the tool wants to have in headers')
+  }
+
+  /** Put together once for all calls of the same thing by the same caller. */
+  #ownHeaders(call: Call): Headers {
+    const { named } = methodTraits(call.method)
+    // Where credentials are sent on, they are what the principal is known by.
+    const key = `${call.method} ${named === undefined ? '' : raw(call.params, named)} ${call.principal}`
+    let headers = this.#headers.get(key)
+    if (!headers) {
+      if (named !== undefined && typeof value(call.params, named) !== 'string')
+        throw new Fault('invalidParams', `params.${named} has to be a string`)
+      headers = checkLength(requestHeaders(call.method, call.params), `params.${named}`)
+      headers = { ...headers, ...credentialOf(call) }
+      this.#headers.set(key, headers)
+    }
+    return headers
+  }
+
+  #toolsOf(call: Call): ToolCache {
+    const key = toolsKey(call)
+    let cache = this.#tools.get(key)
+    if (!cache) {
+      const listing = listingFor(call)
+      const account = this.#options.accounts?.for(call.principal)
+      cache = new ToolCache(
+        async (cursor) => listTools((await this.#channels.open(listing)).peer, listing, cursor, account),
+        this.#options.memory.borrow(call.principal, SMALL),
+      )
+      this.#tools.set(key, cache)
+    }
+    return cache
+  }
+
+  #repeatable(call: Call): boolean {
+    if (call.answers) return false
+    return repeatable(call, this.#tools.get(toolsKey(call)), this.#options.retry)
+  }
+}
+
+/** Throws a Fault where headers that say what a request is about are more than an HTTP server takes. */
+function checkLength(headers: Headers, what: string): Headers {
+  let length = 0
+  for (const name in headers) length += name.length + (headers[name] as string).length
+  if (length <= MAX_HEADERS) return headers
+  throw new Fault('invalidParams', `${what} is too long: the server takes ${MAX_HEADERS} bytes of it in headers`)
+}
+
+/** What is listed may depend on who asks, and on what they can do. */
+function toolsKey({ principal, caller: { capabilities } }: Call): string {
+  return `${principal} ${capabilities.length > SHORT ? digest(capabilities) : capabilities}`
+}
+
+/** What is needed of a call to list tools for others like it: not the call itself, which may be large. */
+function listingFor({ caller, principal, credential }: Call): Call {
+  const { revision, clientInfo, capabilities } = caller
+  return {
+    method: 'tools/list',
+    params: EMPTY,
+    meta: EMPTY,
+    progress: false,
+    caller: { revision, clientInfo: own(clientInfo), capabilities: own(capabilities) },
+    principal,
+    credential,
+    signal: new AbortController().signal,
+    abort() {},
+    log: { note() {}, debug() {}, warn() {} },
+  }
+}
+
+async function listTools(
+  peer: Peer,
+  call: Call,
+  cursor: Json | undefined,
+  account: Account | undefined,
+): Promise<Payload> {
+  const params = cursor === undefined ? EMPTY : parseObject(`{"cursor":${cursor}}`)
+  const listing: Call = { ...call, params }
+  const headers = { ...requestHeaders('tools/list', params), ...credentialOf(call) }
+  const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers, account)
+  const reply = decodeReply(listing, answer)
+  if (reply.kind !== 'result') throw new Fault('upstreamProtocol', 'The server did not list its tools')
+  return reply.result
+}
+
+/** A notification that came during the call, if the caller wants it. */
+function relayed(call: Call, method: string, params: Params): Reply | undefined {
+  const payload = withoutEnvelope(typeof params === 'string' ? EMPTY : params)
+  const wanted = call.caller.logLevel
+  if (method === 'notifications/progress' && !call.progress) return undefined
+  if (method === 'notifications/message') {
+    const level = value(payload, 'level')
+    if (wanted === undefined || !isLogLevel(level) || !atLeast(level, wanted)) return undefined
+  }
+  return { kind: 'notification', method, params: payload }
+}
+
+/** Whether the data of an error that names versions names one that the bridge speaks. */
+function supportsOurs(data: Json | undefined): boolean {
+  const supported = data?.startsWith('{') ? value(parseObject(data), 'supported') : undefined
+  return Array.isArray(supported) && supported.some((version) => isModern(version))
+}
+
+/** A refusal that is not how a modern server refuses: the server may have become another. */
+const notModern =
+  (call: Call) =>
+  (error: ChannelError, said: Said | undefined): Error | undefined => {
+    const { refusal } = error
+    if (!refusal || !contradicts(refusal, 'modern', said)) return undefined
+    const instead = said ? decodeReply(call, said) : callFault(error)
+    return new Contradiction(`The server answered with HTTP ${refusal.status}`, instead)
+  }

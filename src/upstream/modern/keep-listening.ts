@@ -1,0 +1,84 @@
+/**
+ * Keeps a subscription with a modern server on a pipe open. Where it ends without a result, because the server has cancelled it
+ * or the process has ended, it is opened again, and the client is told that everything may have changed.
+ */
+import type { Call, Reply } from '../../protocol/call.js'
+import { ACKNOWLEDGED, CHANGING_LISTS, UPDATED } from '../../protocol/subscriptions.js'
+import { EMPTY, edit, objectIn, type Payload, value } from '../../rpc/splice.js'
+import { pause } from '../failure.js'
+
+/** Seconds between attempts: none before the first one, then doubling. */
+const WAIT = { first: 1, most: 30 }
+/** Milliseconds after which attempts to open it again end; after which an open one counts as stable. */
+const GIVE_UP = 30_000
+const STABLE = 30_000
+const ENDED: Reply = { kind: 'result', result: EMPTY }
+
+/** `open` sends the `subscriptions/listen` of the call. */
+export async function* keepListening(call: Call, open: () => AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
+  /** What the server agreed to at first; undefined until it has. */
+  let agreed: Payload | undefined
+  let lostSince = 0
+  for (let failures = 0; ; failures++) {
+    let openSince: number | undefined
+    try {
+      for await (const reply of open()) {
+        if (reply.kind !== 'notification') {
+          yield agreed && openSince === undefined ? ENDED : reply
+          return
+        }
+        if (reply.method !== ACKNOWLEDGED) {
+          yield reply
+          continue
+        }
+        openSince = performance.now()
+        const honoured = objectIn(reply.params, 'notifications') ?? EMPTY
+        if (!agreed) yield reply
+        else if (covers(honoured, agreed)) yield* missed(agreed)
+        else {
+          yield ENDED
+          return
+        }
+        agreed ??= honoured
+      }
+    } catch (error) {
+      if (!agreed || call.signal.aborted) throw error
+    }
+    const now = performance.now()
+    if (openSince !== undefined) {
+      lostSince = now
+      if (now - openSince >= STABLE) failures = 0
+    } else if (now - lostSince >= GIVE_UP) {
+      yield ENDED
+      return
+    }
+    await pause(failures === 0 ? 0 : Math.min(WAIT.first * 2 ** (failures - 1), WAIT.most), call.signal)
+  }
+}
+
+/** Whether the server agrees to everything that it agreed to before. */
+function covers(honoured: Payload, agreed: Payload): boolean {
+  const lists = CHANGING_LISTS.every(({ filter }) => value(agreed, filter) !== true || value(honoured, filter) === true)
+  return (
+    lists &&
+    ['resourceSubscriptions', 'taskIds'].every((name) => isSubset(textsIn(agreed, name), textsIn(honoured, name)))
+  )
+}
+
+/** Everything that was listened to, as changed. */
+function* missed(agreed: Payload): Generator<Reply> {
+  for (const { filter, method } of CHANGING_LISTS)
+    if (value(agreed, filter) === true) yield { kind: 'notification', method, params: EMPTY }
+  for (const uri of textsIn(agreed, 'resourceSubscriptions'))
+    yield { kind: 'notification', method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) }
+}
+
+function textsIn(filter: Payload, name: string): unknown[] {
+  const texts = value(filter, name)
+  return Array.isArray(texts) ? texts : []
+}
+
+function isSubset(some: readonly unknown[], all: readonly unknown[]): boolean {
+  const known = new Set(all)
+  return some.every((one) => known.has(one))
+}

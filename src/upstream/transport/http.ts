@@ -1,0 +1,376 @@
+/** Streamable HTTP towards a server: a POST per message, answers as JSON or as events, streams taken up again. */
+
+import { isAscii } from 'node:buffer'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Account } from '../../protocol/account.js'
+import { Fault } from '../../protocol/fault.js'
+import { MAX_NAME } from '../../protocol/lengths.js'
+import type { Memory } from '../../protocol/memory.js'
+import { own } from '../../rpc/own.js'
+import { repairedSourceOf, sourceOf } from '../../rpc/source.js'
+import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
+import { Telling } from '../telling.js'
+import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
+import {
+  type Answer,
+  type AnswerHeaders,
+  askAs,
+  type BodyKind,
+  type Headers,
+  headerOf,
+  mediaType,
+  Origin,
+  type OriginOptions,
+  onSameOrigin,
+  type Question,
+  type Reader,
+  refuse,
+  withCredential,
+} from './origin.js'
+
+/** Milliseconds. */
+const RETRY = { usual: 1_000, least: 100, most: 30_000 }
+/** Milliseconds that a server may keep a stream open after the answer. */
+const AFTER_ANSWER = 1_000
+/** Milliseconds for what it takes to end a session. */
+const GOODBYE = 5_000
+/** Milliseconds for the answer to whether a session is missed. */
+const WANTS_WITHIN = 2_000
+const MAX_REDIRECTS = 3
+/** Times in a row that taking up a stream again may fail. */
+const MAX_FAILURES = 3
+/** Visible ASCII, as a session id has to be (MCP 2025-11-25, basic/transports, session management). */
+const SESSION_ID = /^[\x21-\x7e]{1,1024}$/
+
+export class HttpTransport implements Transport {
+  readonly kind = 'http'
+  readonly target: string
+  readonly #origin: Origin
+
+  constructor(options: OriginOptions) {
+    this.#origin = new Origin(options)
+    this.target = options.url.origin + options.url.pathname
+  }
+
+  open({ stateless = false } = {}): Promise<Channel> {
+    return Promise.resolve(new HttpChannel(this.#origin, stateless))
+  }
+
+  /** What it takes to send messages to the server past this transport. */
+  get address(): { url: URL; headers: Headers; dispatcher: unknown } {
+    const { url, headers, dispatcher } = this.#origin
+    return { url, headers, dispatcher }
+  }
+
+  close(): Promise<void> {
+    return this.#origin.close()
+  }
+}
+
+class HttpChannel implements Channel {
+  readonly transport = 'http'
+  readonly shared = false
+  readonly stateless: boolean
+  readonly memory: Memory
+  readonly #origin: Origin
+  /** What is being read, by exchange; what belongs to none has a number below zero. */
+  readonly #readings = new Map<number, Reading>()
+  readonly #closing = new AbortController()
+  readonly #telling: Telling
+  #withoutExchange = 0
+  #path: string
+  #receiver: Receiver | undefined
+  #sessionId: string | undefined
+  /** Headers of the last message: who asks, and in which revision, is the same for all of a session. */
+  #own: Headers = NONE
+  #account: Account | undefined
+  #postHeaders = new WeakMap<Headers, Headers>()
+
+  constructor(origin: Origin, stateless: boolean) {
+    this.#origin = origin
+    this.memory = origin.memory
+    this.#telling = new Telling(origin.memory)
+    this.stateless = stateless
+    this.#path = origin.url.pathname + origin.url.search
+  }
+
+  get alive(): boolean {
+    return !this.#closing.signal.aborted
+  }
+
+  get hasSession(): boolean {
+    return this.#sessionId !== undefined
+  }
+
+  attach(receiver: Receiver): void {
+    this.#receiver = receiver
+  }
+
+  send(message: Outgoing): Promise<void> {
+    return message.exchange === undefined ? this.#telling.send(message, () => this.#send(message)) : this.#send(message)
+  }
+
+  async #send({ text, exchange, principal, headers = NONE, account }: Outgoing): Promise<void> {
+    if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
+    this.#own = headers
+    this.#account = account
+    const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
+    const question = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
+    const answer = await this.#ask(question, reading, account)
+    refuse(answer)
+    if (exchange === undefined) return
+    if (answer.kind === 'whole') this.#take(answer, exchange)
+    else if (answer.kind === 'nothing') throw noMessage(answer)
+    if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading, account)
+  }
+
+  #take({ body }: Answer, exchange: number): void {
+    const { source, repaired } = repairedSourceOf(body, isAscii)
+    if (repaired) this.#receiver?.repaired('bytes that are not UTF-8')
+    this.#receiver?.message(source, exchange)
+    if (this.#receiver?.waiting(exchange))
+      throw new ChannelError('The body of the answer is no JSON-RPC answer to the request', { protocol: true })
+  }
+
+  abandon(exchange: number): void {
+    this.#readings.get(exchange)?.abort()
+  }
+
+  /**
+   * A server that keeps sessions answers a GET without one with 400 (MCP 2025-11-25, basic/transports, session
+   * management). One of 2026-07-28 alone answers any GET with 405.
+   */
+  async wantsSession(headers: Headers, account?: Account): Promise<boolean> {
+    const reading = new Reading(undefined, undefined, () => reading.abort())
+    const late = setTimeout(() => reading.abort(), WANTS_WITHIN)
+    try {
+      const { status } = await this.#get(headers, reading, account)
+      return status === 400
+    } catch {
+      return false
+    } finally {
+      clearTimeout(late)
+    }
+  }
+
+  /** Opens the GET stream and keeps it open. Resolves to false where the server has none. */
+  listen(headers: Headers, account?: Account): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#listen(headers, account, resolve).catch(() => resolve(false))
+    })
+  }
+
+  async close(): Promise<void> {
+    if (!this.alive) return
+    this.#closing.abort()
+    for (const reading of this.#readings.values()) reading.abort()
+    if (this.#sessionId === undefined) return
+    // A server may decline to have its session ended; then it will have to forget it by itself.
+    const question = { method: 'DELETE' as const, path: this.#path, headers: this.#headers(this.#own) }
+    const account = this.#account
+    const reader = { head: () => 'nothing' as const }
+    await askAs(account, AbortSignal.timeout(GOODBYE), (credential) =>
+      this.#origin.ask(credential === undefined ? question : withCredential(question, credential), reader),
+    ).catch(() => {})
+  }
+
+  /**
+   * A server may close a stream before the answer and be asked for the rest later (SEP-1699); a connection may break.
+   * Either way the stream is taken up where it stopped, if it said where that was.
+   */
+  async #resume(headers: Headers, reading: Reading, account: Account | undefined): Promise<void> {
+    let failures = 0
+    while (reading.waited) {
+      if (reading.lastId === undefined || this.stateless)
+        throw new ChannelError('The server closed the stream without an answer')
+      await this.#pause(reading.retry)
+      try {
+        const { status } = await this.#get(headers, reading, account)
+        if (status >= 300) throw new ChannelError('The server does not take up the stream again')
+        failures = 0
+      } catch (error) {
+        if (++failures >= MAX_FAILURES || !(error instanceof ChannelError) || error.delivered !== 'maybe') throw error
+      }
+    }
+  }
+
+  async #listen(headers: Headers, account: Account | undefined, opened: (open: boolean) => void): Promise<void> {
+    let failures = 0
+    let heard = false
+    const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
+      if (kind !== 'events') return
+      failures = 0
+      // A stream with ids goes on where it stopped.
+      if (heard && reading.lastId === undefined) this.#receiver?.missed()
+      heard = true
+      opened(true)
+    })
+    while (this.alive) {
+      try {
+        const { status } = await this.#get(headers, reading, account)
+        // 409: the server still sees the stream that has just broken.
+        if (status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)) {
+          if (heard) this.#receiver?.deaf()
+          return opened(false)
+        }
+      } catch (error) {
+        if (error instanceof Fault) {
+          if (heard) this.#receiver?.deaf()
+          return opened(false)
+        }
+        if (!(error instanceof ChannelError)) throw error
+        failures++
+      }
+      await this.#pause(reading.retry * 2 ** failures)
+    }
+  }
+
+  #pause(milliseconds: number): Promise<void> {
+    const { signal } = this.#closing
+    return sleep(Math.min(Math.max(milliseconds, RETRY.least), RETRY.most), undefined, { signal })
+  }
+
+  #get(headers: Headers, reading: Reading, account: Account | undefined): Promise<Answer> {
+    return this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading, account)
+  }
+
+  async #ask(question: Question, reading: Reading, account: Account | undefined): Promise<Answer> {
+    const key = reading.exchange ?? --this.#withoutExchange
+    this.#readings.set(key, reading)
+    try {
+      if (!account) return await this.#askOnce(question, reading)
+      return await askAs(account, reading.signal, (credential) =>
+        this.#askOnce(credential === undefined ? question : withCredential(question, credential), reading),
+      )
+    } catch (error) {
+      // A stream that broke after it had said where it stood can be taken up again.
+      if (!(error instanceof ChannelError) || reading.lastId === undefined || this.stateless || !this.alive) throw error
+      return { status: 200, kind: 'events', headers: NONE, body: [] }
+    } finally {
+      reading.done()
+      this.#readings.delete(key)
+    }
+  }
+
+  async #askOnce(question: Question, reading: Reading): Promise<Answer> {
+    for (let redirects = 0; ; redirects++) {
+      const answer = await this.#origin.ask({ ...question, path: this.#path }, reading)
+      if (!this.#follows(answer, redirects)) return answer
+    }
+  }
+
+  /** Redirects are followed on the same origin only, where no credential gets into other hands. The others are refusals. */
+  #follows({ status, headers }: Answer, redirects: number): boolean {
+    if (status !== 307 && status !== 308) return false
+    const target = onSameOrigin(headerOf(headers, 'location'), this.#origin.url)
+    if (!target || redirects >= MAX_REDIRECTS) return false
+    this.#path = target.pathname + target.search
+    return true
+  }
+
+  /** Before anything that the answer says: what follows from that goes out under the session already. */
+  readonly #adoptSession = (headers: AnswerHeaders): void => {
+    if (this.#sessionId !== undefined || this.stateless) return
+    const id = headerOf(headers, 'mcp-session-id')
+    if (id === undefined) return
+    if (!SESSION_ID.test(id))
+      throw new ChannelError('The server gave a session id that is no visible ASCII', { protocol: true })
+    this.#sessionId = id
+    this.#postHeaders = new WeakMap()
+  }
+
+  #headers(own: Headers): Headers {
+    const session = this.#sessionId === undefined ? NONE : { 'mcp-session-id': this.#sessionId }
+    return { ...this.#origin.headers, ...own, ...session }
+  }
+
+  #headersToListen(own: Headers, { lastId }: Reading): Headers {
+    const from = lastId === undefined ? NONE : { 'last-event-id': lastId }
+    return this.#headers({ accept: 'text/event-stream', ...own, ...from })
+  }
+
+  /** Put together once for all messages that share their own headers. */
+  #headersToPost(own: Headers): Headers {
+    let headers = this.#postHeaders.get(own)
+    if (!headers) {
+      const both = 'application/json, text/event-stream'
+      headers = this.#headers({ 'content-type': 'application/json', accept: both, ...own })
+      this.#postHeaders.set(own, headers)
+    }
+    return headers
+  }
+}
+
+const NONE: Headers = {}
+const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
+
+/** Reads what comes back for one message, over as many connections as that takes. */
+class Reading implements Reader {
+  readonly exchange: number | undefined
+  /** Where the stream stands: what it takes to take it up again, and how long to wait before that. */
+  lastId: string | undefined
+  retry = RETRY.usual
+  /** Ends the request that is being answered. */
+  #end: () => void = () => {}
+  #given: AbortController | undefined
+  readonly #receiver: Receiver | undefined
+  readonly #onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void
+  #over: NodeJS.Timeout | undefined
+
+  constructor(
+    receiver: Receiver | undefined,
+    exchange: number | undefined,
+    onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void,
+  ) {
+    this.#receiver = receiver
+    this.exchange = exchange
+    this.#onSuccess = onSuccess
+  }
+
+  /** Whether somebody waits for the answer still. */
+  get waited(): boolean {
+    return this.exchange !== undefined && this.#receiver?.waiting(this.exchange) === true
+  }
+
+  start(abort: () => void): void {
+    this.#end = abort
+    if (this.#given?.signal.aborted) abort()
+  }
+
+  /** Nobody waits for any of it any more. */
+  abort(): void {
+    this.#given?.abort(new ChannelError('Given up'))
+    this.#end()
+  }
+
+  /** Aborts with it: for what has to be there before the request can be sent. */
+  get signal(): AbortSignal {
+    this.#given ??= new AbortController()
+    return this.#given.signal
+  }
+
+  head(status: number, headers: AnswerHeaders): BodyKind {
+    if (status >= 300) return 'whole'
+    const type = mediaType(headers) ?? ''
+    const kind = (Object.hasOwn(BODIES, type) && BODIES[type]) || 'nothing'
+    this.#onSuccess(headers, kind)
+    return kind
+  }
+
+  event(event: SseEvent, decoder: SseDecoder): void {
+    // One that no header could bring back is not kept.
+    if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
+    this.retry = decoder.retry ?? this.retry
+    if (event.data !== '' && event.event === 'message') this.#receiver?.message(sourceOf(event.data), this.exchange)
+    if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
+  }
+
+  done(): void {
+    clearTimeout(this.#over)
+  }
+}
+
+function noMessage({ status, headers }: Answer): ChannelError {
+  const type = headerOf(headers, 'content-type') ?? 'no content type'
+  return new ChannelError(`The server answered with ${status} and ${type} instead of a message`, { protocol: true })
+}

@@ -1,0 +1,44 @@
+/** Limits how fast processes may be started for one principal: a burst at once, then a steady rate. */
+import { Fault } from '../../../protocol/fault.js'
+
+export interface StartsOptions {
+  /** Processes that may be started at once. */
+  burst: number
+  /** Processes that may be started in a minute after that. */
+  perMinute: number
+}
+
+/** Milliseconds that a start may wait for its turn. */
+const PATIENCE = 5_000
+/** Principals that are remembered before those are forgotten that may start a full burst again. */
+const MAX_REMEMBERED = 1_000
+
+export class Starts {
+  readonly #burst: number
+  readonly #interval: number
+  /** By principal: the time by which its starts so far are paid for at the steady rate, by `performance.now()`. */
+  readonly #paidUntil = new Map<string, number>()
+
+  constructor({ burst, perMinute }: StartsOptions) {
+    this.#burst = burst
+    this.#interval = 60_000 / perMinute
+  }
+
+  /** Waits until a principal may start a process. Rejects with a Fault where that takes too long. */
+  async turn(principal: string): Promise<void> {
+    const now = performance.now()
+    const paidUntil = Math.max(this.#paidUntil.get(principal) ?? 0, now)
+    const wait = paidUntil - now - (this.#burst - 1) * this.#interval
+    if (wait > PATIENCE)
+      throw new Fault('rateLimited', 'This caller has started too many processes of the server lately', {
+        retryAfter: Math.ceil((wait - PATIENCE) / 1_000),
+      })
+    if (this.#paidUntil.size >= MAX_REMEMBERED) this.#forget(now)
+    this.#paidUntil.set(principal, paidUntil + this.#interval)
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
+  }
+
+  #forget(now: number): void {
+    for (const [principal, paidUntil] of this.#paidUntil) if (paidUntil <= now) this.#paidUntil.delete(principal)
+  }
+}

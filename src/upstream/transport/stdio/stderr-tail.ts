@@ -1,0 +1,94 @@
+/** What a child wrote to stderr, kept for the moment when somebody has to be told why it died. */
+
+/** Lines that are kept of the beginning and of the end. */
+const KEPT = { first: 40, last: 100 }
+const MAX_LINE = 1_000
+/** Lines of an excerpt, from the beginning and from the end. */
+const SHOWN = { first: 4, last: 6 }
+
+/**
+ * Lines that say why a program died, the surest kind first: what names an exception or a panic; what says "error" or
+ * "fatal" at the beginning; what speaks of something that is missing or refused. The last such line counts, because a
+ * traceback of Python ends with it. Lines of a stack or of details are indented.
+ */
+const REASONS: readonly RegExp[] = [
+  /^(?:Uncaught |Exception in thread \S+ |thread '.*' panicked|panic: |(?:[\w$]+[.:]+)*[A-Z][\w$]*(?:Error|Exception)\b)/,
+  /^(?:[\w./-]+: )?(?:\w+ )?(?:error|err!|fatal)\b/i,
+  /\b(?:not found|cannot|can't|could not|no such|denied|unauthorized|missing|required|must be|invalid|failed|refused)\b/i,
+]
+
+export class StderrTail {
+  readonly #onLine: ((line: string) => void) | undefined
+  readonly #decoder = new TextDecoder()
+  readonly #first: string[] = []
+  readonly #last: string[] = []
+  #left = 0
+  #rest = ''
+
+  constructor(onLine?: (line: string) => void) {
+    this.#onLine = onLine
+  }
+
+  push(chunk: Uint8Array): void {
+    const [first = '', ...others] = this.#decoder.decode(chunk, { stream: true }).split('\n')
+    const rest = others.pop()
+    if (rest === undefined) {
+      this.#rest = (this.#rest + first).slice(-MAX_LINE)
+      return
+    }
+    this.#add(this.#rest + first)
+    for (const line of others) this.#add(line)
+    this.#rest = rest.slice(-MAX_LINE)
+  }
+
+  /** The first lines and the last that say something, and between them how many are not here. */
+  get lines(): string[] {
+    const rest = this.#rest.trim() === '' ? [] : [printable(this.#rest)]
+    const left = this.#left === 0 ? [] : [leftOut(this.#left)]
+    return [...this.#first, ...left, ...this.#last, ...rest]
+  }
+
+  #add(text: string): void {
+    const line = printable(text)
+    this.#onLine?.(line)
+    if (line.trim() === '') return
+    if (this.#first.length < KEPT.first) this.#first.push(line)
+    else if (this.#last.push(line) > KEPT.last) {
+      this.#last.shift()
+      this.#left++
+    }
+  }
+}
+
+/** A few of the lines: first the one that looks like the reason, then those of the beginning and of the end. */
+export function excerpt(lines: readonly string[]): string[] {
+  const reason = reasonIn(lines)
+  const others = lines.filter((line) => line !== reason)
+  const most = SHOWN.first + SHOWN.last
+  const shown =
+    others.length <= most
+      ? others
+      : [...others.slice(0, SHOWN.first), leftOut(others.length - most), ...others.slice(-SHOWN.last)]
+  return reason === undefined ? shown : [reason, ...shown]
+}
+
+/** The line that looks most like the reason why a program died. */
+export function reasonIn(lines: readonly string[]): string | undefined {
+  for (const pattern of REASONS) {
+    const line = lines.findLast((one) => pattern.test(one))
+    if (line !== undefined) return line
+  }
+  return undefined
+}
+
+function leftOut(count: number): string {
+  return `… (${count} lines left out)`
+}
+
+/** Without colours and other commands to a terminal, and not endless. */
+function printable(line: string): string {
+  return line
+    .slice(0, MAX_LINE)
+    .replace(/\p{Cc}\[[0-9;?]*[A-Za-z]/gu, '')
+    .replace(/\p{Cc}/gu, ' ')
+}

@@ -1,0 +1,257 @@
+/** Which call a question of a server belongs to, where the wire does not say, and how long it waits for one. */
+import t, { type Test } from 'tap'
+import { unlimited } from '../../src/protocol/memory.js'
+import type { Id, Request, RpcError } from '../../src/rpc/message.js'
+import { parseObject } from '../../src/rpc/splice.js'
+import { Exchange } from '../../src/upstream/exchange.js'
+import { ServerRequests } from '../../src/upstream/legacy/server-requests.js'
+import { stopClock } from '../support/clock.js'
+import { parseText } from '../support/messages.js'
+
+const memory = unlimited()
+const LINE = { send() {}, cancel() {}, forget() {}, borrow: (principal: string) => memory.borrow(principal) }
+const ALL = '{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}'
+
+function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; roots?: string } = {}) {
+  const clock = stopClock(t)
+  const running: Exchange[] = []
+  const said: [id: Id, answer: string | number][] = []
+  let settled = 0
+  const askers = new Set<Exchange>()
+  const serverRequests = new ServerRequests({
+    capabilities,
+    roots,
+    candidates: () => running.filter(({ answered }) => !answered),
+    borrow: () => memory.borrow('alice'),
+    hasAsked: (exchange) => askers.has(exchange),
+    asks: (exchange) => askers.add(exchange),
+    respond: (id, answer: string | RpcError) => said.push([id, typeof answer === 'string' ? answer : answer.code]),
+    settled: () => settled++,
+  })
+  let ids = 0
+  /** A call that begins, and that somebody reads unless it waits for its client. */
+  const call = ({ task, read = true }: { task?: string; read?: boolean } = {}) => {
+    const exchange = new Exchange(LINE, ++ids)
+    exchange.read = read
+    running.push(exchange)
+    serverRequests.begun(exchange, task)
+    return exchange
+  }
+  const ask = (id: unknown, method: string, params: object = {}, exchange?: Exchange) => {
+    const text = JSON.stringify({ jsonrpc: '2.0', id, method, params })
+    serverRequests.asked(parseText(text) as Request, exchange)
+  }
+  const withdraw = (requestId: unknown) => serverRequests.withdraw(parseObject(JSON.stringify({ requestId })))
+  return { serverRequests, clock, said, running, askers, call, ask, withdraw, settled: () => settled }
+}
+
+const FORM = 'elicitation/create'
+const idsIn = (exchange: Exchange) => exchange.takeQuestions().map(({ request }) => request.id)
+const answers = (serverRequests: ServerRequests, exchange: Exchange) => {
+  for (const question of exchange.takeQuestions()) serverRequests.respond(question, '{}')
+}
+
+t.test('79 folders that nobody can be asked for are asked for when a call begins, or refused after 55 s', async (t) => {
+  const { clock, said, call, ask } = start(t)
+  ask('roots', 'roots/list')
+  ask('form', FORM)
+  await clock.pass(1_999)
+  t.same(said, [])
+  await clock.pass(1)
+  t.same(said.splice(0), [['"form"', -32603]], 'other questions do not wait that long')
+  await clock.pass(52_999)
+  t.same(said, [])
+  await clock.pass(1)
+  t.same(said.splice(0), [['"roots"', -32603]])
+
+  ask('roots', 'roots/list')
+  await clock.pass(54_000)
+  const exchange = call()
+  t.same(idsIn(exchange), ['"roots"'])
+  await clock.pass(60_000)
+  t.same(said, [], 'from then on it is for the call to answer it')
+  t.same(idsIn(call()), [], 'and for that one only')
+  t.equal(clock.waiting, 0)
+})
+
+t.test('where folders are told by the configuration nobody is asked', async (t) => {
+  const { said, call, ask } = start(t, { roots: '{"roots":[]}', capabilities: '{"roots":{}}' })
+  const exchange = call()
+  ask(1, 'roots/list', {}, exchange)
+  ask(2, 'ping')
+  t.same(said, [
+    ['1', '{"roots":[]}'],
+    ['2', '{}'],
+  ])
+  t.same(idsIn(exchange), [])
+})
+
+t.test('a question on the stream of a call is that call’s, and refused where the call may not be asked', async (t) => {
+  const { said, call, ask, running } = start(t)
+  const [one, other] = [call(), call()]
+  ask(1, FORM, {}, other)
+  t.same([idsIn(one), idsIn(other)], [[], ['1']])
+  running.splice(running.indexOf(other), 1)
+  ask(2, FORM, {}, other)
+  t.same(said, [['2', -32600]])
+})
+
+t.test('a question without an address goes to the oldest call that waits and was asked nothing yet', async (t) => {
+  const { serverRequests, call, ask } = start(t)
+  const parked = call({ read: false })
+  const [one, two] = [call(), call()]
+  ask(1, FORM)
+  ask(2, FORM)
+  ask(3, FORM)
+  const [first] = one.takeQuestions()
+  t.same([first?.request.id, ...idsIn(one), ...idsIn(two), ...idsIn(parked)], ['1', '2'], 'and then to the oldest')
+  if (first) serverRequests.respond(first, '{}')
+  t.equal(first?.addressed, false)
+})
+
+t.test('11.3 a question without an address goes to a call of something that has been seen to ask', async (t) => {
+  const { serverRequests, call, ask, askers } = start(t)
+  const [quiet, asker, another] = [call(), call(), call()]
+  askers.add(asker).add(another)
+  ask(1, FORM)
+  t.same(idsIn(asker), ['1'], 'the oldest of those')
+  ask(2, FORM)
+  ask(3, FORM)
+  t.same([idsIn(quiet), idsIn(asker), idsIn(another)], [[], ['3'], ['2']], 'rather than one that never asked')
+  asker.read = another.read = false
+  ask(4, FORM)
+  t.same(idsIn(quiet), ['4'], 'unless only a call that never asked has a client that waits')
+  answers(serverRequests, quiet)
+})
+
+t.test('11.3 a call is seen to ask when no other can have asked, and not when another could', async (t) => {
+  const { call, ask, askers, running } = start(t)
+  const [one, two] = [call(), call()]
+  ask(1, FORM)
+  t.equal(askers.size, 0)
+  ask(2, FORM, {}, two)
+  t.same([...askers], [two], 'it came on the stream of the call')
+  running.splice(running.indexOf(two), 1)
+  ask(3, FORM)
+  t.same([...askers], [two, one], 'no other call runs')
+})
+
+t.test('a question that could only be that of a call which waits for its client is kept for it', async (t) => {
+  const { call, ask } = start(t)
+  const [one, two] = [call({ read: false }), call({ read: false })]
+  one.push(parseText('{"jsonrpc":"2.0","id":1,"result":{}}') as never)
+  ask(1, FORM)
+  t.same([idsIn(one), idsIn(two)], [[], ['1']], 'a call that has been answered is asked nothing')
+})
+
+t.test('what is asked for a task goes to who waits for the task, and other things do not', async (t) => {
+  const { serverRequests, call, ask, running } = start(t)
+  const waiting = call({ task: 'task-1' })
+  const plain = call()
+  const about = (taskId: string) => ({ _meta: { 'io.modelcontextprotocol/related-task': { taskId } } })
+  ask(1, FORM, about('task-1'))
+  ask(2, FORM)
+  ask(3, FORM, about('unknown'))
+  t.same([idsIn(waiting), idsIn(plain)], [['1'], ['2', '3']])
+  serverRequests.ended(waiting)
+  running.shift()
+  ask(4, FORM, about('task-1'))
+  t.same(idsIn(plain), ['4'])
+})
+
+t.test('where nothing runs but what waits for a task, that is asked', async (t) => {
+  const { call, ask } = start(t)
+  const waiting = call({ task: 'task-1' })
+  ask(1, FORM)
+  t.same(idsIn(waiting), ['1'])
+})
+
+t.test('a question that a call has not answered by its end moves on, or waits', async (t) => {
+  const { serverRequests, clock, said, call, ask, running } = start(t)
+  const [one, two] = [call(), call()]
+  ask(1, FORM)
+  const [question] = one.takeQuestions()
+  if (!question) throw new Error('It was asked')
+  running.splice(0, 1)
+  serverRequests.moveOn(question)
+  t.same(idsIn(two), ['1'])
+  running.splice(0, 1)
+  serverRequests.moveOn(question)
+  const three = call()
+  t.same(idsIn(three), ['1'])
+  running.splice(0, 1)
+  serverRequests.moveOn(question)
+  await clock.pass(2_000)
+  t.same(said, [['1', -32603]])
+  serverRequests.moveOn(question)
+  serverRequests.respond(question, '{}')
+  t.equal(said.length, 1, 'it is answered once')
+})
+
+t.test('a question that is taken back is answered nothing', async (t) => {
+  const { serverRequests, clock, said, call, ask, withdraw, settled } = start(t)
+  ask('held', 'roots/list')
+  withdraw('held')
+  t.same(idsIn(call()), [])
+  const exchange = call()
+  ask(1, FORM, {}, exchange)
+  withdraw('1')
+  withdraw(2)
+  t.equal(settled(), 1)
+  withdraw(1)
+  t.equal(settled(), 2)
+  const [question] = exchange.takeQuestions()
+  t.equal(question?.withdrawn, true)
+  if (question) serverRequests.respond(question, '{}')
+  await clock.pass(60_000)
+  t.same(said, [])
+})
+
+t.test('72 what was not declared is refused, and said of the calls that can have caused it', async (t) => {
+  const { serverRequests, said, call, ask } = start(t, { capabilities: '{"elicitation":{}}' })
+  const [one, two] = [call(), call()]
+  ask(1, 'sampling/createMessage', {}, one)
+  t.match(serverRequests.refusedDuring(one), [{ name: 'sampling', certain: true }])
+  ask(2, 'roots/list')
+  t.match(serverRequests.refusedDuring(two), [{ name: 'roots', certain: false }])
+  t.equal(serverRequests.refusedDuring(one).length, 2)
+  ask(3, FORM, { mode: 'url', url: 'https://example.com' })
+  ask(4, 'vendor/ask')
+  ask(5, FORM, { mode: 'form' })
+  t.same(said, [
+    ['1', -32601],
+    ['2', -32601],
+    ['3', -32602],
+    ['4', -32601],
+  ])
+  answers(serverRequests, one)
+  t.same(said.at(-1), ['5', '{}'])
+})
+
+t.test('an address that nobody can be sent to is refused', async (t) => {
+  const { said, call, ask } = start(t)
+  const exchange = call()
+  const urls = ['http://example.com', 'ftp://example.com', 'javascript:alert(1)', '/x', '', undefined, 7]
+  for (const [n, url] of urls.entries()) ask(n, FORM, { mode: 'url', url })
+  t.same(
+    said,
+    urls.map((_, n) => [String(n), -32602]),
+  )
+  ask('good', FORM, { mode: 'url', url: 'https://example.com' })
+  ask('own', FORM, { mode: 'url', url: 'http://127.0.0.1:8080/x' })
+  t.same(idsIn(exchange), ['"good"', '"own"'])
+})
+
+t.test('what a client has not declared with this leg it is not asked', async (t) => {
+  const { serverRequests, said, call, ask } = start(t)
+  const exchange = call()
+  ask(1, FORM, {}, exchange)
+  const [question] = exchange.takeQuestions()
+  if (!question) throw new Error('It was asked')
+  t.equal(serverRequests.refuses(question, exchange, parseObject('{"elicitation":{}}')), false)
+  t.same(said, [])
+  t.equal(serverRequests.refuses(question, exchange, parseObject('{"sampling":{}}')), true)
+  t.equal(serverRequests.refuses(question, exchange, parseObject('{}')), true)
+  t.same(said, [['1', -32601]], 'it is refused once')
+  t.match(serverRequests.refusedDuring(exchange), [{ name: 'elicitation' }])
+})
