@@ -1,5 +1,5 @@
 /** Who may import whom: the sources are compared with the arrows in docs/architecture.md. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -111,6 +111,7 @@ const imports: Import[] = files.flatMap((file) => {
   return found.map((to) => ({ from: file.replace(/\.ts$/, ''), to }))
 })
 
+const folders = new Set(files.flatMap((file) => file.split('/').map((_, at, parts) => parts.slice(0, at).join('/'))))
 const roomOf = (file: string) => file.split('/')[0] as string
 const target = ({ from, to }: Import) => new URL(to, `file:///${from}`).pathname.slice(1).replace(/\.js$/, '')
 const own = imports.filter(({ to }) => to.startsWith('.'))
@@ -126,6 +127,17 @@ t.test('rooms import what docs/architecture.md says, and nothing else', async (t
     Object.fromEntries([...found].sort().map(([room, to]) => [room, [...to].sort()])),
     Object.fromEntries([...arrows].sort().map(([room, to]) => [room, [...to].sort()])),
   )
+})
+
+t.test('files and folders that the documents name are there', async (t) => {
+  const places = new Set([...files.map((file) => file.replace(/\.ts$/, '')), ...folders])
+  const documents = readdirSync(new URL('../docs/', import.meta.url)).filter((name) => name.endsWith('.md'))
+  for (const name of documents) {
+    const text = readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8')
+    for (const [, place = ''] of text.matchAll(/`([a-z]+(?:\/[a-z-]+)+)(?:\.ts)?`/g))
+      if (arrows.has(roomOf(place)) && !existsSync(new URL(`../${place}`, import.meta.url)))
+        t.ok(places.has(place), `${name}: ${place}`)
+  }
 })
 
 t.test('there is no circle of rooms', async (t) => {

@@ -223,6 +223,7 @@ async function runRequests(bridge: BuiltBridge): Promise<void> {
 
 function passingOf(front: string, server: string): Passing {
   if (server === 'bad-program') return front === 'modern HTTP' ? 'translated' : 'direct'
+  if (server === 'bad-legacy-http' && front === 'HTTP+SSE') return 'direct'
   const own = server === 'bad-modern-http' ? 'modern HTTP' : 'legacy HTTP'
   return front === own ? 'relayed' : 'translated'
 }
