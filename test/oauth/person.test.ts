@@ -224,7 +224,7 @@ t.test('whoever takes their time is waited for, and the request is told where th
   })
   const { unauthorized, visits, account } = signingIn(t, {
     server,
-    settings: { wait: 200 },
+    settings: { wait: 3_000 },
     person: async (address) => coming.then(() => visit(address)),
   })
   const error = await unauthorized().catch((error: unknown) => error)

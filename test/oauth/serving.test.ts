@@ -215,7 +215,7 @@ t.test('A13 a call that needs a further scope has the person sign in for both, o
 
 t.test('A29 no answer to a client is a 401 because of a server, whether it is relayed or not', async (t) => {
   for (const server of ['legacy', 'modern'] as const) {
-    const { url, server: guarded, log } = await bridged(t, server, { oauth: { wait: 300 } })
+    const { url, server: guarded, log } = await bridged(t, server)
     const client = await clients[server](t, url)
     const name = server === 'legacy' ? 'greet' : 'echo'
     const call = () => client.callTool({ name, arguments: { message: 'x' } })
