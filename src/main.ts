@@ -1,6 +1,8 @@
 /** The process: arguments, signals, exit codes. The only file that touches `process`. */
+
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import process from 'node:process'
+import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import type { Logger } from 'pino'
@@ -9,16 +11,19 @@ import type { BridgeContext } from './bridge/context.js'
 import type { FoundServers } from './bridge/discovered-servers.js'
 import type { Discovery } from './bridge/discovery-runtime.js'
 import { describe, inspect } from './bridge/inspect.js'
+import type { Mount } from './bridge/mount.js'
 import { announce, report } from './cli/announce.js'
+import type { SignInTarget } from './cli/auth.js'
 import { checkedInWords } from './cli/check.js'
 import { type Circumstances, cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
 import { type Command, HELP, parseCommand, speaksToPeople } from './cli/parse.js'
 import { losesHeaders } from './cli/runtime.js'
 import { writableByGroup } from './cli/writable.js'
-import { ConfigError, parseListen, type Settings } from './config/settings.js'
+import { browserOf, ConfigError, parseListen, type Settings } from './config/settings.js'
 import { LineWriter } from './log/writer.js'
 import { createLog, isReadable } from './log.js'
-import { Fault } from './protocol/fault.js'
+import { type SignInParts, signInParts } from './oauth/parts.js'
+import { Fault, needsSignIn } from './protocol/fault.js'
 import { startTracing } from './telemetry/tracing.js'
 import type { Tracing } from './telemetry/types.js'
 import { endPrograms } from './upstream/transport/stdio/process-group.js'
@@ -98,8 +103,80 @@ async function run(command: Command): Promise<number | undefined> {
       const context = { trustStore, env: process.env, discovering: await discovering(), output: OUTPUT }
       return (await runTrust(action, context)) ? EXIT.ok : EXIT.failed
     }
+    case 'login':
+      await login(command.settings)
+      return EXIT.ok
+    case 'logout': {
+      const { runLogout } = await import('./cli/auth.js')
+      const { settings } = command
+      const parts = signingIn(settings, { store: command.store })
+      const bridge = settings && new Bridge(settings, { log: quietLog(), version, env: process.env, signIn: parts })
+      try {
+        return (await runLogout(bridge && targetOf(bridge), parts.store, OUTPUT)) ? EXIT.ok : EXIT.failed
+      } finally {
+        await bridge?.close()
+      }
+    }
+    case 'auth status': {
+      const { runAuthStatus } = await import('./cli/auth.js')
+      const { settings, store, json } = command
+      return (await runAuthStatus(settings, signingIn(settings, { store }).store, OUTPUT, json)) ? EXIT.ok : EXIT.failed
+    }
     case 'run':
       return serve(command)
+  }
+}
+
+/** Signs in to the one server of the settings. Rejects with a Fault. */
+async function login(settings: Settings): Promise<void> {
+  const { runLogin } = await import('./cli/auth.js')
+  const stopping = new AbortController()
+  onSignal = () => stopping.abort(new Fault('signInRefused', 'Signing in was interrupted'))
+  const hint = 'If that browser is on another machine, paste here the address of the page where it ends:\n'
+  const signIn = signingIn(settings, { hint })
+  const bridge = new Bridge(settings, { log: quietLog(), version, env: process.env, signIn })
+  const lines = createInterface({ input: process.stdin })
+  try {
+    await runLogin(targetOf(bridge), OUTPUT, lines, stopping.signal)
+  } finally {
+    lines.close()
+    process.stdin.destroy()
+    await bridge.close(true)
+  }
+}
+
+/** The one server that a command is about. */
+function targetOf(bridge: Bridge): SignInTarget {
+  const [mount] = bridge.mounts.values()
+  const { name, accounts, server } = mount as Mount
+  return { name, accounts, ask: () => server.warmUp() }
+}
+
+function quietLog(): Logger {
+  return createLog({ level: 'silent', format: 'auto' }, OUTPUT)
+}
+
+/** What it takes to sign in to servers. `store` counts before what the settings say. */
+function signingIn(
+  settings: Settings | undefined,
+  { store, log = quietLog(), hint = '' }: { store?: string | undefined; log?: Logger; hint?: string } = {},
+): SignInParts {
+  const isNamed = process.argv.some((word) => /^(?:-c|--config\b)/.test(word))
+  return {
+    ...signInParts({
+      folder: store ?? settings?.oauth.store,
+      browser: settings && browserOf(settings),
+      env: process.env,
+      platform: process.platform,
+      uid: process.geteuid?.(),
+      // A log is kept, and read by others: there, the address has no place.
+      show: (address) => {
+        if (speaking.readable) OUTPUT.err(`Open this address in a browser to sign in:\n\n  ${address}\n\n${hint}`)
+      },
+      onDegraded: (why) => log.warn({ why }, 'tokens cannot be kept: they are lost when the process ends'),
+    }),
+    // Who has given an address has no file in which the server has a name.
+    loginName: (name, url) => (isNamed ? name : (url.split('?', 1)[0] as string)),
   }
 }
 
@@ -114,7 +191,7 @@ async function discovering(): Promise<(settings: Settings) => Discovery> {
 async function probe(settings: Settings, json: boolean): Promise<void> {
   const { level } = settings.log
   const log = createLog({ ...settings.log, level: level === 'info' ? 'error' : level }, OUTPUT)
-  const bridge = new Bridge(settings, { log, version, env: process.env })
+  const bridge = new Bridge(settings, { log, version, env: process.env, signIn: signingIn(settings) })
   const { server } = bridge
   if (!server.isProgram) speaking.target = server.target
   if (OUTPUT.terminal && !json) OUTPUT.err(`Asking ${server.target} …\n`)
@@ -122,7 +199,18 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
   const limits = `up to ${probe / 1000} s for server/discover, then up to ${initialize / 1000} s for initialize`
   const waiting = setTimeout(() => OUTPUT.err(`No answer yet. mcp-bridge waits ${limits}.\n`), SILENCE).unref()
   try {
-    const inspection = await inspect(server, { tools: 'attempted' })
+    const inspection = await inspect(server, { tools: 'attempted' }).catch(async (error: unknown) => {
+      const { accounts } = targetOf(bridge)
+      if (!accounts || !needsSignIn(error)) throw error
+      const { describeSignIn } = await import('./cli/auth.js')
+      const described = await describeSignIn(accounts, error, server.target, json).catch((failure: unknown) => {
+        const { fault, message } = Fault.from(failure)
+        throw new Fault(fault, message, { cause: error.cause })
+      })
+      OUTPUT.out(`${described}\n`)
+      return undefined
+    })
+    if (!inspection) return
     OUTPUT.out(`${json ? JSON.stringify(inspection, null, 2) : describe(server.target, inspection)}\n`)
   } finally {
     clearTimeout(waiting)
@@ -147,7 +235,8 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
   // Loaded only where it is used, as what draws up traces is.
   const metrics = counted ? new (await import('./telemetry/metrics.js')).Metrics({ version }) : undefined
   const tracing = await startTracing(process.env, { version, log })
-  const surroundings = { log, version, env: process.env, metrics, tracer: tracing?.tracer }
+  const signIn = signingIn(settings, { log })
+  const surroundings = { log, version, env: process.env, metrics, tracer: tracing?.tracer, signIn }
   const found = await finding(settings, surroundings, listen.kind === 'stdio')
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...surroundings, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) speaking.target = bridge.server.target

@@ -66,6 +66,7 @@ const FIXED = [
   'discoverLoopback',
   'readOnlyTools',
   'trustStore',
+  'oauth',
 ] as const
 
 export class Bridge {

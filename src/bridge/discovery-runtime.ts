@@ -1,10 +1,10 @@
 /** Discovery as it is done: what the parts of it are here, and what may be reached by whom. */
+
 import { platform } from 'node:os'
 import { resolve } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { ConfigError, type Elsewhere, foundServer, type ServerSettings, type Settings } from '../config/settings.js'
 import { type Candidate, Findings } from '../discovery/candidate.js'
-import { type ConnectOptions, guardedConnector } from '../discovery/connect.js'
 import { Cycles, type CyclesOptions, type FailedCycle } from '../discovery/cycle.js'
 import {
   forgetManifest,
@@ -16,8 +16,7 @@ import {
 } from '../discovery/discover.js'
 import { documents } from '../discovery/documents.js'
 import { canonical } from '../discovery/endpoint.js'
-import { type DiscoveryFailure, failure } from '../discovery/failure.js'
-import { Guard } from '../discovery/guard.js'
+import { failure } from '../discovery/failure.js'
 import { homeFolder } from '../discovery/home.js'
 import { readManifest } from '../discovery/manifest.js'
 import { meaningOf } from '../discovery/sources/address.js'
@@ -27,6 +26,9 @@ import { findAtHost } from '../discovery/sources/well-known.js'
 import { judge } from '../discovery/trust/judge.js'
 import { assertPinned, type Certificate, lookAt, PinError, pinnedConnector } from '../discovery/trust/pin.js'
 import { defaultStorePath, TrustStore } from '../discovery/trust/store.js'
+import { type ConnectOptions, guardedConnector } from '../net/connect.js'
+import type { Failure } from '../net/failure.js'
+import { Guard } from '../net/guard.js'
 import { toolList } from '../policy/tool-list.js'
 import { Memory } from '../protocol/memory.js'
 import type { Payload } from '../rpc/splice.js'
@@ -176,7 +178,7 @@ export class Discovery {
     return guardedConnector({ ...this.#options.network, guard: new Guard(this.#guard), secured })
   }
 
-  /** What the certificate of an origin says, whoever it is. Rejects with a DiscoveryFailure. */
+  /** What the certificate of an origin says, whoever it is. Rejects with a Failure. */
   lookAt(origin: string): Promise<Certificate> {
     return lookAt(origin, guardedConnector({ ...this.#options.network, guard: new Guard(this.#guard) }))
   }
@@ -214,7 +216,7 @@ export class Discovery {
     return this.#meetings.run(endpoint, async () => ({ value: await this.#meet(candidate, pins), freshFor: FRESH }))
   }
 
-  /** Shakes hands with a server and asks for its tools, as nobody in particular. Rejects with a DiscoveryFailure. */
+  /** Shakes hands with a server and asks for its tools, as nobody in particular. Rejects with a Failure. */
   async #meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting> {
     const { settings, surroundings } = this.#options
     const isProgram = candidate.endpoint.kind === 'stdio'
@@ -230,7 +232,7 @@ export class Discovery {
       const quiet = { ...surroundings, metrics: undefined, tracer: undefined }
       const connect = this.connectorTo(candidate, pins)
       server = new Server(
-        serverOptions(candidate.name, this.entryOf(candidate), all, quiet, this.#memory, undefined, connect),
+        serverOptions(candidate.name, this.entryOf(candidate), all, quiet, this.#memory, undefined, { connect }),
       )
       return await Promise.race([
         meeting(server),
@@ -274,7 +276,7 @@ async function meeting(server: Server): Promise<Meeting> {
 }
 
 /** Where a connector that knows nothing of discovery has refused a key. */
-function pinFailure(error: unknown): DiscoveryFailure | undefined {
+function pinFailure(error: unknown): Failure | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause)
     if (cause instanceof PinError) return failure('tls', 'pin', cause.message, { cause: error })
   return undefined

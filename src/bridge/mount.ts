@@ -1,4 +1,5 @@
 /** One server as it is served: itself, the policies around it, the sessions of its legacy clients, what is passed on to it. */
+
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from '../config/settings.js'
 import type { Logger } from '../downstream/call-log.js'
@@ -12,12 +13,14 @@ import { Sessions } from '../downstream/http/sessions.js'
 import { type SseSession, sse } from '../downstream/http/sse.js'
 import type { SessionSettings } from '../downstream/legacy/session.js'
 import { type PipeOptions, servePipe } from '../downstream/stdio.js'
+import type { Accounts } from '../oauth/client/accounts.js'
 import type { Results } from '../policy/cache/results.js'
 import { type Cache, isOfCache } from '../policy/cache.js'
 import { compose } from '../policy/compose.js'
 import { Drain } from '../policy/drain.js'
 import { Gate, limits } from '../policy/limits.js'
 import { Quarantine } from '../policy/quarantine.js'
+import { SignIn } from '../policy/sign-in.js'
 import { timeout } from '../policy/timeout.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
@@ -26,6 +29,7 @@ import { Bound } from '../protocol/bound.js'
 import type { Upstream } from '../protocol/call.js'
 import type { Memory } from '../protocol/memory.js'
 import { Server } from '../upstream/server.js'
+import { accountsOf } from './accounts.js'
 import type { BridgeContext } from './context.js'
 import { inspect } from './inspect.js'
 import { cacheOf, scopesByPrincipal, scopesOf, type TrustContext, watched } from './pipeline.js'
@@ -77,6 +81,8 @@ const INTRODUCED = 300_000
 export class Mount {
   readonly name: string
   readonly server: Server
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  readonly accounts: Accounts | undefined
   /** What this server and all that is kept for it are made of: while it is the same, it can stay. */
   readonly plan: string
   readonly #settings: Settings
@@ -114,8 +120,16 @@ export class Mount {
     this.#refusals = shared.refusals
     this.#memory = shared.memory
     this.#events = shared.events
+    // Nobody signs in to a server that nobody has named.
+    this.accounts = lead
+      ? undefined
+      : accountsOf(name, own, settings, surroundings, () => this.server.verdict?.era === 'modern')
+    const { accounts } = this
     const { replicas, memory } = shared
-    this.server = new Server(serverOptions(name, own, settings, surroundings, memory, replicas, lead?.connect))
+    const reach = { connect: lead?.connect, accounts }
+    this.server = new Server(serverOptions(name, own, settings, surroundings, memory, replicas, reach))
+    const signIn =
+      accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: surroundings.version })
     const { callsPerServer, clientSessions } = settings.limits
     const { clientIdle, clientGone, keepAlive } = settings.timeouts
     const share = shareOf(settings)
@@ -160,6 +174,7 @@ export class Mount {
         this.server.handle,
         limits(this.#gate),
         this.#drain.policy,
+        ...(signIn ? [signIn.policy] : []),
         timeout({ idle: call, total: callTotal }),
         ...(scoped ? [scoped] : []),
         ...(lead && quarantine && this.#unavailable
@@ -170,14 +185,21 @@ export class Mount {
       notify: (notice) => {
         if (!quarantine || quarantine.open) this.server.notify(notice)
       },
-      legacyRoute: (sender) => (looksAtCalls ? Promise.resolve('translate') : this.server.legacyRoute(sender)),
+      legacyRoute: async (sender) => {
+        if (looksAtCalls) return 'translate'
+        return signIn
+          ? signIn.legacyRoute(sender, () => this.server.legacyRoute(sender))
+          : this.server.legacyRoute(sender)
+      },
       connected: (principal) => this.server.connected(principal),
     }
     const relayed = looksAtCalls ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
+    const accountOf = signIn && ((principal: string) => signIn.for(principal))
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
     const sessions = { max: clientSessions, share, shared: known }
-    this.#relay = relayed && new Relay({ relayed, log: this.#log, gate: this.#gate, sessions, memory, keeps })
+    const asked = { accountOf, isOurs: signIn?.isOurs, keeps }
+    this.#relay = relayed && new Relay({ relayed, ...asked, log: this.#log, gate: this.#gate, sessions, memory })
   }
 
   /** Calls that have been let in and are not over, and those whose clients have been asked something. */
@@ -323,6 +345,7 @@ export class Mount {
     this.cut()
     this.#sessions.http.close()
     this.#sessions.sse.close()
+    this.accounts?.close()
     this.#unavailable?.close()
     await this.server.close(hurry)
   }
@@ -335,7 +358,7 @@ export class Mount {
 
 /** All of the configuration that a mount is made of. Where it is served is not: that can change around it. */
 export function planOf(name: string, settings: Settings, lead?: TrustContext): string {
-  const { compat, limits, timeouts, auth, stateKeys, redis } = settings
+  const { compat, limits, timeouts, auth, stateKeys, redis, oauth } = settings
   const { drainDelay: _delay, drainTimeout: _timeout, ...times } = timeouts
   const { path: _path, ...own } = settings.mcpServers[name] as ServerSettings
   return JSON.stringify([
@@ -347,6 +370,7 @@ export function planOf(name: string, settings: Settings, lead?: TrustContext): s
     auth?.passthrough ?? false,
     stateKeys,
     redis,
+    oauth,
     scopesByPrincipal(settings),
     lead?.plan,
   ])

@@ -2,6 +2,7 @@
 
 import { hasSeveral, isStdio, type ServerSettings, type Settings, shareOf, transportOf } from '../config/settings.js'
 import type { Replicas } from '../ports/replicas.js'
+import type { AccountsByPrincipal } from '../protocol/account.js'
 import type { Memory } from '../protocol/memory.js'
 import { keyOf } from '../seal.js'
 import type { ServerOptions } from '../upstream/server.js'
@@ -47,7 +48,7 @@ export function serverOptions(
   { log, version, env, metrics }: BridgeContext,
   memory: Memory,
   replicas?: Replicas,
-  connect?: Connect,
+  { connect, accounts }: { connect?: Connect | undefined; accounts?: AccountsByPrincipal | undefined } = {},
 ): ServerOptions {
   const { limits, auth, stateKeys } = all
   const timeouts = timesOf(all, settings)
@@ -58,6 +59,7 @@ export function serverOptions(
     share: shareOf(all),
     several: hasSeveral(all),
     passthrough: auth?.passthrough ?? false,
+    accounts,
     tasks: settings.tasks,
     retry: settings.retry,
     roots: settings.roots,

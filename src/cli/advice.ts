@@ -16,7 +16,8 @@ export interface Advice {
   next?: string
 }
 
-const CREDENTIAL = 'Give it a credential with --header "Authorization: Bearer …", or "headers" in its entry.'
+const CREDENTIAL =
+  'Give it a credential with --header "Authorization: Bearer …", or "headers" in its entry; or see mcp-bridge login.'
 const PATH = 'Check the path of the address: most servers are at /mcp, those of HTTP+SSE at /sse.'
 const ITS_LOG = 'The server itself, or a proxy before it, has failed: its own log may say why.'
 const BUSY = 'It is busy or down: try again later.'

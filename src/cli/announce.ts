@@ -46,7 +46,7 @@ export function announce(
 export function report(
   log: Pino,
   mounts: Bridge['mounts'],
-  { name, server }: Mount,
+  { name, server, accounts }: Mount,
   verdict: Verdict | Fault | undefined,
 ): void {
   const named = mounts.size > 1 ? { server: name } : {}
@@ -57,6 +57,11 @@ export function report(
     log.warn(fields, 'server unavailable; retrying on the next request')
   } else if (verdict) {
     log.info({ ...named, era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
+  } else if (accounts) {
+    log.info(
+      { server: name, next: `mcp-bridge login ${accounts.loginName}` },
+      'server wants credentials; somebody signs in with the first request, or now',
+    )
   } else {
     log.info(named, 'protocol era unknown until the first request with credentials')
   }

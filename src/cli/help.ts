@@ -11,6 +11,9 @@ export const HELP = `mcp-bridge: clients and servers of both eras of the Model C
   mcp-bridge discover <where>... [--json]       find servers, and say whether they can be trusted
   mcp-bridge --discover <where> [options]       serve what is found, each at /<name>/mcp
   mcp-bridge trust …                            say whom to trust: see below
+  mcp-bridge login <server>                     sign in to a server: an address, or a name with --config
+  mcp-bridge logout <server> | --all            forget its tokens
+  mcp-bridge auth status [--json]               say where you are signed in
 
 Servers
   stdio:"command args"     a program that speaks on its standard input and output
@@ -52,6 +55,15 @@ Options
       --read-only-tool <glob>   may be called in quarantine, if its server says that it only reads; repeatable
       --registry <url>          the registry to ask          [https://registry.modelcontextprotocol.io]
       --trust-store <file>      what is said about trust              [~/.config/mcp-bridge/trust.json]
+      --client-id <id>          the client that a server's authorization server knows; for servers that want sign-in
+      --client-secret <where>   its secret: '\${VAR}' or '\${file:path}', never the secret itself
+      --scope '<scopes>'        scopes to ask for, with spaces between them
+      --callback-port <port>    the port of this machine that the browser comes back to
+      --account <name>          which of your accounts, where you have several with one server
+      --browser <command>       opens the address where you sign in                   [the system's]
+      --no-browser              show that address instead
+      --token-store <folder>    where tokens are kept                [~/.config/mcp-bridge/tokens]
+      --no-oauth                never sign in
       --publish                 serve a manifest at /.well-known/mcp.json; wants --public-url
       --public-url <url>        address under which clients reach the bridge
       --allowed-host <name>     further host name under which they do; repeatable

@@ -22,6 +22,9 @@ export type Command =
   | ({ kind: 'check'; file: string; json: boolean } & Checked)
   | { kind: 'discover'; settings: Settings; json: boolean }
   | { kind: 'trust'; action: TrustAction; trustStore: string | undefined }
+  | { kind: 'login'; settings: Settings }
+  | { kind: 'logout'; settings: Settings | undefined; store: string | undefined }
+  | { kind: 'auth status'; settings: Settings | undefined; store: string | undefined; json: boolean }
   | { kind: 'help' }
   | { kind: 'version' }
 
@@ -36,7 +39,7 @@ export type TrustAction =
   | { do: 'key remove'; publisher: string; id: string }
 
 /** Commands of people, who read what is said; without one the bridge serves. */
-const COMMANDS = ['probe', 'check', 'discover', 'trust'] as const
+const COMMANDS = ['probe', 'check', 'discover', 'trust', 'login', 'logout', 'auth'] as const
 
 /** Whether complaints are for people, as far as arguments say that may be wrong: in a log for programs they are JSON. */
 export function speaksToPeople(argv: readonly string[], terminal: boolean): boolean {
@@ -95,11 +98,45 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
     }
     case 'trust':
       return trustCommand(rest, flags, elsewhere)
+    case 'login':
+      return { kind: 'login', settings: signingInTo(rest, flags, elsewhere, 'login') }
+    case 'logout': {
+      const settings = flags.all ? undefined : signingInTo(rest, flags, elsewhere, 'logout')
+      return { kind: 'logout', settings, store: tokenStore(flags, elsewhere) }
+    }
+    case 'auth': {
+      const [what, ...more] = rest
+      if (what !== 'status' || more.length > 0) throw new UsageError('auth has one command: mcp-bridge auth status')
+      const settings = flags.config === undefined ? undefined : configured(flags, elsewhere).settings
+      return { kind: 'auth status', settings, store: tokenStore(flags, elsewhere), json: flags.json ?? false }
+    }
     default:
       throw new UsageError(
-        `"${name}" is no command: there are probe, check, discover and trust; a server is given with --upstream or after --`,
+        `"${name}" is no command: there are probe, check, discover, trust, login, logout and auth; a server is given with --upstream or after --`,
       )
   }
+}
+
+/** The settings of the one server that somebody signs in to: one of the file, or an address. */
+function signingInTo(words: readonly string[], flags: Flags, elsewhere: Elsewhere, command: string): Settings {
+  const [server, ...more] = words
+  const isAddress = server !== undefined && /^(?:sse\+)?https?:\/\//.test(server)
+  if (more.length > 0 || (server === undefined && flags.upstream === undefined && flags.server === undefined))
+    throw new UsageError(`${command} wants one server: an address, or with --config <file> a name of the file`)
+  if (!isAddress && server !== undefined && flags.config === undefined)
+    throw new UsageError(`Which file names ${JSON.stringify(server)}? Say it with --config, or give an address`)
+  const named = isAddress || server === undefined ? flags : { ...flags, server: [server] }
+  const { settings } = configured(named, elsewhere, isAddress ? server : flags.upstream)
+  const names = Object.keys(settings.mcpServers)
+  if (names.length !== 1) throw new UsageError(`${command} wants one server, not ${names.length}`)
+  return settings
+}
+
+function tokenStore(flags: Flags, elsewhere: Elsewhere): string | undefined {
+  const file = flags.config === undefined ? {} : readConfig(flags.config, elsewhere.read).options
+  const { oauth } = file
+  const store = typeof oauth === 'object' && oauth !== null ? (oauth as Record<string, unknown>)['store'] : undefined
+  return flags['token-store'] ?? (typeof store === 'string' ? store : undefined)
 }
 
 const TRUST =

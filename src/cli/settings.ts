@@ -67,6 +67,16 @@ const FLAGS = {
   'read-only-tool': { type: 'string', multiple: true },
   registry: { type: 'string' },
   'trust-store': { type: 'string' },
+  'client-id': { type: 'string' },
+  'client-secret': { type: 'string' },
+  scope: { type: 'string' },
+  'callback-port': { type: 'string' },
+  account: { type: 'string' },
+  'no-oauth': { type: 'boolean' },
+  'token-store': { type: 'string' },
+  browser: { type: 'string' },
+  'no-browser': { type: 'boolean' },
+  all: { type: 'boolean' },
   publish: { type: 'boolean' },
   tools: { type: 'string', multiple: true },
   for: { type: 'string' },
@@ -161,6 +171,8 @@ function inputOf(
   const options = file?.config.options ?? {}
   const servers = name === undefined ? chosen(file?.config, flags.server) : { [name]: entry }
   const log = defined({ level: flags['log-level'], format: flags['log-format'] })
+  const browser = flags['no-browser'] ? 'none' : flags.browser
+  const oauth = defined({ store: flags['token-store'], browser, account: flags.account })
   const flagged = {
     ...defined({
       listen: flags.listen,
@@ -179,6 +191,7 @@ function inputOf(
     ...(flags.publish === true && { publish: object(options['publish']) }),
     ...(flags.redis !== undefined && { redis: { ...object(options['redis']), url: flags.redis } }),
     ...(Object.keys(log).length > 0 && { log: { ...object(options['log']), ...log } }),
+    ...(Object.keys(oauth).length > 0 && { oauth: { ...object(options['oauth']), ...oauth } }),
   }
   const input = {
     ...options,
@@ -259,6 +272,11 @@ function withFlags(server: Record<string, unknown>, flags: Flags): Record<string
   )
   const variables = Object.fromEntries((flags.env ?? []).map((line) => split(line, '=', '--env wants NAME=value')))
   const has = (given: object) => Object.keys(given).length > 0
+  const oauth = oauthFlags(flags)
+  if ((has(oauth) || flags['no-oauth']) && !('url' in server))
+    throw new UsageError(
+      '--client-id, --client-secret, --scope, --callback-port and --no-oauth are for servers that have an address',
+    )
   if (has(headers) && !('url' in server)) throw new UsageError('--header is for servers that have an address')
   if ((has(variables) || flags.cwd !== undefined) && !('command' in server))
     throw new UsageError('--env and --cwd are for servers that are programs')
@@ -266,8 +284,20 @@ function withFlags(server: Record<string, unknown>, flags: Flags): Record<string
     ...server,
     ...defined({ era: flags.era, session: flags.session, tasks: flags.tasks, cwd: flags.cwd }),
     ...(has(headers) && { headers: { ...object(server['headers']), ...headers } }),
+    ...(has(oauth) && { oauth: { ...object(server['oauth']), ...oauth } }),
+    ...(flags['no-oauth'] && { oauth: false }),
     ...(has(variables) && { env: { ...object(server['env']), ...variables } }),
   }
+}
+
+function oauthFlags(flags: Flags): Record<string, unknown> {
+  const { 'client-id': clientId, 'client-secret': clientSecret, scope: scopes, 'callback-port': port } = flags
+  // The arguments of a process can be read by others on its machine.
+  if (clientSecret !== undefined && !/^\$\{[^}]+\}$/.test(clientSecret))
+    throw new UsageError(`--client-secret wants a variable or a file, as in '\${SECRET}' or '\${file:/run/secrets/x}'`)
+  if (port !== undefined && !/^\d{1,5}$/.test(port))
+    throw new UsageError(`--callback-port wants a number, not "${port}"`)
+  return defined({ clientId, clientSecret, scopes, callbackPort: port === undefined ? undefined : Number(port) })
 }
 
 function split(line: string, separator: string, usage: string): [string, string] {

@@ -1,15 +1,16 @@
 /** What `mcp-bridge trust` does and prints. */
+
 import { readFileSync } from 'node:fs'
 import { type Discovery, storePath } from '../bridge/discovery-runtime.js'
 import { withFlags } from '../bridge/remedy.js'
 import type { Settings } from '../config/settings.js'
 import { type Examined, isConfigured } from '../discovery/discover.js'
 import { canonical } from '../discovery/endpoint.js'
-import { DiscoveryFailure } from '../discovery/failure.js'
 import { meaningOf } from '../discovery/sources/address.js'
 import { KeyError, readPublicKey } from '../discovery/trust/keys.js'
 import { isPin, originToPin } from '../discovery/trust/pin.js'
 import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
+import { Failure } from '../net/failure.js'
 import { printable } from '../printable.js'
 import { HINT, look, type Output, targetOf, toolLines } from './discover.js'
 import type { TrustAction } from './parse.js'
@@ -38,7 +39,7 @@ export async function runTrust(action: TrustAction, context: TrustContext): Prom
     const isKnown =
       error instanceof CannotError ||
       error instanceof TrustStoreError ||
-      error instanceof DiscoveryFailure ||
+      error instanceof Failure ||
       error instanceof KeyError ||
       (error instanceof Error && 'code' in error)
     if (!isKnown) throw error
@@ -178,7 +179,7 @@ function meaningIn(text: string) {
   try {
     return meaningOf(text)
   } catch (error) {
-    if (error instanceof DiscoveryFailure) return undefined
+    if (error instanceof Failure) return undefined
     throw error
   }
 }

@@ -44,6 +44,12 @@ export function parseUpstream(text: string): Record<string, unknown> {
   throw wrong(`"${text}" is no server: give stdio:"command args", http(s)://… or sse+http(s)://…`)
 }
 
+/** The command that "oauth.browser" names, and its arguments; `none` for no browser, undefined for the system's. */
+export function browserOf({ oauth }: Settings): readonly string[] | 'none' | undefined {
+  const { browser } = oauth
+  return browser === undefined || browser === 'none' ? browser : parseCommandLine(browser)
+}
+
 /** Paths of the endpoints of each server, by its name: one of its own, and the address itself where it is the only one. */
 export function servedPaths(
   { mcpServers }: Settings,

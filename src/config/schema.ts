@@ -104,6 +104,83 @@ const stdioServer = z.looseObject({
   ...serverSettings,
 })
 
+/** A port of this machine. */
+const port = z.number().int().min(1).max(65_535)
+
+/** How the bridge signs in to a server. Everything has a default: servers that want it say what they want. */
+const oauth = z.strictObject({
+  grant: z
+    .enum(['code', 'client_credentials', 'token'])
+    .default('code')
+    .describe(
+      'How tokens are obtained: a person signs in, the bridge asks in its own name, or somebody writes a file.',
+    ),
+  account: z
+    .enum(['principal', 'service'])
+    .optional()
+    .describe(
+      'Whose tokens are sent: those of whoever calls, or those of one account for all. By default the first for "code", the second for other grants.',
+    ),
+  clientId: z.string().min(1).optional().describe('The client that the authorization server knows the bridge as.'),
+  clientSecret: z.string().min(1).optional().describe(`Its secret: best written as \${VAR} or \${file:path}.`),
+  key: z
+    .strictObject({ file: z.string().min(1), alg: z.string().min(1), kid: z.string().min(1).optional() })
+    .optional()
+    .describe('A private key (PEM or JWK) with which the client authenticates itself: private_key_jwt.'),
+  clientAssertionFile: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('A file with a JWT that says who the client is, as Kubernetes projects one. Read each time.'),
+  clientMetadataUrl: z
+    .url({ protocol: /^https?$/, error: 'has to be an https:// address' })
+    .optional()
+    .describe('Where a metadata document of the client is published, for servers that read such documents.'),
+  clientName: z.string().min(1).max(200).optional().describe('What the bridge calls itself when it registers.'),
+  issuer: z
+    .url({ protocol: /^https?$/, error: 'has to be an https:// address' })
+    .optional()
+    .describe('The authorization server; the one that the server names by default.'),
+  authServerMetadataUrl: z
+    .url({ protocol: /^https?$/, error: 'has to be an https:// address' })
+    .optional()
+    .describe('Where the metadata of the authorization server are, if they are not at a well-known place.'),
+  resource: z
+    .union([z.string().min(1), z.literal(false)])
+    .optional()
+    .describe('Sent in the place of the resource that the server names; false sends none.'),
+  pkce: z
+    .enum(['require', 'assume'])
+    .default('require')
+    .describe('Whether an authorization server has to say that it checks S256, or is taken to.'),
+  scopes: z
+    .union([z.array(scope), z.string().transform((text) => text.split(/\s+/).filter((one) => one !== ''))])
+    .optional()
+    .describe('Scopes to ask for: a list, or a text with spaces. Those that the server names by default.'),
+  params: z
+    .record(z.string().min(1), z.string())
+    .optional()
+    .describe('Further parameters of the authorization request, such as "audience" or "prompt".'),
+  callbackPort: port.optional().describe('The port of this machine that the browser comes back to.'),
+  redirectUri: z
+    .string()
+    .regex(/^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]):\d+\/[^?#]*$/, 'has to be like http://localhost:8765/callback')
+    .optional()
+    .describe('The whole address that it comes back to, where one is registered.'),
+  tokenFile: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('A file with an access token, for the grant "token". Read again when it changes.'),
+  wait: z
+    .number()
+    .int()
+    .min(0)
+    .max(300_000)
+    .default(40_000)
+    .describe('Milliseconds that a request waits for a person to sign in.'),
+})
+
 const httpServer = z.looseObject({
   type: z
     .enum(Object.keys(TRANSPORTS).filter((name) => name !== 'stdio') as [string, ...string[]])
@@ -111,6 +188,10 @@ const httpServer = z.looseObject({
     .describe('How to reach the server; by default Streamable HTTP, and HTTP+SSE where that is not understood.'),
   url: z.url({ protocol: /^https?$/, error: 'has to be an http:// or https:// address' }),
   headers: z.record(z.string(), z.string()).default({}).describe('Sent with every request to the server.'),
+  oauth: z
+    .union([z.literal(false), oauth])
+    .optional()
+    .describe('How the bridge signs in where the server wants it; false to never sign in.'),
   paths: z
     .array(z.string().regex(/^\/[\w.~%/-]*(?:\/\*)?$/, 'has to be a path like /.well-known/x or /files/*'))
     .default([])
@@ -119,6 +200,8 @@ const httpServer = z.looseObject({
 })
 
 const server = z.union([stdioServer, httpServer])
+
+export type OAuthSettings = z.infer<typeof oauth>
 
 export const fileSchema = z.strictObject({
   $schema: z.string().optional().describe('Address of the JSON Schema of this file, for editors.'),
@@ -216,6 +299,32 @@ export const fileSchema = z.strictObject({
     })
     .optional()
     .describe('Who may call over HTTP. Without it anybody may, and is one principal.'),
+  oauth: z
+    .strictObject({
+      store: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('The folder with the tokens of servers; mcp-bridge/tokens in the folder of configurations.'),
+      browser: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('The command that opens an address for a person to sign in, or "none"; the system\'s by default.'),
+      account: z
+        .string()
+        .regex(/^[\w.-]{1,64}$/, 'has to be made of letters, digits, ".", "_" and "-"')
+        .optional()
+        .describe('The account of the person at this machine, where they have several with one server.'),
+      allow: z
+        .array(z.string().min(1))
+        .default([])
+        .describe(
+          'Hosts, addresses and networks of authorization servers that may be reached though they are not public.',
+        ),
+    })
+    .prefault({})
+    .describe('How the bridge signs in to servers.'),
   stateKeys: z
     .array(z.string().min(32, 'has to have at least 32 characters'))
     .default([])
@@ -362,6 +471,23 @@ export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | 
 /** Keys of an entry that mean something here. */
 export function knownKeys(entry: object): readonly string[] {
   return Object.keys(('command' in entry ? stdioServer : httpServer).shape)
+}
+
+/**
+ * How the bridge signs in to a server, where it does: not to programs, not where a credential is configured, and not where
+ * clients bring their own. `account` says whose tokens are sent.
+ */
+export function signInOf(
+  own: ServerSettings,
+  settings: Settings,
+): (Omit<OAuthSettings, 'account'> & { account: 'principal' | 'service' }) | undefined {
+  if (isStdio(own) || own.oauth === false || settings.auth?.passthrough) return undefined
+  if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined
+  const given = own.oauth ?? oauth.parse({})
+  const account = given.account ?? (given.grant === 'code' ? 'principal' : 'service')
+  const isShared = own.session === 'shared' && hasSeveral(settings)
+  // Of one session for several principals, nobody could say whose tokens are sent with it.
+  return account === 'principal' && isShared ? undefined : { ...given, account }
 }
 
 /** Whether there can be several principals. */

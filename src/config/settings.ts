@@ -3,7 +3,16 @@ import type * as z from 'zod'
 import { isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './addresses.js'
 import { ConfigError, type Issue } from './error.js'
 import { type ConfigSources, expand, refersElsewhere } from './expand.js'
-import { fileSchema, isStdio, knownKeys, SERVER_KEYS, type ServerSettings, type Settings, secretOf } from './schema.js'
+import {
+  fileSchema,
+  hasSeveral,
+  isStdio,
+  knownKeys,
+  SERVER_KEYS,
+  type ServerSettings,
+  type Settings,
+  secretOf,
+} from './schema.js'
 
 export * from './addresses.js'
 export * from './error.js'
@@ -16,6 +25,7 @@ export {
   type Settings,
   secretOf,
   shareOf,
+  signInOf,
   transportOf,
 } from './schema.js'
 
@@ -33,6 +43,7 @@ export function parseSettings(input: unknown, sources: ConfigSources): Settings 
     ...nothing(settings, listen),
     ...together(settings),
     ...unclear(settings),
+    ...Object.entries(settings.mcpServers).flatMap(([name, own]) => signsInTo(name, own, settings, listen)),
     ...exposed(settings, listen),
     ...colliding(settings, listen),
   ]
@@ -157,6 +168,31 @@ function unclear({ auth, mcpServers, discover }: Settings): Issue[] {
     return [{ path: 'auth.passthrough', message }]
   }
   return tokens === undefined ? misled(mcpServers) : mistaken(tokens)
+}
+
+/** What is said of signing in to a server, and cannot be done. */
+function signsInTo(name: string, own: ServerSettings, settings: Settings, listen: Listen): Issue[] {
+  if (isStdio(own) || !own.oauth) return []
+  const { auth, allowUnauthenticated } = settings
+  const path = `mcpServers.${name}.oauth`
+  const { grant, account = grant === 'code' ? 'principal' : 'service', clientId, tokenFile, callbackPort } = own.oauth
+  const issues: Issue[] = []
+  const issue = (key: string, message: string) => issues.push({ path: key === '' ? path : `${path}.${key}`, message })
+  if (auth?.passthrough) issue('', 'cannot be used where clients bring credentials of their own: "auth.passthrough"')
+  const header = Object.keys(own.headers).find((one) => one.toLowerCase() === 'authorization')
+  if (header !== undefined) issue('', `and "headers.${header}" exclude each other: both say what is sent`)
+  if (grant === 'token' && tokenFile === undefined) issue('tokenFile', 'is missing, and the grant "token" needs it')
+  if (grant !== 'token' && tokenFile !== undefined) issue('tokenFile', 'is for the grant "token"')
+  if (grant === 'client_credentials' && clientId === undefined)
+    issue('clientId', 'is missing, and the grant "client_credentials" needs it')
+  if (account === 'principal' && own.session === 'shared' && hasSeveral(settings))
+    issue('account', 'has to be "service" with "session": "shared", where one session serves several principals')
+  const isOpen = listen.kind === 'http' && auth === undefined && allowUnauthenticated && !isLoopback(listen.host)
+  if (account === 'principal' && isOpen)
+    issue('account', 'has to be "service" where anybody may call: nobody can be told from anybody else')
+  if (callbackPort !== undefined && own.oauth.redirectUri !== undefined)
+    issue('callbackPort', 'and "redirectUri" exclude each other: the address has a port')
+  return issues
 }
 
 /** Servers to which the client's credential cannot be sent, or another would be where a client shows none. */

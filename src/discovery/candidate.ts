@@ -1,8 +1,9 @@
 /** Servers that have been found: each once, whoever has named it. */
+
 import { freeName } from '../formats/names.js'
+import { Failure } from '../net/failure.js'
 import { DECEPTIVE } from '../printable.js'
 import { canonical, type Endpoint } from './endpoint.js'
-import { DiscoveryFailure } from './failure.js'
 
 /** Where a server may be named. The first one that names it decides what is said of it. */
 export const SOURCES = ['config', 'registry', 'well-known', 'address'] as const
@@ -38,7 +39,7 @@ export interface Candidate extends Finding {
 export interface PlaceFailure {
   /** The file or the address. */
   place: string
-  error: DiscoveryFailure
+  error: Failure
 }
 
 /** How many candidates there may be. */
@@ -54,7 +55,7 @@ export class Findings {
     try {
       return await read()
     } catch (error) {
-      if (!(error instanceof DiscoveryFailure)) throw error
+      if (!(error instanceof Failure)) throw error
       if (this.failures.length < CANDIDATES) this.failures.push({ place, error })
       return undefined
     }

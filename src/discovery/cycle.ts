@@ -1,7 +1,7 @@
 /** Asks endpoints as often as it helps: again after what may pass, not again while an answer holds, not for ever. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
-import { DiscoveryFailure } from './failure.js'
+import { Failure } from '../net/failure.js'
 
 /** What an attempt came to, and the milliseconds for which it holds. */
 export interface Outcome<T> {
@@ -42,7 +42,7 @@ const PARALLEL = 8
 const ENDPOINTS = 256
 
 /** An endpoint has failed too often, and is not asked before a certain time. */
-export class CoolingDown extends DiscoveryFailure {
+export class CoolingDown extends Failure {
   override name = 'CoolingDown'
   readonly until: number
 

@@ -3,6 +3,7 @@
  * these is done is given; here is the order, and what follows from what.
  */
 
+import { Failure } from '../net/failure.js'
 import type { ToolList } from '../ports/trust-status.js'
 import { printable } from '../printable.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
@@ -10,7 +11,7 @@ import { Fault } from '../protocol/fault.js'
 import { type Candidate, type Findings, merge, type PlaceFailure } from './candidate.js'
 import type { FetchDocument } from './documents.js'
 import { canonical } from './endpoint.js'
-import { DiscoveryFailure, failure, type Reason } from './failure.js'
+import { failure, type Reason } from './failure.js'
 import type { ManifestServer } from './manifest.js'
 import { MANIFEST_PATH } from './sources/well-known.js'
 import { difference, type Facts, type Handshake, namesEndpoint, type Verdict } from './trust/judge.js'
@@ -71,7 +72,7 @@ export interface Examined {
   manifest?: Vouched | undefined
   meeting?: Meeting | undefined
   /** Why it could not be met. */
-  failure?: DiscoveryFailure | undefined
+  failure?: Failure | undefined
   /** Whether there is a manifest could not be found out. */
   unread: boolean
   steps: readonly Progress[]
@@ -117,7 +118,7 @@ export async function locate(targets: readonly string[], parts: Parts, told: Tol
         tell(length > 0, length > 0 ? `${length} named` : (first?.error.message ?? 'It names no servers'))
         return found
       } catch (error) {
-        if (!(error instanceof DiscoveryFailure)) throw error
+        if (!(error instanceof Failure)) throw error
         tell(false, error.message)
         return { findings: [], failures: [{ place: target, error }] }
       }
@@ -149,7 +150,7 @@ export async function examine(candidate: Candidate, parts: Parts, told: Told = (
       tell(...say(value))
       return { value }
     } catch (error) {
-      if (!(error instanceof DiscoveryFailure)) throw error
+      if (!(error instanceof Failure)) throw error
       tell(false, error.message)
       return { failed: error }
     }
@@ -206,9 +207,8 @@ export function forgetManifest(url: string, { forget }: Pick<Parts, 'forget'>): 
 }
 
 /** What an error of the bridge says of a server that could not be met. */
-export function handshakeFailure(error: unknown, isProgram: boolean): DiscoveryFailure {
-  for (let cause = error; cause instanceof Error; cause = cause.cause)
-    if (cause instanceof DiscoveryFailure) return cause
+export function handshakeFailure(error: unknown, isProgram: boolean): Failure {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof Failure) return cause
   const { fault, message, data } = Fault.from(error)
   // A program is not started again and again.
   const reason = isProgram ? 'program' : (REASONS[fault] ?? 'protocol')
@@ -231,7 +231,7 @@ type TakeStep = <T>(
   what: Step,
   work: () => T | Promise<T>,
   say: (value: T) => [ok: boolean, message: string],
-) => Promise<{ value: T; failed?: never } | { value?: never; failed: DiscoveryFailure }>
+) => Promise<{ value: T; failed?: never } | { value?: never; failed: Failure }>
 
 /** What is said of a candidate in a manifest: the one that named it, or the one of its own host. */
 async function vouchedFor(candidate: Candidate, parts: Parts, step: TakeStep): Promise<Vouched | undefined> {
@@ -287,7 +287,7 @@ function chosen(all: readonly Vouched[], named: readonly string[]): Vouched | un
   )
 }
 
-/** Throws a DiscoveryFailure with both lists, where a manifest says that the server speaks nothing that we do. */
+/** Throws a Failure with both lists, where a manifest says that the server speaks nothing that we do. */
 function checkRevisions(server: ManifestServer | undefined): void {
   if (!server || server.protocolRevisions.some((one) => KNOWN.includes(one))) return
   throw failure(

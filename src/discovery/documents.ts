@@ -1,9 +1,10 @@
 /** Documents of the network: fetched through the guard, in cycles, and kept for as long as they hold. */
-import { Cycles, type CyclesOptions, freshness } from './cycle.js'
-import { DiscoveryFailure } from './failure.js'
-import { type Fetched, type FetchOptions, guardedFetch } from './fetch.js'
 
-/** Fetches a document; undefined where its host says that there is none. Rejects with a DiscoveryFailure. */
+import { Failure } from '../net/failure.js'
+import { type Fetched, type FetchOptions, guardedFetch } from '../net/fetch.js'
+import { Cycles, type CyclesOptions, freshness } from './cycle.js'
+
+/** Fetches a document; undefined where its host says that there is none. Rejects with a Failure. */
 export type FetchDocument = (url: string, accept?: string) => Promise<Fetched | undefined>
 
 export interface Documents {
@@ -25,7 +26,7 @@ export function documents(options: Omit<FetchOptions, 'accept'> & CyclesOptions)
           const value = await guardedFetch(url, { ...options, accept, signal })
           return { value, freshFor: freshness(value.headers) }
         } catch (error) {
-          if (error instanceof DiscoveryFailure && error.reason === 'absent') return { value: undefined, freshFor: 0 }
+          if (error instanceof Failure && error.reason === 'absent') return { value: undefined, freshFor: 0 }
           throw error
         }
       }),

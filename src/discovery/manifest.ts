@@ -3,10 +3,11 @@
  * config/manifest.schema.json of it. Nothing is ignored: a member that is not known here makes the whole invalid, because
  * whoever wrote it meant something by it, and what it would mean is covered by the signature like all the rest.
  */
+
 import * as z from 'zod'
 import { DECEPTIVE, printable } from '../printable.js'
+import { readStrictly, StrictJsonError } from '../rpc/strict-json.js'
 import { httpEndpoint } from './endpoint.js'
-import { readStrictly, StrictJsonError } from './json.js'
 
 /** A manifest is not one, and where. */
 export class ManifestError extends Error {

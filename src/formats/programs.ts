@@ -69,15 +69,24 @@ export function translated(entry: Entry, program: Program): Record<string, unkno
     delete words[theirs]
     if (value !== undefined) words[ours] ??= value
   }
-  const { enabled, command, type, ...rest } = words
+  const { enabled, command, type, oauth, ...rest } = words
   const [first, ...args] = Array.isArray(command) ? (command as unknown[]) : [command]
   return {
     ...rest,
+    ...(oauth !== undefined && { oauth: program.name === 'mcpServers' ? oauth : signIn(oauth) }),
     ...(first !== undefined && { command: first }),
     ...(args.length > 0 && { args: [...args, ...(Array.isArray(rest['args']) ? rest['args'] : [])] }),
     ...(enabled === false && { disabled: true }),
     ...(type === 'local' ? { type: 'stdio' } : type !== undefined && type !== 'remote' && { type }),
   }
+}
+
+/** What others say of signing in, as far as it means the same here. The rest is found out. */
+function signIn(oauth: unknown): unknown {
+  if (oauth === false || !isRecord(oauth)) return oauth === false ? false : {}
+  const { clientId, clientSecret, callbackPort, scopes = oauth['scope'] } = oauth
+  const known = { clientId, clientSecret, callbackPort, scopes }
+  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined && value !== ''))
 }
 
 /** Their name for a key of ours, in an entry that has it. */

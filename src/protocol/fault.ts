@@ -1,6 +1,7 @@
 /** Everything that can go wrong, as one table: the JSON-RPC code, the HTTP status, whose fault it is. */
 import type { RpcError } from '../rpc/message.js'
 import type { Json } from '../rpc/splice.js'
+import type { AccountRefusal } from './account.js'
 
 /** Who has to change something: decides the log level and whether a breaker counts it. */
 export type Blame = 'caller' | 'upstream' | 'bridge'
@@ -80,6 +81,24 @@ export const faults = {
     reason: 'upstream_protocol_error',
     outcome: 'unknown',
   },
+
+  // Signing in to a server. HTTP 200, because 401 would send a client to sign in at the bridge, and balancers act on 5xx.
+  /** A person has to sign in to the server first, and cannot be asked to from here. */
+  signInRequired: { code: -32603, status: 200, blame: 'caller', reason: 'sign_in_required' },
+  /** Somebody has been asked to sign in, and has not yet. */
+  signInPending: { code: -32603, status: 200, blame: 'caller', reason: 'sign_in_pending' },
+  /** Somebody was asked to sign in, and declined. */
+  signInRefused: { code: -32603, status: 200, blame: 'caller', reason: 'sign_in_refused' },
+  /** The authorization server registers nobody, and the configuration has no client id for it. */
+  clientNeeded: { code: -32603, status: 200, blame: 'bridge', reason: 'client_needed' },
+  /** What a server or its authorization server says breaks a rule that protects credentials. */
+  authUnsafe: { code: -32603, status: 200, blame: 'upstream', reason: 'auth_unsafe' },
+  /** The authorization server refuses, for a reason that waiting or signing in does not mend. */
+  authFailed: { code: -32603, status: 200, blame: 'upstream', reason: 'auth_failed' },
+  /** The server wants a scope that was asked for and not given. */
+  scopeRefused: { code: -32603, status: 200, blame: 'upstream', reason: 'scope_refused' },
+  /** The file with the tokens is damaged, or others can reach it. */
+  storeRefused: { code: -32603, status: 200, blame: 'bridge', reason: 'store_refused' },
 } as const satisfies Record<string, FaultRow>
 
 const DRAFT_CODES: Readonly<Record<number, number>> = { [-32020]: -32001, [-32021]: -32003, [-32022]: -32004 }
@@ -96,6 +115,10 @@ export interface FaultOptions {
   status?: number
   /** The server has refused the credentials with this status, and with this challenge if it gave one. */
   refused?: CredentialRefusal
+  /** What a server has refused, where a person has to sign in before it takes it. */
+  signInFor?: AccountRefusal | undefined
+  /** Where a person signs in. Only the person may see it: it is no part of the message. */
+  signInUrl?: string | undefined
   /** What the server said with its refusal, for the operator: one line. The message has what callers may know of it. */
   said?: string | undefined
 }
@@ -115,17 +138,21 @@ export class Fault extends Error {
   readonly data: Record<string, Json>
   readonly retryAfter: number | undefined
   readonly refused: CredentialRefusal | undefined
+  readonly signInFor: AccountRefusal | undefined
+  readonly signInUrl: string | undefined
   readonly said: string | undefined
   readonly #status: number | undefined
 
   constructor(fault: FaultName, message: string, options: FaultOptions = {}) {
-    const { cause, data = {}, retryAfter, status, refused, said } = options
+    const { cause, data = {}, retryAfter, status, refused, signInFor, signInUrl, said } = options
     const bounded = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message
     super(bounded, cause === undefined ? undefined : { cause })
     this.fault = fault
     this.data = data
     this.retryAfter = retryAfter
     this.refused = refused
+    this.signInFor = signInFor
+    this.signInUrl = signInUrl
     this.said = said
     this.#status = status
   }
@@ -164,4 +191,25 @@ export class Fault extends Error {
     if (this.retryAfter !== undefined) members.push(`"retryAfterMs":${Math.round(this.retryAfter * 1000)}`)
     return { code, message: this.message, data: members.length === 0 ? undefined : `{${members.join(',')}}` }
   }
+}
+
+const NEEDS_A_PERSON: ReadonlySet<FaultName> = new Set(['signInRequired', 'signInPending', 'signInRefused'])
+
+const OF_SIGN_IN: ReadonlySet<FaultName> = new Set([
+  ...NEEDS_A_PERSON,
+  'clientNeeded',
+  'authUnsafe',
+  'authFailed',
+  'scopeRefused',
+  'storeRefused',
+])
+
+/** Whether something is wrong with signing in, for one account. Of the server it says nothing. */
+export function isOfSignIn(error: unknown): boolean {
+  return error instanceof Fault && OF_SIGN_IN.has(error.fault)
+}
+
+/** Whether a person has to sign in before the server can be used. That is neither a failure nor a verdict on the server. */
+export function needsSignIn(error: unknown): error is Fault {
+  return error instanceof Fault && NEEDS_A_PERSON.has(error.fault)
 }

@@ -1,5 +1,7 @@
 /** One request on its way through a channel: what has come in for it waits here until somebody reads it. */
+import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
+import type { Fault } from '../protocol/fault.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response } from '../rpc/message.js'
 import { weightOf } from '../rpc/source.js'
@@ -39,7 +41,7 @@ export interface Line {
 
 interface Reader {
   resolve(arrival: Arrival): void
-  reject(error: ChannelError): void
+  reject(error: ChannelError | Fault): void
 }
 
 /** Has the line of a call in the log say how many notifications were dropped. */
@@ -63,10 +65,12 @@ export class Exchange {
   /** When it was sent, by `performance.now()`, and how many messages its channel had received by then. */
   sentAt = 0
   receivedBefore = 0
+  /** In whose name it is sent, where that is another one than its peer's. */
+  account: Account | undefined
   readonly #line: Line
   readonly #arrivals: Unread<Arrival>
   #reader: Reader | undefined
-  #failure: ChannelError | undefined
+  #failure: ChannelError | Fault | undefined
   #sent = false
 
   constructor(line: Line, id: number, principal = NOBODY) {
@@ -168,7 +172,7 @@ export class Exchange {
   }
 
   /** The answer cannot come any more. What has come already can still be read. */
-  fail(error: ChannelError): void {
+  fail(error: ChannelError | Fault): void {
     if (this.answered || this.#failure) return
     this.#failure = error
     const reader = this.#reader

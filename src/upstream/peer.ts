@@ -1,4 +1,6 @@
 /** The JSON-RPC peer of a server: mints ids and progress tokens, and brings what comes in to whom it belongs. */
+import type { Account } from '../protocol/account.js'
+import type { Fault } from '../protocol/fault.js'
 import { type Loan, SMALL } from '../protocol/memory.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
@@ -65,6 +67,8 @@ export class Peer implements Receiver, Line {
   readonly channel: Channel
   /** Headers of every message that has none of its own, where the transport has headers. */
   headers: Headers = {}
+  /** In whose name messages are sent that have no account of their own. */
+  account: Account | undefined
   events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {} }
   readonly #log: PeerLog
   readonly #rubbish: Rubbish
@@ -103,8 +107,15 @@ export class Peer implements Receiver, Line {
   }
 
   /** Sends a request and waits for its answer, within `timeout` milliseconds. Rejects with a ChannelError. */
-  async call(method: string, params: Json | undefined, timeout: number, headers?: Headers): Promise<Response> {
+  async call(
+    method: string,
+    params: Json | undefined,
+    timeout: number,
+    headers?: Headers,
+    account?: Account,
+  ): Promise<Response> {
     const exchange = this.begin()
+    exchange.account = account
     const late = () => exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`, { late: true }))
     const timer = setTimeout(late, timeout)
     try {
@@ -120,8 +131,13 @@ export class Peer implements Receiver, Line {
     return this.channel.memory.borrow(principal, SMALL)
   }
 
-  notify(method: string, params: Json | undefined, headers: Headers = this.headers): Promise<void> {
-    return this.channel.send({ text: notification(method, params), headers })
+  notify(
+    method: string,
+    params: Json | undefined,
+    headers: Headers = this.headers,
+    account: Account | undefined = this.account,
+  ): Promise<void> {
+    return this.channel.send({ text: notification(method, params), headers, account })
   }
 
   respond(id: Id, answer: Json | RpcError): void {
@@ -131,7 +147,8 @@ export class Peer implements Receiver, Line {
   /** Sends what somebody else has made of an answer to a question of the server. */
   answer(text: string): void {
     this.settled()
-    this.channel.send({ text, headers: this.headers }).catch(() => this.#drop('a question that cannot be answered'))
+    const { headers, account } = this
+    this.channel.send({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
   }
 
   /** A question of the server is open no longer. */
@@ -144,8 +161,14 @@ export class Peer implements Receiver, Line {
     this.#silence.sent(exchange)
     const text = request(exchange.id, method, params)
     this.channel
-      .send({ text, exchange: exchange.id, principal: exchange.principal, headers: headers ?? this.headers })
-      .catch((error: ChannelError) => exchange.fail(error))
+      .send({
+        text,
+        exchange: exchange.id,
+        principal: exchange.principal,
+        headers: headers ?? this.headers,
+        account: exchange.account ?? this.account,
+      })
+      .catch((error: ChannelError | Fault) => exchange.fail(error))
   }
 
   cancel(exchange: Exchange, reason: string): void {

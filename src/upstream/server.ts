@@ -1,7 +1,7 @@
 /** One upstream server: picks the legacy or the modern half for its detected era. */
-
 import type { Gauge, Observe } from '../ports/events.js'
 import type { ChangeNotice, Replicas } from '../ports/replicas.js'
+import type { AccountsByPrincipal } from '../protocol/account.js'
 import { Bound } from '../protocol/bound.js'
 import {
   ANONYMOUS,
@@ -17,7 +17,7 @@ import {
 } from '../protocol/call.js'
 import { canBeAsked, carriedCapabilities, clientName } from '../protocol/capabilities.js'
 import { type Era, NEWEST_LEGACY, NEWEST_MODERN } from '../protocol/eras.js'
-import { Fault } from '../protocol/fault.js'
+import { Fault, isOfSignIn, needsSignIn } from '../protocol/fault.js'
 import { initializeParams } from '../protocol/legacy-server.js'
 import { lift } from '../protocol/lift.js'
 import { type Loan, type Memory, SMALL } from '../protocol/memory.js'
@@ -66,6 +66,8 @@ export interface ServerOptions {
   retry: 'off' | 'safe'
   /** Callers bring credentials of their own, which are sent on. */
   passthrough: boolean
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  accounts?: AccountsByPrincipal | undefined
   /** What the server may know of folders: what its clients say, nothing, or these. */
   roots: 'ask' | 'off' | readonly string[]
   /** The bridge's own Implementation, where no client gives one. */
@@ -147,7 +149,7 @@ export class Server implements Upstream {
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
     const settle = (verdict: Verdict, sender: Sender = NOBODY) => this.#settle(verdict, sender)
-    const { fallback, replicas } = options
+    const { fallback, replicas, accounts } = options
     const shared = replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback })
     this.#told = (what) => observe?.({ kind: 'session', server: name, side: 'server', what })
     const timeout = timeouts.probe
@@ -161,6 +163,7 @@ export class Server implements Upstream {
       log,
       observe,
       shared,
+      accounts,
     })
     const what = this.isProgram ? 'processes of the server' : 'sessions with the server'
     this.#occupancy = new Occupancy(new Bound({ max: maxSessions, ...(share !== undefined && { share }) }), what)
@@ -174,6 +177,7 @@ export class Server implements Upstream {
     this.#pool = new SessionPool(usedBy)
     this.#lines = new Tunnels({
       detection: this.#detection,
+      accounts,
       occupancy: this.#occupancy,
       mayStart: (principal) => this.#mayStart(principal),
       timeout: timeouts.initialize,
@@ -213,6 +217,7 @@ export class Server implements Upstream {
           ? ({ principal: who }, method, params) => replicas.tell({ server: name, who, method, params })
           : undefined,
       retry: options.retry,
+      accounts,
       log,
       memory: options.memory,
       onEnd,
@@ -301,9 +306,11 @@ export class Server implements Upstream {
       // What has failed since it was asked has to show that it can be had again.
       this.#detection.forget()
     }
+    const { passthrough, accounts } = this.#options
     const verdict = await this.#detection.known().catch((error: unknown) => {
-      // Where callers bring credentials of their own, nothing can be found out without one.
-      if (this.#options.passthrough && error instanceof Fault && error.refused) return undefined
+      // Where callers bring credentials of their own, or have to sign in, nothing can be found out before they do.
+      if (passthrough && error instanceof Fault && error.refused) return undefined
+      if (accounts && needsSignIn(error)) return undefined
       throw error
     })
     this.#met = true
@@ -328,14 +335,14 @@ export class Server implements Upstream {
       lease.discard()
       lease.release()
     } catch (error) {
-      // It has turned out to be modern.
-      if (!(error instanceof Contradiction)) throw error
+      // It has turned out to be modern, or nobody has signed in to it.
+      if (!(error instanceof Contradiction) && !needsSignIn(error)) throw error
     }
   }
 
   notify(notice: Notice): void {
     this.#detection
-      .known()
+      .known(notice)
       .then((verdict) => (verdict.era === 'modern' ? this.#modern.notify(notice) : this.#notifySession(notice)))
       .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
   }
@@ -465,7 +472,7 @@ export class Server implements Upstream {
     await this.#mayStart(principal)
     try {
       if (transport.kind === 'http' || era === 'modern' || this.#detection.hasSpare)
-        return await this.#detection.channel(transport, true)
+        return await this.#detection.channel(transport, { stateless: true })
       // A child that is started again has to show that it is still what it was. It may be slow to start.
       const timeout = Math.max(timeouts.probe, timeouts.initialize)
       const finding = await probe({ transport, clientInfo, timeout, log })
@@ -494,13 +501,17 @@ export class Server implements Upstream {
   async #keepsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
     const { clientInfo, capabilities } = this.#identity(sender)
     const credential = credentialOf(sender)
+    const account = this.#options.accounts?.for(sender.principal)
     const peer = new Peer(await transport.open(), this.#options.log)
+    peer.account = account
     const params = initializeParams(NEWEST_LEGACY, clientInfo, capabilities)
     try {
-      if (!listsLegacy && !(await peer.channel.wantsSession?.(credential))) return false
+      if (!listsLegacy && !(await peer.channel.wantsSession?.(credential, account))) return false
       const answer = await peer.call('initialize', params, this.#options.timeouts.initialize, credential)
       return negotiated(answer) !== undefined && peer.channel.hasSession === true
-    } catch {
+    } catch (error) {
+      // That nobody has signed in says nothing of sessions.
+      if (isOfSignIn(error)) throw error
       return false
     } finally {
       await peer.channel.close()
@@ -527,7 +538,7 @@ export class Server implements Upstream {
     const identity = this.#identity(sender)
     const { principal } = sender
     const owner = { key: this.#key(sender, identity), principal }
-    const open = () => this.#open(identity, principal)
+    const open = () => this.#open(identity, sender)
     const lease = await (alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open))
     if (this.#options.isolation === 'per-request') lease.discard()
     return lease
@@ -535,10 +546,17 @@ export class Server implements Upstream {
 
   #identity({ caller, credential, principal }: Sender): Identity {
     const capabilities = this.#declared(caller.capabilities)
-    const { isolation, several = false, clientInfo } = this.#options
+    const { isolation, several = false, clientInfo, accounts } = this.#options
     const who = isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
     const ofSeveral = principal === ANONYMOUS || (several && who === EVERYBODY)
-    return { who, several: ofSeveral, clientInfo: caller.clientInfo ?? clientInfo, capabilities, credential }
+    return {
+      who,
+      several: ofSeveral,
+      clientInfo: caller.clientInfo ?? clientInfo,
+      capabilities,
+      credential,
+      account: accounts?.for(principal),
+    }
   }
 
   /** What another replica has heard, for those of the same here. A process tells only who is connected to it. */
@@ -568,12 +586,12 @@ export class Server implements Upstream {
   }
 
   /** Opens a session. Rejects with a Fault, or with a Contradiction where the server is found to have none any more. */
-  async #open(identity: Identity, principal: string): Promise<LegacySession> {
+  async #open(identity: Identity, sender: Sender): Promise<LegacySession> {
     this.#detection.throwIfDown()
-    const { transport, since } = await this.#detection.known()
+    const { transport, since } = await this.#detection.known(sender)
     if (transport.kind === 'http' && performance.now() - since > ASK_AGAIN) this.#detection.forget()
-    const verdict = await this.#legacyVerdict()
-    await this.#mayStart(principal)
+    const verdict = await this.#legacyVerdict(sender)
+    await this.#mayStart(sender.principal)
     try {
       const session = await this.#shakeHands(verdict, identity)
       this.#detection.worked(false)
@@ -583,13 +601,13 @@ export class Server implements Upstream {
       const refused = error instanceof ChannelError && error.delivered === 'maybe'
       if (!refused || transport.kind !== 'http' || this.#options.era !== 'auto') throw this.#detection.failed(error)
       this.#detection.forget()
-      await this.#legacyVerdict()
+      await this.#legacyVerdict(sender)
       throw this.#detection.failed(error)
     }
   }
 
-  async #legacyVerdict(): Promise<Verdict> {
-    const verdict = await this.#detection.known()
+  async #legacyVerdict(sender: Sender): Promise<Verdict> {
+    const verdict = await this.#detection.known(sender)
     if (verdict.era === 'modern') throw new Contradiction('The server has no sessions')
     return verdict
   }
@@ -602,7 +620,7 @@ export class Server implements Upstream {
     const { log, name, replicas } = this.#options
     const { who } = identity
     const reused = this.#detection.hasSpare
-    const peer = await this.#detection.channel(verdict.transport)
+    const peer = await this.#detection.channel(verdict.transport, identity)
     const onEnd = (error: ChannelError, served: boolean) => {
       this.#pool.forgetDead()
       this.#ended(error, served)

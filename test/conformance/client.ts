@@ -1,10 +1,19 @@
 /**
- * A client as the suite starts it, with the address of a server as its argument: one of the legacy era, that speaks to
- * the bridge over stdio. What it has to do is known by the name of the scenario.
+ * A client as the suite starts it, with the front of the bridge (`stdio` or `http`) and the address of a server as its
+ * arguments: one of the legacy era, that speaks to the bridge. What it has to do is known by the name of the scenario.
  */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import process from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
@@ -17,6 +26,19 @@ interface ToolCall {
   arguments?: Record<string, unknown>
 }
 
+/** What the suite has to say of a scenario. */
+interface Context {
+  toolCalls?: ToolCall[]
+  client_id?: string
+  client_secret?: string
+  private_key_pem?: string
+  signing_algorithm?: string
+}
+
+/** The client metadata document that the suite knows. */
+const METADATA = 'https://conformance-test.local/client-metadata.json'
+/** Milliseconds that a request waits for the person, who is a script. */
+const WAIT = 10_000
 const CAPABILITIES = { elicitation: { form: { applyDefaults: true } }, sampling: {}, roots: {} }
 
 const scenarios: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
@@ -38,22 +60,72 @@ const scenarios: Readonly<Record<string, (client: Client) => Promise<unknown>>> 
   'sse-retry': useAll,
 }
 
-const [url = ''] = process.argv.slice(2)
+const [front = 'stdio', url = ''] = process.argv.slice(2)
 const scenario = process.env['MCP_CONFORMANCE_SCENARIO'] ?? ''
-const run = scenarios[scenario]
+const run = scenario.startsWith('auth/') ? signIn : scenarios[scenario]
 if (!run) throw new Error(`This client does not know the scenario "${scenario}"`)
+const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-conformance-'))
+const config = join(folder, 'config.json')
+writeFileSync(config, JSON.stringify({ mcpServers: { suite: { url, oauth: { wait: WAIT, ...oauthOf(scenario) } } } }))
+const browser = `${process.execPath} test/fixtures/willing-browser.mjs`
+const args = ['--config', config, '--token-store', join(folder, 'tokens'), '--browser', browser]
+const bridge = ['dist/main.js', '--log-format', 'json', '--log-level', 'warn', ...args]
 const client = connectable()
-await client.connect(
-  new StdioClientTransport({
-    command: process.execPath,
-    args: ['dist/main.js', '--listen', 'stdio', '--log-format', 'json', '--log-level', 'warn', '--upstream', url],
-    stderr: 'inherit',
-  }),
-)
+const { transport, end } = front === 'http' ? await overHttp() : overStdio()
 try {
+  await client.connect(transport)
   await run(client)
 } finally {
   await client.close()
+  end()
+  rmSync(folder, { recursive: true, force: true })
+}
+
+function overStdio() {
+  const args = [...bridge, '--listen', 'stdio']
+  return { transport: new StdioClientTransport({ command: process.execPath, args, stderr: 'inherit' }), end: () => {} }
+}
+
+async function overHttp() {
+  const port = await freePort()
+  const address = `http://127.0.0.1:${port}/mcp`
+  const child = spawn(process.execPath, [...bridge, '--listen', address], { stdio: ['ignore', 'inherit', 'inherit'] })
+  for (let tries = 0; tries < 100; tries++) {
+    // It refuses this, whatever it is configured for.
+    const answered = await fetch(address).then(
+      (response) => response.body?.cancel().then(() => true),
+      () => false,
+    )
+    if (answered) break
+    await sleep(100)
+  }
+  return { transport: new StreamableHTTPClientTransport(new URL(address)) as Transport, end: () => child.kill() }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+/** What a server that wants sign-in is asked for. What fails is for the suite to judge. */
+async function signIn(client: Client): Promise<void> {
+  const { tools } = await client.listTools()
+  for (const { name } of tools) await client.callTool({ name, arguments: {} })
+}
+
+/** What the configuration says of signing in, for what a scenario cannot be done without. */
+function oauthOf(scenario: string): object {
+  const { client_id: clientId, client_secret: clientSecret, private_key_pem: pem, signing_algorithm: alg } = contextOf()
+  if (scenario === 'auth/basic-cimd') return { clientMetadataUrl: METADATA }
+  if (scenario === 'auth/pre-registration') return { clientId, clientSecret }
+  if (scenario === 'auth/client-credentials-basic') return { grant: 'client_credentials', clientId, clientSecret }
+  if (scenario !== 'auth/client-credentials-jwt') return {}
+  const file = join(folder, 'key.pem')
+  writeFileSync(file, pem ?? '', { mode: 0o600 })
+  return { grant: 'client_credentials', clientId, key: { file, alg } }
 }
 
 /** A client that answers what it is asked: yes, and with the defaults where there are any. */
@@ -105,6 +177,6 @@ function wordsFor(required: readonly string[] = []): Record<string, unknown> {
 }
 
 /** What the suite has to say of the scenario. */
-function contextOf(): { toolCalls?: ToolCall[] } {
-  return JSON.parse(process.env['MCP_CONFORMANCE_CONTEXT'] ?? '{}') as { toolCalls?: ToolCall[] }
+function contextOf(): Context {
+  return JSON.parse(process.env['MCP_CONFORMANCE_CONTEXT'] ?? '{}') as Context
 }

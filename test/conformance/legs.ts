@@ -31,6 +31,8 @@ export interface ServerLeg extends AnyLeg {
 /** The suite is a server, and its client is `client.ts`, which speaks through the bridge. */
 export interface ClientLeg extends AnyLeg {
   mode: 'client'
+  /** How the client speaks to the bridge. */
+  front: 'stdio' | 'http'
 }
 
 /** The servers behind the bridge, as scripts that take `stdio` or `http`. */
@@ -64,13 +66,15 @@ export const legs: readonly Leg[] = [
   { name: 'legacy-stdio', ...legacy, transport: 'stdio', like: 'legacy' },
   { name: 'legacy-http', ...legacy, transport: 'http', like: 'legacy' },
 
-  { name: 'client-modern', mode: 'client', revision: MODERN },
-  { name: 'client-legacy', mode: 'client', revision: LEGACY },
+  { name: 'client-modern', mode: 'client', revision: MODERN, front: 'stdio' },
+  { name: 'client-modern-http', mode: 'client', revision: MODERN, front: 'http' },
+  { name: 'client-legacy', mode: 'client', revision: LEGACY, front: 'stdio' },
+  { name: 'client-legacy-http', mode: 'client', revision: LEGACY, front: 'http' },
 ]
 
 /** What a leg is about, as a heading: legs that are about the same stand side by side. */
 export function about(leg: Leg): string {
-  if (leg.mode === 'client') return `A legacy client on stdio, in front of a server of ${leg.revision}`
+  if (leg.mode === 'client') return `A legacy client, in front of a server of ${leg.revision}`
   return `A client of ${leg.revision}, in front of a ${leg.server} server`
 }
 

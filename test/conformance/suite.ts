@@ -44,9 +44,9 @@ const REQUIREMENTS = join(SUITE_FOLDER, 'requirements')
 export async function runSuite(leg: Leg, url: string | undefined, options: Options): Promise<Outcome> {
   const { scenarios, folder } = options
   const { scored, all } = requirementsOf(leg)
-  // It can be told to run all that a revision requires, but then of a client also what takes signing in.
+  // It can be told to run all that a revision requires, but then of a client also what is not had here.
   const names = scenarios.length === 0 && leg.mode === 'client' ? all : all.filter((name) => scenarios.includes(name))
-  const common = [SUITE, leg.mode, ...subject(url), '--output-dir', folder]
+  const common = [SUITE, leg.mode, ...subject(leg, url), '--output-dir', folder]
   const exitCode = await (names.length === 0 ? runRequired(leg, common, options) : runEach(names, leg, common, options))
   return {
     leg,
@@ -94,14 +94,22 @@ function expectedOf(leg: Leg): string[] {
 }
 
 /** What is looked at: a server at an address, or the client that a command starts. */
-function subject(url: string | undefined): string[] {
-  return url === undefined ? ['--command', CLIENT] : ['--url', url]
+function subject(leg: Leg, url: string | undefined): string[] {
+  return leg.mode === 'client' ? ['--command', `${CLIENT} ${leg.front}`] : ['--url', url ?? '']
 }
 
-/** What counts of what the revision requires, and all that is run. To sign in somewhere is not the bridge's part. */
+/** Grants that the bridge does not have. */
+const NOT_HAD: ReadonlySet<string> = new Set([
+  'auth/enterprise-managed-authorization',
+  'auth/dpop',
+  'auth/dpop-nonce',
+  'auth/wif-jwt-bearer',
+])
+
+/** What counts of what the revision requires, and all that is run. Clients of the suite's server legs sign in nowhere. */
 function requirementsOf({ mode, revision }: Leg): { scored: string[]; all: string[] } {
   const yaml = readFileSync(join(REQUIREMENTS, `${revision}.yaml`), 'utf8')
-  const isOurs = (name: string) => !name.startsWith('auth/')
+  const isOurs = (name: string) => !(mode === 'server' && name.startsWith('auth/')) && !NOT_HAD.has(name)
   const scored = namesIn(yaml, mode).filter(isOurs)
   return { scored, all: [...scored, ...unscoredIn(yaml, mode).filter(isOurs)] }
 }

@@ -90,6 +90,6 @@ t.test('what may mean anything is not guessed at', async (t) => {
     ['me@example.com/mcp', 'malformed'],
   ]
   for (const [given, reason] of cases) {
-    t.throws(() => meaningOf(given), { name: 'DiscoveryFailure', phase: 'url', reason }, given)
+    t.throws(() => meaningOf(given), { name: 'Failure', phase: 'url', reason }, given)
   }
 })

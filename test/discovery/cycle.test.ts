@@ -58,7 +58,7 @@ t.test('what fails in a way that may pass is tried again after 1, 2 and 4 second
     const { attempts, attempt } = flaky(failures)
     const answer = world.cycles.run(ENDPOINT, attempt)
     if (comes) t.equal(await answer, `answer ${count}`)
-    else await t.rejects(answer, { name: 'DiscoveryFailure', reason: 'refused' })
+    else await t.rejects(answer, { name: 'Failure', reason: 'refused' })
     t.same(world.slept, slept, `${failures} failures`)
     t.equal(attempts.count, count)
     t.equal(world.told.length, comes ? 0 : 1, 'a retry is no failed cycle')
@@ -165,7 +165,7 @@ t.test('the third failed cycle in a row leaves an endpoint alone for five minute
   const { attempts, attempt } = flaky(99, lasting)
   for (let cycle = 1; cycle <= 3; cycle++) {
     t.equal(cycles.coolsUntil(ENDPOINT), undefined)
-    await t.rejects(cycles.run(ENDPOINT, attempt), { name: 'DiscoveryFailure', reason: 'certificate' })
+    await t.rejects(cycles.run(ENDPOINT, attempt), { name: 'Failure', reason: 'certificate' })
     t.match(told.at(-1), { endpoint: ENDPOINT, phase: 'tls', reason: 'certificate', opens: cycle === 3 })
   }
   t.equal(cycles.coolsUntil(ENDPOINT), world.now() + 5 * MINUTE)
@@ -182,7 +182,7 @@ t.test('the third failed cycle in a row leaves an endpoint alone for five minute
   pass(1)
   t.equal(cycles.coolsUntil(ENDPOINT), undefined)
   const trial = flaky(99)
-  await t.rejects(cycles.run(ENDPOINT, trial.attempt), { name: 'DiscoveryFailure', reason: 'refused' })
+  await t.rejects(cycles.run(ENDPOINT, trial.attempt), { name: 'Failure', reason: 'refused' })
   t.equal(trial.attempts.count, 1)
   t.same(world.slept, [])
   t.match(told.at(-1), { reason: 'refused', opens: true })
@@ -195,7 +195,7 @@ t.test('the third failed cycle in a row leaves an endpoint alone for five minute
   pass(5 * MINUTE)
   const again = flaky(99)
   for (let cycle = 1; cycle <= 3; cycle++) {
-    await t.rejects(cycles.run(ENDPOINT, again.attempt), { name: 'DiscoveryFailure', reason: 'refused' })
+    await t.rejects(cycles.run(ENDPOINT, again.attempt), { name: 'Failure', reason: 'refused' })
     t.match(told.at(-1), { opens: cycle === 3 })
   }
   t.equal(again.attempts.count, 12, 'with all retries')
@@ -206,7 +206,7 @@ t.test('a success in between begins the count anew', async (t) => {
   const bad = flaky(99, lasting).attempt
   for (let round = 0; round < 5; round++) {
     for (let cycle = 0; cycle < 2; cycle++)
-      await t.rejects(cycles.run(ENDPOINT, bad), { reason: 'certificate', name: 'DiscoveryFailure' })
+      await t.rejects(cycles.run(ENDPOINT, bad), { reason: 'certificate', name: 'Failure' })
     t.equal(await cycles.run(ENDPOINT, async () => ({ value: 'fine', freshFor: 0 })), 'fine')
     pass(5 * MINUTE)
   }

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { canonical, httpEndpoint, parseAddress, stdioEndpoint } from '../../src/discovery/endpoint.js'
+import { canonical, httpEndpoint, stdioEndpoint } from '../../src/discovery/endpoint.js'
+import { parseAddress } from '../../src/net/address.js'
 
 const key = (address: string) => canonical(httpEndpoint(address))
 
@@ -109,6 +110,6 @@ t.test('what parsers read differently is no address', async (t) => {
     ['a script', 'javascript:alert(1)', 'scheme'],
   ]
   for (const [name, address, reason] of cases)
-    t.throws(() => httpEndpoint(address), { name: 'DiscoveryFailure', phase: 'url', reason, transient: false }, name)
+    t.throws(() => httpEndpoint(address), { name: 'Failure', phase: 'url', reason, transient: false }, name)
   t.equal(parseAddress('https://localhost./').hostname, 'localhost')
 })

@@ -4,10 +4,11 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
-import type { DiscoveryFailure } from '../../src/discovery/failure.js'
-import { type FetchOptions, guardedFetch } from '../../src/discovery/fetch.js'
 import { parseJson } from '../../src/discovery/sources/server-json.js'
+import type { Failure } from '../../src/net/failure.js'
+import { type FetchOptions, guardedFetch } from '../../src/net/fetch.js'
 import { serveNames } from '../support/dns.js'
+import { INSIDE, MALFORMED } from '../support/spellings.js'
 import { makeCa, type ServerOptions } from '../support/tls.js'
 import { setTrap } from '../support/trap.js'
 
@@ -26,9 +27,9 @@ async function read(url: string, options: FetchOptions): Promise<unknown> {
 async function refused(t: Test, name: string, answer: Promise<unknown>, phase: string, reason?: string): Promise<void> {
   const error = await answer.then(
     (value) => ({ message: `it was taken: ${JSON.stringify(value)?.slice(0, 100)}` }),
-    (thrown: DiscoveryFailure) => thrown,
+    (thrown: Failure) => thrown,
   )
-  t.match(error, { name: 'DiscoveryFailure', phase, ...(reason !== undefined && { reason }) }, name)
+  t.match(error, { name: 'Failure', phase, ...(reason !== undefined && { reason }) }, name)
   t.notMatch(error.message, /secret/, `${name}: nothing is told`)
 }
 
@@ -43,99 +44,14 @@ t.test('the trap can be reached in every way that is tried', async (t) => {
   ]
   const urls = [`https://127.1:${own.port}/`, `https://inside.example:${own.port}/`, `https://localhost:${own.port}/`]
   for (const [index, options] of ways.entries())
-    await t.rejects(guardedFetch(urls[index] as string, options), { name: 'DiscoveryFailure', phase: 'tls' })
+    await t.rejects(guardedFetch(urls[index] as string, options), { name: 'Failure', phase: 'tls' })
   t.ok((await own.caught()) >= 3)
 })
 
 t.test('spellings of addresses inside', async (t) => {
-  const guard: [name: string, host: string][] = [
-    ['dotted', '127.0.0.1'],
-    ['decimal', '2130706433'],
-    ['octal', '017700000001'],
-    ['hexadecimal', '0x7f000001'],
-    ['hexadecimal, capital', '0X7F000001'],
-    ['octal in parts', '0177.0.0.01'],
-    ['hexadecimal in parts', '0x7f.0x0.0x0.0x1'],
-    ['mixed parts', '0x7f.0.0.01'],
-    ['two parts', '127.1'],
-    ['three parts', '127.0.1'],
-    ['two parts, the last one long', '127.0x1'],
-    ['another loopback', '127.127.127.127'],
-    ['a dot at the end', '127.0.0.1.'],
-    ['percent-encoded', '%31%32%37.0.0.1'],
-    ['percent-encoded dots', '127%2e0%2e0%2e1'],
-    ['full-width digits', '１２７.０.０.１'],
-    ['full-width dots', '127．0．0．1'],
-    ['ideographic dots', '127。0。0。1'],
-    ['circled digits', '①②⑦.0.0.①'],
-    ['superscript digits', '¹²⁷.0.0.1'],
-    ['this machine as a whole', '0.0.0.0'],
-    ['zero', '0'],
-    ['zero, hexadecimal', '0x0'],
-    ['IPv6', '[::1]'],
-    ['IPv6 in full', '[0000:0000:0000:0000:0000:0000:0000:0001]'],
-    ['IPv6, unspecified', '[::]'],
-    ['IPv4 mapped', '[::ffff:127.0.0.1]'],
-    ['IPv4 mapped, hexadecimal', '[::ffff:7f00:1]'],
-    ['IPv4 compatible', '[::127.0.0.1]'],
-    ['IPv4 compatible, hexadecimal', '[::7f00:1]'],
-    ['IPv4 translated', '[::ffff:0:127.0.0.1]'],
-    ['NAT64', '[64:ff9b::7f00:1]'],
-    ['NAT64, dotted', '[64:ff9b::127.0.0.1]'],
-    ['NAT64 of a site', '[64:ff9b:1::7f00:1]'],
-    ['6to4', '[2002:7f00:1::]'],
-    ['Teredo', '[2001:0:7f00:1::1]'],
-    ['ISATAP, link-local', '[fe80::5efe:127.0.0.1]'],
-    ['link-local', '[fe80::1]'],
-    ['unique local', '[fc00::1]'],
-    ['unique local of a cloud', '[fd00:ec2::254]'],
-    ['site-local', '[fec0::1]'],
-    ['multicast of IPv6', '[ff02::1]'],
-    ['documentation of IPv6', '[2001:db8::1]'],
-    ['metadata of clouds', '169.254.169.254'],
-    ['metadata, decimal', '2852039166'],
-    ['metadata, hexadecimal', '0xa9fea9fe'],
-    ['metadata, octal', '0251.0376.0251.0376'],
-    ['metadata, three parts', '169.254.43518'],
-    ['metadata, mapped', '[::ffff:a9fe:a9fe]'],
-    ['metadata of another cloud', '100.100.100.200'],
-    ['the wire server', '168.63.129.16'],
-    ['private 10/8', '10.0.0.1'],
-    ['private 172.16/12', '172.16.0.1'],
-    ['private 172.16/12, its end', '172.31.255.254'],
-    ['private 192.168/16', '192.168.1.1'],
-    ['carriers 100.64/10', '100.64.0.1'],
-    ['protocol assignments 192.0.0/24', '192.0.0.1'],
-    ['benchmarks 198.18/15', '198.19.0.1'],
-    ['documentation 203.0.113/24', '203.0.113.1'],
-    ['multicast 224/4', '224.0.0.1'],
-    ['reserved 240/4', '240.0.0.1'],
-    ['broadcast', '255.255.255.255'],
-    ['localhost', 'localhost'],
-    ['localhost, capital', 'LOCALHOST'],
-    ['localhost, full-width', 'ｌｏｃａｌｈｏｓｔ'],
-    ['localhost with a dot at its end', 'localhost.'],
-    ['a name below localhost', 'foo.localhost'],
-    ['ip6-localhost', 'ip6-localhost'],
-    ['localhost.localdomain', 'localhost.localdomain'],
-  ]
-  for (const [name, host] of guard)
+  for (const [name, host] of INSIDE)
     await refused(t, name, read(`https://${host}:${trap.port}/`, { ca: ca.cert }), 'guard')
-  const malformed: [name: string, host: string][] = [
-    ['a zone', '[fe80::1%25eth0]'],
-    ['a zone, not encoded', '[fe80::1%eth0]'],
-    ['five parts', '127.0.0.0.1'],
-    ['a part that is too large', '127.0.0.256'],
-    ['an address that is too large', '4294967296'],
-    ['octal that is none', '0189.0.0.1'],
-    ['an empty part', '127..0.1'],
-    ['IPv6 without brackets', '::1'],
-    ['two dots at the end', '127.0.0.1..'],
-    ['an encoded NUL', '127.0.0.1%00.mcp.example'],
-    ['an encoded slash', '127.0.0.1%2f.mcp.example'],
-    ['an encoded space', '127.0.0.1%20.mcp.example'],
-  ]
-  for (const [name, host] of malformed)
+  for (const [name, host] of MALFORMED)
     await refused(t, name, read(`https://${host}:${trap.port}/`, { ca: ca.cert }), 'url', 'malformed')
   await nobodyCame(t)
 })

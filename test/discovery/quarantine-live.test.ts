@@ -2,13 +2,14 @@
  * A server in quarantine sees nothing of what is refused, whoever calls it and however it is reached: every client with
  * every server of the matrix. After an approval it works, and after its tools have changed it does not any more.
  */
+
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { TrustContext } from '../../src/bridge/pipeline.js'
-import { guardedConnector } from '../../src/discovery/connect.js'
-import { Guard } from '../../src/discovery/guard.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import { standingOf } from '../../src/discovery/trust/trust-status.js'
+import { guardedConnector } from '../../src/net/connect.js'
+import { Guard } from '../../src/net/guard.js'
 import type { Standing, ToolList } from '../../src/ports/trust-status.js'
 import type { Client } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect } from '../matrix/clients.js'

@@ -520,7 +520,7 @@ t.test('what is fetched once holds for a while, and what follows the question ma
   t.equal(await fetch(`${origin}/absent`), undefined)
   t.equal(await fetch(`${origin}/absent`), undefined)
   t.equal(asked.length, 2)
-  await t.rejects(fetch(`${origin}/bad?secret=1`), { name: 'DiscoveryFailure', reason: 'too-large' })
+  await t.rejects(fetch(`${origin}/bad?secret=1`), { name: 'Failure', reason: 'too-large' })
   t.match(told, [{ endpoint: `${origin}/bad`, phase: 'body', reason: 'too-large', opens: false }])
   t.notMatch(String((told[0] as { endpoint: string }).endpoint), /secret/)
 })

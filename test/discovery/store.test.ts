@@ -19,8 +19,8 @@ import { execPath } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { locked } from '../../src/discovery/trust/lock.js'
 import { defaultStorePath, TrustStore } from '../../src/discovery/trust/store.js'
+import { locked } from '../../src/net/lock.js'
 import {
   bytesOf,
   DAY,

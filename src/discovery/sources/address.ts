@@ -1,8 +1,9 @@
 /** What a person means who gives a host, an address, a file, a question to a registry or a command. */
 import { posix, win32 } from 'node:path'
 import parseCommandLine from 'string-argv'
+import { parseAddress } from '../../net/address.js'
 import type { Finding, Transport } from '../candidate.js'
-import { httpEndpoint, parseAddress, stdioEndpoint } from '../endpoint.js'
+import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
 export type Meaning =
@@ -19,7 +20,7 @@ const LAUNCHERS: ReadonlySet<string> = new Set(['npx', 'uvx', 'bunx', 'node', 'p
 /**
  * Tells by its form what is meant: `registry:query`; `stdio:command args`, or anything with a space in it; `https://…`, where
  * an address without a path means its host; a path of a file; a host, with or without a port or a path. Throws a
- * DiscoveryFailure where it may mean anything.
+ * Failure where it may mean anything.
  */
 export function meaningOf(given: string): Meaning {
   const text = given.trim()

@@ -1,11 +1,13 @@
 /** Servers in the configuration files that people already have for other programs. */
+
 import { open } from 'node:fs/promises'
 import { posix, win32 } from 'node:path'
 import { FormatError, readConfigFile } from '../../formats/read.js'
+import { Failure } from '../../net/failure.js'
 import { printable } from '../../printable.js'
 import { type Finding, Findings, type Transport, transportNamed } from '../candidate.js'
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
-import { DiscoveryFailure, failure } from '../failure.js'
+import { failure } from '../failure.js'
 
 /** Of this machine, and of who asks. */
 export interface Surroundings {
@@ -63,7 +65,7 @@ export async function findInFiles(
   for (const path of paths) {
     await found.attempt(path, async () => {
       const text = await readBounded(path).catch((error: unknown) => {
-        if (!wanted && error instanceof DiscoveryFailure && isMissing(error.cause)) return undefined
+        if (!wanted && error instanceof Failure && isMissing(error.cause)) return undefined
         throw error
       })
       if (text === undefined) return
@@ -76,7 +78,7 @@ export async function findInFiles(
   return found
 }
 
-/** What an entry of `mcpServers` stands for. Throws a DiscoveryFailure where it is none. */
+/** What an entry of `mcpServers` stands for. Throws a Failure where it is none. */
 export function finding(name: string, entry: Entry, from: string): Finding {
   const { command, args = [] } = entry
   const { url } = entry
@@ -104,7 +106,7 @@ export function finding(name: string, entry: Entry, from: string): Finding {
   }
 }
 
-/** Entries of a file, whoever wrote it. Throws a DiscoveryFailure where it has none. */
+/** Entries of a file, whoever wrote it. Throws a Failure where it has none. */
 function serversOf(
   text: string,
   { path, home, wanted }: { path: string; home: string; wanted: boolean },
@@ -134,7 +136,7 @@ async function readBounded(path: string): Promise<string> {
     if (length > FILE_BYTES) throw failure('file', 'too-large', `${path} has more than ${FILE_BYTES} bytes`)
     return bytes.toString('utf8', 0, length)
   } catch (cause) {
-    if (cause instanceof DiscoveryFailure) throw cause
+    if (cause instanceof Failure) throw cause
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown'
     throw failure('file', 'unreadable', `${path} cannot be read (${code})`, { cause })
   }

@@ -1,8 +1,10 @@
 /** What a registry's `server.json` says of how a server is reached, and what documents of the same family do. */
+
 import * as z from 'zod'
+import { parseAddress } from '../../net/address.js'
 import { printable } from '../../printable.js'
 import { type Finding, isPlain, transportNamed } from '../candidate.js'
-import { httpEndpoint, parseAddress, stdioEndpoint } from '../endpoint.js'
+import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
 /** How a server is reached, as a document has it. */
@@ -45,7 +47,7 @@ const RUNNERS: ReadonlyMap<string, { programs: readonly string[]; before: readon
     ['oci', { programs: ['docker', 'podman'], before: ['run', '-i', '--rm'], version: ':' }],
   ])
 
-/** What a document has in one place, checked. Throws a DiscoveryFailure that quotes nothing of it. */
+/** What a document has in one place, checked. Throws a Failure that quotes nothing of it. */
 export function parsed<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const result = schema.safeParse(value)
   if (result.success) return result.data
@@ -57,7 +59,7 @@ export function parsed<T>(schema: z.ZodType<T>, value: unknown, what: string): T
   )
 }
 
-/** The JSON of a document. Throws a DiscoveryFailure that quotes nothing of it. */
+/** The JSON of a document. Throws a Failure that quotes nothing of it. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))

@@ -1,10 +1,11 @@
 /** Servers that a host names at addresses that are known beforehand. */
+
 import * as z from 'zod'
+import type { Fetched } from '../../net/fetch.js'
 import { printable } from '../../printable.js'
 import { Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'
-import type { Fetched } from '../fetch.js'
 import { parsed, parseJson, type Reached, reachedAt, remoteOf, shownCommand } from './server-json.js'
 
 /** As much of our manifest as is needed to find what it names. What reads it throws where it is none. */

@@ -8,7 +8,7 @@
  */
 import { createHash } from 'node:crypto'
 import { FlattenedSign, flattenedVerify } from 'jose'
-import { readStrictly, StrictJsonError } from '../json.js'
+import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
 import { type Manifest, ManifestError, readManifest } from '../manifest.js'
 import { type Algorithm, algorithmOf, type PublisherKey, type SigningKey } from './keys.js'
 

@@ -2,14 +2,16 @@
  * What the people at this machine have said about whom they trust: keys of publishers, pins of origins, approvals of servers;
  * and what must not be forgotten of manifests and tools.
  */
+
 import { mkdirSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
+import { type LockOptions, locked } from '../../net/lock.js'
+import { stampOf } from '../../net/private-file.js'
 import type { ToolList } from '../../ports/trust-status.js'
 import { printable } from '../../printable.js'
 import { type Issue, type Verification, verifyManifest } from './jws.js'
 import type { PublisherKey } from './keys.js'
-import { type LockOptions, locked } from './lock.js'
 import {
   type Approval,
   type Found,
@@ -17,7 +19,6 @@ import {
   readStoreFile,
   type Seen,
   type StoreFile,
-  stampOf,
   TrustStoreError,
   writeStoreFile,
 } from './store-file.js'

@@ -144,7 +144,7 @@ class Endpoint {
     try {
       const headers = readHeaders(request.raw.rawHeaders)
       const { relay } = this.#options
-      if (pass && relay?.takesModern(headers.lookup)) {
+      if (pass && relay?.takesModern(headers.lookup, request.body)) {
         pass(relay.modern(headers.lookup), () => this.#answerHere(request, reply))
         return reply
       }

@@ -4,6 +4,7 @@
  */
 import proxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Account } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
 import { isModern } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
@@ -23,6 +24,8 @@ export type { RelayedRequestOptions as Passing } from './relayed-request.js'
 
 export interface RelayOptions {
   relayed: Relayed
+  /** In whose name the requests of a principal are sent, where the bridge signs in to the server. */
+  accountOf?: ((principal: string) => Account | undefined) | undefined
   log: Logger
   /** Lets a request in, or throws a Fault; gives a way out. */
   gate: { enter(entering: { principal: string; endless: boolean; goesOn?: boolean | undefined }): () => void }
@@ -30,6 +33,8 @@ export interface RelayOptions {
   memory: Memory
   /** Methods of modern requests that are not to go as they are, because results are kept here. */
   keeps?: ((method: string) => boolean) | undefined
+  /** Modern requests that are meant for the bridge, by what they name and by their body. */
+  isOurs?: ((name: string | undefined, body: Uint8Array | undefined) => boolean) | undefined
 }
 
 /** Passes a request on. `otherwise` answers it without the relay, should the server speak the other era by now. */
@@ -81,7 +86,10 @@ export class Relay {
       handler: (request: FastifyRequest, reply: FastifyReply, source: string, hooks: object) =>
         handle(request, reply, (passing, otherwise) => {
           const underway = this.#begin(request, reply, { passing, refusing, otherwise })
-          this.#send(underway, request, reply, { source, hooks })
+          const send = () => this.#send(underway, request, reply, { source, hooks })
+          const account = this.#options.accountOf?.(request.principal)
+          if (account) underway.sendAs(account, send)
+          else send()
         }),
       replyOptions: {
         queryString: () => query,
@@ -98,11 +106,12 @@ export class Relay {
   }
 
   /** Whether a request of the modern era can go as it is: its headers say all that has to be known. */
-  takesModern(lookup: HeaderLookup): boolean {
+  takesModern(lookup: HeaderLookup, body: Uint8Array | undefined): boolean {
     if (!isModern(versionHeader(lookup)) || this.#options.relayed.speaks() !== 'modern') return false
     const method = single(lookup, 'mcp-method') ?? ''
     // What the server offers may have to be told otherwise.
-    return method !== 'server/discover' && !this.#options.keeps?.(method)
+    if (method === 'server/discover' || this.#options.keeps?.(method)) return false
+    return !this.#options.isOurs?.(single(lookup, 'mcp-name'), body)
   }
 
   /** What is to be told of a modern request. */

@@ -1,9 +1,11 @@
 /** One request that is passed on as it came, from its headers to the end of its answer. */
+
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type Account, type AccountRefusal, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
 import type { Relayed, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
+import { Fault, needsSignIn } from '../../protocol/fault.js'
 import { encodeReply } from '../../protocol/modern-client.js'
 import { type Refusal, refusalOf } from '../../protocol/refusal.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
@@ -67,6 +69,11 @@ export class RelayedRequest {
   #events: RelayedEvents | undefined
   #source: Readable | undefined
   #draining = false
+  /** In whose name it is sent, and what that is shown by. */
+  #account: Account | undefined
+  #credential: string | undefined
+  #send: () => void = () => {}
+  #retries = 0
 
   constructor(parts: Parts, onOver: () => void) {
     this.passing = parts.passing
@@ -88,9 +95,55 @@ export class RelayedRequest {
     const sent = sentOn(headers, era === 'legacy' && !opens)
     const session = headerOf(sent, 'mcp-session-id')
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
-    if (request.credential !== undefined) sent['authorization'] = request.credential
+    const credential = this.#credential ?? request.credential
+    if (credential !== undefined) sent['authorization'] = credential
     if (this.#handOver.trace) Object.assign(sent, { tracestate: undefined, ...this.#handOver.trace })
     return { ...sent, 'accept-encoding': 'identity', ...relayed.headers }
+  }
+
+  /** Sends it in the name of an account, as soon as it is known what that takes. */
+  sendAs(account: Account, send: () => void): void {
+    this.#account = account
+    this.#send = send
+    try {
+      const credential = account.authorization(this.signal)
+      if (typeof credential === 'object') this.#sendWith(credential)
+      else {
+        this.#credential = credential
+        send()
+      }
+    } catch (error) {
+      this.#cannotSend(error)
+    }
+  }
+
+  #sendWith(coming: Promise<string | undefined>): void {
+    coming
+      .then((credential) => {
+        if (this.#over) return
+        this.#credential = credential
+        this.#send()
+      })
+      .catch((error: unknown) => this.#cannotSend(error))
+  }
+
+  /** There is no credential. Whoever opens a session gets one of the bridge's own, in which that can be told. */
+  #cannotSend(error: unknown): void {
+    if (this.#over) return
+    const { otherwise } = this.#parts
+    if (otherwise) return this.#handBack(otherwise)
+    this.#fault = Fault.from(error)
+    this.#refuse(this.#fault, this.#id === undefined ? 502 : this.#fault.status)
+  }
+
+  /** Sends it again with another credential, if there is one: the server has not acted on it. */
+  #sendAgain(account: Account, refusal: AccountRefusal): void {
+    const { reply, otherwise } = this.#parts
+    // The middle can do more for the client than wait.
+    if (otherwise && this.passing.era === 'modern') return this.#handBack(otherwise)
+    clearHeaders(reply)
+    const { endless } = this.passing
+    this.#sendWith(endless ? account.refused(refusal, this.signal) : anotherFor(account, refusal, this.signal))
   }
 
   /** Ends a stream that would stay open for ever, now or when it has begun. */
@@ -109,6 +162,12 @@ export class RelayedRequest {
 
   answered({ statusCode, headers, stream }: Response): void {
     const { reply } = this.#parts
+    const challenge = headers['www-authenticate']
+    const refusal = this.#account && refusedCredential(statusCode, challenge, this.#credential)
+    if (this.#account && refusal && this.#retries++ < MAX_RETRIES) {
+      stream.on('error', () => {}).resume()
+      return this.#sendAgain(this.#account, refusal)
+    }
     if (statusCode < 300 && this.passing.era === 'legacy') this.#noteSession(headers)
     if (statusCode < 300 && isEvents(headers)) return this.#sendEvents(stream)
     readBeginning(stream, READ_FIRST, (error, bytes, whole) => {
@@ -344,4 +403,17 @@ function subscriptionEnded(id: Id): string {
 /** Removes the headers of the server, which are about a body that is not sent. Which methods it allows still holds. */
 function clearHeaders(reply: FastifyReply): void {
   for (const name of Object.keys(reply.getHeaders())) if (name !== 'allow') reply.removeHeader(name)
+}
+
+/**
+ * Another `Authorization` after one was refused, for a request of a client: somebody may be asked to sign in for it. Rejects
+ * with a Fault.
+ */
+async function anotherFor(account: Account, refusal: AccountRefusal, signal: AbortSignal): Promise<string> {
+  try {
+    return await account.refused(refusal, signal)
+  } catch (error) {
+    if (!needsSignIn(error) || !error.signInFor) throw error
+    return account.signIn(error.signInFor, signal)
+  }
 }

@@ -1,9 +1,10 @@
 /** What a server speaks: found out once, however many want to know, and remembered for as long as it is likely to hold. */
 
 import type { Observe } from '../../ports/events.js'
+import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
+import { Fault, isOfSignIn } from '../../protocol/fault.js'
 import type { Json } from '../../rpc/splice.js'
 import type { Exchange } from '../exchange.js'
 import { Contradiction, credentialOf, openingFault } from '../failure.js'
@@ -26,6 +27,8 @@ export interface DetectionOptions {
   resolveTransport(verdict: Verdict, sender: Sender | undefined): Promise<void>
   /** What other replicas have found out of it. */
   shared?: SharedVerdicts | undefined
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  accounts?: AccountsByPrincipal | undefined
   log: PeerLog
   observe?: Observe | undefined
 }
@@ -38,7 +41,8 @@ const BACKOFF = { http: { first: 1_000, most: 5_000 }, stdio: { first: 1_000, mo
 export class Detection {
   readonly #options: DetectionOptions
   #verdict: Verdict | undefined
-  #detecting: Promise<Verdict> | undefined
+  /** By account: who has to sign in first holds up nobody who has. */
+  readonly #detecting = new Map<Account | undefined, Promise<Verdict>>()
   /** A channel through which nothing but the probe has gone. */
   #spare: Peer | undefined
   /** Channels to processes that have not been asked what they speak. */
@@ -75,16 +79,18 @@ export class Detection {
   async known(sender?: Sender): Promise<Verdict> {
     if (this.current) return this.current
     this.throwIfDown()
-    this.#detecting ??= this.#detect(sender)
+    const account = this.#accountOf(sender)
+    const underway = this.#detecting.get(account)
+    if (underway) return underway
+    const detecting = this.#detect(sender)
       .catch((error: unknown) => {
         const fault = this.failed(error)
-        this.#tell('unknown', fault.fault)
+        if (!isOfSignIn(fault)) this.#tell('unknown', fault.fault)
         throw fault
       })
-      .finally(() => {
-        this.#detecting = undefined
-      })
-    return this.#detecting
+      .finally(() => this.#detecting.delete(account))
+    this.#detecting.set(account, detecting)
+    return detecting
   }
 
   /** What was known is no longer so. */
@@ -173,6 +179,11 @@ export class Detection {
     this.#tell('modern', verdict.why)
   }
 
+  /** Who works at this machine asks for what nobody in particular wants to know. */
+  #accountOf(sender: Sender | undefined): Account | undefined {
+    return this.#options.accounts?.for(sender?.principal ?? 'local')
+  }
+
   #tell(era: Era | 'unknown', why: string): void {
     const { name, observe } = this.#options
     observe?.({ kind: 'verdict', server: name, era, why })
@@ -183,7 +194,10 @@ export class Detection {
    * on that channel, this waits too: another process would take as long to start. Rejects with a ChannelError, or with a
    * Contradiction where the program turns out to be modern meanwhile.
    */
-  async channel(transport: Transport, stateless = false): Promise<Peer> {
+  async channel(
+    transport: Transport,
+    { stateless = false, account }: { stateless?: boolean; account?: Account | undefined } = {},
+  ): Promise<Peer> {
     while (!this.hasSpare && this.#starting) {
       const { verdict, over } = this.#starting
       await over
@@ -194,7 +208,7 @@ export class Detection {
       this.#spare = undefined
       return spare
     }
-    const peer = new Peer(await transport.open({ stateless }), this.#options.log)
+    const peer = new Peer(await transport.open({ stateless, account }), this.#options.log)
     this.#unasked.add(peer)
     return peer
   }
@@ -217,7 +231,7 @@ export class Detection {
     const { transport, name } = this.#options
     const fault = openingFault(error, name)
     // What one caller may not know, another may.
-    if (fault.refused) return fault
+    if (fault.refused || isOfSignIn(fault)) return fault
     const { first, most } = BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http']
     const wait = Math.min(first * 2 ** this.#failures++, most)
     this.#down = { until: performance.now() + wait, fault }
@@ -242,7 +256,14 @@ export class Detection {
     const known = this.#asksItself ? undefined : await shared?.recall()
     if (known) return this.#found(known)
     const finding = asks
-      ? await probe({ transport, clientInfo, timeout, headers: credentialOf(sender), log })
+      ? await probe({
+          transport,
+          clientInfo,
+          timeout,
+          headers: credentialOf(sender),
+          account: this.#accountOf(sender),
+          log,
+        })
       : configured(era)
     const { peer } = finding
     if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed && !this.hasSpare) this.#spare = peer

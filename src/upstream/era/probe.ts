@@ -2,6 +2,7 @@
  * Finds out which era a server speaks, by `server/discover` and never by a real call (MCP 2026-07-28, basic/versioning,
  * backward compatibility). Only positive evidence decides; what proves nothing leads to an attempt to `initialize`.
  */
+import type { Account } from '../../protocol/account.js'
 import { isModern, legacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { discoverParams } from '../../protocol/modern-server.js'
@@ -22,6 +23,8 @@ export interface Probing {
   peer?: Peer
   /** Credentials of whoever wants to know. */
   headers?: Readonly<Record<string, string>>
+  /** In whose name it is asked, where the bridge signs in to it. */
+  account?: Account | undefined
   log: PeerLog
 }
 
@@ -80,11 +83,13 @@ async function probeOnce({
   timeout,
   peer: open,
   headers = {},
+  account,
   log,
 }: Probing): Promise<Finding | 'headers refused'> {
   const peer = open ?? new Peer(await transport.open(), log)
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
   const exchange = peer.begin()
+  exchange.account = account
   exchange.send('server/discover', discoverParams(clientInfo))
   peer.headers = {}
   try {

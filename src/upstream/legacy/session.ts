@@ -1,4 +1,5 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
+import type { Account } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
 import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, offers } from '../../protocol/legacy-server.js'
@@ -30,6 +31,8 @@ export interface Identity {
   capabilities: Json
   /** The client's own `Authorization`, where it is to be sent on. */
   credential?: string | undefined
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  account?: Account | undefined
 }
 
 export interface SessionLog {
@@ -134,7 +137,7 @@ export class LegacySession {
     told?.('opened')
     this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.borrow(identity.who, SMALL))
     this.#receives = peer.channel.listen ? undefined : true
-    this.#listening = (peer.channel.listen?.(peer.headers) ?? Promise.resolve(true)).then((receives) => {
+    this.#listening = (peer.channel.listen?.(peer.headers, peer.account) ?? Promise.resolve(true)).then((receives) => {
       this.#receives = receives
     })
   }
@@ -171,7 +174,8 @@ export class LegacySession {
       ofSession: (method) => method !== 'notifications/message',
       ping: { method: 'ping', params: undefined },
     }
-    const { credential } = identity
+    const { credential, account } = identity
+    peer.account = account
     const own = credential === undefined ? {} : { authorization: credential }
     peer.headers = own
     const handshake = await shakeHands(peer, identity, timeout)

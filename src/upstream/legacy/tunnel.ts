@@ -188,13 +188,13 @@ export class DirectTunnel implements Tunnel {
 
   /** The stream for the server's own messages. Some servers drop what they would ask as long as it is not there. */
   async #listen(): Promise<void> {
-    const { channel, headers } = this.#peer
+    const { channel, headers, account } = this.#peer
     if (this.#over || !channel.listen) return
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, LISTEN_WAIT)
     })
-    await Promise.race([channel.listen(headers), late])
+    await Promise.race([channel.listen(headers, account), late])
     clearTimeout(timer)
   }
 

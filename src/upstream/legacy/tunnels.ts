@@ -1,6 +1,7 @@
 /** The sessions that legacy clients themselves have with a legacy server: opened for them, and ended when there is no room. */
+import type { AccountsByPrincipal } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
+import { Fault, isOfSignIn } from '../../protocol/fault.js'
 import type { Occupancy, Occupant } from '../../protocol/occupancy.js'
 import type { Request } from '../../rpc/message.js'
 import type { Detection } from '../era/detection.js'
@@ -12,6 +13,8 @@ import { DirectTunnel, type TunnelOptions } from './tunnel.js'
 
 export interface TunnelsOptions {
   detection: Detection
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  accounts?: AccountsByPrincipal | undefined
   /** Everything that uses the server: these sessions, and others. */
   occupancy: Occupancy
   /** Waits until a principal may start a process, where that takes one. Rejects with a Fault. */
@@ -91,8 +94,9 @@ export class Tunnels {
     const { detection, mayStart, told } = this.#options
     const { era } = verdict
     const turned = () => era === 'legacy' && verdict.era === 'modern'
+    const account = this.#options.accounts?.for(sender.principal)
     await mayStart(sender.principal)
-    const peer = await detection.channel(verdict.transport).catch((error: unknown) => {
+    const peer = await detection.channel(verdict.transport, { account }).catch((error: unknown) => {
       if (turned()) return undefined
       throw detection.failed(error)
     })
@@ -108,7 +112,7 @@ export class Tunnels {
         told?.('opened')
         return line
       }
-      if (await this.#isModern(verdict, peer)) {
+      if (await this.#isModern(verdict, peer, sender)) {
         this.#peers.delete(peer)
         verdict.alsoLegacy = false
         detection.giveBack(peer)
@@ -120,20 +124,22 @@ export class Tunnels {
       this.#peers.delete(peer)
       if (turned()) return undefined
       await peer.channel.close()
+      if (isOfSignIn(error)) throw error
       const refused = error instanceof ChannelError && error.refusal !== undefined
-      if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer)))) throw detection.failed(error)
+      if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer, sender))))
+        throw detection.failed(error)
       verdict.alsoLegacy = false
       return undefined
     }
   }
 
   /** Whether a server that does not take `initialize` is a modern one, perhaps since a moment ago. */
-  async #isModern(verdict: Verdict, peer: Peer): Promise<boolean> {
+  async #isModern(verdict: Verdict, peer: Peer, sender: Sender): Promise<boolean> {
     const { detection } = this.#options
     if (verdict.era === 'modern') return true
     if (verdict.transport.kind !== 'http') return detection.isModernAfterAll(verdict, peer)
     detection.forget()
-    return (await detection.known()).era === 'modern'
+    return (await detection.known(sender)).era === 'modern'
   }
 
   #open(
@@ -145,6 +151,7 @@ export class Tunnels {
   ): Promise<DirectTunnel> {
     const { timeout, log, occupancy, told } = this.#options
     peer.headers = credentialOf(sender)
+    peer.account = this.#options.accounts?.for(sender.principal)
     const onEnd = (error: ChannelError | undefined, lost: boolean) => {
       if (occupant.line) told?.(lost ? 'lost' : 'ended')
       occupancy.leave(occupant)

@@ -1,6 +1,7 @@
 /** The upstream half of the modern era: every call is complete in itself, so only channels are kept. */
 
 import type { ChangeNotice } from '../../ports/replicas.js'
+import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import { withoutMisannotated } from '../../protocol/annotations.js'
 import type { Call, Handler, Notice, Reply } from '../../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
@@ -53,6 +54,8 @@ export interface ModernOptions extends ModernChannelsOptions {
   memory: Memory
   /** Whether a tool that says that this is safe is called once more when its answer was lost. */
   retry: 'off' | 'safe'
+  /** In whose name the server is asked, where the bridge signs in to it. */
+  accounts?: AccountsByPrincipal | undefined
 }
 
 /** Milliseconds. */
@@ -105,7 +108,7 @@ export class ModernServer {
       .open(notice)
       .then(({ peer }) => {
         const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
-        return peer.notify(notice.method, encodeNotice(notice), headers)
+        return peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice.principal))
       })
       .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
   }
@@ -166,6 +169,7 @@ export class ModernServer {
     const { peer } = channel
     const headers = this.#headersOf(peer, call, mirrors)
     const exchange = channel.begin(call)
+    exchange.account = this.#options.accounts?.for(call.principal)
     const hangUp = () => channel.finish(exchange, givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     try {
@@ -244,8 +248,9 @@ export class ModernServer {
     let cache = this.#tools.get(key)
     if (!cache) {
       const listing = listingFor(call)
+      const account = this.#options.accounts?.for(call.principal)
       cache = new ToolCache(
-        async (cursor) => listTools((await this.#channels.open(listing)).peer, listing, cursor),
+        async (cursor) => listTools((await this.#channels.open(listing)).peer, listing, cursor, account),
         this.#options.memory.borrow(call.principal, SMALL),
       )
       this.#tools.set(key, cache)
@@ -289,11 +294,16 @@ function listingFor({ caller, principal, credential }: Call): Call {
   }
 }
 
-async function listTools(peer: Peer, call: Call, cursor: Json | undefined): Promise<Payload> {
+async function listTools(
+  peer: Peer,
+  call: Call,
+  cursor: Json | undefined,
+  account: Account | undefined,
+): Promise<Payload> {
   const params = cursor === undefined ? EMPTY : parseObject(`{"cursor":${cursor}}`)
   const listing: Call = { ...call, params }
   const headers = { ...requestHeaders('tools/list', params), ...credentialOf(call) }
-  const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers)
+  const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers, account)
   const reply = decodeReply(listing, answer)
   if (reply.kind !== 'result') throw new Fault('upstreamProtocol', 'The server did not list its tools')
   return reply.result

@@ -1,5 +1,6 @@
 /** A channel carries JSON-RPC messages to and from one server. It knows framing and delivery, and no method. */
 
+import type { Account } from '../../protocol/account.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { Refusal } from '../../protocol/refusal.js'
 import type { Source } from '../../rpc/source.js'
@@ -14,6 +15,8 @@ export interface Outgoing {
   principal?: string | undefined
   /** Headers of this message, where the transport has such a thing. Names in lower case. */
   headers?: Readonly<Record<string, string>>
+  /** In whose name it is sent, where the transport has credentials and the bridge obtains them. */
+  account?: Account | undefined
 }
 
 export interface Channel {
@@ -31,7 +34,8 @@ export interface Channel {
   attach(receiver: Receiver): void
   /**
    * Sends one message. For a request, settles when nothing more will come of it on this channel by itself, which may
-   * be as soon as it is written; rejects with a ChannelError where its answer can no longer come.
+   * be as soon as it is written; rejects with a ChannelError where its answer can no longer come, and with a Fault where it
+   * was not sent because there are no credentials for it.
    */
   send(message: Outgoing): Promise<void>
   /** Nobody waits for this exchange any more: what is still open for it can be closed. */
@@ -39,9 +43,9 @@ export interface Channel {
   /** Whether the server has given the channel a session. */
   readonly hasSession?: boolean
   /** Whether the server says that it misses a session on a channel without one, as servers do that keep sessions. */
-  wantsSession?(headers: Readonly<Record<string, string>>): Promise<boolean>
+  wantsSession?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
   /** Opens the stream for the server's own messages, where that takes opening. Resolves to whether there is one. */
-  listen?(headers: Readonly<Record<string, string>>): Promise<boolean>
+  listen?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
   /** Ends the channel and whatever is behind it: gently, or at once if there is no time. Never rejects. */
   close(hurry?: boolean): Promise<void>
 }
@@ -135,9 +139,9 @@ export interface Transport {
   readonly target: string
   /**
    * Starts the child, or reaches for the server. Rejects with a ChannelError. A stateless channel is for the modern era:
-   * over HTTP it has no session, and its streams are not taken up again.
+   * over HTTP it has no session, and its streams are not taken up again. `account` is whose credentials it takes to open it.
    */
-  open(options?: { stateless?: boolean }): Promise<Channel>
+  open(options?: { stateless?: boolean; account?: Account | undefined }): Promise<Channel>
   /**
    * Ends every channel that is still open, whoever has it, and opens none any more: gently, or at once if there is no time.
    * Only where something would live on otherwise. Never rejects.

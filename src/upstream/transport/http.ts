@@ -1,6 +1,9 @@
 /** Streamable HTTP towards a server: a POST per message, answers as JSON or as events, streams taken up again. */
+
 import { isAscii } from 'node:buffer'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Account } from '../../protocol/account.js'
+import { Fault } from '../../protocol/fault.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
 import type { Memory } from '../../protocol/memory.js'
 import { own } from '../../rpc/own.js'
@@ -11,6 +14,7 @@ import { type Channel, ChannelError, type Outgoing, type Receiver, type Transpor
 import {
   type Answer,
   type AnswerHeaders,
+  askAs,
   type BodyKind,
   type Headers,
   headerOf,
@@ -21,12 +25,15 @@ import {
   type Question,
   type Reader,
   refuse,
+  withCredential,
 } from './origin.js'
 
 /** Milliseconds. */
 const RETRY = { usual: 1_000, least: 100, most: 30_000 }
 /** Milliseconds that a server may keep a stream open after the answer. */
 const AFTER_ANSWER = 1_000
+/** Milliseconds for what it takes to end a session. */
+const GOODBYE = 5_000
 /** Milliseconds for the answer to whether a session is missed. */
 const WANTS_WITHIN = 2_000
 const MAX_REDIRECTS = 3
@@ -76,6 +83,7 @@ class HttpChannel implements Channel {
   #sessionId: string | undefined
   /** Headers of the last message: who asks, and in which revision, is the same for all of a session. */
   #own: Headers = NONE
+  #account: Account | undefined
   #postHeaders = new WeakMap<Headers, Headers>()
 
   constructor(origin: Origin, stateless: boolean) {
@@ -102,17 +110,18 @@ class HttpChannel implements Channel {
     return message.exchange === undefined ? this.#telling.send(message, () => this.#send(message)) : this.#send(message)
   }
 
-  async #send({ text, exchange, principal, headers = NONE }: Outgoing): Promise<void> {
+  async #send({ text, exchange, principal, headers = NONE, account }: Outgoing): Promise<void> {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     this.#own = headers
+    this.#account = account
     const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
     const question = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
-    const answer = await this.#ask(question, reading)
+    const answer = await this.#ask(question, reading, account)
     refuse(answer)
     if (exchange === undefined) return
     if (answer.kind === 'whole') this.#take(answer, exchange)
     else if (answer.kind === 'nothing') throw noMessage(answer)
-    if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading)
+    if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading, account)
   }
 
   #take({ body }: Answer, exchange: number): void {
@@ -131,11 +140,11 @@ class HttpChannel implements Channel {
    * A server that keeps sessions answers a GET without one with 400 (MCP 2025-11-25, basic/transports, session
    * management). One of 2026-07-28 alone answers any GET with 405.
    */
-  async wantsSession(headers: Headers): Promise<boolean> {
+  async wantsSession(headers: Headers, account?: Account): Promise<boolean> {
     const reading = new Reading(undefined, undefined, () => reading.abort())
     const late = setTimeout(() => reading.abort(), WANTS_WITHIN)
     try {
-      const { status } = await this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading)
+      const { status } = await this.#get(headers, reading, account)
       return status === 400
     } catch {
       return false
@@ -145,9 +154,9 @@ class HttpChannel implements Channel {
   }
 
   /** Opens the GET stream and keeps it open. Resolves to false where the server has none. */
-  listen(headers: Headers): Promise<boolean> {
+  listen(headers: Headers, account?: Account): Promise<boolean> {
     return new Promise((resolve) => {
-      this.#listen(headers, resolve).catch(() => resolve(false))
+      this.#listen(headers, account, resolve).catch(() => resolve(false))
     })
   }
 
@@ -158,21 +167,25 @@ class HttpChannel implements Channel {
     if (this.#sessionId === undefined) return
     // A server may decline to have its session ended; then it will have to forget it by itself.
     const question = { method: 'DELETE' as const, path: this.#path, headers: this.#headers(this.#own) }
-    await this.#origin.ask(question, { head: () => 'nothing' }).catch(() => {})
+    const account = this.#account
+    const reader = { head: () => 'nothing' as const }
+    await askAs(account, AbortSignal.timeout(GOODBYE), (credential) =>
+      this.#origin.ask(credential === undefined ? question : withCredential(question, credential), reader),
+    ).catch(() => {})
   }
 
   /**
    * A server may close a stream before the answer and be asked for the rest later (SEP-1699); a connection may break.
    * Either way the stream is taken up where it stopped, if it said where that was.
    */
-  async #resume(headers: Headers, reading: Reading): Promise<void> {
+  async #resume(headers: Headers, reading: Reading, account: Account | undefined): Promise<void> {
     let failures = 0
     while (reading.waited) {
       if (reading.lastId === undefined || this.stateless)
         throw new ChannelError('The server closed the stream without an answer')
       await this.#pause(reading.retry)
       try {
-        const { status } = await this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading)
+        const { status } = await this.#get(headers, reading, account)
         if (status >= 300) throw new ChannelError('The server does not take up the stream again')
         failures = 0
       } catch (error) {
@@ -181,7 +194,7 @@ class HttpChannel implements Channel {
     }
   }
 
-  async #listen(headers: Headers, opened: (open: boolean) => void): Promise<void> {
+  async #listen(headers: Headers, account: Account | undefined, opened: (open: boolean) => void): Promise<void> {
     let failures = 0
     let heard = false
     const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
@@ -194,13 +207,17 @@ class HttpChannel implements Channel {
     })
     while (this.alive) {
       try {
-        const { status } = await this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading)
+        const { status } = await this.#get(headers, reading, account)
         // 409: the server still sees the stream that has just broken.
         if (status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)) {
           if (heard) this.#receiver?.deaf()
           return opened(false)
         }
       } catch (error) {
+        if (error instanceof Fault) {
+          if (heard) this.#receiver?.deaf()
+          return opened(false)
+        }
         if (!(error instanceof ChannelError)) throw error
         failures++
       }
@@ -213,21 +230,32 @@ class HttpChannel implements Channel {
     return sleep(Math.min(Math.max(milliseconds, RETRY.least), RETRY.most), undefined, { signal })
   }
 
-  async #ask(question: Question, reading: Reading): Promise<Answer> {
+  #get(headers: Headers, reading: Reading, account: Account | undefined): Promise<Answer> {
+    return this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading, account)
+  }
+
+  async #ask(question: Question, reading: Reading, account: Account | undefined): Promise<Answer> {
     const key = reading.exchange ?? --this.#withoutExchange
     this.#readings.set(key, reading)
     try {
-      for (let redirects = 0; ; redirects++) {
-        const answer = await this.#origin.ask({ ...question, path: this.#path }, reading)
-        if (!this.#follows(answer, redirects)) return answer
-      }
+      if (!account) return await this.#askOnce(question, reading)
+      return await askAs(account, reading.signal, (credential) =>
+        this.#askOnce(credential === undefined ? question : withCredential(question, credential), reading),
+      )
     } catch (error) {
       // A stream that broke after it had said where it stood can be taken up again.
-      if (reading.lastId === undefined || this.stateless || !this.alive) throw error
+      if (!(error instanceof ChannelError) || reading.lastId === undefined || this.stateless || !this.alive) throw error
       return { status: 200, kind: 'events', headers: NONE, body: [] }
     } finally {
       reading.done()
       this.#readings.delete(key)
+    }
+  }
+
+  async #askOnce(question: Question, reading: Reading): Promise<Answer> {
+    for (let redirects = 0; ; redirects++) {
+      const answer = await this.#origin.ask({ ...question, path: this.#path }, reading)
+      if (!this.#follows(answer, redirects)) return answer
     }
   }
 
@@ -282,7 +310,9 @@ class Reading implements Reader {
   /** Where the stream stands: what it takes to take it up again, and how long to wait before that. */
   lastId: string | undefined
   retry = RETRY.usual
-  abort: () => void = () => {}
+  /** Ends the request that is being answered. */
+  #end: () => void = () => {}
+  #given: AbortController | undefined
   readonly #receiver: Receiver | undefined
   readonly #onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void
   #over: NodeJS.Timeout | undefined
@@ -303,7 +333,20 @@ class Reading implements Reader {
   }
 
   start(abort: () => void): void {
-    this.abort = abort
+    this.#end = abort
+    if (this.#given?.signal.aborted) abort()
+  }
+
+  /** Nobody waits for any of it any more. */
+  abort(): void {
+    this.#given?.abort(new ChannelError('Given up'))
+    this.#end()
+  }
+
+  /** Aborts with it: for what has to be there before the request can be sent. */
+  get signal(): AbortSignal {
+    this.#given ??= new AbortController()
+    return this.#given.signal
   }
 
   head(status: number, headers: AnswerHeaders): BodyKind {
@@ -319,7 +362,7 @@ class Reading implements Reader {
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
     if (event.data !== '' && event.event === 'message') this.#receiver?.message(sourceOf(event.data), this.exchange)
-    if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(this.abort, AFTER_ANSWER)
+    if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
   }
 
   done(): void {

@@ -1,6 +1,9 @@
 /** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
+
 import { TextDecoder } from 'node:util'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
+import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
+import { needsSignIn } from '../../protocol/fault.js'
 import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../protocol/memory.js'
 import { refusalOf } from '../../protocol/refusal.js'
 import { Gathering } from '../../rpc/gathering.js'
@@ -253,6 +256,34 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 }
 
+/** A question with a credential. */
+export function withCredential(question: Question, authorization: string): Question {
+  return { ...question, headers: { ...question.headers, authorization } }
+}
+
+/**
+ * Asks in the name of an account, and again with another credential where one was refused: the server has not acted on what
+ * it refused so. Rejects with a Fault where there is no other credential.
+ */
+export async function askAs(
+  account: Account | undefined,
+  signal: AbortSignal,
+  ask: (credential: string | undefined) => Promise<Answer>,
+): Promise<Answer> {
+  const first = account?.authorization(signal)
+  let sent = typeof first === 'object' ? await first : first
+  for (let retries = 0; ; retries++) {
+    const answer = await ask(sent)
+    const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], sent)
+    if (!account || !refusal || retries === MAX_RETRIES) return answer
+    sent = await account.refused(refusal, signal).catch((error: unknown) => {
+      // What the server itself has said is for the operator.
+      if (needsSignIn(error)) error.cause ??= refused(answer)
+      throw error
+    })
+  }
+}
+
 /** The first value of a header. */
 export function headerOf(headers: AnswerHeaders, name: string): string | undefined {
   const value = headers[name]
@@ -267,10 +298,13 @@ export function mediaType(headers: AnswerHeaders): string | undefined {
 }
 
 /** Throws where the answer is a refusal. */
-export function refuse({ status, headers, body }: Answer): void {
-  if (status < 300) return
+export function refuse(answer: Answer): void {
+  if (answer.status >= 300) throw refused(answer)
+}
+
+function refused({ status, headers, body }: Answer): ChannelError {
   const said = Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY)
-  throw new ChannelError(`The server answered with HTTP ${status}`, {
+  return new ChannelError(`The server answered with HTTP ${status}`, {
     refusal: refusalOf(status, (name) => headerOf(headers, name), said),
   })
 }

@@ -1,4 +1,6 @@
 /** HTTP+SSE of 2024-11-05 towards a server: one stream in, which says where to POST what goes out. */
+import type { Account } from '../../protocol/account.js'
+import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
 import { sourceOf } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
@@ -6,12 +8,14 @@ import { Telling } from '../telling.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
   type AnswerHeaders,
+  askAs,
   type BodyKind,
   mediaType,
   Origin,
   type OriginOptions,
   onSameOrigin,
   refuse,
+  withCredential,
 } from './origin.js'
 
 /** Characters of an address that may be posted to. */
@@ -31,8 +35,8 @@ export class SseTransport implements Transport {
     this.target = options.url.origin + options.url.pathname
   }
 
-  open(): Promise<Channel> {
-    return SseChannel.open(this.#origin, this.#endpointWithin)
+  open({ account }: { account?: Account | undefined } = {}): Promise<Channel> {
+    return SseChannel.open(this.#origin, this.#endpointWithin, account)
   }
 
   close(): Promise<void> {
@@ -50,6 +54,7 @@ class SseChannel implements Channel {
   #endpoint = ''
   #receiver: Receiver | undefined
   #abort = () => {}
+  readonly #closing = new AbortController()
   #end: ChannelError | undefined
 
   constructor(origin: Origin) {
@@ -59,17 +64,22 @@ class SseChannel implements Channel {
   }
 
   /** Opens the stream and waits for its first event. */
-  static open(origin: Origin, within: number): Promise<Channel> {
+  static open(origin: Origin, within: number, account?: Account): Promise<Channel> {
     const channel = new SseChannel(origin)
     return new Promise((resolve, reject) => {
       const fail = (error: unknown) => {
-        reject(error instanceof ChannelError ? error : new ChannelError('The stream failed', { cause: error }))
+        const isKnown = error instanceof ChannelError || error instanceof Fault
+        reject(isKnown ? error : new ChannelError('The stream failed', { cause: error }))
         channel.#abort()
       }
       const late = new ChannelError('The server opened no HTTP+SSE stream in time', { delivered: 'no' })
-      const timer = setTimeout(() => fail(late), within)
+      let timer: NodeJS.Timeout | undefined
+      const sent = () => {
+        clearTimeout(timer)
+        timer = setTimeout(() => fail(late), within)
+      }
       channel
-        .#read((endpoint) => {
+        .#read(account, sent, (endpoint) => {
           clearTimeout(timer)
           channel.#endpoint = endpoint
           resolve(channel)
@@ -94,7 +104,7 @@ class SseChannel implements Channel {
     return message.exchange === undefined ? this.#telling.send(message, () => this.#send(message)) : this.#send(message)
   }
 
-  async #send({ text, headers }: Outgoing): Promise<void> {
+  async #send({ text, headers, account }: Outgoing): Promise<void> {
     if (this.#end) throw new ChannelError(this.#end.message, { delivered: 'no' })
     const question = {
       method: 'POST' as const,
@@ -102,7 +112,12 @@ class SseChannel implements Channel {
       headers: { ...this.#origin.headers, 'content-type': 'application/json', ...headers },
       body: text,
     }
-    refuse(await this.#origin.ask(question, { head: (status) => (status < 300 ? 'nothing' : 'whole') }))
+    const reader = { head: (status: number) => (status < 300 ? 'nothing' : 'whole') } as const
+    refuse(
+      await askAs(account, this.#closing.signal, (credential) =>
+        this.#origin.ask(credential === undefined ? question : withCredential(question, credential), reader),
+      ),
+    )
   }
 
   abandon(): void {}
@@ -110,12 +125,16 @@ class SseChannel implements Channel {
   close(): Promise<void> {
     // What has been sent may have been acted on.
     this.#finish(new ChannelError('The channel is closed'))
+    this.#closing.abort(this.#end)
     this.#abort()
     return Promise.resolve()
   }
 
-  /** Reads the stream to its end, which is the end of the channel: this transport takes nothing up again. */
-  async #read(onEndpoint: (endpoint: string) => void): Promise<void> {
+  /**
+   * Reads the stream to its end, which is the end of the channel: this transport takes nothing up again. `onSent` is told
+   * whenever the stream is asked for.
+   */
+  async #read(account: Account | undefined, onSent: () => void, onEndpoint: (endpoint: string) => void): Promise<void> {
     const event = ({ event, data }: SseEvent) => {
       if (event === 'endpoint') {
         if (this.#endpoint === '') onEndpoint(this.#resolve(data))
@@ -128,9 +147,17 @@ class SseChannel implements Channel {
       const start = (abort: () => void) => {
         this.#abort = abort
       }
-      refuse(await this.#origin.ask(question, { head: eventsOnly, event, start }))
+      refuse(
+        await askAs(account, this.#closing.signal, (credential) => {
+          onSent()
+          const asked = credential === undefined ? question : withCredential(question, credential)
+          return this.#origin.ask(asked, { head: eventsOnly, event, start })
+        }),
+      )
       this.#finish(new ChannelError('The server closed the stream'))
     } catch (error) {
+      // Before there is an endpoint, nothing was sent.
+      if (error instanceof Fault && this.#endpoint === '') throw error
       this.#finish(error instanceof ChannelError ? error : new ChannelError('The stream failed', { cause: error }))
     }
     // Only who still waits for the endpoint hears of this; a channel that works tells its receiver.

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { Guard, type GuardOptions } from '../../src/discovery/guard.js'
+import { Guard, type GuardOptions } from '../../src/net/guard.js'
 
-const failing = (reason: string) => ({ name: 'DiscoveryFailure', phase: 'guard', reason, transient: false })
+const failing = (reason: string) => ({ name: 'Failure', phase: 'guard', reason, transient: false })
 
 const check = (address: string, options: GuardOptions = {}, plain = false) =>
   new Guard(options).checkAddresses('host.example', [address], plain)

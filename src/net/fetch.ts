@@ -1,8 +1,8 @@
-/** The one way in which discovery asks for something over the network. */
+/** The one way in which anything is asked for over the network that is not a server of the configuration. */
 import { Client, type Dispatcher } from 'undici'
-import { type ConnectOptions, guardedConnector } from './connect.js'
-import { parseAddress } from './endpoint.js'
-import { DiscoveryFailure, failure, type Phase } from './failure.js'
+import { parseAddress } from './address.js'
+import { bare, type ConnectOptions, checkedAddresses, guardedConnector } from './connect.js'
+import { Failure, failure, type NetworkPhase } from './failure.js'
 import { Guard, type GuardOptions } from './guard.js'
 
 export interface FetchOptions
@@ -12,6 +12,15 @@ export interface FetchOptions
   accept?: string | undefined
   /** Milliseconds for all of it. */
   timeLimit?: number | undefined
+  /** Of the body of the answer. */
+  maxBytes?: number | undefined
+}
+
+export interface RequestOptions extends FetchOptions {
+  method?: 'GET' | 'POST' | undefined
+  /** Beside those that every request has. Names in lower case. */
+  headers?: Readonly<Record<string, string>> | undefined
+  body?: string | undefined
 }
 
 /** A document, as it came. */
@@ -20,9 +29,17 @@ export interface Fetched {
   readonly url: string
   /** Where the connection led. */
   readonly address: string
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly headers: AnswerHeaders
   readonly bytes: Uint8Array
 }
+
+/** An answer, whatever its status. */
+export interface Answered extends Fetched {
+  readonly status: number
+}
+
+/** As undici gives them: names in lower case. */
+export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 const TIME_LIMIT = 8_000
 /** Of silence in the middle of a body. */
@@ -30,17 +47,45 @@ const STALLED = 4_000
 /** Of a document. */
 export const DOCUMENT_BYTES = 256 * 1024
 const HEADER_BYTES = 16 * 1024
-/** Of all that comes through a connection. */
-const RAW_BYTES = 2 * DOCUMENT_BYTES
 
 /**
  * Fetches a document: over TLS from a public host, or from what the options allow; over a connection of its own; without
- * credentials and cookies, following nothing. Throws a DiscoveryFailure for everything but a whole answer with status 200.
+ * credentials and cookies, following nothing. Throws a Failure for everything but a whole answer with status 200.
  */
 export async function guardedFetch(address: string, options: FetchOptions = {}): Promise<Fetched> {
+  const { status: _ok, ...fetched } = await exchange(address, options, checkFound)
+  return fetched
+}
+
+/** Asks in the same way, and gives the whole answer, whatever its status: redirects are not followed either. */
+export function guardedRequest(address: string, options: RequestOptions = {}): Promise<Answered> {
+  return exchange(address, options, () => {})
+}
+
+/**
+ * Checks an address that somebody else is going to open: it leads where this process may go as well. Throws a Failure.
+ */
+export async function checkDestination(address: string, options: FetchOptions = {}): Promise<URL> {
   const guard = new Guard(options)
   const url = checkAddress(address, guard, options.allowLoopback === true)
-  const { timeLimit = TIME_LIMIT } = options
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    const expire = () => reject(failure('resolve', 'timeout', `${url.host} took too long (resolve)`))
+    timer = setTimeout(expire, options.timeLimit ?? TIME_LIMIT)
+  })
+  const target = { host: bare(url.hostname), secure: url.protocol === 'https:' }
+  await Promise.race([checkedAddresses(target, { ...options, guard }), late]).finally(() => clearTimeout(timer))
+  return url
+}
+
+async function exchange(
+  address: string,
+  options: RequestOptions,
+  check: (head: Head, url: URL) => void,
+): Promise<Answered> {
+  const guard = new Guard(options)
+  const url = checkAddress(address, guard, options.allowLoopback === true)
+  const { timeLimit = TIME_LIMIT, maxBytes = DOCUMENT_BYTES } = options
   let phase: 'resolve' | 'connect' | 'tls' | 'http' | 'body' = 'resolve'
   let arrived = ''
   options.signal?.throwIfAborted()
@@ -69,7 +114,8 @@ export async function guardedFetch(address: string, options: FetchOptions = {}):
         arrived = socket.remoteAddress ?? ''
         // What is neither header nor body (extensions of chunks, interim answers) has no bound of its own.
         socket.on('readable', () => {
-          if (socket.bytesRead > RAW_BYTES) end.abort(phase === 'body' ? tooLarge(url) : tooLong(url))
+          if (socket.bytesRead > HEADER_BYTES + 2 * maxBytes)
+            end.abort(phase === 'body' ? tooLarge(url, maxBytes) : tooLong(url))
         })
         done(null, socket)
       }),
@@ -79,13 +125,15 @@ export async function guardedFetch(address: string, options: FetchOptions = {}):
   })
   try {
     const answer = await client.request({
-      method: 'GET',
+      method: options.method ?? 'GET',
       path: url.pathname + url.search,
       headers: {
         accept: options.accept ?? 'application/json',
+        ...options.headers,
         'accept-encoding': 'identity',
         'user-agent': 'mcp-bridge',
       },
+      body: options.body ?? null,
       // The connection is for this one question.
       reset: true,
       signal: end.signal,
@@ -93,8 +141,10 @@ export async function guardedFetch(address: string, options: FetchOptions = {}):
     phase = 'body'
     // A body that nobody reads any more may fail as it likes.
     answer.body.on('error', () => {})
-    checkHead(answer, url)
-    return { url: url.href, address: arrived, headers: answer.headers, bytes: await readBody(answer, url) }
+    check(answer, url)
+    checkBody(answer, url, maxBytes)
+    const { statusCode: status, headers } = answer
+    return { url: url.href, address: arrived, status, headers, bytes: await readBody(answer, url, maxBytes) }
   } catch (error) {
     options.signal?.throwIfAborted()
     throw asFailure(error, phase, url)
@@ -105,7 +155,7 @@ export async function guardedFetch(address: string, options: FetchOptions = {}):
   }
 }
 
-/** Throws a DiscoveryFailure where an address is none that is ever fetched, whatever it leads to. */
+/** Throws a Failure where an address is none that is ever fetched, whatever it leads to. */
 function checkAddress(address: string, guard: Guard, allowLoopback: boolean): URL {
   const url = parseAddress(address)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && allowLoopback))
@@ -118,8 +168,9 @@ function checkAddress(address: string, guard: Guard, allowLoopback: boolean): UR
   return url
 }
 
-function checkHead({ statusCode, headers }: Dispatcher.ResponseData, url: URL): void {
-  const { host } = url
+type Head = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>
+
+function checkFound({ statusCode, headers }: Head, { host }: URL): void {
   if (statusCode >= 300 && statusCode < 400 && statusCode !== 304)
     throw failure(
       'http',
@@ -130,28 +181,31 @@ function checkHead({ statusCode, headers }: Dispatcher.ResponseData, url: URL): 
   if (statusCode >= 500 || [408, 425, 429].includes(statusCode))
     throw failure('http', 'unavailable', `${host} answers with status ${statusCode}`)
   if (statusCode !== 200) throw failure('http', 'status', `${host} answers with status ${statusCode}`)
-  const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers
-  if (encoding !== 'identity' || String(transfer).toLowerCase() !== 'chunked')
-    throw failure('http', 'encoding', `${host} compresses its answer without being asked to`)
-  if (Number(headers['content-length'] ?? 0) > DOCUMENT_BYTES) throw tooLarge(url)
 }
 
-async function readBody({ body }: Dispatcher.ResponseData, url: URL): Promise<Uint8Array> {
+function checkBody({ headers }: Head, url: URL, maxBytes: number): void {
+  const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers
+  if (encoding !== 'identity' || String(transfer).toLowerCase() !== 'chunked')
+    throw failure('http', 'encoding', `${url.host} compresses its answer without being asked to`)
+  if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(url, maxBytes)
+}
+
+async function readBody({ body }: Dispatcher.ResponseData, url: URL, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of body as AsyncIterable<Uint8Array>) {
     length += chunk.length
-    if (length > DOCUMENT_BYTES) throw tooLarge(url)
+    if (length > maxBytes) throw tooLarge(url, maxBytes)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
 
-function tooLarge({ host }: URL): DiscoveryFailure {
-  return failure('body', 'too-large', `${host} answers with more than ${DOCUMENT_BYTES} bytes`)
+function tooLarge({ host }: URL, maxBytes: number): Failure {
+  return failure('body', 'too-large', `${host} answers with more than ${maxBytes} bytes`)
 }
 
-function tooLong({ host }: URL): DiscoveryFailure {
+function tooLong({ host }: URL): Failure {
   return failure('http', 'headers', `${host} answers with more than ${HEADER_BYTES} bytes of headers`)
 }
 
@@ -162,8 +216,8 @@ function whereTo(location: string | string[] | undefined): string {
 }
 
 /** What an error of undici is a case of, which has come after the connection was there. */
-function asFailure(error: unknown, phase: Phase, url: URL): DiscoveryFailure {
-  if (error instanceof DiscoveryFailure) return error
+function asFailure(error: unknown, phase: NetworkPhase, url: URL): Failure {
+  if (error instanceof Failure) return error
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const { host } = url
   const because = { cause: error }

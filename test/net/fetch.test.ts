@@ -2,7 +2,13 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
-import { DOCUMENT_BYTES, type FetchOptions, guardedFetch } from '../../src/discovery/fetch.js'
+import {
+  checkDestination,
+  DOCUMENT_BYTES,
+  type FetchOptions,
+  guardedFetch,
+  guardedRequest,
+} from '../../src/net/fetch.js'
 import { serveNames } from '../support/dns.js'
 import { makeCa, serveTls } from '../support/tls.js'
 
@@ -17,7 +23,7 @@ const inside: FetchOptions = {
 }
 
 const failing = (phase: string, reason: string, transient = false) => ({
-  name: 'DiscoveryFailure',
+  name: 'Failure',
   phase,
   reason,
   transient,
@@ -221,4 +227,64 @@ t.test('failures tell neither the query nor anything that a server sent', async 
   )
   t.match(error, { message: `mcp.example:${server.port} redirects to https://elsewhere.example:8443, and` })
   t.notMatch((error as Error).message, /secret/)
+})
+
+t.test('a form is posted as it is, and the answer comes whole, whatever its status', async (t) => {
+  const server = await serveTls(t, certificate, (request, response) => {
+    const { method, headers } = request
+    request.setEncoding('utf8').on('data', (body: string) => {
+      response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ method, headers, body }))
+    })
+  })
+  const body = 'grant_type=authorization_code&resource=https%3A%2F%2Fa.example'
+  const { status, bytes } = await guardedRequest(`https://mcp.example:${server.port}/token`, {
+    ...inside,
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', authorization: 'Basic YTpi' },
+    body,
+  })
+  t.equal(status, 400)
+  t.match(JSON.parse(Buffer.from(bytes).toString()), {
+    method: 'POST',
+    body,
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      authorization: 'Basic YTpi',
+      'accept-encoding': 'identity',
+    },
+  })
+})
+
+t.test('a redirect of a form is an answer, and nothing is sent to where it leads', async (t) => {
+  const server = await serveTls(t, certificate, (_request, response) =>
+    response.writeHead(307, { location: '/else' }).end(),
+  )
+  const { status } = await guardedRequest(`https://mcp.example:${server.port}/token`, {
+    ...inside,
+    method: 'POST',
+    body: 'a=1',
+  })
+  t.equal(status, 307)
+  t.same(server.asked, ['/token'])
+})
+
+t.test('an answer is no larger than it may be', async (t) => {
+  const server = await serveTls(t, certificate, (_request, response) => response.end('x'.repeat(1_001)))
+  const url = `https://mcp.example:${server.port}/`
+  await t.rejects(guardedRequest(url, { ...inside, maxBytes: 1_000 }), failing('body', 'too-large'))
+  t.equal((await guardedRequest(url, { ...inside, maxBytes: 1_001 })).bytes.length, 1_001)
+})
+
+t.test('an address that somebody else opens is checked as one that is fetched', async (t) => {
+  const rebound = { resolve: async () => ['93.184.215.14', '10.0.0.1'] }
+  await t.rejects(checkDestination('https://mcp.example/a', rebound), failing('guard', 'internal-address'))
+  await t.rejects(checkDestination('https://[::1]/a'), failing('guard', 'internal-address'))
+  await t.rejects(checkDestination('http://mcp.example/a', inside), failing('url', 'scheme'))
+  await t.rejects(checkDestination('javascript:alert(1)'), failing('url', 'scheme'))
+  await t.rejects(checkDestination('https://localhost/a'), failing('guard', 'internal-name'))
+  const public_ = { resolve: async () => ['93.184.215.14'] }
+  t.match(await checkDestination('https://mcp.example/a?b=1', public_), { href: 'https://mcp.example/a?b=1' })
+  t.match(await checkDestination('http://localhost:1/a', { allowLoopback: true, resolve: async () => ['127.0.0.1'] }), {
+    port: '1',
+  })
 })

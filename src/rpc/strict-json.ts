@@ -2,8 +2,8 @@
  * JSON that no two programs read differently: what is signed, and what decides about trust. Beside the grammar, each name
  * stands once in its object, in whatever case and spelling, and none is one that programs have a meaning of their own for.
  */
-import { arrayAt, JsonError, objectAt, scanValue } from '../rpc/scan.js'
-import { type Source, sourceOf } from '../rpc/source.js'
+import { arrayAt, JsonError, objectAt, scanValue } from './scan.js'
+import { type Source, sourceOf } from './source.js'
 
 export interface JsonBounds {
   maxBytes: number

@@ -4,7 +4,7 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { rootCertificates, type TLSSocket, connect as upgrade } from 'node:tls'
 import ip from 'ipaddr.js'
 import type { buildConnector } from 'undici'
-import { DiscoveryFailure, failure, type Reason } from './failure.js'
+import { Failure, failure, type NetworkReason } from './failure.js'
 import type { Guard } from './guard.js'
 
 export interface ConnectOptions {
@@ -39,7 +39,7 @@ const TIMEOUT = 8_000
 /** Where a host has several addresses. */
 const ONE_AFTER_THE_OTHER = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: 1_000 }
 /** Errors of the system, and what they are a case of. */
-const CONNECTING: Readonly<Record<string, Reason<'connect'>>> = {
+const CONNECTING: Readonly<Record<string, NetworkReason<'connect'>>> = {
   ECONNREFUSED: 'refused',
   ECONNRESET: 'closed',
   ETIMEDOUT: 'timeout',
@@ -47,12 +47,12 @@ const CONNECTING: Readonly<Record<string, Reason<'connect'>>> = {
 
 /**
  * For undici: makes connections of which every address has passed the guard, to one of these very addresses, and looks once
- * more where they have arrived before the first byte is sent. Rejects with a DiscoveryFailure.
+ * more where they have arrived before the first byte is sent. Rejects with a Failure.
  */
 export function guardedConnector(options: ConnectOptions): buildConnector.connector {
   return ({ hostname, protocol, port }, done) => {
     const secure = protocol === 'https:'
-    const target = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (secure ? 443 : 80), secure }
+    const target = { host: bare(hostname), port: Number(port) || (secure ? 443 : 80), secure }
     open(target, options).then(
       (socket) => done(null, socket),
       (error: Error) => done(error, null),
@@ -61,7 +61,7 @@ export function guardedConnector(options: ConnectOptions): buildConnector.connec
 }
 
 async function open(target: Target, options: ConnectOptions): Promise<Socket> {
-  const { guard, resolve = system, dial = dialOne, timeout = TIMEOUT, entered = () => {}, secured } = options
+  const { dial = dialOne, timeout = TIMEOUT, entered = () => {}, secured } = options
   const end = new AbortController()
   const stop = () => end.abort()
   const timer = setTimeout(stop, timeout)
@@ -84,9 +84,7 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
   let socket: Socket | undefined
   try {
     enter('resolve')
-    guard.checkName(target.host)
-    const addresses = isIP(target.host) === 0 ? await inTime(lookUp(target.host, resolve)) : [target.host]
-    guard.checkAddresses(target.host, addresses, !target.secure)
+    const addresses = await inTime(checkedAddresses(target, options))
     enter('connect')
     socket = dial(addresses, target.port)
     await inTime(connected(socket, target))
@@ -101,7 +99,7 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
     try {
       secured?.(encrypted, target.host)
     } catch (cause) {
-      if (cause instanceof DiscoveryFailure) throw cause
+      if (cause instanceof Failure) throw cause
       throw failure('tls', 'pin', cause instanceof Error ? cause.message : String(cause), { cause })
     }
     return encrypted
@@ -112,6 +110,22 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
     clearTimeout(timer)
     options.signal?.removeEventListener('abort', stop)
   }
+}
+
+/** The addresses of a host, all of which have passed the guard. Rejects with a Failure. */
+export async function checkedAddresses(
+  { host, secure }: Pick<Target, 'host' | 'secure'>,
+  { guard, resolve = system }: Pick<ConnectOptions, 'guard' | 'resolve'>,
+): Promise<readonly string[]> {
+  guard.checkName(host)
+  const addresses = isIP(host) === 0 ? await lookUp(host, resolve) : [host]
+  guard.checkAddresses(host, addresses, !secure)
+  return addresses
+}
+
+/** A host as the system knows it: an address of IPv6 without its brackets. */
+export function bare(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '')
 }
 
 async function system(host: string): Promise<readonly string[]> {
@@ -174,7 +188,7 @@ function secureOf(socket: TLSSocket, { host }: Target): Promise<void> {
   })
 }
 
-function tlsFailure(host: string, cause: unknown): DiscoveryFailure {
+function tlsFailure(host: string, cause: unknown): Failure {
   const code = codeOf(cause)
   if (code === 'ECONNRESET' || code === 'EPIPE')
     return failure('tls', 'closed', `${host} hung up in the middle of the handshake`, { cause })

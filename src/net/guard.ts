@@ -19,6 +19,11 @@ const GLOBAL_UNICAST = ip.parseCIDR('2000::/3') as Network
 /** A public address at which Azure answers only its own machines, about themselves. */
 const WIRE_SERVER = '168.63.129.16'
 
+/** Whether a host is this machine, as far as its name or its address says so. */
+export function isLoopback(host: string): boolean {
+  return isIP(host) === 0 ? LOOPBACK_NAME.test(host) : ip.parse(host).range() === 'loopback'
+}
+
 export class Guard {
   readonly #hosts = new Set<string>()
   readonly #networks: Network[] = []
@@ -33,14 +38,14 @@ export class Guard {
     }
   }
 
-  /** Throws a DiscoveryFailure where a host says by its name that it is this machine. */
+  /** Throws a Failure where a host says by its name that it is this machine. */
   checkName(host: string): void {
     if (LOOPBACK_NAME.test(host) && !this.#loopback && !this.#hosts.has(host))
       throw failure('guard', 'internal-name', `${host} is a name of this machine`)
   }
 
   /**
-   * Throws a DiscoveryFailure unless every one of these addresses of a host may be connected to: one that may not is enough,
+   * Throws a Failure unless every one of these addresses of a host may be connected to: one that may not is enough,
    * because which of them is used is not in our hands. Without TLS (`plain`) only the loopback will do.
    */
   checkAddresses(host: string, addresses: readonly string[], plain: boolean): void {

@@ -1,0 +1,132 @@
+/** What `mcp-bridge login`, `logout` and `auth status` do and print. */
+import type { Settings } from '../config/settings.js'
+import { canonical, httpEndpoint } from '../discovery/endpoint.js'
+import type { Accounts } from '../oauth/client/accounts.js'
+import { explainSignIn, inLines, listAccounts, statusLines } from '../oauth/client/explain.js'
+import type { Store } from '../oauth/store/store.js'
+import { printable } from '../printable.js'
+import { Fault } from '../protocol/fault.js'
+import type { Output } from './discover.js'
+
+/** A server that one can sign in to. */
+export interface SignInTarget {
+  name: string
+  /** Undefined where the bridge signs in to nobody: a program, or one with credentials of the configuration. */
+  accounts: Accounts | undefined
+  /** Asks the server for something that it may refuse, so that it says what it wants. */
+  ask(): Promise<unknown>
+}
+
+const LOCAL = 'local'
+
+/** Signs in to a server. `typed` is what the person types meanwhile, line by line. Rejects with a Fault. */
+export async function runLogin(
+  { name, accounts, ask }: SignInTarget,
+  output: Output,
+  typed: AsyncIterable<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!accounts) throw notOne(name)
+  const { settings } = accounts
+  if (settings.grant === 'token') throw new Fault('authFailed', `"${name}" takes its token from "oauth.tokenFile"`)
+  // What it says when it refuses is what one signs in for. That it cannot be reached shows in what follows.
+  await ask().catch(() => {})
+  const account = accounts.of(LOCAL)
+  output.err(`Signing in to ${printable(name, 100)} …\n`)
+  readPasted(typed, (text) => account.paste(text), output).catch(() => {})
+  const status = await account.login(undefined, signal)
+  const told = statusLines(status, Date.now()).map((line) => `  ${line}\n`)
+  output.out(`Signed in to ${printable(name, 100)}\n${told.join('')}`)
+}
+
+/** A browser that is elsewhere ends at an address that cannot be reached: its person copies that. */
+async function readPasted(
+  lines: AsyncIterable<string>,
+  paste: (text: string) => Promise<boolean>,
+  output: Output,
+): Promise<void> {
+  for await (const line of lines) {
+    if (line.trim() === '') continue
+    if (!(await paste(line)))
+      output.err('That is no answer to this sign-in. Paste the whole address of the last page.\n')
+  }
+}
+
+/** Forgets the tokens of a server, or all of them. Resolves to whether there were any. */
+export async function runLogout(target: SignInTarget | undefined, store: Store, output: Output): Promise<boolean> {
+  if (target) {
+    if (!target.accounts) throw notOne(target.name)
+    const { found, revoked } = await target.accounts.of(LOCAL).logout()
+    const said = revoked ? 'Its authorization server has revoked the tokens.' : 'Its authorization server was not told.'
+    output.out(
+      found
+        ? `Signed out of ${printable(target.name, 100)}. ${said}\n`
+        : `Not signed in to ${printable(target.name, 100)}.\n`,
+    )
+    return found
+  }
+  const listed = await store.list()
+  for (const { key, record } of listed) if (record) await store.remove(key)
+  const removed = listed.filter(({ record }) => record !== undefined).length
+  output.out(`Forgot ${removed} account${removed === 1 ? '' : 's'}. The authorization servers were not told.\n`)
+  for (const { refusal } of listed) if (refusal !== undefined) output.err(`${printable(refusal, 500)}\n`)
+  return listed.every(({ refusal }) => refusal === undefined)
+}
+
+/** Says where one is signed in. Nothing of it is secret. */
+export async function runAuthStatus(
+  settings: Settings | undefined,
+  store: Store,
+  output: Output,
+  json: boolean,
+): Promise<boolean> {
+  const { accounts, refusals } = await listAccounts(store, Date.now())
+  const names = new Map(
+    Object.entries(settings?.mcpServers ?? {}).flatMap(([name, entry]) =>
+      'url' in entry ? [[canonical(httpEndpoint(String(entry.url))), name]] : [],
+    ),
+  )
+  const wanted = settings === undefined ? accounts : accounts.filter(({ endpoint }) => names.has(endpoint))
+  // A query may be secret.
+  const visible = (endpoint: string) => endpoint.replace(/\?.*$/s, '')
+  if (json) {
+    const told = wanted.map((status) => ({
+      server: names.get(status.endpoint),
+      ...status,
+      endpoint: visible(status.endpoint),
+    }))
+    output.out(`${JSON.stringify({ accounts: told, refusals }, null, 2)}\n`)
+    return refusals.length === 0
+  }
+  if (wanted.length === 0) output.out('Signed in to no server.\n')
+  for (const status of wanted) {
+    const name = names.get(status.endpoint)
+    const title = name === undefined ? visible(status.endpoint) : `${name}  ${visible(status.endpoint)}`
+    output.out(
+      `${printable(title, 300)}\n${statusLines(status, Date.now())
+        .map((line) => `  ${line}\n`)
+        .join('')}`,
+    )
+  }
+  for (const refusal of refusals) output.err(`${printable(refusal, 500)}\n`)
+  return refusals.length === 0
+}
+
+/** What `probe` says of a server that wants somebody to sign in first. Rejects with a Fault. */
+export async function describeSignIn(accounts: Accounts, fault: Fault, target: string, json: boolean): Promise<string> {
+  const explanation = await explainSignIn(accounts, accounts.settings, fault.signInFor)
+  if (json) return JSON.stringify({ signIn: explanation }, null, 2)
+  return [
+    target,
+    '  wants somebody to sign in',
+    ...inLines(explanation).map((line) => `  ${line}`),
+    `  next       mcp-bridge login ${accounts.loginName}`,
+  ].join('\n')
+}
+
+function notOne(name: string): Fault {
+  return new Fault(
+    'authFailed',
+    `The bridge does not sign in to "${name}": it is a program, has an Authorization header or "oauth": false in the configuration, or gets the credentials of its clients`,
+  )
+}

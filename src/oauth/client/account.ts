@@ -1,0 +1,399 @@
+/**
+ * The tokens of one account with one server: used while they are fresh, renewed when they are not, and obtained anew where
+ * there are none, by a person where it takes one.
+ */
+import type { AccountRefusal as Refusal } from '../../protocol/account.js'
+import { Fault } from '../../protocol/fault.js'
+import { digest } from '../../seal.js'
+import { readChallenges, type Wanted, wantedBy } from '../challenge.js'
+import { quoted } from '../failure.js'
+import type { Flow } from '../person/flow.js'
+import { chooseScopes, includesAll } from '../scopes.js'
+import type { Holder, Token, TokenRecord } from '../store/record.js'
+import { abortable, within } from '../waiting.js'
+import type { Found } from './discover.js'
+import type { Obtainer, ServerOptions } from './obtain.js'
+import { type ClientSettings, isRenewable } from './settings.js'
+import { type AccountStatus, statusOf } from './status.js'
+
+export interface AccountOptions extends Pick<ServerOptions, 'server' | 'settings' | 'store' | 'now'> {
+  /** Whose tokens these are, and for which endpoint. */
+  holder: Holder
+  /** What `mcp-bridge login` is told for the server; its name by default. */
+  loginName?: string | undefined
+  /** What it takes to obtain tokens. Loaded when it is needed. */
+  obtainer(): Promise<Obtainer>
+}
+
+/** Milliseconds. */
+const LOOK_EVERY = 500
+const FRESH = { least: 60_000, part: 0.1 }
+const WAIT = 40_000
+const DECLINED_FOR = 60_000
+const REFUSED_FOR = 300_000
+/** After a renewal that has failed, for a token that still holds. */
+const RENEW_AGAIN = 10_000
+/** Renewals because a server has refused a token that was to hold. */
+const RATE = { most: 3, within: 300_000 }
+
+interface RunningFlow {
+  flow: Flow
+  token: Promise<Token>
+  /** Somebody who waited has been told where to sign in, because no browser could be started. */
+  told: boolean
+}
+
+/** What is known of the record. */
+interface Known {
+  record: TokenRecord | undefined
+  stamp: string
+  header: string | undefined
+  /** Milliseconds since 1970 until which the token is sent without another thought. */
+  fresh: number
+}
+
+/** Names what is kept of an account: the same in all processes that have the same settings. */
+export function accountKey({ endpoint, account }: Holder, { resource, params = {} }: ClientSettings): string {
+  const sorted = Object.entries(params).sort(([one], [other]) => (one < other ? -1 : 1))
+  return Buffer.from(digest(JSON.stringify([endpoint, account, resource ?? null, sorted])), 'base64url').toString('hex')
+}
+
+export class TokenAccount {
+  readonly key: string
+  readonly #options: AccountOptions
+  readonly #now: () => number
+  readonly #closing = new AbortController()
+  #known: Known | undefined
+  /** By the monotonic clock. */
+  #looked = Number.NEGATIVE_INFINITY
+  #renewing: Promise<Token | undefined> | undefined
+  #renewNotBefore = 0
+  #obtaining: Promise<Token | Found> | undefined
+  #flow: RunningFlow | undefined
+  /** What the server has said with its last refusal. */
+  #challenges: readonly string[] = []
+  /** When renewals were made because a server had refused a token. */
+  #forced: readonly number[] = []
+
+  constructor(options: AccountOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+    this.key = accountKey(options.holder, options.settings)
+  }
+
+  /** The `Authorization` to send; no promise where it is fresh. Undefined where there is none. Rejects with a Fault. */
+  authorization(signal: AbortSignal): string | undefined | Promise<string | undefined> {
+    const known = this.#look()
+    if (!known) return this.#load().then((loaded) => this.#current(loaded, signal))
+    return known.header === undefined || this.#now() < known.fresh ? known.header : this.#current(known, signal)
+  }
+
+  /**
+   * Another `Authorization` after one was refused, to be tried once. A person is asked where `mayAsk` allows it: for requests
+   * of clients. Rejects with a Fault.
+   */
+  async refused(refusal: Refusal, signal: AbortSignal, mayAsk: boolean): Promise<string> {
+    const { status, challenges, sent } = refusal
+    this.#challenges = challenges
+    const wanted = wantedBy(readChallenges(challenges))
+    if (status === 403 && wanted.error !== 'insufficient_scope') throw notTaken(refusal)
+    const { record } = await this.#load()
+    const token = record?.token
+    const isStepUp = status === 403 && token !== undefined && sent !== undefined
+    const lacking = isStepUp ? (wanted.scopes ?? []) : []
+    // Somebody else has got another one since.
+    if (token && headerOf(token) !== sent && !this.#isOver(token) && includesAll(token.asked, lacking))
+      return headerOf(token)
+    if (isStepUp) await this.#checkLacking(record as TokenRecord, lacking)
+    if (isStepUp || !this.#isRenewable(record)) {
+      // Nothing is asked of anybody for what nobody may be asked for, or is being asked for already.
+      if (!mayAsk && !this.#isMachine) throw this.#needsPerson(refusal)
+      if (!this.#isMachine) checkDeclined(record, this.#now())
+      if (this.#flow) return headerOf(await this.#wait(this.#flow, signal))
+    }
+    const got = isStepUp
+      ? await this.#stepUp(record as TokenRecord, wanted)
+      : await abortable(this.#again(refusal, wanted), signal)
+    if (isToken(got)) return headerOf(got)
+    if (!mayAsk) throw this.#needsPerson(refusal)
+    const asked = this.#scopes(got, wanted, record, isStepUp)
+    return headerOf(await this.#wait(this.#startFlow(await this.#options.obtainer(), got, asked, token, false), signal))
+  }
+
+  /**
+   * Signs in now, whatever there is. Resolves when there is a new token; rejects with a Fault. What the server has said last
+   * says what to sign in for, unless `challenges` does.
+   */
+  async login(challenges: readonly string[] | undefined, signal: AbortSignal): Promise<AccountStatus> {
+    const wanted = wantedBy(readChallenges(challenges ?? this.#challenges))
+    const obtainer = await this.#options.obtainer()
+    const { record } = await this.#load()
+    const found = await obtainer.find(wanted, record, true)
+    const asked = this.#scopes(found, wanted, record, false)
+    if (this.#isMachine) await obtainer.askAsClient(this.#place, found, asked, record?.token?.access)
+    else await abortable(this.#startFlow(obtainer, found, asked, record?.token, true).token, signal)
+    return this.status()
+  }
+
+  /** Takes what a person has pasted of where the browser came back to. Resolves to whether it belongs to a sign-in. */
+  async paste(text: string): Promise<boolean> {
+    const shown = await this.#flow?.flow.paste(text)
+    return shown === 'signedIn' || shown === 'failed'
+  }
+
+  /** Forgets all of it, here and in other processes. Resolves to whether the issuer is known to have forgotten it as well. */
+  async logout(): Promise<{ found: boolean; revoked: boolean }> {
+    const { record } = await this.#load()
+    await this.#options.store.remove(this.key)
+    this.#known = undefined
+    if (!record) return { found: false, revoked: false }
+    const revoked = record.token ? await (await this.#options.obtainer()).revoke(record) : false
+    return { found: true, revoked }
+  }
+
+  async status(): Promise<AccountStatus> {
+    const { record } = await this.#load()
+    return statusOf(record ?? { version: 1, ...this.#options.holder, began: [] }, this.#now())
+  }
+
+  /** Ends what is under way in this process. Somebody else may go on with it. */
+  close(): void {
+    this.#closing.abort(new Fault('draining', 'The bridge is shutting down'))
+  }
+
+  get #place(): { key: string; holder: Holder } {
+    return { key: this.key, holder: this.#options.holder }
+  }
+
+  #isRenewable(record: TokenRecord | undefined): record is TokenRecord {
+    return record !== undefined && isRenewable(record, this.#options.settings)
+  }
+
+  /** No person has to be asked for a token. */
+  get #isMachine(): boolean {
+    return this.#options.settings.grant !== 'code'
+  }
+
+  /** What is known of the record, if that is still so. */
+  #look(): Known | undefined {
+    const now = performance.now()
+    if (now - this.#looked < LOOK_EVERY) return this.#known
+    this.#looked = now
+    if (this.#known?.stamp !== this.#options.store.stamp(this.key)) this.#known = undefined
+    return this.#known
+  }
+
+  async #load(): Promise<Known> {
+    const { store } = this.#options
+    const stamp = store.stamp(this.key)
+    const record = await store.read(this.key)
+    const token = record?.token
+    this.#known = { record, stamp, header: token && headerOf(token), fresh: token ? freshUntil(token) : 0 }
+    return this.#known
+  }
+
+  async #current({ record, header, fresh }: Known, signal: AbortSignal): Promise<string | undefined> {
+    const token = record?.token
+    const now = this.#now()
+    if (!token || now < fresh) return header
+    const isOver = this.#isOver(token)
+    if (!isOver && now < this.#renewNotBefore) return header
+    if (!this.#isRenewable(record)) return isOver ? undefined : header
+    try {
+      const obtainer = await this.#options.obtainer()
+      const renewed = await abortable(this.#renew(obtainer, token.access), signal)
+      return renewed && headerOf(renewed)
+    } catch (error) {
+      if (isOver || signal.aborted) throw error
+      this.#renewNotBefore = now + RENEW_AGAIN
+      return header
+    }
+  }
+
+  #isOver({ expires }: Token): boolean {
+    return expires !== undefined && expires <= this.#now()
+  }
+
+  /** Once, however many want it. Undefined where there is none but the one known. */
+  async #renew(obtainer: Obtainer, known: string): Promise<Token | undefined> {
+    this.#renewing ??= obtainer.renew(this.#place, known).finally(() => {
+      this.#renewing = undefined
+      this.#known = undefined
+    })
+    const token = await this.#renewing
+    return token?.access === known ? undefined : token
+  }
+
+  /** Another token after a 401, or with whom a person has to sign in. Once, however many want it. */
+  #again(refusal: Refusal, wanted: Wanted): Promise<Token | Found> {
+    this.#obtaining ??= this.#obtain(refusal, wanted).finally(() => {
+      this.#obtaining = undefined
+      this.#known = undefined
+    })
+    return this.#obtaining
+  }
+
+  async #obtain(refusal: Refusal, wanted: Wanted): Promise<Token | Found> {
+    const { store, holder } = this.#options
+    const obtainer = await this.#options.obtainer()
+    // Whom one signs in with is looked at before anything that is secret is sent anywhere.
+    const found = await obtainer.find(wanted, await store.read(this.key), true)
+    const { issuer } = found.server
+    const record = await store.change(this.key, holder, (record) => {
+      // What one issuer has given is nothing to another.
+      if (record.token && record.token.issuer !== issuer) delete record.token
+      if (record.client && record.client.issuer !== issuer) delete record.client
+      return structuredClone(record)
+    })
+    const { token } = record
+    const isNew = token !== undefined && headerOf(token) !== refusal.sent && !this.#isOver(token)
+    if (isNew) return token
+    if (token && this.#isRenewable(record)) {
+      if (!this.#isOver(token)) this.#checkForced(refusal)
+      const renewed = await this.#renew(obtainer, token.access)
+      if (renewed) return renewed
+    }
+    if (!this.#isMachine) return found
+    return obtainer.askAsClient(this.#place, found, this.#scopes(found, wanted, record, false), token?.access)
+  }
+
+  /** A server that refuses whatever it gets does not make a token of each of its refusals. */
+  #checkForced(refusal: Refusal): void {
+    const now = this.#now()
+    const lately = this.#forced.filter((moment) => moment + RATE.within > now)
+    if (lately.length >= RATE.most) throw notTaken(refusal)
+    this.#forced = [...lately, now]
+  }
+
+  /** Throws a Fault where the server wants scopes that were asked for already. */
+  async #checkLacking({ token, refused }: TokenRecord, lacking: readonly string[]): Promise<void> {
+    const { store, holder, server } = this.#options
+    const lately = refused && refused.since + REFUSED_FOR > this.#now() ? refused.scopes : undefined
+    const isNew = !includesAll(token?.asked ?? [], lacking) && !(lately && includesAll(lately, lacking))
+    if (isNew) return
+    await store.change(this.key, holder, (record) => {
+      record.refused = { scopes: [...lacking], since: this.#now() }
+    })
+    throw new Fault(
+      'scopeRefused',
+      `${quoted(server)} wants scopes that were asked for and not given: ${lacking.map(quoted).join(', ') || 'it names none'}`,
+    )
+  }
+
+  /** A token with further scopes, or with whom a person has to sign in for them. */
+  async #stepUp(record: TokenRecord, wanted: Wanted): Promise<Token | Found> {
+    const obtainer = await this.#options.obtainer()
+    const found = await obtainer.find(wanted, record, false)
+    if (!this.#isMachine) return found
+    return obtainer.askAsClient(this.#place, found, this.#scopes(found, wanted, record, true), record.token?.access)
+  }
+
+  #scopes(found: Found, wanted: Wanted, record: TokenRecord | undefined, stepUp: boolean): readonly string[] {
+    const before = record?.asked?.issuer === found.server.issuer ? record.asked.scopes : undefined
+    return chooseScopes({
+      configured: this.#options.settings.scopes,
+      challenged: wanted.scopes,
+      supported: found.scopes,
+      // A client by itself has no use for refresh tokens: it asks again.
+      offered: this.#isMachine ? undefined : found.server.scopes_supported,
+      before,
+      stepUp,
+    })
+  }
+
+  #startFlow(
+    obtainer: Obtainer,
+    found: Found,
+    asked: readonly string[],
+    known: Token | undefined,
+    insist: boolean,
+  ): RunningFlow {
+    if (this.#flow) {
+      this.#flow.flow.remind(insist)
+      return this.#flow
+    }
+    const flow = obtainer.flow(this.#place, found, asked, known?.access, { insist, signal: this.#closing.signal })
+    const token = flow.run().finally(() => {
+      this.#flow = undefined
+      this.#known = undefined
+    })
+    // Whoever began it may have gone.
+    token.catch(() => {})
+    this.#flow = { flow, token, told: false }
+    return this.#flow
+  }
+
+  /** Waits for a person, for as long as requests do. */
+  #wait(running: RunningFlow, signal: AbortSignal): Promise<Token> {
+    const { flow, token } = running
+    flow.remind()
+    const patience = this.#options.settings.wait ?? WAIT
+    // Who has yet to be told where to go cannot have gone there.
+    const untold = running.told
+      ? token
+      : Promise.race([
+          token,
+          flow.shown.then(() => {
+            running.told = true
+            throw this.#stillWaiting(flow)
+          }),
+        ])
+    return abortable(
+      within(untold, patience, () => this.#stillWaiting(flow)),
+      signal,
+    )
+  }
+
+  #needsPerson(refusal: Refusal): Fault {
+    const flow = this.#flow?.flow
+    return new Fault(flow ? 'signInPending' : 'signInRequired', this.#signInFirst, {
+      signInFor: refusal,
+      signInUrl: flow?.address,
+    })
+  }
+
+  get #signInFirst(): string {
+    const { server, loginName = server } = this.#options
+    return `Sign in to ${quoted(server)} first: mcp-bridge login ${loginName}`
+  }
+
+  #stillWaiting({ address, isShown }: Flow): Fault {
+    const message = isShown
+      ? this.#signInFirst
+      : `Sign in to ${quoted(this.#options.server)} in the browser window that waits for you, then try again`
+    return new Fault('signInPending', message, { signInUrl: address })
+  }
+}
+
+function headerOf({ access }: Token): string {
+  return `Bearer ${access}`
+}
+
+/** A minute, or a tenth of its life, before a token ends. */
+function freshUntil({ expires, since }: Token): number {
+  return expires === undefined
+    ? Number.POSITIVE_INFINITY
+    : expires - Math.min(FRESH.least, Math.max(expires - since, 0) * FRESH.part)
+}
+
+function isToken(got: Token | Found): got is Token {
+  return 'access' in got
+}
+
+function notTaken({ status, challenges: [challenge] }: Refusal): Fault {
+  return new Fault(
+    'upstreamAuthRequired',
+    `The server does not take the token that was obtained for it (HTTP ${status})`,
+    {
+      data: { httpStatus: String(status) },
+      refused: { status, challenge },
+    },
+  )
+}
+
+/** Throws a Fault where somebody has declined lately: they are not asked again at once. */
+function checkDeclined(record: TokenRecord | undefined, now: number): void {
+  const ended = record?.ended
+  if (ended?.fault === 'signInRefused' && ended.since + DECLINED_FOR > now)
+    throw new Fault('signInRefused', ended.message, { retryAfter: DECLINED_FOR / 1_000 })
+}

@@ -1,0 +1,138 @@
+/** Finds out with whom one signs in to a server, and for what: MCP 2026-07-28, authorization server discovery. */
+import { Fault } from '../../protocol/fault.js'
+import type { Wanted } from '../challenge.js'
+import { type IssuerMetadata, type ResourceMetadata, resourceMetadata } from '../documents.js'
+import { failed, quoted, quotedAddress, unsafe } from '../failure.js'
+import { getObject } from '../get-object.js'
+import { type Issuers, metadataAt } from '../issuers.js'
+import type { Reach } from '../reach.js'
+import { canonicalResource, covers } from '../resource.js'
+import { legacyMetadataPlace, resourceMetadataPlaces } from '../well-known.js'
+import type { ClientSettings } from './settings.js'
+
+export interface Question {
+  /** The server's address, as configured. */
+  url: string
+  /** What the server's challenge says. */
+  wanted: Wanted | undefined
+  settings: ClientSettings
+  /** Whom the tokens come from that are there. */
+  known: string | undefined
+  /** The server speaks 2026-07-28: it has to have metadata of its resource. */
+  modern: boolean
+  /** What is kept of authorization servers does not do. */
+  fresh: boolean
+  issuers: Issuers
+  reach: Reach
+}
+
+/** With whom one signs in to a server, and for what. */
+export interface Found {
+  /** As it is sent in every request; undefined where none is. */
+  resource: string | undefined
+  server: IssuerMetadata
+  /** Scopes that the metadata of the resource name. */
+  scopes: readonly string[] | undefined
+  /** Nobody has said any of it: it is where a server of 2025-03-26 would have it. */
+  guessed?: boolean
+}
+
+/** A revision in which a server is its own authorization server (MCP 2025-03-26, server metadata discovery). */
+const LEGACY_HEADERS = { 'mcp-protocol-version': '2025-03-26' }
+
+/** Rejects with a Fault where nobody is found, or nobody that may be trusted. */
+export async function discover(question: Question): Promise<Found> {
+  const { url, settings, issuers, reach, fresh } = question
+  const metadata = await resourceMetadataOf(question)
+  if (!metadata) return withoutMetadata(question)
+  if (!covers(metadata.resource, url))
+    throw unsafe(
+      `The server is at ${quotedAddress(url)}, and its metadata are of ${quotedAddress(metadata.resource)}, ` +
+        'which does not cover it. ' +
+        'Whoever runs the server has to correct that',
+    )
+  const issuer = chooseIssuer(metadata, question)
+  const { authServerMetadataUrl: metadataUrl } = settings
+  return {
+    resource: settings.resource === false ? undefined : (settings.resource ?? metadata.resource),
+    server: await issuers.find(
+      metadataUrl === undefined ? { issuer, reach, fresh } : { issuer: settings.issuer, metadataUrl, reach, fresh },
+    ),
+    scopes: metadata.scopes_supported,
+  }
+}
+
+/** Undefined where there are none. */
+async function resourceMetadataOf({ url, wanted, reach }: Question): Promise<ResourceMetadata | undefined> {
+  const named = wanted?.metadata
+  // What the server says of where its metadata are counts for its own origin: elsewhere they are somebody else's word.
+  const places = named !== undefined && isOnOrigin(named, url) ? [named] : resourceMetadataPlaces(url)
+  let withheld: string | undefined
+  for (const place of places) {
+    const got = await getObject(place, reach)
+    if (got.kind === 'withheld') withheld ??= `${quotedAddress(place)} answers with HTTP ${got.status}`
+    if (got.kind !== 'object') continue
+    const { success, data } = resourceMetadata.safeParse(got.value)
+    if (!success) throw unsafe(`${quotedAddress(place)} has no metadata of a protected resource`)
+    return data
+  }
+  if (withheld !== undefined) throw failed(`The metadata of the server are not public: ${withheld}`)
+  return undefined
+}
+
+function isOnOrigin(address: string, url: string): boolean {
+  return URL.canParse(address) && new URL(address).origin === new URL(url).origin
+}
+
+function chooseIssuer({ authorization_servers: listed = [] }: ResourceMetadata, { settings, known }: Question): string {
+  const { issuer, clientId } = settings
+  if (issuer !== undefined) {
+    // A client that was registered with one issuer is nobody at another.
+    const isListed = listed.some((one) => one === issuer || withSlash(one) === withSlash(issuer))
+    if (clientId !== undefined && listed.length > 0 && !isListed)
+      throw new Fault(
+        'clientNeeded',
+        `"oauth.clientId" belongs to the issuer ${quoted(issuer)}, and the server names ${listed.map(quoted).join(', ')}. ` +
+          'Correct "oauth.issuer" and "oauth.clientId"',
+      )
+    return issuer
+  }
+  const [first] = listed
+  if (first === undefined) throw failed('The metadata of the server name no authorization server. Set "oauth.issuer"')
+  return known !== undefined && listed.includes(known) ? known : first
+}
+
+const withSlash = (issuer: string) => `${issuer.replace(/\/$/, '')}/`
+
+async function withoutMetadata({ url, settings, modern, issuers, reach, fresh }: Question): Promise<Found> {
+  const { issuer, authServerMetadataUrl: metadataUrl, resource = canonicalResource(url) } = settings
+  if (issuer !== undefined || metadataUrl !== undefined) {
+    const server = await issuers.find({ issuer, metadataUrl, reach, fresh })
+    return { resource: resource === false ? undefined : resource, server, scopes: undefined }
+  }
+  if (modern) throw failed('The server publishes no metadata that say who signs people in. Set "oauth.issuer"')
+  return { resource: undefined, ...(await ownServer(url, reach)), scopes: undefined }
+}
+
+/** The authorization server that a server of 2025-03-26 is itself. */
+export async function ownServer(url: string, reach: Reach): Promise<Pick<Found, 'server' | 'guessed'>> {
+  const { origin } = new URL(url)
+  const found = await metadataAt(legacyMetadataPlace(url), origin, { ...reach, headers: LEGACY_HEADERS })
+  return found ? { server: found } : { server: defaultEndpoints(origin), guessed: true }
+}
+
+/** MCP 2025-03-26, fallbacks for servers without metadata discovery. All clients of that revision use S256. */
+function defaultEndpoints(origin: string): IssuerMetadata {
+  return {
+    issuer: origin,
+    authorization_endpoint: `${origin}/authorize`,
+    token_endpoint: `${origin}/token`,
+    registration_endpoint: `${origin}/register`,
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: undefined,
+    grant_types_supported: undefined,
+    scopes_supported: undefined,
+    authorization_response_iss_parameter_supported: undefined,
+    client_id_metadata_document_supported: undefined,
+  }
+}

@@ -1,0 +1,233 @@
+/** Requests to a token endpoint, one for each grant, and what an answer or a refusal means. */
+import {
+  type AuthorizationServer,
+  allowInsecureRequests,
+  authorizationCodeGrantRequest,
+  type ClientAuth,
+  customFetch,
+  genericTokenEndpointRequest,
+  type Client as LibraryClient,
+  processGenericTokenEndpointResponse,
+  processRevocationResponse,
+  ResponseBodyError,
+  revocationRequest,
+  type TokenEndpointResponse,
+} from 'oauth4webapi'
+import { type Answered, guardedRequest } from '../../net/fetch.js'
+import { Fault } from '../../protocol/fault.js'
+import type { IssuerMetadata } from '../documents.js'
+import { networkFault, quoted, unavailable } from '../failure.js'
+import type { Reach } from '../reach.js'
+import { readScopes } from '../scopes.js'
+import type { Client, Token } from '../store/record.js'
+import { clientAuthOf, dependsOnEncoding } from './client-auth.js'
+import { regular } from './regular.js'
+import type { ClientSettings } from './settings.js'
+
+/** With whom a token is asked for, as whom, and for what. */
+export interface GrantContext {
+  server: IssuerMetadata
+  client: Client
+  resource: string | undefined
+  settings: ClientSettings
+  reach: Reach
+  now?: (() => number) | undefined
+}
+
+/** A token, and the client as it has shown itself to be accepted. */
+export interface Granted {
+  token: Token
+  client: Client
+}
+
+/** The authorization server has said no. */
+export class GrantRefused extends Error {
+  override name = 'GrantRefused'
+  /** The error code of OAuth. */
+  readonly code: string
+
+  constructor(code: string, options?: ErrorOptions) {
+    super(`The authorization server answers with the error ${code}`, options)
+    this.code = code
+  }
+}
+
+const TIME_LIMIT = 10_000
+/** A token that fits into a header of most servers. */
+const TOKEN = /^[\x21-\x7e]{1,16384}$/
+const CODE = /^[\w.:-]{1,64}$/
+/** Error codes that another try may not end with. */
+const TRANSIENT: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error', 'slow_down'])
+
+/** Redeems the code of an authorization response that has been checked (`validateAuthResponse`). */
+export function redeemCode(
+  context: GrantContext,
+  { response, verifier, redirectUri, asked }: CodeToRedeem,
+): Promise<Granted> {
+  return granted(context, { asked, granted: asked }, (server, client, auth, options) =>
+    authorizationCodeGrantRequest(server, client, auth, response, redirectUri, verifier, {
+      ...options,
+      additionalParameters: withResource(context, {}),
+    }),
+  )
+}
+
+export interface CodeToRedeem {
+  response: URLSearchParams
+  verifier: string
+  redirectUri: string
+  asked: readonly string[]
+}
+
+/** Asks for another access token. The scopes stay those that were granted: they are not sent. */
+export async function refresh(context: GrantContext, before: Token): Promise<Granted> {
+  const old = before.refresh ?? ''
+  const parameters = withResource(context, { refresh_token: old })
+  const { token, client } = await granted(context, before, (server, client, auth, options) =>
+    genericTokenEndpointRequest(server, client, auth, 'refresh_token', parameters, options),
+  )
+  return { client, token: { ...token, refresh: token.refresh ?? old } }
+}
+
+/** A token for the client itself. */
+export function clientCredentials(context: GrantContext, asked: readonly string[]): Promise<Granted> {
+  const parameters = withResource(context, asked.length > 0 ? { scope: asked.join(' ') } : {})
+  return granted(context, { asked, granted: asked }, (server, client, auth, options) =>
+    genericTokenEndpointRequest(server, client, auth, 'client_credentials', parameters, options),
+  )
+}
+
+/** Has a token forgotten by who gave it (RFC 7009). Rejects where that is not known to have happened. */
+export async function revoke(context: GrantContext, token: Token): Promise<void> {
+  const { client, settings } = context
+  const [text, hint] = token.refresh === undefined ? [token.access, 'access_token'] : [token.refresh, 'refresh_token']
+  const auth = await clientAuthOf(client, settings)
+  const response = await revocationRequest(serverOf(context), { client_id: client.id }, auth, text, {
+    ...requestOptions(context),
+    additionalParameters: { token_type_hint: hint },
+  })
+  await processRevocationResponse(response)
+}
+
+/** The server as the library takes it. */
+export function serverOf({ server }: Pick<GrantContext, 'server'>): AuthorizationServer {
+  const said = Object.entries(server).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(said) as unknown as AuthorizationServer
+}
+
+type Options = ReturnType<typeof requestOptions>
+type Ask = (server: AuthorizationServer, client: LibraryClient, auth: ClientAuth, options: Options) => Promise<Response>
+/** Scopes that are asked for, and those that are granted where the answer names none. */
+type Scopes = Readonly<Record<'asked' | 'granted', readonly string[]>>
+
+async function granted(context: GrantContext, scopes: Scopes, ask: Ask): Promise<Granted> {
+  const { client, settings } = context
+  try {
+    return { token: await request(context, scopes, client, ask), client }
+  } catch (error) {
+    const isUnknown = error instanceof GrantRefused && error.code === 'invalid_client'
+    if (!isUnknown || !dependsOnEncoding(client, settings)) throw error
+    // Some issuers take the parts of Basic credentials as they are. What has worked is kept.
+    const other = { ...client, plain: client.plain !== true }
+    return { token: await request(context, scopes, other, ask), client: other }
+  }
+}
+
+async function request(context: GrantContext, { asked, granted }: Scopes, client: Client, ask: Ask): Promise<Token> {
+  const { server, resource, settings, now = Date.now } = context
+  const [library, known] = [serverOf(context), { client_id: client.id }]
+  const began = now()
+  let answer: TokenEndpointResponse
+  try {
+    const auth = await clientAuthOf(client, settings)
+    const response = await ask(library, known, auth, requestOptions(context))
+    answer = await processGenericTokenEndpointResponse(library, known, response)
+  } catch (error) {
+    throw refusalOf(error, server)
+  }
+  const { access_token: access, expires_in: seconds, refresh_token, scope, token_type } = answer
+  if (token_type !== 'bearer' || !TOKEN.test(access) || (refresh_token !== undefined && !TOKEN.test(refresh_token)))
+    throw new Fault('authFailed', `${nameOf(server)} gives a token of a kind that cannot be sent`)
+  return {
+    issuer: server.issuer,
+    ...(resource !== undefined && { resource }),
+    access,
+    type: 'bearer',
+    ...(seconds !== undefined && { expires: began + Math.round(Math.min(seconds, 10 ** 9) * 1_000) }),
+    ...(refresh_token !== undefined && { refresh: refresh_token }),
+    asked: [...asked],
+    granted: [...(scope === undefined ? granted : readScopes(scope))],
+    since: began,
+  }
+}
+
+/** What a thrown error says: a GrantRefused, or a Fault. Nothing that the authorization server wrote stays in it but the code. */
+function refusalOf(error: unknown, server: IssuerMetadata): Error {
+  if (error instanceof Fault) return error
+  if (error instanceof ResponseBodyError && !TRANSIENT.has(error.error))
+    return new GrantRefused(CODE.test(error.error) ? error.error : 'unknown')
+  if (error instanceof ResponseBodyError) return unavailable(`${nameOf(server)} is not available (${error.error})`)
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+  return new Fault(
+    'authFailed',
+    `${nameOf(server)} gives an answer that is none of OAuth${code === '' ? '' : ` (${code})`}`,
+  )
+}
+
+function nameOf({ issuer }: IssuerMetadata): string {
+  return `The authorization server ${quoted(issuer)}`
+}
+
+function withResource({ resource }: GrantContext, parameters: Record<string, string>): Record<string, string> {
+  return resource === undefined ? parameters : { ...parameters, resource }
+}
+
+function requestOptions({ server, reach }: GrantContext) {
+  return {
+    // Whether an endpoint may do without TLS has been decided with its metadata, and is again when it is connected to.
+    [allowInsecureRequests]: true,
+    [customFetch]: async (
+      url: string,
+      { method, headers, body }: { method: string; headers: object; body?: unknown },
+    ) => regular(...(await post(url, method, headers, String(body ?? ''), server, reach))),
+  }
+}
+
+/** Rejects with a Fault where there is no answer, or none that decides anything. */
+async function post(
+  url: string,
+  method: string,
+  headers: object,
+  body: string,
+  server: IssuerMetadata,
+  reach: Reach,
+): Promise<[number, Headers, Uint8Array]> {
+  const what = nameOf(server)
+  let answered: Answered
+  try {
+    answered = await guardedRequest(url, {
+      ...reach,
+      method: method === 'POST' ? 'POST' : 'GET',
+      headers: headers as Record<string, string>,
+      body,
+      timeLimit: TIME_LIMIT,
+    })
+  } catch (error) {
+    throw networkFault(error, what)
+  }
+  const { status } = answered
+  const retryAfter = secondsOf(answered.headers['retry-after'])
+  if (status >= 500 || status === 429 || status === 408)
+    throw unavailable(`${what} answers with HTTP ${status}`, retryAfter === undefined ? {} : { retryAfter })
+  if (status >= 300 && status < 400)
+    throw new Fault('authFailed', `${what} redirects a request for a token, and redirects are not followed`)
+  const own = new Headers()
+  for (const [name, value] of Object.entries(answered.headers))
+    for (const one of [value ?? []].flat()) own.append(name, one)
+  return [status, own, answered.bytes]
+}
+
+function secondsOf(header: string | string[] | undefined): number | undefined {
+  const seconds = Number(header)
+  return header !== undefined && Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds, 3_600) : undefined
+}

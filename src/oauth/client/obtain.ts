@@ -1,0 +1,193 @@
+/** What it takes to obtain tokens for one server: loaded when a server refuses a request, and not before. */
+import { Fault } from '../../protocol/fault.js'
+import type { Wanted } from '../challenge.js'
+import type { IssuerMetadata } from '../documents.js'
+import { failed, quoted } from '../failure.js'
+import { Issuers } from '../issuers.js'
+import { Flow, type FlowLog, type Person } from '../person/flow.js'
+import { type Network, type Reach, reachOf } from '../reach.js'
+import { renewInTurn } from '../store/in-turn.js'
+import type { Client, Holder, Token, TokenRecord } from '../store/record.js'
+import type { Store } from '../store/store.js'
+import { discover, type Found, ownServer } from './discover.js'
+import { clientCredentials, type Granted, GrantRefused, refresh, revoke } from './grants.js'
+import { knownClient } from './register.js'
+import { type ClientSettings, isRenewable } from './settings.js'
+
+export interface ServerOptions {
+  /** The server's name, for people. */
+  server: string
+  /** The server's address, as it is connected to. */
+  url: string
+  settings: ClientSettings
+  store: Store
+  person: Person
+  log: FlowLog
+  /** Whether the server is known to speak 2026-07-28. */
+  isModern?: (() => boolean) | undefined
+  network?: Network | undefined
+  now?: (() => number) | undefined
+}
+
+/** Whose tokens are obtained, and where they are kept. */
+export interface Place {
+  key: string
+  holder: Holder
+}
+
+export class Obtainer {
+  readonly #options: ServerOptions
+  readonly #reach: Reach
+  readonly #now: () => number
+  readonly #issuers: Issuers
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+    this.#reach = reachOf(options.url, options.settings, options.network)
+    this.#issuers = new Issuers(this.#now)
+  }
+
+  /**
+   * With whom one signs in, and for what; an issuer that there are tokens of in the record is kept to, as long as the server
+   * names it. Rejects with a Fault.
+   */
+  async find(wanted: Wanted | undefined, record: TokenRecord | undefined, fresh: boolean): Promise<Found> {
+    const { url, settings, isModern } = this.#options
+    const known = record?.token?.issuer ?? record?.asked?.issuer
+    const modern = isModern?.() ?? false
+    const common = { url, wanted, settings, known, modern, fresh }
+    const found = await discover({ ...common, issuers: this.#issuers, reach: this.#reach })
+    this.#checkConfigured(found.server, record)
+    return found
+  }
+
+  /** A client of the configuration belongs to the issuer that it was used with first, unless the configuration says more. */
+  #checkConfigured({ issuer }: IssuerMetadata, record: TokenRecord | undefined): void {
+    const { clientId, issuer: configured } = this.#options.settings
+    const client = record?.client ?? record?.pending?.client
+    const isOther = client?.how === 'configured' && client.id === clientId && client.issuer !== issuer
+    if (!isOther || configured === issuer) return
+    throw new Fault(
+      'clientNeeded',
+      `"oauth.clientId" was used with the issuer ${quoted(client.issuer)}, and the server names ${quoted(issuer)} now. ` +
+        'If that is right, set "oauth.issuer" and the client that belongs to it',
+    )
+  }
+
+  /** A token in the place of the one known. Resolves to undefined where that takes a person now; rejects with a Fault. */
+  renew({ key, holder }: Place, known: string): Promise<Token | undefined> {
+    return renewInTurn({
+      store: this.#options.store,
+      key,
+      holder,
+      known,
+      now: this.#now,
+      isRenewable: (record) => isRenewable(record, this.#options.settings),
+      renew: (record) => this.#renewed(record),
+    })
+  }
+
+  /** A token for the client itself, in the place of the one known. Rejects with a Fault. */
+  async askAsClient(
+    { key, holder }: Place,
+    found: Found,
+    asked: readonly string[],
+    known: string | undefined,
+  ): Promise<Token> {
+    const token = await renewInTurn({
+      store: this.#options.store,
+      key,
+      holder,
+      known,
+      now: this.#now,
+      isRenewable: () => true,
+      renew: async () => kept(await this.#asClient(found.server, found.resource, asked)),
+    })
+    if (!token) throw failed(`The token for ${quoted(this.#options.server)} was taken away while it was obtained`)
+    return token
+  }
+
+  /** A person's sign-in. */
+  flow(place: Place, found: Found, asked: readonly string[], known: string | undefined, by: FlowBy): Flow {
+    const { server, store, settings, person, log } = this.#options
+    const common = { server, store, settings, person, log, reach: this.#reach, now: this.#now }
+    return new Flow({ ...common, ...place, found, asked, known, ...by })
+  }
+
+  /** Has the tokens of a record forgotten by who gave them. Resolves to whether that is known to have happened. */
+  async revoke({ token, client }: TokenRecord): Promise<boolean> {
+    if (!token || !client) return false
+    try {
+      const server = await this.#serverOf(token)
+      if (server?.revocation_endpoint === undefined || client.issuer !== server.issuer) return false
+      await revoke(this.#contextOf(server, client, token.resource), token)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  async #renewed(record: TokenRecord): Promise<(record: TokenRecord) => void> {
+    const { token, client } = record as { token: Token; client: Client }
+    const server = await this.#serverOf(token)
+    if (!server)
+      return (now) => {
+        delete now.token
+      }
+    if (this.#options.settings.grant === 'client_credentials')
+      return kept(await this.#asClient(server, token.resource, token.asked))
+    try {
+      return kept(await refresh(this.#contextOf(server, client, token.resource), token))
+    } catch (error) {
+      if (!(error instanceof GrantRefused)) throw error
+      // No other try would end differently: the grant is over.
+      return (now) => {
+        delete now.token
+        if (error.code === 'invalid_client') delete now.client
+      }
+    }
+  }
+
+  async #asClient(server: IssuerMetadata, resource: string | undefined, asked: readonly string[]): Promise<Granted> {
+    const { settings } = this.#options
+    const client = knownClient(server, settings, undefined, this.#now())
+    if (!client) throw new Fault('clientNeeded', 'The grant "client_credentials" needs "oauth.clientId"')
+    try {
+      return await clientCredentials(this.#contextOf(server, client, resource), asked)
+    } catch (error) {
+      if (!(error instanceof GrantRefused)) throw error
+      throw failed(`The authorization server ${quoted(server.issuer)} gives the bridge no token: ${error.code}`)
+    }
+  }
+
+  /** Tokens go back to nobody but the issuer that gave them. Undefined where the configuration leads to another one. */
+  async #serverOf({ issuer, resource }: Token): Promise<IssuerMetadata | undefined> {
+    const { url, settings } = this.#options
+    const { authServerMetadataUrl: metadataUrl } = settings
+    const isOwn = resource === undefined && issuer === new URL(url).origin && settings.issuer === undefined
+    if (isOwn && metadataUrl === undefined && settings.resource !== false)
+      return (await ownServer(url, this.#reach)).server
+    const question = metadataUrl === undefined ? { issuer } : { issuer: settings.issuer, metadataUrl }
+    const server = await this.#issuers.find({ ...question, reach: this.#reach })
+    return server.issuer === issuer ? server : undefined
+  }
+
+  #contextOf(server: IssuerMetadata, client: Granted['client'], resource: string | undefined) {
+    return { server, client, resource, settings: this.#options.settings, reach: this.#reach, now: this.#now }
+  }
+}
+
+/** Who begins a sign-in, and until when it may last. */
+export interface FlowBy {
+  insist: boolean
+  signal: AbortSignal
+}
+
+function kept({ token, client }: Granted): (record: TokenRecord) => void {
+  return (record) => {
+    record.token = token
+    record.client = client
+    record.asked = { issuer: token.issuer, scopes: token.asked }
+  }
+}

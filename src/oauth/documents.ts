@@ -1,0 +1,57 @@
+/** Documents of others, as far as they are acted on: metadata of resources and of authorization servers, registrations. */
+import * as z from 'zod'
+
+const isText = (one: unknown): one is string => typeof one === 'string' && one.length <= 2_048
+/** Informs, and protects nothing: what is no list of texts is none. */
+const texts = z
+  .array(z.unknown())
+  .transform((list) => list.filter(isText).slice(0, 200))
+  .optional()
+  .catch(undefined)
+const address = z.string().min(1).max(2_048)
+const flag = z
+  .union([z.boolean(), z.literal('true').transform(() => true)])
+  .optional()
+  .catch(undefined)
+
+/** RFC 9728, 2. */
+export const resourceMetadata = z.object({
+  resource: address,
+  authorization_servers: texts,
+  scopes_supported: texts,
+})
+export type ResourceMetadata = z.infer<typeof resourceMetadata>
+
+/** RFC 8414, 2; OpenID Connect Discovery, 3; RFC 9207, 3; client ID metadata documents, 5. */
+export const issuerMetadata = z.object({
+  issuer: address,
+  authorization_endpoint: address.optional(),
+  token_endpoint: address.optional(),
+  registration_endpoint: address.optional(),
+  revocation_endpoint: address.optional(),
+  code_challenge_methods_supported: texts,
+  token_endpoint_auth_methods_supported: texts,
+  grant_types_supported: texts,
+  scopes_supported: texts,
+  authorization_response_iss_parameter_supported: flag,
+  client_id_metadata_document_supported: flag,
+})
+export type IssuerMetadata = z.infer<typeof issuerMetadata>
+
+/** The endpoints of an authorization server. */
+export const ENDPOINTS = [
+  'authorization_endpoint',
+  'token_endpoint',
+  'registration_endpoint',
+  'revocation_endpoint',
+] as const satisfies readonly (keyof IssuerMetadata)[]
+
+const visible = z.string().regex(/^[\x20-\x7e]{1,4096}$/, 'has to be visible ASCII')
+
+/** RFC 7591, 3.2.1. */
+export const registration = z.object({
+  client_id: visible,
+  client_secret: visible.nullish(),
+  token_endpoint_auth_method: z.string().max(64).nullish(),
+})
+export type Registration = z.infer<typeof registration>

@@ -1,0 +1,186 @@
+/**
+ * Records in files, one for each account with each server: 0600, in a folder of 0700. A file that is damaged, or that others
+ * can reach, is neither used nor changed. Where the folder cannot be written, records live as long as the process.
+ */
+import { mkdirSync, readdirSync } from 'node:fs'
+import { homedir, userInfo } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+import { type LockOptions, locked } from '../../net/lock.js'
+import {
+  type PrivateFileRules,
+  readPrivateFile,
+  removePrivateFile,
+  stampOf,
+  writePrivateFile,
+} from '../../net/private-file.js'
+import { printable } from '../../printable.js'
+import { Fault } from '../../protocol/fault.js'
+import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
+import { MemoryStore } from './memory.js'
+import { emptyRecord, type Holder, isEmpty, recordSchema, type TokenRecord } from './record.js'
+import type { Listed, Store } from './store.js'
+
+export interface FileStoreOptions {
+  folder: string
+  /** Who may own the files, beside root; whoever runs this by default. */
+  uid?: number
+  lock?: LockOptions
+  /** Is told, once, why records are not written. */
+  onDegraded?: ((why: string) => void) | undefined
+}
+
+const MAX_BYTES = 256 * 1024
+const MAX_DEPTH = 8
+const SUFFIX = '.json'
+/** Of which a list is made. */
+const MAX_FILES = 1_000
+
+/** Where tokens are kept unless something else is configured. */
+export function defaultTokenFolder(env: Readonly<Record<string, string | undefined>>, home?: string): string {
+  const configured = env['XDG_CONFIG_HOME']
+  const folder = configured !== undefined && isAbsolute(configured) ? configured : join(home ?? homedir(), '.config')
+  return join(folder, 'mcp-bridge', 'tokens')
+}
+
+export class FileStore implements Store {
+  readonly #folder: string
+  readonly #rules: PrivateFileRules
+  readonly #lock: LockOptions
+  readonly #onDegraded: (why: string) => void
+  /** Records that could not be written. */
+  readonly #unwritten = new MemoryStore()
+  #degraded = false
+
+  constructor({ folder, uid = userInfo().uid, lock = {}, onDegraded = () => {} }: FileStoreOptions) {
+    this.#folder = folder
+    this.#rules = { uid, maxBytes: MAX_BYTES, secret: true }
+    this.#lock = lock
+    this.#onDegraded = onDegraded
+  }
+
+  stamp(key: string): string {
+    return this.#unwritten.has(key) ? this.#unwritten.stamp(key) : stampOf(this.#pathOf(key))
+  }
+
+  async read(key: string): Promise<TokenRecord | undefined> {
+    return this.#unwritten.has(key) ? this.#unwritten.read(key) : this.#load(key)
+  }
+
+  async change<T>(key: string, holder: Holder, edit: (record: TokenRecord) => T): Promise<T> {
+    if (this.#unwritten.has(key)) return this.#unwritten.change(key, holder, edit)
+    const path = this.#pathOf(key)
+    let draft: TokenRecord | undefined
+    let done: { result: T } | undefined
+    try {
+      mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
+      return await locked(
+        `${path}.lock`,
+        (stillMine) => {
+          const record = this.#load(key)
+          draft = structuredClone(record) ?? emptyRecord(holder)
+          done = { result: edit(draft) }
+          if (JSON.stringify(draft) !== JSON.stringify(record ?? emptyRecord(holder)))
+            this.#write(path, draft, stillMine)
+          return done.result
+        },
+        this.#lock,
+      )
+    } catch (error) {
+      if (!isOfSystem(error)) throw error
+      this.#degrade(error)
+      if (!done || !draft) {
+        draft = this.#load(key) ?? emptyRecord(holder)
+        done = { result: edit(draft) }
+      }
+      this.#unwritten.put(key, draft)
+      return done.result
+    }
+  }
+
+  async remove(key: string): Promise<void> {
+    await this.#unwritten.remove(key)
+    const path = this.#pathOf(key)
+    if (readPrivateFile(path, this.#rules).kind === 'absent') return
+    await locked(
+      `${path}.lock`,
+      (stillMine) => {
+        // What is refused is not ours to take away.
+        this.#load(key)
+        stillMine()
+        removePrivateFile(path)
+      },
+      this.#lock,
+    )
+  }
+
+  async list(): Promise<readonly Listed[]> {
+    const keys = this.#names().flatMap((name) =>
+      name.endsWith(SUFFIX) && !name.startsWith('.') ? [name.slice(0, -SUFFIX.length)] : [],
+    )
+    const unwritten = await this.#unwritten.list()
+    const known = new Set(unwritten.map(({ key }) => key))
+    const listed = keys
+      .filter((key) => !known.has(key))
+      .slice(0, MAX_FILES)
+      .map((key): Listed => {
+        try {
+          const record = this.#load(key)
+          return record ? { key, record } : { key }
+        } catch (error) {
+          return { key, refusal: error instanceof Error ? error.message : String(error) }
+        }
+      })
+    return [...unwritten, ...listed.filter(({ record, refusal }) => record !== undefined || refusal !== undefined)]
+  }
+
+  #names(): readonly string[] {
+    try {
+      return readdirSync(this.#folder)
+    } catch {
+      return []
+    }
+  }
+
+  #pathOf(key: string): string {
+    return join(this.#folder, key + SUFFIX)
+  }
+
+  /** Throws a Fault where there is a file that must not be used. */
+  #load(key: string): TokenRecord | undefined {
+    const path = this.#pathOf(key)
+    const refused = (why: string) => new Fault('storeRefused', `The token file ${path} is not used: ${why}`)
+    const found = readPrivateFile(path, this.#rules)
+    if (found.kind === 'absent') return undefined
+    if (found.kind === 'refused') throw refused(found.why)
+    try {
+      const parsed = recordSchema.safeParse(readStrictly(found.bytes, { maxBytes: MAX_BYTES, maxDepth: MAX_DEPTH }))
+      if (parsed.success) return parsed.data
+      const [issue] = parsed.error.issues
+      throw refused(
+        `it is not one (${printable(issue?.path.join('.') ?? '', 100)}: ${issue?.message}). Move it away to sign in again`,
+      )
+    } catch (error) {
+      if (error instanceof StrictJsonError) throw refused(`it is damaged. Move it away to sign in again`)
+      throw error
+    }
+  }
+
+  #write(path: string, record: TokenRecord, stillMine: () => void): void {
+    if (isEmpty(record)) {
+      stillMine()
+      return removePrivateFile(path)
+    }
+    const checked = recordSchema.parse(record)
+    writePrivateFile(path, Buffer.from(`${JSON.stringify(checked, null, 2)}\n`), stillMine)
+  }
+
+  #degrade(error: Error & { code: unknown }): void {
+    if (this.#degraded) return
+    this.#degraded = true
+    this.#onDegraded(`Tokens cannot be written to ${this.#folder} (${String(error.code)}): they are kept in memory`)
+  }
+}
+
+function isOfSystem(error: unknown): error is Error & { code: unknown } {
+  return error instanceof Error && 'code' in error && !(error instanceof Fault)
+}

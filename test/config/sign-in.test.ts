@@ -1,0 +1,76 @@
+/** What a configuration says of signing in to servers: what is taken, and what cannot be meant. */
+import t from 'tap'
+import { ConfigError, OPTIONS, parseSettings, type ServerSettings, signInOf } from '../../src/config/settings.js'
+import { readConfigFile } from '../../src/formats/read.js'
+
+const elsewhere = { env: { SECRET: 'hush' }, read: String }
+const url = 'https://mcp.example.com/mcp'
+const parse = (server: object, more: object = {}) => {
+  const settings = parseSettings({ mcpServers: { a: server }, ...more }, elsewhere)
+  return signInOf(settings.mcpServers['a'] as ServerSettings, settings)
+}
+const issuesOf = (server: object, more: object = {}) => {
+  try {
+    parse(server, more)
+    return []
+  } catch (error) {
+    return error instanceof ConfigError
+      ? error.issues.map(({ path, message }) => `${path} ${message}`)
+      : [String(error)]
+  }
+}
+
+t.test('a server with an address is signed in to, unless something speaks against it', async (t) => {
+  t.match(parse({ url }), { grant: 'code', account: 'principal', wait: 40_000 })
+  t.equal(parse({ url, oauth: false }), undefined)
+  t.equal(parse({ command: 'x' }), undefined)
+  t.equal(parse({ url, headers: { authorization: 'Bearer x' } }), undefined)
+  t.equal(parse({ url }, { auth: { passthrough: true } }), undefined)
+  t.match(parse({ url, headers: { 'x-api-key': 'x' } }), { grant: 'code' })
+  const tokens = { one: 'one-one-one-one-one', two: 'two-two-two-two-two' }
+  t.equal(parse({ url, session: 'shared' }, { auth: { tokens } }), undefined, 'one session of several principals')
+})
+
+t.test('the account is that of the caller where a person signs in, and one for all otherwise', async (t) => {
+  t.match(parse({ url, oauth: { grant: 'client_credentials', clientId: 'x' } }), { account: 'service' })
+  t.match(parse({ url, oauth: { grant: 'token', tokenFile: '/x' } }), { account: 'service' })
+  t.match(parse({ url, oauth: { account: 'service' } }), { account: 'service' })
+})
+
+t.test('scopes are a list or a text, and secrets stand elsewhere', async (t) => {
+  t.match(parse({ url, oauth: { scopes: ' a  b ' } }), { scopes: ['a', 'b'] })
+  t.match(parse({ url, oauth: { scopes: ['a', 'b'] } }), { scopes: ['a', 'b'] })
+  t.match(parse({ url, oauth: { clientId: 'x', clientSecret: '${SECRET}' } }), { clientSecret: 'hush' })
+})
+
+t.test('what cannot be meant is said with its place', async (t) => {
+  const open = { listen: 'http://0.0.0.0:8080/mcp', allowUnauthenticated: true }
+  const tokens = { one: 'one-one-one-one-one', two: 'two-two-two-two-two' }
+  const cases: [server: object, more: object, issue: RegExp][] = [
+    [{ oauth: { grant: 'token' } }, {}, /oauth\.tokenFile is missing/],
+    [{ oauth: { tokenFile: '/x' } }, {}, /oauth\.tokenFile is for the grant "token"/],
+    [{ oauth: { grant: 'client_credentials' } }, {}, /oauth\.clientId is missing/],
+    [{ oauth: {}, headers: { Authorization: 'x' } }, {}, /oauth and "headers\.Authorization" exclude each other/],
+    [{ oauth: {} }, { auth: { passthrough: true } }, /oauth cannot be used where clients bring credentials/],
+    [{ oauth: {}, session: 'shared' }, { auth: { tokens } }, /oauth\.account has to be "service"/],
+    [{ oauth: {} }, open, /oauth\.account has to be "service" where anybody may call/],
+    [{ oauth: { callbackPort: 1, redirectUri: 'http://localhost:2/x' } }, {}, /callbackPort and "redirectUri"/],
+    [{ oauth: { redirectUri: 'https://example.com/x' } }, {}, /redirectUri has to be like/],
+    [{ oauth: { clientID: 'x' } }, {}, /oauth\.clientID is not an option/],
+  ]
+  for (const [server, more, issue] of cases) t.match(issuesOf({ url, ...server }, more).join('\n'), issue)
+  t.same(issuesOf({ url, oauth: { account: 'service' } }, open), [])
+})
+
+t.test('of what other programs say of signing in, what means the same here is taken', async (t) => {
+  const read = (file: object, path: string) =>
+    readConfigFile(JSON.stringify(file), { path, home: '/home/ada', options: OPTIONS }).servers
+  const gemini = { enabled: true, clientId: 'x', scopes: ['a'], authorizationUrl: 'https://x.example/' }
+  t.match(read({ mcpServers: { a: { httpUrl: url, oauth: gemini } } }, '/home/ada/.gemini/settings.json'), {
+    a: { oauth: { clientId: 'x', scopes: ['a'], authorizationUrl: undefined } },
+  })
+  t.match(read({ mcp: { a: { type: 'remote', url, oauth: { scope: 'a b' } } } }, '/x/opencode.json'), {
+    a: { oauth: { scopes: 'a b' } },
+  })
+  t.match(read({ mcp: { a: { type: 'remote', url, oauth: false } } }, '/x/opencode.json'), { a: { oauth: false } })
+})

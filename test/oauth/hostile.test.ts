@@ -1,0 +1,248 @@
+/** Servers and authorization servers that break a rule: a clear failure, no browser window, and nothing that is stored. */
+import { existsSync, readdirSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { until } from '../support/eventually.js'
+import { type Script, ScriptedAs } from '../support/scripted-as.js'
+import { Protected, reasonOf, type Signing, signingIn } from '../support/signing-in.js'
+
+/** Nobody was asked, registered or given anything, and nothing is kept. */
+const nothingHappened = (t: Test, as: ScriptedAs | undefined, { visits, shown, folder }: Signing) => {
+  t.equal(visits.length, 0, 'no browser')
+  t.equal(shown.length, 0, 'no address is shown')
+  t.same(as?.requests.filter(({ path }) => !path.startsWith('/.well-known/')) ?? [], [], 'no request but for metadata')
+  t.same(existsSync(folder) ? readdirSync(folder) : [], [], 'nothing is stored')
+}
+
+t.test('A2 metadata of another origin are not fetched, wherever the challenge points', async (t) => {
+  const as = await ScriptedAs.start(t)
+  const elsewhere = await Protected.start(t, as.issuer)
+  const server = await Protected.start(t, as.issuer)
+  const signing = signingIn(t, { server })
+  await signing.unauthorized(undefined, elsewhere.challenge())
+  t.same(elsewhere.asked, [])
+  t.same(server.asked, ['/.well-known/oauth-protected-resource/mcp'])
+})
+
+t.test('A2 metadata that do not cover the server lead to no registration and no browser', async (t) => {
+  const as = await ScriptedAs.start(t)
+  const server = await Protected.start(t, as.issuer)
+  for (const resource of [
+    'https://evil.example/mcp',
+    `${server.origin}/other`,
+    `${server.origin}/mcp/further`,
+    'mcp',
+  ]) {
+    const signing = signingIn(t, { server })
+    server.metadata = { resource, authorization_servers: [as.issuer] }
+    t.match(await reasonOf(signing.unauthorized()), { reason: 'auth_unsafe', message: resource })
+    nothingHappened(t, as, signing)
+  }
+  t.same(as.requests, [], 'the authorization server was not even looked at')
+})
+
+t.test('metadata of a resource that are none, too large or slow are a clear failure', async (t) => {
+  const cases: Record<string, [metadata: object | ((response: ServerResponse) => void), reason: string]> = {
+    'no resource': [{ authorization_servers: ['https://a.example'] }, 'auth_unsafe'],
+    'no authorization server': [{ resource: 'own', authorization_servers: [] }, 'auth_failed'],
+    'not even a list': [{ resource: 'own', authorization_servers: 'https://a.example' }, 'auth_failed'],
+    'a mebibyte': [(response) => response.end(`{"resource":"${'x'.repeat(1024 * 1024)}"}`), 'upstream_unavailable'],
+    'HTTP 500': [(response) => response.writeHead(500).end(), 'upstream_unavailable'],
+    'HTTP 403': [(response) => response.writeHead(403).end(), 'auth_failed'],
+    'a redirect': [(response) => response.writeHead(302, { location: '/else' }).end(), 'auth_failed'],
+    'a connection that ends': [(response) => response.destroy(), 'upstream_unavailable'],
+    'slow bytes': [
+      (response) => {
+        const timer = setInterval(() => response.write(' '), 1_000)
+        response.on('close', () => clearInterval(timer))
+      },
+      'upstream_unavailable',
+    ],
+  }
+  for (const [name, [metadata, reason]] of Object.entries(cases)) {
+    await t.test(name, async (t) => {
+      const server = await Protected.start(t)
+      server.metadata =
+        'resource' in metadata && metadata.resource === 'own' ? { ...metadata, resource: server.url } : metadata
+      const signing = signingIn(t, { server })
+      t.match(await reasonOf(signing.unauthorized()), { reason })
+      nothingHappened(t, undefined, signing)
+    })
+  }
+})
+
+t.test('A4 metadata whose issuer differs by a byte are not used', async (t) => {
+  const variants: Record<string, (issuer: string) => string> = {
+    'a slash at the end': (issuer) => `${issuer}/`,
+    'the name in the place of the address': (issuer) => issuer.replace('127.0.0.1', 'localhost'),
+    'a path': (issuer) => `${issuer}/tenant`,
+    'another scheme': (issuer) => issuer.replace('http:', 'https:'),
+    'upper case': (issuer) => issuer.replace('http', 'HTTP'),
+    'somebody else': () => 'https://honest.example',
+  }
+  for (const [name, variant] of Object.entries(variants)) {
+    await t.test(name, async (t) => {
+      const as = await ScriptedAs.start(t, { metadata: (own) => ({ ...own, issuer: variant(String(own['issuer'])) }) })
+      const server = await Protected.start(t, as.issuer)
+      const signing = signingIn(t, { server })
+      const { reason, message } = await reasonOf(signing.unauthorized())
+      t.equal(reason, 'auth_unsafe')
+      t.ok(message.includes(as.issuer) && message.includes(variant(as.issuer)), 'the message shows both')
+      nothingHappened(t, as, signing)
+    })
+  }
+})
+
+t.test('A4 metadata are looked for in order, and the first that are there count', async (t) => {
+  const paths = (as: ScriptedAs) => as.requests.map(({ path }) => path).filter((path) => path.includes('.well-known'))
+  const root = await ScriptedAs.start(t, { place: '/.well-known/openid-configuration' })
+  await signingIn(t, { server: await Protected.start(t, root.issuer) }).unauthorized()
+  t.same(paths(root), ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'])
+  const tenant = await ScriptedAs.start(t, { path: '/t1', place: '/t1/.well-known/openid-configuration' })
+  await signingIn(t, { server: await Protected.start(t, tenant.issuer) }).unauthorized()
+  t.same(paths(tenant), [
+    '/.well-known/oauth-authorization-server/t1',
+    '/.well-known/openid-configuration/t1',
+    '/t1/.well-known/openid-configuration',
+  ])
+  const nowhere = await ScriptedAs.start(t, { metadata: () => undefined })
+  const signing = signingIn(t, { server: await Protected.start(t, nowhere.issuer) })
+  t.match(await reasonOf(signing.unauthorized()), { reason: 'auth_failed', message: nowhere.issuer })
+  nothingHappened(t, nowhere, signing)
+})
+
+t.test('A6 an authorization server that does not say that it knows S256 opens no browser', async (t) => {
+  for (const methods of [undefined, [], ['plain'], 'S256', null]) {
+    const as = await ScriptedAs.start(t, {
+      metadata: ({ code_challenge_methods_supported: _own, ...rest }) => ({
+        ...rest,
+        ...(methods !== undefined && { code_challenge_methods_supported: methods }),
+      }),
+    })
+    const server = await Protected.start(t, as.issuer)
+    const signing = signingIn(t, { server })
+    t.match(await reasonOf(signing.unauthorized()), { reason: 'auth_unsafe', message: /oauth\.pkce/ })
+    nothingHappened(t, as, signing)
+    const assuming = signingIn(t, { server, settings: { pkce: 'assume' } })
+    await assuming.unauthorized()
+    t.match(as.of('/authorize')[0]?.params.get('code_challenge_method'), 'S256', 'it is sent all the same')
+  }
+})
+
+t.test('A5 endpoints without TLS are not used, unless they and the server are on this machine', async (t) => {
+  for (const endpoint of ['authorization_endpoint', 'token_endpoint', 'registration_endpoint', 'revocation_endpoint']) {
+    for (const address of [
+      'http://as.example/x',
+      'javascript:alert(1)',
+      'file:///etc/passwd',
+      'ftp://as.example',
+      '//as.example/x',
+      'x',
+    ]) {
+      const as = await ScriptedAs.start(t, { metadata: (own) => ({ ...own, [endpoint]: address }) })
+      const signing = signingIn(t, { server: await Protected.start(t, as.issuer) })
+      t.match(await reasonOf(signing.unauthorized()), { reason: 'auth_unsafe' }, `${endpoint} ${address}`)
+      nothingHappened(t, as, signing)
+    }
+  }
+})
+
+t.test('A8 an answer counts if it names the issuer, or if none was to be named', async (t) => {
+  const supported =
+    (says: boolean): Script['metadata'] =>
+    (own) => ({ ...own, authorization_response_iss_parameter_supported: says })
+  const rows: [name: string, says: boolean, callback: Script['callback'], taken: boolean][] = [
+    ['said and named', true, undefined, true],
+    ['said and left out', true, (params) => params.delete('iss'), false],
+    ['not said and left out', false, (params) => params.delete('iss'), true],
+    ['not said and named', false, undefined, true],
+    ['another', true, (params) => params.set('iss', 'https://evil.example'), false],
+    ['not said, another', false, (params) => params.set('iss', 'https://evil.example'), false],
+    ['with a slash', true, (params) => params.set('iss', `${params.get('iss')}/`), false],
+    ['empty', false, (params) => params.set('iss', ''), false],
+    ['twice', true, (params) => params.append('iss', 'https://evil.example'), false],
+    [
+      'another, with an error',
+      false,
+      (params) => {
+        params.set('iss', 'https://evil.example')
+        params.delete('code')
+        params.set('error', 'CANARY-error')
+        params.set('error_description', 'CANARY-description')
+      },
+      false,
+    ],
+  ]
+  for (const [name, says, callback, taken] of rows) {
+    await t.test(name, async (t) => {
+      const metadata = supported(says)
+      const as = await ScriptedAs.start(t, { ...(metadata && { metadata }), ...(callback && { callback }) })
+      const { unauthorized, visits, logged, store, account } = signingIn(t, {
+        server: await Protected.start(t, as.issuer),
+      })
+      const outcome = await reasonOf(unauthorized())
+      t.equal(as.of('/token').length, taken ? 1 : 0)
+      const visit = await visits[0]
+      if (taken) return t.equal(visit?.status, 200)
+      t.match(outcome, { reason: 'auth_unsafe' })
+      t.equal(visit?.status, 400)
+      t.notMatch(JSON.stringify([outcome, visit?.page, logged]), /CANARY|evil/, 'nothing of the answer is shown')
+      t.notOk((await store.read(account.key))?.token)
+    })
+  }
+})
+
+t.test('A7 an answer with another state changes nothing, and one state is good for one answer', async (t) => {
+  const as = await ScriptedAs.start(t)
+  const server = await Protected.start(t, as.issuer)
+  const callbacks: URL[] = []
+  const { unauthorized, store, account, visits } = signingIn(t, {
+    server,
+    person: async (address) => {
+      const { visit } = await import('../support/person.js')
+      const { callback } = await visit(address, { back: false })
+      const own = callback as URL
+      callbacks.push(own)
+      const statuses: number[] = []
+      for (const state of [
+        undefined,
+        '',
+        'x',
+        own.searchParams.get('state')?.slice(0, -1),
+        `${own.searchParams.get('state')}x`,
+      ]) {
+        const other = new URL(own)
+        if (state === undefined) other.searchParams.delete('state')
+        else other.searchParams.set('state', state)
+        const before = JSON.stringify(await store.read(account.key))
+        statuses.push((await fetch(other)).status)
+        t.equal(JSON.stringify(await store.read(account.key)), before)
+      }
+      const twice = new URL(own)
+      twice.searchParams.append('state', 'x')
+      statuses.push((await fetch(twice)).status)
+      t.same(statuses, [400, 400, 400, 400, 400, 400])
+      let release = () => {}
+      as.script.hold = new Promise((resolve) => {
+        release = resolve
+      })
+      const first = fetch(own)
+      await until(() => as.of('/token').length === 1)
+      t.equal((await fetch(own)).status, 400, 'while the first is being redeemed')
+      release()
+      t.equal((await first).status, 200)
+      return { address: new URL(address), callback: own, status: 200, page: '' }
+    },
+  })
+  await unauthorized()
+  await visits[0]
+  t.equal(as.of('/token').length, 1)
+  const record = await store.read(account.key)
+  t.equal(record?.pending, undefined)
+  t.notMatch(
+    JSON.stringify(record),
+    callbacks[0]?.searchParams.get('state') ?? 'no callback',
+    'only a digest of the state is kept',
+  )
+  t.ok((as.of('/authorize')[0]?.params.get('state')?.length ?? 0) >= 43, 'of 256 bits')
+})

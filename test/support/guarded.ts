@@ -1,0 +1,112 @@
+/** A server behind sign-in: lets requests through to another server if they bring a token that is for this address. */
+import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+import type { Oidc } from './oidc.js'
+
+export interface GuardedOptions {
+  /** Requests that need no token, by what their body says. */
+  open?: (message: { method?: string }) => boolean
+  /** The scope that a request needs. */
+  scopeFor?: (message: { method?: string; params?: { name?: string } }) => string | undefined
+}
+
+export interface Seen {
+  method: string
+  /** What the body says. */
+  message: { method?: string; params?: { name?: string } }
+  authorization: string | undefined
+  status: number
+}
+
+const METADATA = '/.well-known/oauth-protected-resource/mcp'
+
+export class Guarded {
+  readonly seen: Seen[] = []
+  readonly #oidc: Oidc
+  readonly #target: URL
+  readonly #options: GuardedOptions
+  /** Tokens that are not taken any more, whatever their authorization server says. */
+  readonly revoked = new Set<string>()
+  #origin = ''
+
+  private constructor(oidc: Oidc, target: string, options: GuardedOptions) {
+    this.#oidc = oidc
+    this.#target = new URL(target)
+    this.#options = options
+  }
+
+  static async start(t: Test, oidc: Oidc, target: string, options: GuardedOptions = {}): Promise<Guarded> {
+    const guarded = new Guarded(oidc, target, options)
+    const server = createServer((request, response) => {
+      guarded.#take(request, response).catch(() => response.destroy())
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    guarded.#origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    t.teardown(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return guarded
+  }
+
+  get url(): string {
+    return `${this.#origin}/mcp`
+  }
+
+  /** Requests that were refused. */
+  get refused(): readonly Seen[] {
+    return this.seen.filter(({ status }) => status === 401 || status === 403)
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const body = Buffer.concat(chunks)
+    if (request.url === METADATA) {
+      const metadata = {
+        resource: this.url,
+        authorization_servers: [this.#oidc.issuer],
+        scopes_supported: ['mcp:read'],
+      }
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(metadata))
+      return
+    }
+    const message = (body.length === 0 ? {} : JSON.parse(body.toString())) as Seen['message']
+    const { authorization } = request.headers
+    const seen: Seen = { method: request.method ?? '', message, authorization, status: 0 }
+    this.seen.push(seen)
+    const refusal = this.#options.open?.(message) ? undefined : await this.#refusal(authorization, message)
+    if (refusal) {
+      seen.status = refusal.status
+      const challenge = `Bearer resource_metadata="${this.#origin}${METADATA}"${refusal.more}`
+      response.writeHead(refusal.status, { 'www-authenticate': challenge, 'content-type': 'text/plain' }).end('Refused')
+      return
+    }
+    const { host: _host, authorization: _authorization, ...headers } = request.headers
+    const { hostname, port } = this.#target
+    const path = (request.url ?? '').replace('/mcp', this.#target.pathname)
+    const passed = forward({ hostname, port, path, method: request.method, headers }, (answer) => {
+      seen.status = answer.statusCode ?? 0
+      response.writeHead(seen.status, answer.headers)
+      response.flushHeaders()
+      answer.pipe(response)
+    })
+    passed.on('error', () => response.destroy())
+    response.on('close', () => passed.destroy())
+    passed.end(body)
+  }
+
+  async #refusal(
+    authorization: string | undefined,
+    message: Seen['message'],
+  ): Promise<{ status: 401 | 403; more: string } | undefined> {
+    const token = authorization?.replace(/^Bearer /, '')
+    if (token === undefined) return { status: 401, more: '' }
+    const { active, aud, scope = '' } = await this.#oidc.introspect(token)
+    if (!active || aud !== this.url || this.revoked.has(token)) return { status: 401, more: ', error="invalid_token"' }
+    const needed = this.#options.scopeFor?.(message)
+    if (needed === undefined || scope.split(' ').includes(needed)) return undefined
+    return { status: 403, more: `, error="insufficient_scope", scope="${needed}"` }
+  }
+}

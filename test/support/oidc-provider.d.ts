@@ -1,0 +1,34 @@
+/** As much of oidc-provider as the tests use: it brings no types. */
+declare module 'oidc-provider' {
+  import type { IncomingMessage, ServerResponse } from 'node:http'
+
+  export interface InteractionDetails {
+    prompt: { name: string; details: Record<string, unknown> }
+    params: Record<string, unknown>
+    session?: { accountId: string }
+    grantId?: string
+  }
+
+  export interface OidcGrant {
+    addOIDCScope(scope: string): void
+    addResourceScope(resource: string, scope: string): void
+    save(): Promise<string>
+  }
+
+  export class Provider {
+    constructor(issuer: string, configuration: object)
+    callback(): (request: IncomingMessage, response: ServerResponse) => void
+    interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<InteractionDetails>
+    interactionFinished(
+      request: IncomingMessage,
+      response: ServerResponse,
+      result: object,
+      options: { mergeWithLastSubmission: boolean },
+    ): Promise<void>
+    on(event: string, listener: (...args: unknown[]) => void): void
+    readonly Grant: {
+      new (properties: { accountId: string; clientId: string }): OidcGrant
+      find(id: string): Promise<OidcGrant | undefined>
+    }
+  }
+}

@@ -1,0 +1,195 @@
+/** A real authorization server (oidc-provider), where whoever comes is signed in and agrees, unless a test says otherwise. */
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Provider } from 'oidc-provider'
+import type { Test } from 'tap'
+
+export interface OidcOptions {
+  port?: number
+  /** Scopes that resources have. */
+  scopes?: string
+  /** Seconds that an access token holds. */
+  lifetime?: number
+  /** Clients that are registered beforehand. */
+  clients?: readonly object[]
+  /** Whether clients may register. */
+  registration?: boolean
+  /** Whether clients may name scopes of resources when they register. */
+  registersScopes?: boolean
+  /** Documents of clients, by their addresses. */
+  documents?: Readonly<Record<string, object>>
+  /** What a person answers: yes by default. */
+  declines?: boolean
+  refreshTokens?: boolean
+  /** Shows a page with a form before it takes anybody for signed in. The page submits it by itself, with JavaScript. */
+  page?: boolean
+}
+
+export interface OidcRequest {
+  method: string
+  path: string
+  params: URLSearchParams
+  authorization: string | undefined
+  status?: number
+}
+
+export interface Introspection {
+  active: boolean
+  aud?: string
+  scope?: string
+  client_id?: string
+}
+
+const RESOURCE_SERVER = { client_id: 'resource-server', client_secret: 'resource-server-secret' }
+
+export class Oidc {
+  readonly issuer: string
+  readonly provider: Provider
+  readonly requests: OidcRequest[] = []
+  /** What the next requests of a path are answered with, in the place of the authorization server. */
+  readonly instead = new Map<string, (request: OidcRequest, response: ServerResponse) => void>()
+  options: OidcOptions
+
+  private constructor(server: Server, options: OidcOptions) {
+    this.options = options
+    this.issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    this.provider = new Provider(this.issuer, configuration(options))
+  }
+
+  static async start(t: Test, options: OidcOptions = {}): Promise<Oidc> {
+    let oidc: Oidc
+    const server = createServer((request, response) => oidc.#answer(request, response))
+    await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve))
+    oidc = new Oidc(server, options)
+    t.teardown(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return oidc
+  }
+
+  /** Requests of one path. */
+  of(path: string): readonly OidcRequest[] {
+    return this.requests.filter((one) => one.path === path)
+  }
+
+  /** Token requests of one grant. */
+  grants(type: string): readonly OidcRequest[] {
+    return this.of('/token').filter(({ params }) => params.get('grant_type') === type)
+  }
+
+  /** What the authorization server says of a token, to the resource server. */
+  async introspect(token: string): Promise<Introspection> {
+    const { client_id, client_secret } = RESOURCE_SERVER
+    const answer = await fetch(`${this.issuer}/token/introspection`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}` },
+      body: new URLSearchParams({ token }),
+    })
+    return (await answer.json()) as Introspection
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const chunks: Buffer[] = []
+    const url = new URL(request.url ?? '', this.issuer)
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const body = Buffer.concat(chunks)
+      const isForm = request.headers['content-type']?.startsWith('application/x-www-form-urlencoded')
+      const seen: OidcRequest = {
+        method: request.method ?? '',
+        path: url.pathname,
+        params: isForm ? new URLSearchParams(body.toString()) : url.searchParams,
+        authorization: request.headers.authorization,
+      }
+      this.requests.push(seen)
+      response.on('finish', () => {
+        seen.status = response.statusCode
+      })
+      const instead = this.instead.get(url.pathname)
+      if (instead) return instead(seen, response)
+      // What has been read is given on as oidc-provider takes it from other frameworks.
+      Object.assign(request, { body: isForm ? Object.fromEntries(seen.params) : parsed(body) })
+      if (url.pathname.startsWith('/interaction/')) this.#interact(request, response).catch(() => response.destroy())
+      else this.provider.callback()(request, response)
+    })
+  }
+
+  /** Signs the person in and agrees for them. */
+  async #interact(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.options.page && request.method === 'GET') {
+      const form = '<form method="post"><input name="user" value="person"><button>Sign in</button></form>'
+      const script = '<script>document.forms[0].submit()</script>'
+      response.setHeader('content-type', 'text/html').end(`<!doctype html><title>Log in</title>${form}${script}`)
+      return
+    }
+    const { provider } = this
+    const { prompt, params, session, grantId } = await provider.interactionDetails(request, response)
+    const finish = (result: object, mergeWithLastSubmission: boolean) =>
+      provider.interactionFinished(request, response, result, { mergeWithLastSubmission })
+    if (this.options.declines) return finish({ error: 'access_denied', error_description: 'CANARY-description' }, false)
+    if (prompt.name === 'login') return finish({ login: { accountId: 'person' } }, false)
+    const accountId = session?.accountId ?? 'person'
+    const found = grantId === undefined ? undefined : await provider.Grant.find(grantId)
+    const grant = found ?? new provider.Grant({ accountId, clientId: String(params['client_id']) })
+    const scope = String(params['scope'] ?? '')
+    grant.addOIDCScope(`openid offline_access ${scope}`)
+    for (const resource of [params['resource'] ?? []].flat()) grant.addResourceScope(String(resource), scope)
+    return finish({ consent: { grantId: await grant.save() } }, true)
+  }
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString())
+  } catch {
+    return undefined
+  }
+}
+
+function configuration(options: OidcOptions): object {
+  const { scopes = 'mcp:read mcp:write', lifetime = 3_600, clients = [], registration = true, documents = {} } = options
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  return {
+    clients: [{ ...RESOURCE_SERVER, redirect_uris: [], response_types: [], grant_types: [] }, ...clients],
+    jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
+    cookies: { keys: [randomBytes(16).toString('hex')] },
+    claims: { openid: ['sub'] },
+    scopes: ['openid', 'offline_access', ...(options.registersScopes === false ? [] : scopes.split(' '))],
+    clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'],
+    enabledJWA: { clientAuthSigningAlgValues: ['ES256', 'RS256'] },
+    features: {
+      devInteractions: { enabled: false },
+      registration: { enabled: registration },
+      revocation: { enabled: true, allowedPolicy: () => true },
+      introspection: { enabled: true, allowedPolicy: () => true },
+      clientCredentials: { enabled: true },
+      userinfo: { enabled: false },
+      clientIdMetadataDocument: { enabled: Object.keys(documents).length > 0, ack: 'draft-02' },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: () => ({ scope: scopes, accessTokenTTL: lifetime, accessTokenFormat: 'opaque' }),
+        useGrantedResource: () => false,
+      },
+    },
+    fetch: (url: string | URL) => {
+      const found = documents[String(url)]
+      return Promise.resolve(new Response(JSON.stringify(found ?? {}), { status: found ? 200 : 404 }))
+    },
+    findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
+    issueRefreshToken: () => options.refreshTokens ?? true,
+    rotateRefreshToken: true,
+    pkce: { required: () => true },
+    ttl: {
+      AccessToken: lifetime,
+      ClientCredentials: lifetime,
+      AuthorizationCode: 60,
+      Grant: 86_400,
+      Interaction: 600,
+      Session: 86_400,
+      RefreshToken: 86_400,
+    },
+  }
+}

@@ -1,0 +1,106 @@
+/** Processes that sign in, started as hosts start them, and killed as hosts kill them: with their group, at any moment. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import type { Test } from 'tap'
+import { until } from './eventually.js'
+import { ownFolder } from './folder.js'
+import type { ProcessOptions } from './sign-in-process.js'
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+
+/** Makes one file of the program, so that many processes start in no time. */
+export async function buildProcess(t: Test): Promise<string> {
+  const outdir = ownFolder(t)
+  await build({
+    entryPoints: [here('./sign-in-process.ts')],
+    outdir,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    outExtension: { '.js': '.mjs' },
+    banner: { js: "import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)" },
+    logLevel: 'error',
+  })
+  return join(outdir, 'sign-in-process.mjs')
+}
+
+export class SigningProcess {
+  readonly said: unknown[][] = []
+  readonly #child: ChildProcess
+  ended = false
+
+  constructor(t: Test, program: string, options: ProcessOptions) {
+    this.#child = spawn(execPath, [program, JSON.stringify(options)], {
+      detached: true,
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    this.#child.once('exit', () => {
+      this.ended = true
+    })
+    const { stdout, stdin } = this.#child
+    stdin?.on('error', () => {})
+    if (stdout) createInterface(stdout).on('line', (line) => this.said.push(JSON.parse(line) as unknown[]))
+    t.teardown(() => this.kill())
+  }
+
+  tell(command: string): void {
+    this.#child.stdin?.write(`${command}\n`)
+  }
+
+  /** What came of a command, once it has. */
+  async outcome(command: string, nth = 1): Promise<unknown> {
+    const found = () => this.said.filter(([said]) => said === command)
+    await until(() => found().length >= nth, `${command} of a process`)
+    return found()[nth - 1]?.[1]
+  }
+
+  ready(): Promise<void> {
+    return until(() => this.said.length > 0, 'a process was ready')
+  }
+
+  /** Ends it and all that it has started, without a word. */
+  kill(): void {
+    const { pid } = this.#child
+    if (this.ended || pid === undefined) return
+    try {
+      process.kill(-pid, 'SIGKILL')
+    } catch {
+      // It has just ended.
+    }
+  }
+}
+
+export interface Desktop {
+  /** The command that opens a browser. */
+  browser: readonly string[]
+  /** Addresses that browsers were opened with. */
+  opened: string[]
+}
+
+/** Where browsers tell where they were sent. */
+export async function desktop(t: Test): Promise<Desktop> {
+  const opened: string[] = []
+  const server = createServer((request, response) => {
+    let text = ''
+    request.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+    })
+    request.on('end', () => {
+      opened.push(...(JSON.parse(text) as string[]))
+      response.end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { browser: [execPath, here('../fixtures/browser.mjs'), `http://127.0.0.1:${port}/`], opened }
+}

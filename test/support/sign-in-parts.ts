@@ -1,0 +1,49 @@
+/** How a bridge inside a test signs in: tokens in a folder of the test, and a person who goes where they are sent. */
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import type { SignInParts } from '../../src/oauth/parts.js'
+import { FileStore } from '../../src/oauth/store/files.js'
+import { ownFolder } from './folder.js'
+import { type Visit, visit } from './person.js'
+
+export interface PersonParts {
+  signIn: SignInParts
+  folder: string
+  /** Where browsers were sent. */
+  opened: string[]
+  /** Addresses that were shown, because no browser could be opened. */
+  shown: string[]
+  visits: Promise<Visit>[]
+}
+
+export interface PersonOptions {
+  /** What the person does with an address; `none` has no browser, `away` does nothing. */
+  person?: ((address: string) => Promise<Visit>) | 'none' | 'away'
+  folder?: string
+}
+
+export function personParts(t: Test, { person = visit, folder }: PersonOptions = {}): PersonParts {
+  const parts: PersonParts = {
+    folder: folder ?? join(ownFolder(t), 'tokens'),
+    opened: [],
+    shown: [],
+    visits: [],
+    signIn: undefined as unknown as SignInParts,
+  }
+  parts.signIn = {
+    store: new FileStore({ folder: parts.folder }),
+    person: {
+      open: async (address) => {
+        if (person === 'none') return false
+        parts.opened.push(address)
+        if (person === 'away') return true
+        const going = person(address)
+        going.catch(() => {})
+        parts.visits.push(going)
+        return true
+      },
+      show: (address) => parts.shown.push(address),
+    },
+  }
+  return parts
+}
