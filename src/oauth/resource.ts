@@ -17,7 +17,7 @@ export function covers(resource: string, endpoint: string): boolean {
 /** The resource that an endpoint is where nobody has said another: without a slash at its end, and without a query. */
 export function canonicalResource(endpoint: string): string {
   const { origin, pathname } = new URL(endpoint)
-  return origin + pathname.replace(/\/+$/, '')
+  return origin + pathname.replace(/(?<!\/)\/+$/, '')
 }
 
 function parsed(address: string): URL | undefined {
