@@ -30,9 +30,9 @@ const PROGRESS = 15_000
 const KILL = 8_000
 /** Milliseconds in which what was open has to end: the longest of the times below, what is remembered for a minute, and some. */
 const SETTLE = 90_000
-/** MiB that the heap may grow in a minute, and MiB that it and the whole process may have more than after the warm-up. */
+/** MiB that the heap may grow in a minute, and MiB that it and the whole process may have more than before, when all was cold. */
 const GROWTH = 1.5
-const HEAP_MORE = 8
+const HEAP_MORE = 16
 const RSS_MORE = 64
 /** Minutes that a run has to take for a slope to mean something: until then it is of what happens to be open. */
 const JUDGED = 8
