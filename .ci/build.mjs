@@ -4,13 +4,12 @@
  * went into it: an SBOM (CycloneDX), and the licences.
  */
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { cyclonedxEsbuildPlugin } from '@cyclonedx/cyclonedx-esbuild'
 import { build } from 'esbuild'
 
 const out = 'dist'
 
-rmSync(out, { recursive: true, force: true })
 const { metafile } = await build({
   entryPoints: [{ in: 'src/main.ts', out: 'bridge' }],
   outdir: out,
@@ -40,6 +39,15 @@ const { metafile } = await build({
 })
 
 copyFileSync('src/start.js', join(out, 'main.js'))
+
+// What an earlier build has left goes last, so that programs can be started from the folder meanwhile.
+const kept = new Set([
+  'main.js',
+  'sbom.cdx.json',
+  'LICENSES.txt',
+  ...Object.keys(metafile.outputs).map((path) => basename(path)),
+])
+for (const name of readdirSync(out)) if (!kept.has(name)) rmSync(join(out, name), { recursive: true })
 
 const packages = new Set(
   Object.keys(metafile.inputs).flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
