@@ -27,7 +27,7 @@ export class Issuers {
   readonly #now: () => number
   readonly #known = new Map<string, { until: number; metadata: Promise<IssuerMetadata> }>()
 
-  constructor(now: () => number = Date.now) {
+  constructor(now: () => number = () => performance.now()) {
     this.#now = now
   }
 

@@ -77,10 +77,16 @@ t.test('H19 what a server speaks is not asked again because the wall clock was s
 /** Times that are told to people, kept in files or shared between machines. */
 const WALL = [
   'bridge/discovery-runtime.ts',
+  'cli/auth.ts',
   'cli/trust.ts',
   'discovery/publish.ts',
   'discovery/trust/store.ts',
   'discovery/trust/trust-status.ts',
+  'oauth/client/account.ts',
+  'oauth/client/grants.ts',
+  'oauth/client/obtain.ts',
+  'oauth/client/register.ts',
+  'oauth/store/in-turn.ts',
   'protocol/refusal.ts',
   'telemetry/opentelemetry.ts',
   'upstream/era/shared-verdicts.ts',
