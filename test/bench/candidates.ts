@@ -1,5 +1,6 @@
 /** What is measured: the ways from a client to a server. A further way is a further row. */
 import type { ChildProcess } from 'node:child_process'
+import { ownBuild } from './builds.js'
 import { beside, commandOn, freePort, hasRedis, redisUrl, start, temporary } from './processes.js'
 import { type Era, type Question, urlAt } from './questions.js'
 import { linesCall, smallCall } from './scenarios.js'
@@ -11,7 +12,9 @@ export interface Candidate {
   /** What the server speaks. */
   server: Era
   /** Arguments of the Node process under measurement. Without it the server itself is called. */
-  proxy?: (at: { port: number; url: string; server: string }) => string[]
+  proxy?: (at: { port: number; url: string; server: string; bridge: string }) => string[]
+  /** The path of the bridge that is measured. This checkout's build if left out. */
+  bridge?: string
   /** Its stderr goes to /dev/null: it is expected to write. */
   writes?: boolean
   /** Asked only these; everything if left out. */
@@ -35,7 +38,6 @@ export const yardsticks: Readonly<Record<Era, string>> = {
   modern: 'pass-through, modern server',
 }
 
-const bridge = beside('../../dist/main.js')
 const stdioServer = commandOn('rest', [beside('legacy-stdio.mjs')])
 const passThrough: NonNullable<Candidate['proxy']> = ({ port, server }) => [
   beside('pass-through.mjs'),
@@ -44,7 +46,7 @@ const passThrough: NonNullable<Candidate['proxy']> = ({ port, server }) => [
 ]
 const overHttp =
   (level: string): NonNullable<Candidate['proxy']> =>
-  ({ url, server }) => [bridge, '--log-level', level, '--listen', url, '--upstream', server]
+  ({ url, server, bridge }) => [bridge, '--log-level', level, '--listen', url, '--upstream', server]
 
 /** What is counted and shared, and what of it can be left out. */
 const EXTRAS = {
@@ -61,7 +63,7 @@ function extras(name: string, client: Era, server: Era, entry?: object): Candida
       client,
       server,
       asked: [smallCall],
-      proxy: ({ url, server: address }) => {
+      proxy: ({ url, server: address, bridge }) => {
         const config = {
           mcpServers: { default: entry ?? { url: address } },
           listen: url,
@@ -91,7 +93,7 @@ export const candidates: Candidate[] = [
     name: 'bridge, stdio',
     client: 'modern',
     server: 'legacy',
-    proxy: ({ url }) => [bridge, '--log-level', 'warn', '--listen', url, '--', ...stdioServer],
+    proxy: ({ url, bridge }) => [bridge, '--log-level', 'warn', '--listen', url, '--', ...stdioServer],
     startUp: true,
   },
   {
@@ -130,6 +132,18 @@ candidates.push(
   ...extras('bridge, modern to modern', 'modern', 'modern'),
 )
 
+/** What the candidates of another build are called. */
+export const beforeName = (name: string): string => `before: ${name}`
+
+/** Every candidate, and each way through the bridge a second time through another build of it. */
+export function besideBuild(bridge: string): Candidate[] {
+  return candidates.flatMap((one) =>
+    one.proxy === undefined || one.proxy === passThrough
+      ? [one]
+      : [one, { ...one, name: beforeName(one.name), bridge }],
+  )
+}
+
 /** The servers that candidates call over HTTP. */
 const SERVERS: Readonly<Record<Era, string>> = { legacy: 'legacy-http.mjs', modern: 'modern-http.mjs' }
 
@@ -148,7 +162,8 @@ export async function startServer(era: Era): Promise<Server> {
 export async function launch(candidate: Candidate, serverPort: number, node: readonly string[] = []): Promise<Running> {
   if (!candidate.proxy) return { candidate, port: serverPort, process: undefined }
   const port = await freePort()
-  const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort) })
+  const { bridge = ownBuild } = candidate
+  const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort), bridge })
   const stderr = candidate.writes ? 'ignore' : 'inherit'
   return { candidate, port, process: start('proxy', [...node, ...args], ['ignore', 'ignore', stderr]) }
 }

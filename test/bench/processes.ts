@@ -1,7 +1,7 @@
 /** The processes of a run: each on its core, watched by what the system says of it, and ended whatever happens. */
 import { type ChildProcess, execFileSync, type StdioOptions, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url'
 
 /** The proxy has a core to itself; whatever calls it or is called by it shares the other. */
 const CORES = { proxy: '0', rest: '1' }
-/** Microseconds: Linux counts in hundredths of a second whatever its kernel does. */
-const TICK = 10_000
+/** Of a microsecond. */
+const NANOSECONDS = 1_000
 const KIB = 1024
 const GRACE = 3_000
 
@@ -53,13 +53,14 @@ export async function end(child: ChildProcess): Promise<void> {
 
 /** Microseconds of CPU that a process has used, all its threads and the kernel's work for it included. */
 export function cpuOf({ pid }: ChildProcess): number | undefined {
-  const path = `/proc/${pid}/stat`
-  if (!existsSync(path)) return undefined
-  // The name of the program, in brackets, may hold anything; utime and stime are fields 14 and 15.
-  const fields = readFileSync(path, 'latin1')
-    .replace(/^.*\) /s, '')
-    .split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * TICK
+  const tasks = `/proc/${pid}/task`
+  if (!existsSync(tasks)) return undefined
+  // The first field of schedstat is nanoseconds on a CPU. A thread may end between the two reads.
+  const nanoseconds = readdirSync(tasks).map((task) => {
+    const path = join(tasks, task, 'schedstat')
+    return existsSync(path) ? Number(readFileSync(path, 'latin1').split(' ')[0]) : 0
+  })
+  return nanoseconds.reduce((sum, one) => sum + one, 0) / NANOSECONDS
 }
 
 /** MiB of memory that a process holds. */

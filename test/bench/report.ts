@@ -1,7 +1,8 @@
 /** The figures of a run as tables for people. */
+import { beforeName } from './candidates.js'
 import type { Verdict } from './goals.js'
 import type { Idle } from './idle.js'
-import type { Block, Cell } from './measure.js'
+import { type Block, type Cell, type Figures, median } from './measure.js'
 import type { StartUp } from './start-up.js'
 
 const COLUMNS: readonly [title: string, text: (cell: Cell) => string][] = [
@@ -21,6 +22,26 @@ export function blockTable({ scenario, connections, cells }: Block): string {
   const rows = cells.map((cell) => COLUMNS.map(([, text]) => text(cell)))
   const title = `${scenario}, ${connections} ${connections === 1 ? 'connection' : 'connections'}`
   return `${title}\n${table([COLUMNS.map(([heading]) => heading), ...rows])}\n`
+}
+
+/** Figures of this build as multiples of those of another one, which was measured in the same rounds. */
+export function againstTable(blocks: readonly Block[], commit: string): string {
+  const rows = blocks.flatMap(({ scenario, connections, cells }) =>
+    cells.flatMap((cell) => {
+      const before = cells.find(({ candidate }) => candidate === beforeName(cell.candidate))
+      if (before === undefined) return []
+      const multiples = (figure: 'rate' | 'cpu' | 'p50'): string => shown(medianMultiple(cell, before, figure), 2)
+      const title = `${cell.candidate}: ${scenario}, ${connections}`
+      return [[title, multiples('cpu'), multiples('rate'), multiples('p50')]]
+    }),
+  )
+  return `Multiples of ${commit}\n${table([['', 'CPU ×', 'rate ×', 'p50 ×'], ...rows])}\n`
+}
+
+function medianMultiple(cell: Cell, before: Cell, figure: keyof Figures): number | undefined {
+  return median(
+    cell.rounds.map((round, index) => (round[figure] ?? Number.NaN) / (before.rounds[index]?.[figure] ?? 0)),
+  )
 }
 
 export function startUpTable(all: readonly StartUp[]): string {

@@ -1,13 +1,18 @@
-/** `npm run bench [-- --quick] [-- --json <file>]`: what the bridge costs, next to a proxy that reads nothing. */
+/**
+ * `npm run bench`: what the bridge costs, next to a proxy that reads nothing. Options, after `--`:
+ * `--quick` few and short turns; `--scenario <text>` only scenarios whose name has this text, without start-up and idle sessions;
+ * `--against <commit>` also builds that commit and measures it in the same rounds; `--json <file>` writes all figures.
+ */
 import { writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
-import { candidates } from './candidates.js'
+import { buildOf } from './builds.js'
+import { besideBuild, candidates } from './candidates.js'
 import { judge, type Measured } from './goals.js'
 import { type IdlePace, measureIdle } from './idle.js'
 import { measure, type Pace } from './measure.js'
 import { hasRedis, pinned, startRedis, stepAside } from './processes.js'
-import { blockTable, goalList, idleTable, startUpTable } from './report.js'
+import { againstTable, blockTable, goalList, idleTable, startUpTable } from './report.js'
 import { scenarios } from './scenarios.js'
 import { measureStartUp } from './start-up.js'
 
@@ -18,13 +23,20 @@ interface RunPace extends Pace {
 
 const PACES: Record<'full' | 'quick', RunPace> = {
   // Until it is compiled, code takes several times the CPU, and compiling takes place on the same core.
-  full: { rounds: 5, turn: 800, warmUp: 4_000, starts: 7, idle: { sessions: 1_000, pause: 3_000 } },
+  full: { rounds: 12, turn: 400, warmUp: 4_000, starts: 7, idle: { sessions: 1_000, pause: 3_000 } },
   quick: { rounds: 2, turn: 300, warmUp: 1_000, starts: 5, idle: { sessions: 200, pause: 1_000 } },
 }
 /** Milliseconds after which a run is given up. */
-const DEADLINE = 600_000
+const DEADLINE = 1_800_000
 
-const { values } = parseArgs({ options: { quick: { type: 'boolean' }, json: { type: 'string' } } })
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean' },
+    json: { type: 'string' },
+    against: { type: 'string' },
+    scenario: { type: 'string' },
+  },
+})
 
 setTimeout(() => giveUp(`not done after ${DEADLINE / 1000} s`), DEADLINE).unref()
 try {
@@ -34,6 +46,8 @@ try {
 }
 
 async function run(pace: RunPace): Promise<void> {
+  const { against, scenario: wanted = '' } = values
+  const measuredOnes = against === undefined ? candidates : besideBuild(buildOf(against))
   stepAside()
   if (hasRedis) startRedis()
   const [{ model } = { model: 'unknown' }, ...others] = cpus()
@@ -44,21 +58,22 @@ Multiples (×) are of the pass-through to the same server in the same round. A p
 ${values.quick ? 'Quick: code is still being compiled while it is measured, so that all figures are worse than they are.\n' : ''}`)
 
   const measured: Measured = { blocks: [], startUp: [], idle: [] }
-  for (const scenario of scenarios) {
-    const among = candidates.filter(({ asked }) => asked?.includes(scenario.question) ?? true)
+  for (const scenario of scenarios.filter(({ name }) => name.includes(wanted))) {
+    const among = measuredOnes.filter(({ asked }) => asked?.includes(scenario.question) ?? true)
     for (const block of await measure(scenario, among, pace)) {
       measured.blocks.push(block)
       console.log(blockTable(block))
     }
   }
-  const starting = candidates.filter(({ startUp }) => startUp)
-  measured.startUp = await measureStartUp(starting, pace.starts)
-  console.log(startUpTable(measured.startUp))
-  measured.idle = await measureIdle(
-    candidates.filter(({ idle }) => idle),
-    pace.idle,
-  )
-  console.log(idleTable(measured.idle))
+  if (wanted === '') {
+    const starting = measuredOnes.filter(({ startUp }) => startUp)
+    measured.startUp = await measureStartUp(starting, pace.starts)
+    console.log(startUpTable(measured.startUp))
+    const idle = measuredOnes.filter((one) => one.idle)
+    measured.idle = await measureIdle(idle, pace.idle)
+    console.log(idleTable(measured.idle))
+  }
+  if (against !== undefined) console.log(againstTable(measured.blocks, against))
 
   const goals = judge(measured)
   console.log(goalList(goals))
