@@ -13,16 +13,13 @@ export const ownBuild = beside('../../dist/main.js')
 /** Builds a commit in a temporary folder, with that commit's own dependencies. Returns the path of its program. */
 export function buildOf(commit: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-against-'))
-  const checkout = join(folder, 'checkout')
-  const run = (command: string, args: string[], cwd: string) =>
+  const run = (command: string, args: string[], cwd = folder) =>
     execFileSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] })
-  process.on('exit', () => {
-    run('git', ['worktree', 'remove', '--force', checkout], root)
-    rmSync(folder, { recursive: true, force: true })
-  })
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   process.stderr.write(`bench: building ${commit}\n`)
-  run('git', ['worktree', 'add', '--detach', checkout, commit], root)
-  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], checkout)
-  run('npm', ['run', 'build', '--silent'], checkout)
-  return join(checkout, 'dist/main.js')
+  run('git', ['clone', '--quiet', '--no-checkout', root, folder], root)
+  run('git', ['-c', 'advice.detachedHead=false', 'checkout', '--quiet', commit])
+  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'])
+  run('npm', ['run', 'build', '--silent'])
+  return join(folder, 'dist/main.js')
 }
