@@ -19,6 +19,8 @@ export interface Candidate {
   writes?: boolean
   /** Asked only these; everything if left out. */
   asked?: readonly Question[]
+  /** Differs from another candidate by what an operator may turn on or off. */
+  extra?: boolean
   /** Takes part in the measurement of start-up. */
   startUp?: boolean
   /** Takes part in the measurement of idle sessions. */
@@ -63,6 +65,7 @@ function extras(name: string, client: Era, server: Era, entry?: object): Candida
       client,
       server,
       asked: [smallCall],
+      extra: true,
       proxy: ({ url, server: address, bridge }) => {
         const config = {
           mcpServers: { default: entry ?? { url: address } },
@@ -102,6 +105,7 @@ export const candidates: Candidate[] = [
     server: 'legacy',
     proxy: overHttp('info'),
     writes: true,
+    extra: true,
     asked: [smallCall],
   },
   {

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { type Candidate, launch, type Running, startServer, yardsticks } from './candidates.js'
 import { beside, cpuOf, end, memoryOf, start } from './processes.js'
-import { type Era, firstAnswer, prepare, urlAt } from './questions.js'
+import { type Era, firstAnswer, prepare, type Question, urlAt } from './questions.js'
 import type { Scenario } from './scenarios.js'
 
 export interface Pace {
@@ -76,7 +76,7 @@ export async function measure(scenario: Scenario, among: readonly Candidate[], p
     for (const candidate of among) {
       const running = await launch(candidate, ports.get(candidate.server) as number)
       if (running.process) started.unshift(running.process)
-      const ready = { ...running, job: await jobFor(running, scenario) }
+      const ready = { ...running, job: await jobFor(running, scenario.question) }
       await turn(generator, ready, Math.max(...scenario.connections), pace.warmUp)
       all.push(ready)
     }
@@ -94,6 +94,28 @@ export async function measure(scenario: Scenario, among: readonly Candidate[], p
   }
 }
 
+/** Loads one candidate, with further arguments for its Node.js, and ends it. Resolves to how many requests it has answered. */
+export async function measureUnder(
+  candidate: Candidate,
+  question: Question,
+  node: readonly string[],
+  connections: number,
+  milliseconds: number,
+): Promise<number> {
+  const started: ChildProcess[] = []
+  try {
+    const generator = start('rest', [beside('load.mjs')], ['ignore', 'inherit', 'inherit', 'ipc'])
+    const server = await startServer(candidate.server)
+    started.push(generator, server.process)
+    const running = await launch(candidate, server.port, node)
+    if (running.process) started.unshift(running.process)
+    const ready = { ...running, job: await jobFor(running, question) }
+    return (await turn(generator, ready, connections, milliseconds)).requests
+  } finally {
+    for (const child of started) await end(child)
+  }
+}
+
 /** The turns of each, one of each per round. */
 async function alternate(generator: ChildProcess, all: readonly Ready[], connections: number, pace: Pace) {
   const turns: Turn[][] = all.map(() => [])
@@ -102,7 +124,7 @@ async function alternate(generator: ChildProcess, all: readonly Ready[], connect
   return turns
 }
 
-async function jobFor({ candidate, port }: Running, { question }: Scenario) {
+async function jobFor({ candidate, port }: Running, question: Question) {
   const wire = await prepare(candidate.client, question, port)
   const expected = await firstAnswer(port, wire, candidate.client, question.right)
   const headers = Object.entries({ host: new URL(urlAt(port)).host, ...wire.headers })

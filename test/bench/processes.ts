@@ -12,7 +12,7 @@ const CORES = { proxy: '0', rest: '1' }
 /** Of a microsecond. */
 const NANOSECONDS = 1_000
 const KIB = 1024
-const GRACE = 3_000
+const GRACE = 10_000
 
 export const pinned = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
 

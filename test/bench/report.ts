@@ -3,6 +3,7 @@ import { beforeName } from './candidates.js'
 import type { Verdict } from './goals.js'
 import type { Idle } from './idle.js'
 import { type Block, type Cell, type Figures, median } from './measure.js'
+import type { Share } from './profile.js'
 import type { StartUp } from './start-up.js'
 
 const COLUMNS: readonly [title: string, text: (cell: Cell) => string][] = [
@@ -42,6 +43,15 @@ function medianMultiple(cell: Cell, before: Cell, figure: keyof Figures): number
   return median(
     cell.rounds.map((round, index) => (round[figure] ?? Number.NaN) / (before.rounds[index]?.[figure] ?? 0)),
   )
+}
+
+/** The parts of a candidate that take most, down to a hundredth of its time. */
+export function profileTable(candidate: string, shares: readonly Share[]): string {
+  const rows = shares
+    .filter(({ share }) => share >= 0.01)
+    .map(({ part, each, share }) => [part, shown(each, 2), shown(share * 100, 1)])
+  const total = shares.reduce((sum, { each }) => sum + each, 0)
+  return `${candidate}, ${shown(total, 1)} µs a call\n${table([['', 'µs', '%'], ...rows])}\n`
 }
 
 export function startUpTable(all: readonly StartUp[]): string {

@@ -1,6 +1,7 @@
 /**
  * `npm run bench`: what the bridge costs, next to a proxy that reads nothing. Options, after `--`:
  * `--quick` few and short turns; `--scenario <text>` only scenarios whose name has this text, without start-up and idle sessions;
+ * `--profile` no figures, but which files of the bridge take the time of a small call;
  * `--against <commit>` also builds that commit and measures it in the same rounds; `--json <file>` writes all figures.
  */
 import { writeFileSync } from 'node:fs'
@@ -12,8 +13,9 @@ import { judge, type Measured } from './goals.js'
 import { type IdlePace, measureIdle } from './idle.js'
 import { measure, type Pace } from './measure.js'
 import { hasRedis, pinned, startRedis, stepAside } from './processes.js'
-import { againstTable, blockTable, goalList, idleTable, startUpTable } from './report.js'
-import { scenarios } from './scenarios.js'
+import { profile } from './profile.js'
+import { againstTable, blockTable, goalList, idleTable, profileTable, startUpTable } from './report.js'
+import { scenarios, smallCall } from './scenarios.js'
 import { measureStartUp } from './start-up.js'
 
 interface RunPace extends Pace {
@@ -35,12 +37,13 @@ const { values } = parseArgs({
     json: { type: 'string' },
     against: { type: 'string' },
     scenario: { type: 'string' },
+    profile: { type: 'boolean' },
   },
 })
 
 setTimeout(() => giveUp(`not done after ${DEADLINE / 1000} s`), DEADLINE).unref()
 try {
-  await run(values.quick ? PACES.quick : PACES.full)
+  await (values.profile ? profileAll() : run(values.quick ? PACES.quick : PACES.full))
 } catch (error) {
   giveUp(error instanceof Error ? error.message : String(error))
 }
@@ -79,6 +82,13 @@ ${values.quick ? 'Quick: code is still being compiled while it is measured, so t
   console.log(goalList(goals))
   if (values.json !== undefined)
     writeFileSync(values.json, `${JSON.stringify({ machine, pace, ...measured, goals }, null, 2)}\n`)
+}
+
+/** Profiles the ways through the bridge as they are without extras, and the pass-throughs. */
+async function profileAll(): Promise<void> {
+  stepAside()
+  for (const candidate of candidates.filter(({ proxy, extra }) => proxy !== undefined && !extra))
+    console.log(profileTable(candidate.name, await profile(candidate, smallCall)))
 }
 
 /** No figures without right answers. What was started ends with this process. */
