@@ -45,10 +45,6 @@ export interface Invalid {
 /** Absent, an object, or something that no method of MCP accepts. */
 export type Params = Payload | 'absent' | 'not an object'
 
-const ENVELOPE = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'] as const
-type EnvelopeKey = (typeof ENVELOPE)[number]
-const ENVELOPE_KEYS: ReadonlySet<string> = new Set(ENVELOPE)
-
 const DESCEND: ReadonlySet<string> = new Set(['params', 'result', '_meta'])
 const MAX_STRING_ID = 256
 /** Messages that a batch may have. */
@@ -64,35 +60,73 @@ export function parseMessage(source: Source, options: Omit<ScanOptions, 'descend
   return { kind: 'invalid', id: undefined, why: 'A message is a JSON object' }
 }
 
+/** What a message is by the members of its envelope, none of which may stand twice. */
 function shape({ source, members }: Payload): Message {
-  const found: { [K in EnvelopeKey]?: Member } = {}
+  let version: Member | undefined
+  let idMember: Member | undefined
+  let methodMember: Member | undefined
+  let params: Member | undefined
+  let result: Member | undefined
+  let failure: Member | undefined
   let twice: string | undefined
   for (const member of members) {
-    if (!ENVELOPE_KEYS.has(member.key)) continue
-    const key = member.key as EnvelopeKey
-    if (found[key]) twice = key
-    found[key] = member
+    let before: Member | undefined
+    switch (member.key) {
+      case 'jsonrpc':
+        before = version
+        version = member
+        break
+      case 'id':
+        before = idMember
+        idMember = member
+        break
+      case 'method':
+        before = methodMember
+        methodMember = member
+        break
+      case 'params':
+        before = params
+        params = member
+        break
+      case 'result':
+        before = result
+        result = member
+        break
+      case 'error':
+        before = failure
+        failure = member
+        break
+    }
+    if (before) twice = member.key
   }
-  const slice = (member: Member | undefined) => member && cut(source, member.start, member.end)
-  const idText = slice(found.id)
+  const idText = idMember && cut(source, idMember.start, idMember.end)
   const id = idText === undefined ? undefined : readId(idText)
-  const invalid = (why: string): Invalid => ({ kind: 'invalid', id, why })
 
-  if (twice) return invalid(`The member "${twice}" stands twice in the message`)
-  if (slice(found.jsonrpc) !== '"2.0"') return invalid('"jsonrpc" has to be "2.0"')
-  const methodText = slice(found.method)
-  if (methodText !== undefined) {
-    const method = JSON.parse(methodText) as unknown
-    if (typeof method !== 'string' || method === '') return invalid('"method" has to be a string')
-    const params = paramsOf(source, found.params)
-    if (idText === undefined) return { kind: 'notification', method, params }
-    if (!id) return invalid('"id" has to be a string or an integer')
-    return { kind: 'request', id, method, params }
+  if (twice) return invalid(id, `The member "${twice}" stands twice in the message`)
+  if (!version || cut(source, version.start, version.end) !== '"2.0"') return invalid(id, '"jsonrpc" has to be "2.0"')
+  if (methodMember) {
+    const method = stringAt(source, methodMember)
+    if (!method) return invalid(id, '"method" has to be a string')
+    const payload = paramsOf(source, params)
+    if (idText === undefined) return { kind: 'notification', method, params: payload }
+    if (!id) return invalid(id, '"id" has to be a string or an integer')
+    return { kind: 'request', id, method, params: payload }
   }
-  if (idText !== undefined && idText !== 'null' && !id) return invalid('"id" has to be a string or an integer')
-  if (found.error) return { kind: 'response', id, outcome: { kind: 'error', source, member: found.error } }
-  if (found.result) return { kind: 'response', id, outcome: { kind: 'result', source, member: found.result } }
-  return invalid('Neither "method" nor "result" nor "error"')
+  if (idText !== undefined && idText !== 'null' && !id) return invalid(id, '"id" has to be a string or an integer')
+  if (failure) return { kind: 'response', id, outcome: { kind: 'error', source, member: failure } }
+  if (result) return { kind: 'response', id, outcome: { kind: 'result', source, member: result } }
+  return invalid(id, 'Neither "method" nor "result" nor "error"')
+}
+
+function invalid(id: Id | undefined, why: string): Invalid {
+  return { kind: 'invalid', id, why }
+}
+
+/** The string that stands at a place; undefined where something else stands there. */
+function stringAt(source: Source, { start, end }: Member): string | undefined {
+  const text = cut(source, start, end)
+  if (!text.startsWith('"')) return undefined
+  return text.includes('\\') ? (JSON.parse(text) as string) : text.slice(1, -1)
 }
 
 function paramsOf(source: Source, member: Member | undefined): Params {

@@ -65,27 +65,29 @@ const SMALL = 16 * 1024
 /** Leaps that get no further than this on average are not worth their cost. */
 const WORTH_LEAPING = 48
 const NO_KEYS: ReadonlySet<string> = new Set()
+/** What makes the end of a string, or its validity, depend on more than the next quote. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that a string must not have
+const SPECIAL = /[\\\x00-\x1f]/
 /** The second character of each escape but `\u`. */
 const ESCAPES: ReadonlySet<number> = new Set(Array.from('"\\/bfnrt', (character) => character.charCodeAt(0)))
-const WORDS: Readonly<Record<number, readonly number[]>> = Object.fromEntries(
-  ['true', 'false', 'null'].map((word) => [
-    word.charCodeAt(0),
-    Array.from(word, (character) => character.charCodeAt(0)),
-  ]),
-)
+const WORDS: Readonly<Record<number, string>> = { 116: 'true', 102: 'false', 110: 'null' }
 
 /** Takes apart the object that a text consists of, white space around it aside. Throws a JsonError. */
-export function scanObject(source: Source, options?: ScanOptions): Span & { members: Member[] } {
-  const object = objectAt(source, space(source.text, 0), options)
+export function scanObject(source: Source, options: ScanOptions = {}): Span & { members: Member[] } {
+  const object = objectFrom(source, space(source.text, 0), begin(source, options, true), options.descend)
   expectEnd(source.text, object.end)
   return object
 }
 
 /** Takes apart the object that stands at `start`. Throws a JsonError when something else stands there. */
 export function objectAt(source: Source, start: number, options: ScanOptions = {}): Span & { members: Member[] } {
+  return objectFrom(source, start, begin(source, options), options.descend)
+}
+
+function objectFrom(source: Source, start: number, scan: Scan, descend = NO_KEYS): Span & { members: Member[] } {
   if (source.text.charCodeAt(start) !== OPEN_BRACE) throw new JsonError('Expected an object', start)
   const members: Member[] = []
-  const end = takeApart(source, start, 1, members, begin(source, options), options.descend ?? NO_KEYS)
+  const end = takeApart(source, start, 1, members, scan, descend)
   return { start, end, members }
 }
 
@@ -134,7 +136,7 @@ export function firstCharacter({ text }: Source): { at: number; character: strin
 export function scanValue(source: Source, options: ScanOptions = {}): Span {
   const { text } = source
   const start = space(text, 0)
-  const end = skip(text, start, 1, begin(source, options))
+  const end = skip(text, start, 1, begin(source, options, true))
   expectEnd(text, end)
   return { start, end }
 }
@@ -144,13 +146,16 @@ interface Scan {
   maxDepth: number
   valuesLeft: number
   strict: boolean
+  /** The text has no escape and no control character: each string ends at the next quote. */
+  plain: boolean
   /** Whether it is an object that is open, at each level of what is being skipped. */
   open: boolean[]
 }
 
-function begin({ text }: Source, options: ScanOptions): Scan {
+/** Begins a scan. `whole`: all of the text is going to be scanned, so that a look at all of it costs little. */
+function begin({ text, asides }: Source, options: ScanOptions, whole = false): Scan {
   const { maxDepth = MAX_DEPTH, maxValues = Number.POSITIVE_INFINITY, strict = text.length <= SMALL } = options
-  return { maxDepth, valuesLeft: maxValues, strict, open: [] }
+  return { maxDepth, valuesLeft: maxValues, strict, plain: whole && strict && !asides && !SPECIAL.test(text), open: [] }
 }
 
 /** Collects the members of the object at `at`. Like all that follow, it returns the position after its end. */
@@ -170,7 +175,7 @@ function takeApart(
     if (text.charCodeAt(i) !== QUOTE) throw unexpected(text, i)
     const keyEnd = skipString(text, i, scan)
     const start = skipColon(text, keyEnd)
-    const key = unquote(source, i, keyEnd)
+    const key = scan.plain ? text.slice(i + 1, keyEnd - 1) : unquote(source, i, keyEnd)
     const member: Member = { key, at: i, start, end: 0, members: undefined }
     if (text.charCodeAt(start) === OPEN_BRACE && descend.has(key)) {
       member.members = []
@@ -241,6 +246,11 @@ function skipColon(text: string, at: number): number {
 }
 
 function skipString(text: string, at: number, scan: Scan): number {
+  if (scan.plain) {
+    const quote = text.indexOf('"', at + 1)
+    if (quote < 0) throw new JsonError('Unterminated string', text.length)
+    return quote + 1
+  }
   if (!scan.strict) return leap(text, at + 1)
   let i = at + 1
   while (i < text.length) {
@@ -299,7 +309,7 @@ function skipPlain(text: string, at: number): number {
   const c = text.charCodeAt(at)
   if (c === MINUS || (c >= ZERO && c <= NINE)) return skipNumber(text, at)
   const word = WORDS[c]
-  if (!word?.every((letter, index) => text.charCodeAt(at + index) === letter)) throw unexpected(text, at)
+  if (word === undefined || !text.startsWith(word, at)) throw unexpected(text, at)
   return at + word.length
 }
 
