@@ -1,34 +1,33 @@
-# The image of mcp-bridge: a Node.js, the few files that the bridge is, and an init. docs/operations.md says how it is built
-# and run.
+# The image of mcp-bridge: Node.js, the bundled bridge and an init process. See docs/operations.md for building and running.
 
-# To have the same image of it for ever, name it by its digest: --build-arg NODE=node:24-slim@sha256:…
+# For reproducible builds, pin the base image by its digest: --build-arg NODE=node:24-slim@sha256:…
 ARG NODE=node:24-slim
 
-# What is built is the same for every platform, so it is built on the one of this machine, without emulation.
+# The bundle is the same for every platform, so it is built on the build platform, without emulation.
 FROM --platform=$BUILDPLATFORM ${NODE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# What the lockfile names, and no script of any package.
+# Installs the versions of the lockfile and runs no install scripts.
 RUN npm ci --ignore-scripts
 COPY .ci/build.mjs .ci/
 COPY src src
 RUN npm run build
 
-# A legacy server to try the bridge with, for docker-compose.yml. It is not in the image.
+# A legacy demo server for docker-compose.yml. It is not part of the image.
 FROM build AS demo
 USER 65532:65532
 EXPOSE 3001
 CMD ["node", "node_modules/@modelcontextprotocol/server-everything/dist/index.js", "streamableHttp"]
 
 FROM ${NODE} AS bridge
-# An init, because servers that are programs leave processes behind that somebody has to reap, and the first process of a
-# container is the one who would have to. A name for the user, because programs ask for it.
+# tini reaps orphaned processes of stdio servers: process 1 of a container has to. The user has a name, because some programs
+# look it up.
 RUN apt-get update \
   && apt-get install -y --no-install-recommends tini \
   && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/apt /var/log/dpkg.log \
   && echo 'bridge:x:65532:65532::/tmp:/usr/sbin/nologin' >> /etc/passwd \
   && echo 'bridge:x:65532:' >> /etc/group
-# Servers that npx and uvx fetch are kept below HOME. With a read-only root file system it has to be mounted.
+# npx and uvx store packages in HOME. With a read-only root file system, mount a writable folder there.
 ENV NODE_ENV=production HOME=/tmp
 COPY --chmod=644 package.json LICENSE config/healthcheck.mjs /app/
 COPY --from=build /app/dist /app/dist

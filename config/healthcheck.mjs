@@ -1,7 +1,6 @@
 /**
- * Whether the bridge of this container answers, for HEALTHCHECK: exits with 0 or 1. Where it listens is said by the command
- * line that the container was started with. On stdio it listens nowhere: there it is well as long as it runs, and when it
- * ends the container does.
+ * HEALTHCHECK of the image: exits with 0 if the bridge of this container answers, else with 1. It reads the address from the
+ * command line of the container. On stdio there is no address, and the check succeeds: the container ends with the bridge.
  */
 import { readFileSync } from 'node:fs'
 import { argv, exit } from 'node:process'
@@ -12,7 +11,7 @@ const EVERYWHERE = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' }
 
 const address = listening(readFileSync(argv[2] ?? '/proc/1/cmdline', 'utf8').split('\0'))
 if (address === 'stdio') {
-  console.log('stdio: it runs, and listens nowhere')
+  console.log('stdio: running, no address to check')
   exit(0)
 }
 const url = new URL('/healthz', address)
@@ -26,14 +25,14 @@ try {
   exit(1)
 }
 
-/** Where the bridge answers questions about its health, or stdio. */
+/** The address that serves /healthz, or stdio. */
 function listening(words) {
   const args = words.slice(words.findIndex((word) => word.endsWith('/main.js')) + 1)
   const dashes = args.indexOf('--')
   const string = { type: 'string' }
   const { values } = parseArgs({
     args: dashes < 0 ? args : args.slice(0, dashes),
-    // Options with a value and a short name are named for their values, which are not to be taken for options.
+    // Lists all options with a value and a short name, so that their values are not read as options.
     options: {
       admin: string,
       listen: { ...string, short: 'l' },

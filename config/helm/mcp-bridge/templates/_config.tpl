@@ -1,13 +1,13 @@
-{{/* The configuration file of the bridge, and what follows from it. */}}
+{{/* The configuration file of the bridge, and values derived from it. */}}
 
-{{/* What would be refused later is refused here, with the value that has to change. */}}
+{{/* Rejects values that the bridge would reject later, and names the value to change. */}}
 {{- define "mcp-bridge.check" -}}
 {{- $config := .Values.config -}}
 {{- if not (or $config.mcpServers $config.discover) -}}
-{{- fail "config.mcpServers is empty: name a server, as in --set config.mcpServers.orders.url=http://orders:3000/mcp" -}}
+{{- fail "config.mcpServers is empty: add a server, as in --set config.mcpServers.orders.url=http://orders:3000/mcp" -}}
 {{- end -}}
 {{- if not (or $config.auth $config.allowUnauthenticated) -}}
-{{- fail "Nobody may call: set config.auth.tokens, or config.allowUnauthenticated=true where a NetworkPolicy or a gateway says who gets here" -}}
+{{- fail "Nobody may call: set config.auth.tokens, or config.allowUnauthenticated=true if a NetworkPolicy or gateway restricts access" -}}
 {{- end -}}
 {{- if and (eq .Values.redis.mode "none") (or .Values.autoscaling.enabled (gt (int .Values.replicas) 1)) -}}
 {{- fail "Replicas share a Redis: set redis.mode to internal or external, or replicas to 1 with autoscaling off" -}}
@@ -52,7 +52,7 @@
 {{- mustToPrettyJson $config -}}
 {{- end -}}
 
-{{/* Seconds: both parts of the drain, and some to end. */}}
+{{/* Seconds: drainDelay, drainTimeout and 10 s to end. */}}
 {{- define "mcp-bridge.gracePeriod" -}}
 {{- $timeouts := .Values.config.timeouts -}}
 {{- add (divf (addf $timeouts.drainDelay $timeouts.drainTimeout) 1000 | ceil | int) 10 -}}

@@ -1,4 +1,4 @@
-{{/* Annotations by which ingress controllers pass event streams on as they come, and do not end them. */}}
+{{/* Annotations that make ingress controllers forward event streams without buffering and without ending them. */}}
 {{- define "mcp-bridge.streamAnnotations" -}}
 {{- $seconds := .Values.ingress.readTimeout | toString -}}
 {{- $bytes := dig "limits" "bodyBytes" 4194304 .Values.config | int64 | toString -}}

@@ -25,7 +25,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: redis
 {{- end -}}
 
-{{/* Labels of everything that belongs to the gateway. */}}
+{{/* Labels of all resources of the gateway. */}}
 {{- define "mcp-bridge.labels" -}}
 {{ include "mcp-bridge.selector" . }}
 {{ include "mcp-bridge.commonLabels" . }}

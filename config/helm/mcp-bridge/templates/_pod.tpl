@@ -1,4 +1,4 @@
-{{/* What every pod and container with a bridge has: no right that it does not need, and probes where nobody is asked for a token. */}}
+{{/* Settings of every pod and container with a bridge: minimal privileges, and probes at the address that requires no token. */}}
 
 {{- define "mcp-bridge.podSecurityContext" -}}
 runAsNonRoot: true
@@ -13,13 +13,13 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end -}}
 
-{{/* The argument is the path of the startup probe. /readyz there makes what starts after a sidecar wait for its server. */}}
+{{/* The argument is the path of the startup probe. With /readyz, containers after the sidecar start when its server is reachable. */}}
 {{- define "mcp-bridge.probes" -}}
 startupProbe:
   httpGet: { path: {{ . }}, port: admin }
   periodSeconds: 1
   failureThreshold: 60
-# Ready as long as one of the servers can be reached; that none can is no reason to start the bridge again.
+# Ready while at least one server is reachable. A restart does not repair an unreachable server, so liveness ignores servers.
 readinessProbe:
   httpGet: { path: /readyz, port: admin }
   periodSeconds: 5

@@ -1,23 +1,23 @@
 {{/*
-A bridge beside another container, for `initContainers` of your own chart. README.md shows how it is used. Its argument is a dict:
+A sidecar for `initContainers` of your own chart. README.md has an example. The argument is a dict:
 
   chart        (index .Subcharts "mcp-bridge"), for the image
-  upstream     address of a server that listens on the pod's loopback, or
-  command      list: a program that the bridge starts as its server
-  listen       where clients come in; http://0.0.0.0:8080/mcp. On 127.0.0.1 only the pod's own containers get there
-  allowedHosts names under which clients reach it
+  upstream     address of a server that listens on the pod's loopback address, or
+  command      list: the command of a stdio server that the bridge starts
+  listen       address for clients; http://0.0.0.0:8080/mcp by default. 127.0.0.1 is reachable from containers of the pod only
+  allowedHosts host names that clients use
   args         further arguments of the bridge
-  config       path of a configuration file, in place of upstream and command; it has to say where the bridge listens
+  config       path of a configuration file, in place of upstream and command; it must set the listen and admin addresses
   env, volumeMounts, resources   as in a container
 */}}
 {{- define "mcp-bridge.sidecar" -}}
 {{- $listen := default "http://0.0.0.0:8080/mcp" .listen -}}
 {{- $port := (urlParse $listen).host | splitList ":" | last -}}
 {{- if not (or .upstream .command .config) -}}
-{{- fail "mcp-bridge.sidecar: give it an upstream, a command or a config" -}}
+{{- fail "mcp-bridge.sidecar: set upstream, command or config" -}}
 {{- end -}}
 - name: mcp-bridge
-  # With restartPolicy: Always this is a sidecar: it starts before the containers and ends after them.
+  # A native sidecar (restartPolicy: Always): it starts before the containers and ends after them.
   restartPolicy: Always
   image: {{ include "mcp-bridge.image" .chart }}
   imagePullPolicy: {{ .chart.Values.image.pullPolicy }}
@@ -50,7 +50,7 @@ A bridge beside another container, for `initContainers` of your own chart. READM
   ports:
     - { name: http, containerPort: {{ $port }} }
     - { name: admin, containerPort: 9090 }
-  {{- /* A server beside the bridge starts after it, so that the bridge must not wait for it. */}}
+  {{- /* A server in the same pod starts after the bridge, so the startup probe must not wait for it. */}}
   {{- include "mcp-bridge.probes" (ternary "/readyz" "/healthz" (not (not .command))) | nindent 2 }}
   resources:
     {{- toYaml (default (dict "requests" (dict "cpu" "50m" "memory" "96Mi") "limits" (dict "memory" "512Mi")) .resources) | nindent 4 }}
