@@ -1,10 +1,12 @@
 /** The examples of configurations: that the bridge takes them, and what they are examples of. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { parseCommand } from '../src/cli/parse.js'
 import { parseSettings, type Settings, unknownKeys } from '../src/config/settings.js'
 import { secret } from './support/deployment.js'
+import { ownFolder } from './support/folder.js'
 
 const folder = fileURLToPath(new URL('../config/examples/', import.meta.url))
 const env = { GITHUB_TOKEN: secret('github'), SEARCH_KEY: secret('search') }
@@ -37,4 +39,20 @@ t.test('what an example says is needed is needed', async (t) => {
     throw new Error(`no ${dirname(path)}`)
   }
   t.throws(() => parseSettings(input, { env, read }), { message: /orders-token cannot be read: no \/run\/secrets/ })
+})
+
+t.test('every configuration in the README and in the guides is one that the bridge takes, whole', async (t) => {
+  const folder = ownFolder(t)
+  for (const document of ['README.md', 'docs/access.md', 'docs/clients.md', 'docs/config-files.md']) {
+    const text = readFileSync(new URL(`../${document}`, import.meta.url), 'utf8')
+    const blocks = [...text.matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = '']) => JSON.parse(json) as object)
+    t.ok(blocks.length > 0, document)
+    for (const [i, block] of blocks.entries()) {
+      const file = join(folder, `${i}.json`)
+      const servers = { mcpServers: { example: { url: 'https://example.com/mcp' } } }
+      writeFileSync(file, JSON.stringify('servers' in block ? block : { ...servers, ...block }), { mode: 0o600 })
+      const command = parseCommand(['check', '--offline', '--config', file], {})
+      t.match(command, { kind: 'check', notes: [] }, `${document}, example ${i + 1}`)
+    }
+  }
 })

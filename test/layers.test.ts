@@ -1,5 +1,5 @@
 /** Who may import whom: the sources are compared with the arrows in docs/architecture.md. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -137,6 +137,27 @@ t.test('files and folders that the documents name are there', async (t) => {
     for (const [, place = ''] of text.matchAll(/`([a-z]+(?:\/[a-z-]+)+)(?:\.ts)?`/g))
       if (arrows.has(roomOf(place)) && !existsSync(new URL(`../${place}`, import.meta.url)))
         t.ok(places.has(place), `${name}: ${place}`)
+  }
+})
+
+t.test('every place of the table "Where does a change go?" is there, and has what it names', async (t) => {
+  const [, section = ''] = document.split('\n## Where does a change go?\n')
+  const rows = [...(section.split('\n## ')[0] ?? '').matchAll(/^\| (?!Change|-)(.+?) \| (.+?) \| (.*?) ?\|$/gm)]
+  t.ok(rows.length >= 25, `${rows.length} changes`)
+  const spans = (cell: string) => [...cell.matchAll(/`([^`\s]+)`/g)].map(([, span]) => span as string)
+  for (const [, change = '', where = '', names = ''] of rows) {
+    const places = spans(where).map((place) => new URL(`../${place}`, import.meta.url))
+    t.ok(places.length > 0 && places.every((place) => existsSync(place)), `${change}: ${where}`)
+    const texts = places
+      .filter((place) => existsSync(place) && statSync(place).isFile())
+      .map((place) => readFileSync(place, 'utf8'))
+    for (const name of spans(names)) {
+      const word = new RegExp(`(?<![\\w#])${name}(?!\\w)`)
+      t.ok(
+        texts.some((text) => word.test(text)),
+        `${change}: ${name}`,
+      )
+    }
   }
 })
 

@@ -164,5 +164,5 @@ t.test('the forms for issues are forms, and that for bugs asks for the export of
     }
   }
   t.match(text('.github/ISSUE_TEMPLATE/bug.yml'), '/inspect/export')
-  t.match(text('SECURITY.md'), 'docs/discovery.md#threat-model-in-a-page')
+  t.match(text('SECURITY.md'), 'docs/discovery.md#threat-model')
 })

@@ -1,4 +1,4 @@
-/** The path in the README for whoever is new to it: its very commands, one after the other. */
+/** docs/discovery-tutorial.md: its commands, one after the other. */
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -11,10 +11,8 @@ import { until } from '../support/eventually.js'
 import { folderOf } from '../support/trust.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const [, section = ''] = readFileSync(join(root, 'README.md'), 'utf8').split('\n## Find servers')
-const commands = [...(section.split('\n## ')[0]?.matchAll(/^```sh\n(.*?)\n```$/gms) ?? [])].map(
-  ([, command]) => command as string,
-)
+const section = readFileSync(join(root, 'docs/discovery-tutorial.md'), 'utf8')
+const commands = [...section.matchAll(/^```sh\n(.*?)\n```$/gms)].map(([, command]) => command as string)
 
 /** Runs lines as people do, with the program installed, and a trust store of their own. */
 function shell(t: Test) {
@@ -49,7 +47,7 @@ async function taken(...ports: readonly number[]): Promise<number | undefined> {
 const port = await taken(8080, 8931)
 const skip = port !== undefined && `port ${port} is in use here`
 
-t.test('the commands of the README', { skip }, async (t) => {
+t.test('the commands of the tutorial work in their order', { skip }, async (t) => {
   const [demo = '', discover = '', serve = '', call = '', approve = ''] = commands
   t.equal(commands.length, 5)
   t.equal(demo, 'npm run demo:discover')
@@ -64,7 +62,7 @@ t.test('the commands of the README', { skip }, async (t) => {
   const found = await run(discover)
   t.equal(found.code, 0)
   t.match(found.stdout, /notes[\s\S]*modern 2026-07-28[\s\S]*quarantined[\s\S]*delete_notes/)
-  t.ok(found.stdout.includes(approve), 'it shows the very command that the README has')
+  t.ok(found.stdout.includes(approve), 'it shows the command that the document has')
 
   const bridge = start(serve)
   await until(
