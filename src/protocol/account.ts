@@ -1,43 +1,45 @@
-/** In whose name a server is asked: what the rest of the bridge knows of credentials that can be had, renewed and refused. */
+/** Credentials for a server: getting them, renewing them, and what to do when the server refuses them. */
 
+/** One principal's credentials for one server. */
 export interface Account {
   /**
-   * The `Authorization` that is sent now; no promise where it is fresh. Undefined where there is none yet. Rejects with a
-   * Fault where there should be one and it cannot be had now.
+   * The `Authorization` to send now; not a promise if it is fresh. Undefined if there is none yet. Rejects with a Fault
+   * if one is required and cannot be obtained now.
    */
   authorization(signal: AbortSignal): string | undefined | Promise<string | undefined>
   /**
-   * A server has refused what was sent. Resolves to another `Authorization`, to be tried once; rejects with a Fault
-   * otherwise, for which `needsSignIn` says whether a person has to sign in. Nobody is asked to.
+   * The server has refused `refusal.sent`. Resolves to another `Authorization`, to be tried once. Otherwise rejects
+   * with a Fault; `needsSignIn` tells whether a person must sign in. Never prompts a person.
    */
   refused(refusal: AccountRefusal, signal: AbortSignal): Promise<string>
   /**
-   * Has a person sign in because of a refusal, if there is one who can be asked, and waits for them. Only for requests of
+   * Starts a sign-in because of a refusal, if a person can be prompted, and waits until it ends. Only for requests of
    * clients. Rejects with a Fault.
    */
   signIn(refusal: AccountRefusal, signal: AbortSignal): Promise<string>
 }
 
+/** A response in which a server refused a credential, or asked for one. */
 export interface AccountRefusal {
   status: 401 | 403
-  /** All lines of `WWW-Authenticate`. */
+  /** All values of `WWW-Authenticate`. */
   challenges: readonly string[]
-  /** The `Authorization` that was refused, if one was sent. */
+  /** The `Authorization` that was refused; undefined if none was sent. */
   sent: string | undefined
 }
 
-/** The accounts that one server can be asked in. */
+/** The accounts of one server, by principal. */
 export interface AccountsByPrincipal {
   /**
-   * The same one for the same principal. Undefined for callers who cannot be told from others, where each has tokens of their
-   * own.
+   * The account of a principal; always the same one. Undefined if every principal has tokens of its own and this caller
+   * is anonymous.
    */
   for(principal: string): Account | undefined
 }
 
 /**
- * What a server has refused for want of another credential: 401, or a 403 that asks for further scopes (RFC 6750, 3.1).
- * Undefined for every other answer.
+ * The refusal in an HTTP response: 401, or a 403 that asks for more scopes (RFC 6750, 3.1). Undefined for every other
+ * response.
  */
 export function refusedCredential(
   status: number,
@@ -50,5 +52,8 @@ export function refusedCredential(
   return { status, challenges, sent }
 }
 
-/** Times that one request is sent again with another credential: the server has not acted on what it refused so. */
+/**
+ * Times that one request is sent again with another credential. A server that refuses a credential has not acted on the
+ * request.
+ */
 export const MAX_RETRIES = 2

@@ -2,18 +2,19 @@
 import { cut } from '../rpc/source.js'
 import { arrayIn, edit, type Json, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
 
-/** A property whose value is mirrored into the header `Mcp-Param-<header>`. */
+/** A property whose value is repeated in the header `Mcp-Param-<header>`. */
 export interface Annotation {
   header: string
   path: string[]
 }
 
+/** The schema keyword that names the header. */
 export const KEYWORD = 'x-mcp-header'
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const TYPES: readonly unknown[] = ['string', 'integer', 'boolean']
 
-/** Keywords under which schemas stand that no chain of `properties` reaches, by what they hold. */
+/** Keywords that hold schemas which no chain of `properties` reaches, by the kind of value they hold. */
 const SCHEMA = [
   'items',
   'additionalItems',
@@ -30,22 +31,26 @@ const SCHEMA = [
 const SCHEMA_LIST = ['prefixItems', 'items', 'allOf', 'anyOf', 'oneOf']
 const SCHEMA_MAP = ['$defs', 'definitions', 'patternProperties', 'dependentSchemas']
 
+/** A schema breaks a rule for `x-mcp-header`. The message says which. */
 export class AnnotationError extends Error {
   override name = 'AnnotationError'
 }
 
-/** The annotations of a schema. Throws an AnnotationError that says which rule the first bad one breaks. */
+/** The annotations of a schema. Throws an AnnotationError for the first invalid one. */
 export function annotationsOf(schema: Payload): Annotation[] {
   const found: Annotation[] = []
   const headers = new Set<string>()
   walk(schema, [], (at, path) => {
     const header = value(at, KEYWORD)
-    if (typeof header !== 'string' || !TOKEN.test(header)) throw new AnnotationError(`${KEYWORD} is no header name`)
+    if (typeof header !== 'string' || !TOKEN.test(header))
+      throw new AnnotationError(`${KEYWORD} is not a valid header name`)
     if (path === undefined || path.length === 0)
-      throw new AnnotationError(`${KEYWORD} "${header}" is not on a property that a chain of "properties" reaches`)
+      throw new AnnotationError(
+        `${KEYWORD} "${header}" is on a schema that "properties" alone do not reach from the root`,
+      )
     if (!TYPES.includes(value(at, 'type')))
-      throw new AnnotationError(`${KEYWORD} "${header}" is on a property that is no string, integer or boolean`)
-    if (headers.has(header.toLowerCase())) throw new AnnotationError(`${KEYWORD} "${header}" stands twice`)
+      throw new AnnotationError(`${KEYWORD} "${header}" is on a property that is not a string, integer or boolean`)
+    if (headers.has(header.toLowerCase())) throw new AnnotationError(`${KEYWORD} "${header}" appears twice`)
     headers.add(header.toLowerCase())
     found.push({ header, path })
     return at
@@ -53,7 +58,7 @@ export function annotationsOf(schema: Payload): Annotation[] {
   return found
 }
 
-/** What a tool wants mirrored, or what is wrong with the way in which it says so. */
+/** The annotations of a tool, or the rule that they break. */
 export interface ToolAnnotations {
   annotations: readonly Annotation[]
   misannotated: string | undefined
@@ -61,6 +66,7 @@ export interface ToolAnnotations {
 
 const NO_ANNOTATIONS: ToolAnnotations = { annotations: [], misannotated: undefined }
 
+/** The annotations of a tool in a `tools/list` result. */
 export function annotationsOfTool(tool: Payload): ToolAnnotations {
   const schema = objectIn(tool, 'inputSchema')
   if (!schema || !raw(tool, 'inputSchema')?.includes(KEYWORD)) return NO_ANNOTATIONS
@@ -72,7 +78,7 @@ export function annotationsOfTool(tool: Payload): ToolAnnotations {
   }
 }
 
-/** A list of tools without those whose annotations are invalid: a client over HTTP has to leave them out. */
+/** A list of tools without those whose annotations are invalid: clients over HTTP must leave these out. */
 export function withoutMisannotated(list: Payload): Payload {
   const tools = arrayIn(list, 'tools')
   if (!tools || !raw(list, 'tools')?.includes(KEYWORD)) return list
@@ -84,14 +90,14 @@ export function withoutMisannotated(list: Payload): Payload {
   return edit(list, { tools: `[${kept.map(({ start, end }) => cut(tools.source, start, end)).join(',')}]` })
 }
 
-/** The schema without any annotation. */
+/** The schema without annotations. */
 export function withoutAnnotations(schema: Payload): Payload {
   return walk(schema, [], (at) => edit(at, { [KEYWORD]: undefined }))
 }
 
 /**
- * Calls `visit` for each schema inside that has the keyword, with the names of the properties that lead to it, or
- * undefined where something else is on the way. What it returns takes the schema's place.
+ * Calls `visit` for each schema in `schema` that has the keyword. `path` is the names of the properties that lead to
+ * it, or undefined if something other than `properties` leads to it. The schema that `visit` returns replaces it.
  */
 function walk(
   schema: Payload,

@@ -1,23 +1,25 @@
-/** A bound that principals share: whatever one of them holds, something is left for the others. */
+/** A bound that principals share: no principal can use all of it alone. */
 
+/** The size of a bound, and how much of it one principal may hold. */
 export interface BoundOptions {
-  /** Things, or bytes, at once. */
+  /** The number of things, or bytes, that may be held at once. */
   max: number
   /**
-   * The part of what the others leave that one principal may hold, over 0 and up to 1. One who holds nothing may always
-   * take something, as long as there is anything left.
+   * The part that one principal may hold of what the others leave: more than 0, at most 1. A principal that holds
+   * nothing may always take something while anything is left.
    */
   share?: number
 }
 
-/** Why nothing more can be had: the bound is reached, or this principal's share of it. */
+/** Why nothing more may be taken: the whole bound is used up, or this principal's share. */
 export type Reached = 'full' | 'share'
 
+/** Counts what each principal holds. */
 export class Bound {
   max: number
   share: number
   #used = 0
-  /** What each principal holds. Not kept where nobody has to leave anything for others. */
+  /** What each principal holds. */
   readonly #held = new Map<string, number>()
 
   constructor({ max, share = 1 }: BoundOptions) {
@@ -33,13 +35,13 @@ export class Bound {
     return this.#held.get(principal) ?? 0
   }
 
-  /** Why a principal cannot have so much more; undefined where it can. */
+  /** Why a principal may not take `amount` more; undefined if it may. */
   reached(principal: string, amount = 1): Reached | undefined {
     if (this.#used + amount > this.max) return 'full'
     return this.exceedsShare(principal, amount) ? 'share' : undefined
   }
 
-  /** Whether a principal would hold more than its share with so much more, whether or not there is room. */
+  /** Whether `amount` more would exceed a principal's share. The room that is left is not considered. */
   exceedsShare(principal: string, amount = 1): boolean {
     if (this.share >= 1) return false
     const held = this.heldBy(principal)
@@ -47,13 +49,13 @@ export class Bound {
     return held > 0 && held + amount > left * this.share
   }
 
-  /** Takes so much for a principal, whether or not there is room: who asks first looks at `reached`. */
+  /** Takes `amount` for a principal, even beyond the bound: call `reached` first. */
   take(principal: string, amount = 1): void {
     this.#used += amount
     this.#held.set(principal, this.heldBy(principal) + amount)
   }
 
-  /** Gives back what was taken. */
+  /** Gives back `amount`. */
   give(principal: string, amount = 1): void {
     this.#used -= amount
     const left = this.heldBy(principal) - amount

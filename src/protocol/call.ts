@@ -1,6 +1,6 @@
 /**
- * The middle: what every request is while it is in the bridge, whatever era it came from and goes to. A modern request
- * says everything that is needed to answer it, so the middle has its form, without its clothes.
+ * The bridge's own form of requests and replies, independent of era. It follows the modern era, in which each request
+ * carries everything that is needed to answer it, but without the modern envelope.
  */
 import type { Request, Response, RpcError } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -13,53 +13,57 @@ import type { TraceContext } from './trace.js'
 
 export type { RpcError } from '../rpc/message.js'
 
-/** Who asks, per request (modern) or once per session (legacy). The texts are as they came in, checked. */
+/**
+ * What a client states about itself: with each request (modern) or once per session (legacy). JSON texts as received,
+ * validated.
+ */
 export interface Caller {
   revision: string
   clientInfo?: Json | undefined
   /** ClientCapabilities of the modern schema. */
   capabilities: Json
-  /** Least severity of log messages that the caller wants to see with this call; none without it. */
+  /** Least severity of the log messages that the caller wants during this call; undefined for none. */
   logLevel?: LogLevel | undefined
 }
 
-/** The principal of callers without any credential: two of its calls may come from two people. */
+/** The principal of callers without a credential. Two of its calls may come from two people. */
 export const ANONYMOUS = 'anon'
 
+/** One request on its way to the server. */
 export interface Call {
-  /** In modern vocabulary: `server/discover` and `subscriptions/listen` are calls too. */
+  /** The method in modern terms: `server/discover` and `subscriptions/listen` are calls too. */
   method: string
-  /** What the call is about: the params without `_meta` and without anything of a retry. */
+  /** The params without `_meta` and without the members of a retry. */
   params: Payload
-  /** `_meta` without what belongs to the protocol: trace context, keys of extensions and vendors. */
+  /** `_meta` without the protocol's own keys: trace context, keys of extensions and vendors. */
   meta: Payload
-  /** The caller wants `notifications/progress`. Tokens are the halves' own affair. */
+  /** The caller wants `notifications/progress`. Each half handles its own tokens. */
   progress: boolean
   caller: Caller
-  /** Who asks, as authentication knows it; `local` on stdio and on a loopback without authentication. */
+  /** The authenticated caller; `local` on stdio and on a loopback address without authentication. */
   principal: string
-  /** The caller's own `Authorization`, where it is to be sent on. */
+  /** The caller's own `Authorization`, if it is to be forwarded. */
   credential?: string | undefined
-  /** What this call brings if it is a retry: answers to what the server asked, and the state that it gave with it. */
+  /** In a retry: the answers to the server's questions, and the state that came with them. */
   answers?: Answers | undefined
-  /** `Mcp-Param-*` headers by lower-cased name, where the transport has headers and the caller is to be held to them. */
+  /** `Mcp-Param-*` headers by lower-cased name, if the transport has headers and the caller must send these. */
   paramHeaders?: ReadonlyMap<string, string>
-  /** Aborts when nobody waits for the answer any more, or a policy has given it up: then with a Fault for a reason. */
+  /** Aborts when nobody waits for the answer any more, or when a policy ends the call: then the reason is a Fault. */
   signal: AbortSignal
   abort: (reason?: unknown) => void
   log: CallLog
 }
 
-/** The members of a retry, as they came in (MCP 2026-07-28, basic/patterns/mrtr). */
+/** The members of a retry, as received (MCP 2026-07-28, basic/patterns/mrtr). */
 export interface Answers {
   responses: Json | undefined
   state: Json | undefined
 }
 
+/** One reply to a call: any number of notifications, then exactly one of the other kinds. */
 export type Reply =
-  /** Any number of these, then exactly one of the others. */
   | { kind: 'notification'; method: string; params: Payload }
-  /** `type` where it is neither complete nor a question, but of an extension. */
+  /** `type` is set if it is neither `complete` nor `input_required` but a type of an extension. */
   | {
       kind: 'result'
       result: Payload
@@ -67,118 +71,133 @@ export type Reply =
       server?: Json | undefined
       cache?: CacheHint | undefined
     }
-  /** The server asks something before it answers: `inputRequests`, `requestState` or both are in the result. */
+  /** The server asks for input before it answers: the result has `inputRequests`, `requestState` or both. */
   | { kind: 'input'; result: Payload; server?: Json | undefined }
-  /** What the server answered; our own failures are thrown as Faults. The status is that of a modern server. */
+  /**
+   * An error that the server answered, with its HTTP status if it is modern. The bridge's own failures are thrown as
+   * Faults.
+   */
   | { kind: 'error'; error: RpcError; server?: Json | undefined; status?: number | undefined }
 
-/** How long a result may be kept, and by whom (MCP 2026-07-28, server/utilities/caching). */
+/** How long a result may be cached, and for whom (MCP 2026-07-28, server/utilities/caching). */
 export interface CacheHint {
   ttlMs: number
   scope: 'public' | 'private'
 }
 
+/** Answers a call. Failures are thrown as Faults. */
 export type Handler = (call: Call) => AsyncIterable<Reply>
+/** Wraps a handler. */
 export type Policy = (next: Handler) => Handler
 
-/** Who a message is from, where it is no call. */
+/** Who sends a message that is not a call. */
 export type Sender = Pick<Call, 'caller' | 'principal' | 'credential'>
 
-/** A notification that a client sends and that is to be carried on. */
+/** A notification from a client, to be forwarded. */
 export interface Notice extends Sender {
   method: string
   params: Payload
   meta: Payload
 }
 
-/** Everything a downstream half needs of what is behind it. */
+/** What a downstream half uses of the upstream side. */
 export interface Upstream {
   handle: Handler
-  /** Carries a notification, as far as there is somebody to carry it to. */
+  /** Forwards a notification, if the server can receive it. */
   notify(notice: Notice): void
-  /** How a client of the legacy era is served. Rejects with a Fault. */
+  /** How to serve a legacy client. Rejects with a Fault. */
   legacyRoute(sender: Sender): Promise<LegacyRoute>
-  /** Notes that a client of this principal is connected, until the function that it returns is called. Programs stay meanwhile. */
+  /**
+   * Counts a connected client of this principal until the returned function is called. Its programs keep running
+   * meanwhile.
+   */
   connected?(principal: string): () => void
 }
 
-/** A way to serve a legacy client: out of the bridge's own session, or with a session of the server's. */
+/** How to serve a legacy client: `translate` in a session of the bridge, or `connect` it to a session of the server. */
 export type LegacyRoute = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: Connect }
 
 /**
- * Hands a client's `initialize` to the server. Resolves to undefined where the server turns out to have no sessions. Of a
- * client that cannot open another session, `reopens` has the line go on when the server has lost this one.
+ * Forwards a client's `initialize` to the server. Resolves to undefined if the server turns out to have no sessions.
+ * `reopens`: the client cannot open another session, so the tunnel opens a new one when the server has lost this one.
  */
 export type Connect = (opening: Request, sender: Sender, reopens: boolean) => Promise<Tunnel | undefined>
 
 /**
- * A client's own session with a legacy server: its messages are carried as they are. Only the ids of its requests and
- * its progress tokens are others on the other side, so that equal ones in flight at a time cannot be mixed up.
+ * A client's own session with a legacy server. Messages are forwarded unchanged, except that request ids and progress
+ * tokens are renamed, so that equal ones of two requests in flight are not confused.
  */
 export interface Tunnel {
   /** The server's answer to `initialize`, under the client's id. */
   readonly opened: Wire
-  /** What was negotiated; undefined where the server has refused, and nothing else can be sent. */
+  /** The negotiated revision; undefined if the server refused `initialize`. Then nothing else can be sent. */
   readonly revision: LegacyRevision | undefined
-  /** Sends a request. Gives what belongs to it, and its answer last. Throws a Fault where none can come. */
+  /** Sends a request. Yields the messages that belong to it; the answer comes last. Throws a Fault if none can come. */
   ask(request: Request, signal: AbortSignal): AsyncIterable<TunnelMessage>
   notify(method: string, params: Json | undefined): void
-  /** Sends the client's answer to a question of the server. */
+  /** Sends the client's answer to a request of the server. */
   respond(response: Response): void
-  /** Whom to tell of the server's own messages, and of the end of the session. What came before is told at once. */
+  /**
+   * Sets the listener for the server's own messages and for the end of the session. It gets earlier messages at once.
+   */
   attach(listener: TunnelListener): void
   close(): void
 }
 
-/** One message about a request of the client. */
+/** One message that belongs to a request of the client. */
 export interface TunnelMessage {
   text: Wire
-  /** What this is, if it is the answer: nothing follows it. */
+  /** Set if this is the answer: the last message. */
   answer?: Response
-  /** With the answer: notifications that were dropped, because nobody read what had come before them. */
+  /** With the answer: number of notifications dropped because earlier ones had not been read. */
   dropped?: number
 }
 
+/** Receives what belongs to the session but to no request of the client. */
 export interface TunnelListener {
-  /** A notification or a request of the server that belongs to no request of the client, as far as one can tell. */
+  /** A notification or a request of the server that cannot be assigned to a request of the client. */
   message(text: Wire): void
-  /** Nobody is connected who would notice that the session is gone. */
+  /** Whether no connected client would notice the end of the session. */
   isIdle(): boolean
   ended(): void
 }
 
-/** What it takes to pass HTTP messages on to an HTTP server as they are. */
+/** What is needed to relay HTTP messages unchanged to an HTTP server. */
 export interface Relayed {
   url: URL
-  /** Sent with every request, names in lower case. */
+  /** Headers sent with every request; names in lower case. */
   headers: Readonly<Record<string, string>>
-  /** The connections to the server: a dispatcher of undici. */
+  /** The connections to the server: an undici dispatcher. */
   dispatcher: unknown
-  /** The era that the server is known to speak at this moment, if it is. */
+  /** The server's era, if it is known now. */
   speaks(): Era | undefined
-  /** Asks the server again what it speaks. Whether that is something else than `era`; false where it cannot be found out. */
+  /** Detects the server's era again. Whether it is no longer `era`; false if it cannot be detected. */
   turned(era: Era, sender: Sender): Promise<boolean>
-  /** What it means to the caller that a connection has failed. */
+  /** The Fault for a failed connection. */
   failed(error: Error): Fault
-  /** What a refusal means to the caller; undefined where its body is the server's own JSON-RPC error. */
+  /** The Fault for a refusal; undefined if its body is the server's own JSON-RPC error. */
   refused(refusal: Refusal): Fault | undefined
-  /** Whether a refusal is one that no server of this era gives. */
+  /** Whether no server of this era answers with such a refusal. */
   contradicts(refusal: Refusal, era: Era): boolean
 }
 
+/** The log of one call. */
 export interface CallLog {
-  /** Adds to the one line that is written when the call ends. Never a secret, a header value or an argument. */
+  /** Adds fields to the line that is written when the call ends. Never a secret, a header value or an argument. */
   note(fields: Record<string, string | number | boolean>): void
   debug(fields: object, message: string): void
   warn(fields: object, message: string): void
-  /** The call is given to the server. Absent where nobody wants to know. */
+  /** Notes that the call is sent to the server now. Absent if nothing records it. */
   handedOver?(): UpstreamSpan
 }
 
-/** A call on its way to the server and back. */
+/** The time from sending a call to the server until its last reply. */
 export interface UpstreamSpan {
-  /** Where the server is to see itself in a trace, if one is drawn up. */
+  /** The trace context to send to the server; undefined without tracing. */
   readonly trace: TraceContext | undefined
-  /** The server has said its last word; or there is none, and nobody waits for one any more. The first time counts. */
+  /**
+   * Ends the span: with the last reply, with a failure, or without either if nobody waits any more. Later calls do
+   * nothing.
+   */
   over(last?: Reply | Fault): void
 }

@@ -1,9 +1,11 @@
-/** What a client can do, as far as it is said across eras. */
+/** Capabilities of clients, translated between eras. */
 import { memoize } from '../rpc/memoize.js'
 import { EMPTY, edit, has, type Json, keys, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { TASKS_EXTENSION } from './meta.js'
 
-/** Capabilities as they are declared to a server of the other era: what the client declared and the bridge can deliver. */
+/**
+ * The capabilities to declare to a server of the other era: those that the client declared and the bridge can carry.
+ */
 export function carriedCapabilities(capabilities: Json): Json {
   const declared = parseObject(capabilities)
   const out: Record<string, Json> = {}
@@ -11,12 +13,12 @@ export function carriedCapabilities(capabilities: Json): Json {
   if (elicitation) {
     const form = has(elicitation, 'form')
     const url = has(elicitation, 'url')
-    // `{}` says form in every revision that has the word, so it is said that way unless there is more to say.
+    // `{}` means form in every revision that has elicitation, so it is kept unless URLs are declared.
     out['elicitation'] = url ? (form ? '{"form":{},"url":{}}' : '{"url":{}}') : '{}'
   }
   const sampling = objectIn(declared, 'sampling')
   if (sampling) out['sampling'] = write(sampling)
-  // `listChanged` would promise a notification that modern clients do not have, and that modern servers do not know.
+  // `listChanged` would promise a notification that modern clients and servers do not have.
   if (objectIn(declared, 'roots')) out['roots'] = '{}'
   const extensions = objectIn(declared, 'extensions')
   if (extensions) {
@@ -30,13 +32,13 @@ export function carriedCapabilities(capabilities: Json): Json {
 
 const MAX_NAME = 256
 
-/** Name and version out of a client's Implementation, as a key. Cut off where they are long. */
+/** Name and version from a client's Implementation, as a key of at most MAX_NAME characters. */
 export const clientName = memoize((clientInfo): string => {
   const said = parseObject(clientInfo)
   return JSON.stringify([value(said, 'name'), value(said, 'version')]).slice(0, MAX_NAME)
 })
 
-/** Whether a client has agreed to be asked anything at all in the middle of a call. */
+/** Whether a client has declared any capability that lets a server ask it something during a call. */
 export const canBeAsked = memoize((capabilities): boolean => {
   const declared = parseObject(capabilities)
   return ['elicitation', 'sampling', 'roots'].some((name) => objectIn(declared, name) !== undefined)

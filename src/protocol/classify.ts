@@ -1,6 +1,6 @@
 /**
- * Decides, message by message, what era a client speaks. The body decides; the version header can only confirm or
- * contradict it (MCP 2026-07-28, basic/versioning and streamable-http, server validation). Nothing here remembers.
+ * Decides for each message which era the client uses. The body decides; the version header can only confirm or
+ * contradict it (MCP 2026-07-28, basic/versioning and streamable-http, server validation). Stateless.
  */
 
 import { ECHOED, printable } from '../printable.js'
@@ -12,26 +12,34 @@ import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
 import { methodTraits } from './methods.js'
 
-/** What the `Mcp-Session-Id` of a message leads to. An id that is unknown, expired or somebody else's is `gone`. */
+/**
+ * The session that a message's `Mcp-Session-Id` names. `gone`: the id is unknown, expired or belongs to another
+ * principal.
+ */
 export type SessionState = 'none' | 'gone' | { revision: LegacyRevision }
 
+/** Deviations from the specification that the operator allows. */
 export interface Compat {
-  /** Answer a `server/discover` that has neither envelope nor version header, as people type it. */
+  /** Answer a `server/discover` that has neither envelope nor version header, as typed by hand. */
   bareDiscover: boolean
-  /** Take a legacy version header that differs from what was negotiated, as long as it names a legacy revision. */
+  /** Accept a version header that differs from the negotiated revision, if it names a legacy revision. */
   ignoreVersionSkew: boolean
-  /** Give the error codes of the drafts. */
+  /** Answer with the error codes of the drafts of 2026-07-28. */
   draftErrorCodes: boolean
 }
 
+/** The era of a message, and how to handle it. */
 export type Verdict =
-  /** Has its envelope, and the header agrees. */
+  /** It has an envelope, and the header agrees. */
   | { era: 'modern' }
-  /** `server/discover` without anything around it. */
+  /** `server/discover` without an envelope. */
   | { era: 'modern'; bare: true }
   | { era: 'legacy'; as: 'initialize' | 'message' | 'batch'; skew?: string }
 
-/** Classifies what was posted to the MCP endpoint. `version` is the header's value. Throws a Fault for what is refused. */
+/**
+ * Classifies a message that was posted to the MCP endpoint. `version` is the header's value. Throws a Fault if it is
+ * refused.
+ */
 export function classify(
   message: Message,
   version: string | undefined,
@@ -44,12 +52,12 @@ export function classify(
   const claim = message.kind === 'response' ? undefined : claimOf(message.params)
 
   if (claim !== undefined) {
-    // A notification may come without headers: this revision defines none for it.
+    // A notification may come without the header: 2026-07-28 defines none for it.
     return classifyClaim(claim, version ?? (message.kind === 'notification' ? stringIn(claim) : undefined))
   }
   if (message.kind === 'response') {
     if (modernHeader || session === 'none')
-      throw new Fault('invalidRequest', 'A JSON-RPC response has no place here: this revision asks nothing by request')
+      throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: in this revision servers send no requests')
   } else if (modernHeader) {
     if (message.kind === 'notification') return { era: 'modern' }
     if (message.method === 'initialize')
@@ -82,7 +90,7 @@ export function classify(
   )
 }
 
-/** Classifies a line of stdio, where there is no header and at most one session. */
+/** Classifies a line of stdio, where there are no headers and at most one session. */
 export function classifyLine(
   message: Message,
   session: 'none' | { revision: LegacyRevision },
@@ -91,12 +99,13 @@ export function classifyLine(
   if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
   if (message.kind === 'batch') {
     if (session !== 'none' && traits[session.revision].batches) return { era: 'legacy', as: 'batch' }
-    throw new Fault('invalidRequest', 'Batches do not exist in this revision')
+    throw new Fault('invalidRequest', 'This revision has no batches: send one message per line')
   }
   const claim = message.kind === 'response' ? undefined : claimOf(message.params)
   if (claim !== undefined) return classifyClaim(claim, stringIn(claim))
   if (message.kind === 'request' && message.method === 'initialize') {
-    if (session !== 'none') throw new Fault('invalidRequest', 'The session of this process is open already')
+    if (session !== 'none')
+      throw new Fault('invalidRequest', 'This process already has a session: initialize was called before')
     return { era: 'legacy', as: 'initialize' }
   }
   if (session !== 'none' || message.kind !== 'request' || message.method === 'ping') {
@@ -112,7 +121,7 @@ function stringIn(json: string): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** A claim is the protocol version inside the body, whatever its value. */
+/** `claimText` is the protocol version in the body, as JSON; it may be any value. */
 function classifyClaim(claimText: string, version: string | undefined): Verdict {
   const claim = JSON.parse(claimText) as unknown
   if (typeof claim !== 'string')
@@ -121,7 +130,7 @@ function classifyClaim(claimText: string, version: string | undefined): Verdict 
   if (version !== claim)
     throw new Fault('headerMismatch', 'Header MCP-Protocol-Version and the version in the body differ')
   if (isModern(claim)) return { era: 'modern' }
-  const hint = legacyRevision(claim) ? ': this revision begins with initialize' : ''
+  const hint = legacyRevision(claim) ? ': this revision starts with initialize' : ''
   throw new Fault('unsupportedRevision', `Unsupported protocol version${hint}`, {
     data: { supported: JSON.stringify(MODERN), requested: JSON.stringify(printable(claim, ECHOED)) },
   })
@@ -133,27 +142,30 @@ function classifyBatch(
   session: SessionState,
 ): Verdict {
   const refused = (why: string) => new Fault('invalidRequest', why)
-  if (elements.length === 0) throw refused('An empty array is no message')
+  if (elements.length === 0) throw refused('An empty array is not a valid message')
   const messages = elements.map(({ start, end }) => parseMessage(sourceOf(cut(source, start, end))))
   const claimed = messages.some((one) => 'params' in one && claimOf(one.params) !== undefined)
   if (claimed || (version !== undefined && looksModern(version)))
-    throw refused('Batches do not exist in this revision: send one message per request')
+    throw refused('This revision has no batches: send one message per request')
   if (session === 'gone') throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
   if (messages.some((one) => one.kind === 'request' && one.method === 'initialize'))
     throw refused('initialize cannot be part of a batch')
   if (session === 'none') throw refused('Session required: call initialize first')
-  if (!traits[session.revision].batches) throw refused(`Batches do not exist in ${session.revision}`)
+  if (!traits[session.revision].batches) throw refused(`${session.revision} has no batches`)
   return { era: 'legacy', as: 'batch' }
 }
 
-/** The text of the version that a body claims, if it claims any. Throws a Fault where it could be read in two ways. */
+/**
+ * The protocol version that a body claims, as JSON; undefined if it claims none. Throws a Fault if a key on the way is
+ * duplicated.
+ */
 function claimOf(params: Params): string | undefined {
   if (typeof params === 'string') return undefined
-  if (twice(params, '_meta')) throw new Fault('invalidRequest', 'The member "_meta" stands twice in the params')
+  if (twice(params, '_meta')) throw new Fault('invalidRequest', 'The member "_meta" appears twice in the params')
   const meta = objectIn(params, '_meta')
   if (!meta) return undefined
   if (twice(meta, PROTOCOL_VERSION))
-    throw new Fault('invalidRequest', `The member "${PROTOCOL_VERSION}" stands twice in "_meta"`)
+    throw new Fault('invalidRequest', `The member "${PROTOCOL_VERSION}" appears twice in "_meta"`)
   return raw(meta, PROTOCOL_VERSION)
 }
 
@@ -174,7 +186,7 @@ function missingData() {
 function missingEnvelope(): Fault {
   return new Fault(
     'invalidEnvelope',
-    `params._meta lacks ${PROTOCOL_VERSION} and ${CLIENT_CAPABILITIES}, which every request of ${MODERN[0]} carries`,
+    `params._meta lacks ${PROTOCOL_VERSION} and ${CLIENT_CAPABILITIES}, which are required in every request of ${MODERN[0]}`,
     { data: missingData() },
   )
 }

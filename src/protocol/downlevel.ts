@@ -1,7 +1,7 @@
 /**
- * Says what a modern server says in the words of a legacy revision, for clients that reject what they do not know. Only
- * what they would reject or misread is changed; what they ignore stays, unless the client is to be told nothing that its
- * revision does not have.
+ * Adapts results, notifications and questions of a modern server to a legacy revision. Only what clients would reject
+ * or misread is changed. What they ignore stays, unless `strict` is set: then everything that the revision does not
+ * define goes.
  */
 import type { Payload } from '../rpc/splice.js'
 import { elicitation, type Question } from './downlevel/elicitation.js'
@@ -43,7 +43,10 @@ const notifications: Readonly<Record<string, Shape>> = {
   'notifications/prompts/list_changed': shapes.listChanged,
 }
 
-/** A result as a client of the revision accepts it. A list of tools is remembered as far as calls depend on it. */
+/**
+ * A result as a client of the revision accepts it. For `tools/list`, notes the tools whose later results must be
+ * wrapped.
+ */
 export function downlevelResult(method: string, params: Payload, result: Payload, to: Downlevel): Payload {
   const tell = Object.hasOwn(results, method) ? results[method] : undefined
   return tell ? tell(result, to, params) : result
@@ -55,7 +58,7 @@ export function downlevelNotification(method: string, params: Payload, to: Downl
   return shape ? (fit(params, shape, to) ?? params) : params
 }
 
-/** A question as a client of the revision that has declared these capabilities can be asked it. */
+/** A question as a client of the revision with these capabilities can be asked it. */
 export function downlevelQuestion(method: string, params: Payload, capabilities: Payload, to: Downlevel): Question {
   if (method === 'elicitation/create') return elicitation(params, to)
   const told = method === 'sampling/createMessage' ? samplingParams(params, capabilities, to) : params

@@ -1,4 +1,4 @@
-/** The revisions of MCP by era, and what each can say, as data. */
+/** The revisions of MCP by era, and what each supports, as data. */
 
 export type Era = 'modern' | 'legacy'
 
@@ -11,53 +11,57 @@ export type ModernRevision = (typeof MODERN)[number]
 export type LegacyRevision = (typeof LEGACY)[number]
 export type Revision = ModernRevision | LegacyRevision
 
-/** What the bridge asks for, of the revisions it knows. */
+/** The newest revisions: those that the bridge asks for. */
 export const NEWEST_LEGACY: LegacyRevision = LEGACY[0]
 export const NEWEST_MODERN: ModernRevision = MODERN[0]
 
-/** A draft that deployed software still lists and that differs from its successor in nothing that matters here. */
+/**
+ * A draft that SDKs still list (SUPPORTED_PROTOCOL_VERSIONS of @modelcontextprotocol/sdk 1.x and 2.x). For the bridge
+ * it equals its successor.
+ */
 const ALIASES: Readonly<Record<string, LegacyRevision>> = { '2024-10-07': '2024-11-05' }
 
+/** What a legacy revision supports. */
 export interface LegacyTraits {
-  /** Several messages in one array (added and removed again). */
+  /** Several messages in one array. Added in 2025-03-26, removed in 2025-06-18. */
   batches: boolean
   /** `MCP-Protocol-Version` on every request after `initialize`. */
   versionHeader: boolean
-  /** Events carry ids, and a stream can be taken up again where it broke. */
+  /** Events have ids, and a broken stream can be resumed. */
   resumable: boolean
-  /** Calls can be tasks. */
+  /** Tool calls can be tasks. */
   tasks: boolean
-  /** A stream begins with an event that has an id and no data, so that even its first gap can be bridged (SEP-1699). */
+  /** A stream starts with an event that has an id and no data, so that it can be resumed from its start (SEP-1699). */
   priming: boolean
-  /** `completion/complete` takes the arguments that are already known. */
+  /** `completion/complete` has `context`: the arguments that are already known. */
   completionContext: boolean
-  /** `completions` is a capability; before, the method came with prompts and resources. */
+  /** `completions` is a capability. Before, prompts and resources implied the method. */
   completionsCapability: boolean
   /** Blocks of type `audio`. */
   audio: boolean
   /** Blocks of type `resource_link`. */
   resourceLinks: boolean
-  /** `structuredContent` of a tool's result, and the `outputSchema` that promises it. */
+  /** `structuredContent` of a tool's result, and its `outputSchema`. */
   structuredContent: boolean
-  /** `title` and `_meta` on what is listed and on blocks, `lastModified` in annotations. */
+  /** `title` and `_meta` on listed items and on blocks, `lastModified` in annotations. */
   titles: boolean
   /** `annotations` on tools. */
   toolAnnotations: boolean
-  /** `icons`, and of a server `description` and `websiteUrl`. */
+  /** `icons`; for servers also `description` and `websiteUrl`. */
   icons: boolean
-  /** A schema that does not name its dialect is JSON Schema 2020-12. */
+  /** A schema without `$schema` is JSON Schema 2020-12. */
   defaultDialect: boolean
   /** `message` in progress notifications. */
   progressMessage: boolean
-  /** An elicitation says whether it is a form or a URL. */
+  /** An elicitation has a mode: form or URL. */
   elicitationModes: boolean
-  /** Defaults in forms other than those of booleans. */
+  /** Defaults in forms for other types than booleans. */
   elicitationDefaults: boolean
-  /** Titled options (`oneOf`) and selections of several (`array`) in forms. */
+  /** Titled options (`oneOf`) and multiple choice (`array`) in forms. */
   elicitationChoices: boolean
   /** Sampling with tools, and with several blocks in one message. */
   samplingTools: boolean
-  /** `includeContext` has to be declared; before, it came with sampling. */
+  /** `includeContext` needs a capability of its own. Before, `sampling` implied it. */
   contextCapability: boolean
 }
 
@@ -156,14 +160,14 @@ export function isModern(version: unknown): version is ModernRevision {
   return (MODERN as readonly unknown[]).includes(version)
 }
 
-/** The legacy revision that a version string names, aliases resolved. */
+/** The legacy revision that a version string names, with aliases resolved. */
 export function legacyRevision(version: unknown): LegacyRevision | undefined {
   if (typeof version !== 'string') return undefined
   if ((LEGACY as readonly string[]).includes(version)) return version as LegacyRevision
   return Object.hasOwn(ALIASES, version) ? ALIASES[version] : undefined
 }
 
-/** Whether a version is of the kind that promises per-request metadata: future dates and drafts sort after, too. */
+/** Whether a version string sorts at or after the newest modern revision, as later dates and drafts do. */
 export function looksModern(version: string): boolean {
   return version >= NEWEST_MODERN
 }

@@ -3,28 +3,34 @@ import type { RpcError } from '../rpc/message.js'
 import type { Json } from '../rpc/splice.js'
 import type { AccountRefusal } from './account.js'
 
-/** Who has to change something: decides the log level and whether a breaker counts it. */
+/** Who must change something. Decides the log level and whether a circuit breaker counts the fault. */
 export type Blame = 'caller' | 'upstream' | 'bridge'
 
 interface FaultRow {
   /** JSON-RPC code (MCP 2026-07-28, basic/index, error codes). */
   code: number
-  /** HTTP status while nothing of the answer has been sent. 5xx only where the call was certainly not processed. */
+  /** HTTP status while nothing of the answer has been sent. 5xx only if the call was certainly not processed. */
   status: number
   blame: Blame
-  /** Stated to the client in `data.reason` and in the header `Mcp-Bridge-Error`; none for plain mistakes of the client. */
+  /**
+   * Sent to the client in `data.reason` and in the header `Mcp-Bridge-Error`. Absent for plain mistakes of the client.
+   */
   reason?: string
-  /** Whether the server may have acted on the call; absent where it certainly has not. */
+  /** Whether the server may have acted on the call. Absent if it certainly has not. */
   outcome?: 'unknown'
 }
 
+/** The table of faults. */
 export const faults = {
   notJson: { code: -32700, status: 400, blame: 'caller' },
   invalidRequest: { code: -32600, status: 400, blame: 'caller' },
-  /** The envelope of a request is malformed: a required key of `_meta` is missing or of the wrong type. */
+  /** The envelope of a request is invalid: a required key of `_meta` is missing or has the wrong type. */
   invalidEnvelope: { code: -32602, status: 400, blame: 'caller' },
   invalidParams: { code: -32602, status: 200, blame: 'caller' },
-  /** The state of a retry is not ours, not the caller's, too old or used already. The server has seen nothing of it. */
+  /**
+   * The state of a retry is invalid: not issued by this bridge, issued to another caller, expired or already used.
+   * Nothing was sent to the server.
+   */
   invalidState: { code: -32602, status: 200, blame: 'caller', reason: 'invalid_request_state' },
   methodNotFound: { code: -32601, status: 404, blame: 'caller' },
   headerMismatch: { code: -32020, status: 400, blame: 'caller' },
@@ -46,31 +52,31 @@ export const faults = {
 
   rateLimited: { code: -32603, status: 429, blame: 'caller', reason: 'rate_limited' },
   overloaded: { code: -32603, status: 503, blame: 'bridge', reason: 'overloaded' },
-  /** The server has answered, and there is no memory for the answer. */
+  /** The server has answered, but no memory is left for the answer. */
   answerLost: { code: -32603, status: 200, blame: 'bridge', reason: 'overloaded', outcome: 'unknown' },
   draining: { code: -32603, status: 503, blame: 'bridge', reason: 'draining' },
-  /** The bridge was stopped before the server had answered. */
+  /** The bridge was shut down before the server had answered. */
   interrupted: { code: -32603, status: 200, blame: 'bridge', reason: 'draining', outcome: 'unknown' },
-  /** A mistake of the bridge, before the server could have seen anything of the call. */
+  /** A bug of the bridge, before the server could have seen the call. */
   internal: { code: -32603, status: 500, blame: 'bridge', reason: 'internal_error' },
-  /** A mistake of the bridge, after the call was handed over to the server. */
+  /** A bug of the bridge, after the call was sent to the server. */
   internalUnknown: { code: -32603, status: 200, blame: 'bridge', reason: 'internal_error', outcome: 'unknown' },
-  /** What replicas share cannot be reached, so that nothing is known of what was asked for, and nothing done. */
+  /** The store that replicas share is unreachable. Nothing was done. */
   storeUnavailable: { code: -32603, status: 503, blame: 'bridge', reason: 'store_unavailable' },
   /** The replica that held a parked call is gone. */
   suspendedCallLost: { code: -32603, status: 200, blame: 'bridge', reason: 'suspended_call_lost', outcome: 'unknown' },
   /** The replica that was answering a request of a session is gone. */
   replicaLost: { code: -32603, status: 200, blame: 'bridge', reason: 'replica_lost', outcome: 'unknown' },
 
-  /** Nothing could be reached, so nothing was sent. */
+  /** The server is unreachable. Nothing was sent. */
   upstreamUnavailable: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_unavailable' },
-  /** The upstream is starting again, or says that it is busy. */
+  /** The server is restarting, or says that it is busy. */
   upstreamBusy: { code: -32603, status: 503, blame: 'upstream', reason: 'upstream_unavailable' },
-  /** A gateway before the upstream gave it up, when nothing of the call had been sent yet. */
+  /** A gateway in front of the server timed out before anything of the call was sent. */
   upstreamGatewayTimeout: { code: -32603, status: 504, blame: 'upstream', reason: 'upstream_unavailable' },
   upstreamIncompatible: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_incompatible' },
   upstreamAuthRequired: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_auth_required' },
-  /** The upstream's HTTP layer refused the request, certainly without acting on it, and did not say why in JSON-RPC. */
+  /** The server's HTTP layer refused the request, certainly without acting on it, and gave no JSON-RPC error. */
   upstreamRefused: { code: -32603, status: 502, blame: 'upstream', reason: 'upstream_refused' },
   upstreamClosed: { code: -32603, status: 200, blame: 'upstream', reason: 'upstream_closed', outcome: 'unknown' },
   upstreamTimeout: { code: -32603, status: 200, blame: 'upstream', reason: 'upstream_timeout', outcome: 'unknown' },
@@ -82,56 +88,65 @@ export const faults = {
     outcome: 'unknown',
   },
 
-  // Signing in to a server. HTTP 200, because 401 would send a client to sign in at the bridge, and balancers act on 5xx.
-  /** A person has to sign in to the server first, and cannot be asked to from here. */
+  // Signing in to a server. HTTP 200: a 401 would send a client to sign in at the bridge, and load balancers act on
+  // 5xx.
+  /** A person must sign in to the server first, and cannot be prompted in this call. */
   signInRequired: { code: -32603, status: 200, blame: 'caller', reason: 'sign_in_required' },
-  /** Somebody has been asked to sign in, and has not yet. */
+  /** A person has been asked to sign in and has not yet done so. */
   signInPending: { code: -32603, status: 200, blame: 'caller', reason: 'sign_in_pending' },
-  /** Somebody was asked to sign in, and declined. */
+  /** A person was asked to sign in and declined. */
   signInRefused: { code: -32603, status: 200, blame: 'caller', reason: 'sign_in_refused' },
-  /** The authorization server registers nobody, and the configuration has no client id for it. */
+  /** The authorization server does not register clients, and no client id is configured for it. */
   clientNeeded: { code: -32603, status: 200, blame: 'bridge', reason: 'client_needed' },
-  /** What a server or its authorization server says breaks a rule that protects credentials. */
+  /** A statement of the server or its authorization server breaks a rule that protects credentials. */
   authUnsafe: { code: -32603, status: 200, blame: 'upstream', reason: 'auth_unsafe' },
-  /** The authorization server refuses, for a reason that waiting or signing in does not mend. */
+  /** The authorization server refuses for a reason that neither waiting nor signing in can change. */
   authFailed: { code: -32603, status: 200, blame: 'upstream', reason: 'auth_failed' },
-  /** The server wants a scope that was asked for and not given. */
+  /** The server requires a scope that was requested and not granted. */
   scopeRefused: { code: -32603, status: 200, blame: 'upstream', reason: 'scope_refused' },
-  /** The file with the tokens is damaged, or others can reach it. */
+  /** The token file is damaged, or other users can access it. */
   storeRefused: { code: -32603, status: 200, blame: 'bridge', reason: 'store_refused' },
 } as const satisfies Record<string, FaultRow>
 
 const DRAFT_CODES: Readonly<Record<number, number>> = { [-32020]: -32001, [-32021]: -32003, [-32022]: -32004 }
 
+/** The name of a row of the table. */
 export type FaultName = keyof typeof faults
 
+/** Details of a fault. */
 export interface FaultOptions {
   cause?: unknown
-  /** Members of `error.data`, as JSON texts, beside the reason and the outcome. */
+  /** Members of `error.data`, as JSON texts, in addition to the reason and the outcome. */
   data?: Record<string, Json>
-  /** Seconds after which it is worth trying again. */
+  /** Seconds after which a retry makes sense. */
   retryAfter?: number
-  /** A status that somebody else chose and that is to be passed on. */
+  /** The HTTP status to use instead of the one in the table. */
   status?: number
-  /** The server has refused the credentials with this status, and with this challenge if it gave one. */
+  /** The status and challenge with which the server refused the credential. */
   refused?: CredentialRefusal
-  /** What a server has refused, where a person has to sign in before it takes it. */
+  /** The refusal that makes a sign-in necessary. */
   signInFor?: AccountRefusal | undefined
-  /** Where a person signs in. Only the person may see it: it is no part of the message. */
+  /** Where a person signs in. Only this person may see it, so it is not in the message. */
   signInUrl?: string | undefined
-  /** What the server said with its refusal, for the operator: one line. The message has what callers may know of it. */
+  /**
+   * The server's own text with its refusal, for the operator: one line. The message has the part that callers may see.
+   */
   said?: string | undefined
 }
 
+/** How a server refused a credential. */
 export interface CredentialRefusal {
   status: 401 | 403
   challenge: string | undefined
 }
 
-/** Characters of a message: what others have said may be part of it. */
+/** Longest message, in characters. A message may contain text from others. */
 const MAX_MESSAGE = 1_000
 
-/** A failure of ours, or one that we have to answer for. What a server answered is a reply, not a fault. */
+/**
+ * A failure of the bridge, or one that it reports on behalf of the server. An error that the server answered is a
+ * reply, not a fault.
+ */
 export class Fault extends Error {
   override name = 'Fault'
   readonly fault: FaultName
@@ -158,8 +173,8 @@ export class Fault extends Error {
   }
 
   /**
-   * Anything thrown, as a Fault. What nobody foresaw is the bridge's and says nothing about its inside. `handedOver` says
-   * that the server may have seen the call by then.
+   * Turns anything thrown into a Fault. Anything unexpected becomes a bug of the bridge, whose message reveals nothing
+   * internal. `handedOver`: the server may have seen the call.
    */
   static from(error: unknown, handedOver = false): Fault {
     if (error instanceof Fault) return error
@@ -180,7 +195,7 @@ export class Fault extends Error {
     return this.#status ?? this.row.status
   }
 
-  /** What the client is told. Clients built on the drafts of 2026-07-28 know three codes by other numbers. */
+  /** The JSON-RPC error for the client. With `draftErrorCodes`, three codes are those of the drafts of 2026-07-28. */
   toRpcError(draftErrorCodes = false): RpcError {
     const { reason, outcome } = this.row
     const code = (draftErrorCodes && DRAFT_CODES[this.row.code]) || this.row.code
@@ -204,12 +219,15 @@ const OF_SIGN_IN: ReadonlySet<FaultName> = new Set([
   'storeRefused',
 ])
 
-/** Whether something is wrong with signing in, for one account. Of the server it says nothing. */
+/** Whether an error is about signing in with one account. It says nothing about the server. */
 export function isOfSignIn(error: unknown): boolean {
   return error instanceof Fault && OF_SIGN_IN.has(error.fault)
 }
 
-/** Whether a person has to sign in before the server can be used. That is neither a failure nor a verdict on the server. */
+/**
+ * Whether a person must sign in before the server can be used. This is neither a failure nor a statement about the
+ * server.
+ */
 export function needsSignIn(error: unknown): error is Fault {
   return error instanceof Fault && NEEDS_A_PERSON.has(error.fault)
 }

@@ -8,21 +8,22 @@ import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { methodTraits } from './methods.js'
 
-/** All values of an `Mcp-*` header in the order in which they came; the name is given in lower case. */
+/** All values of an `Mcp-*` header in the order received. The name is in lower case. */
 export type HeaderLookup = (name: string) => readonly string[]
 
+/** Prefix of the headers that mirror arguments, in lower case. */
 export const PARAM_PREFIX = 'mcp-param-'
 
 const PLAIN = /^[\t\x20-\x7e]*$/
 const SENTINEL = /^=\?base64\?(.*)\?=$/
 const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 
-/** The one value of a header that may have one. Equal repetitions count as one; others are a mismatch, and thrown. */
+/** The value of a header that may occur once. Equal repetitions are allowed; different values throw a Fault. */
 export function single(lookup: HeaderLookup, name: string): string | undefined {
   return onlyOne(lookup(name), name)
 }
 
-/** `MCP-Protocol-Version`; proxies on the way may have joined equal values with commas. */
+/** `MCP-Protocol-Version`. Proxies may join equal values with commas. */
 export function versionHeader(lookup: HeaderLookup): string | undefined {
   const values = lookup('mcp-protocol-version')
   const joined = values.some((text) => text.includes(','))
@@ -37,7 +38,7 @@ function onlyOne(values: readonly string[], name: string): string | undefined {
   return first
 }
 
-/** A value without the white space around it (RFC 9110, section 5.6.3). Node has taken it off most values already. */
+/** A value without the white space around it (RFC 9110, section 5.6.3). */
 export function trim<T extends string | undefined>(text: T): T {
   if (text === undefined) return text
   let start = 0
@@ -51,22 +52,22 @@ function isSpace(c: number): boolean {
   return c === 0x20 || c === 0x09
 }
 
-/** Checks `Mcp-Method` and `Mcp-Name` against the body. Throws a Fault; the version is the classifier's affair. */
+/** Checks `Mcp-Method` and `Mcp-Name` against the body. Throws a Fault. `classify` checks the version. */
 export function checkHeaders(request: Request, lookup: HeaderLookup): void {
   const method = single(lookup, 'mcp-method')
   if (method === undefined) throw mismatch('Header Mcp-Method is missing')
   if (method !== request.method)
-    throw mismatch(`Header Mcp-Method is "${printable(method)}", the method of the body another`)
+    throw mismatch(`Header Mcp-Method is "${printable(method)}", but the body has another method`)
   const { named } = methodTraits(request.method)
   if (named === undefined) return
   const name = single(lookup, 'mcp-name')
   if (name === undefined) throw mismatch('Header Mcp-Name is missing')
   const expected = typeof request.params === 'string' ? undefined : value(request.params, named)
   if (decodeValue(name, 'Mcp-Name') !== expected)
-    throw mismatch(`Header Mcp-Name is "${printable(name)}", params.${named} of the body another`)
+    throw mismatch(`Header Mcp-Name is "${printable(name)}", but params.${named} of the body has another value`)
 }
 
-/** Checks `Mcp-Param-*` against the arguments, as far as the tool's schema asks for them. Throws a Fault. */
+/** Checks the `Mcp-Param-*` headers that the tool's schema requires against the arguments. Throws a Fault. */
 export function checkParamHeaders(
   annotations: readonly Annotation[],
   args: Payload | undefined,
@@ -78,18 +79,20 @@ export function checkParamHeaders(
     if (expected === undefined || expected === 'null') continue
     const received = headers.get(PARAM_PREFIX + header.toLowerCase())
     if (received === undefined)
-      throw mismatch(`Header ${name} is missing, though the arguments have "${path.join('.')}"`)
+      throw mismatch(`Header ${name} is missing, but the arguments have a value for "${path.join('.')}"`)
     if (!sameValue(decodeValue(received, name), expected))
-      throw mismatch(`Header ${name} is "${printable(received)}", "${path.join('.')}" of the arguments another`)
+      throw mismatch(
+        `Header ${name} is "${printable(received)}", but "${path.join('.')}" of the arguments has another value`,
+      )
   }
 }
 
 /**
- * `Mcp-Method`, and `Mcp-Name` where the method has one: what a modern server wants to see beside the body. Throws a Fault
- * for a method that no header can name.
+ * The headers that mirror a request's body: the version, `Mcp-Method`, and `Mcp-Name` if the method has one. Throws a
+ * Fault for a method that is not a valid header value.
  */
 export function requestHeaders(method: string, params: Payload): Record<string, string> {
-  if (!isPlain(method)) throw new Fault('invalidRequest', `"${printable(method)}" cannot be the name of a method`)
+  if (!isPlain(method)) throw new Fault('invalidRequest', `"${printable(method)}" is not a valid method name`)
   const headers: Record<string, string> = { 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': method }
   const { named } = methodTraits(method)
   const name = named === undefined ? undefined : value(params, named)
@@ -97,7 +100,7 @@ export function requestHeaders(method: string, params: Payload): Record<string, 
   return headers
 }
 
-/** `Mcp-Param-*` for the arguments that a tool's schema wants mirrored. Numbers that no header can hold are left out. */
+/** `Mcp-Param-*` for the arguments that a tool's schema mirrors. Numbers that are not safe integers are left out. */
 export function paramHeaders(annotations: readonly Annotation[], args: Payload | undefined): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { header, path } of annotations) {
@@ -115,14 +118,14 @@ function mirrored(json: Json | undefined): string | undefined {
   return Number.isSafeInteger(number) ? String(number) : undefined
 }
 
-/** The JSON text at a path of property names. */
+/** The JSON text at a path of property names; undefined if there is none. */
 export function valueAt(args: Payload | undefined, path: readonly string[]): Json | undefined {
   let at = args
   for (const step of path.slice(0, -1)) at = at && objectIn(at, step)
   return at && raw(at, path.at(-1) as string)
 }
 
-/** Compares as the type of the body's value asks: strings exactly, integers by number, booleans by word. */
+/** Compares by the type of the body's value: strings exactly, integers by value, booleans as `true` or `false`. */
 function sameValue(received: string, expected: Json): boolean {
   if (expected.startsWith('"')) return received === JSON.parse(expected)
   if (expected === 'true' || expected === 'false') return received === expected
@@ -130,23 +133,25 @@ function sameValue(received: string, expected: Json): boolean {
   return Number.isSafeInteger(number) && DECIMAL.test(received) && Number(received) === number
 }
 
-/** Takes the Base64 sentinel off, if there is one. Throws a Fault for what is neither plain nor properly encoded. */
+/**
+ * Decodes the Base64 form, if the value has it. Throws a Fault if it is neither plain text nor valid Base64 of UTF-8.
+ */
 export function decodeValue(text: string, name: string): string {
   if (!PLAIN.test(text)) throw mismatch(`Header ${name} contains characters that need the Base64 form`)
   const encoded = SENTINEL.exec(text)?.[1]
   if (encoded === undefined) return text
   try {
     const binary = atob(encoded)
-    // `atob` forgives what the specification does not: missing padding, white space, stray bits.
+    // `atob` accepts what the specification does not: missing padding, white space, non-zero trailing bits.
     if (btoa(binary) !== encoded) throw new RangeError('not canonical')
     const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch (cause) {
-    throw new Fault('headerMismatch', `Header ${name} is not proper Base64 of UTF-8`, { cause })
+    throw new Fault('headerMismatch', `Header ${name} is not valid Base64 of UTF-8`, { cause })
   }
 }
 
-/** Puts a value into a form that survives as a header: plain where it can be, else the Base64 sentinel. */
+/** Encodes a value for a header: as plain text if possible, otherwise in the Base64 form. */
 export function encodeValue(text: string): string {
   if (isPlain(text)) return text
   const bytes = new TextEncoder().encode(text)
@@ -155,7 +160,7 @@ export function encodeValue(text: string): string {
   return `=?base64?${btoa(binary)}?=`
 }
 
-/** Whether a text can be a header as it is. */
+/** Whether a text can be a header value as it is. */
 function isPlain(text: string): boolean {
   return text !== '' && PLAIN.test(text) && trim(text) === text && !SENTINEL.test(text)
 }

@@ -1,4 +1,4 @@
-/** Questions that a server puts in the middle of a call, and what counts as an answer (MCP 2026-07-28, mrtr and client). */
+/** Questions that a server asks during a call, and their answers (MCP 2026-07-28, mrtr and client). */
 import {
   arrayIn,
   EMPTY,
@@ -19,57 +19,67 @@ import { type LegacyRevision, traits } from './eras.js'
 import { Fault } from './fault.js'
 import { withoutEnvelope } from './meta.js'
 
+/** One question of a server. */
 export interface InputRequest {
-  /** Names the question, for as long as the call runs. */
+  /** The name of the question within its call. */
   key: string
   method: string
   params: Payload
 }
 
-/** What has to be declared for a question, as a member of ClientCapabilities. */
+/** The capability that a client must declare to be asked a question, as a member of ClientCapabilities. */
 export interface Needed {
   name: 'elicitation' | 'sampling' | 'roots'
-  /** What has to be declared under it. */
+  /** The members that the capability must have, as a JSON object. */
   under: Json
 }
 
 const ACTIONS: readonly unknown[] = ['accept', 'decline', 'cancel']
-/** Members of an answer, by the method of the question. Others would be rejected by strict servers. */
+/** Members of an answer, by the method of the question. Others are removed: strict servers reject them. */
 const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   'elicitation/create': ['action', 'content', '_meta'],
   'sampling/createMessage': ['role', 'content', 'model', 'stopReason', '_meta'],
   'roots/list': ['roots', '_meta'],
 }
 
-/** Whether an `input_required` result has questions in it. If not, it says to wait and to call again. */
+/** Whether an `input_required` result has questions. If not, the client is to wait and call again. */
 export function asksSomething(input: Payload): boolean {
   const requests = objectIn(input, 'inputRequests')
   return requests !== undefined && !isEmpty(requests)
 }
 
-/** The `requestState` of an `input_required` result. As the official clients do, takes what is no string for none. */
+/**
+ * The `requestState` of an `input_required` result. A value that is not a string counts as absent, as in the official
+ * clients.
+ */
 export function stateOf(input: Payload): Json | undefined {
   return opens(input, 'requestState') === '"' ? raw(input, 'requestState') : undefined
 }
 
 /**
- * The questions of an `input_required` result; none where there is only a state. Throws a Fault where there is neither, or
- * where one of them is no question.
+ * The questions of an `input_required` result; none if it has only a state. Throws a Fault if it has neither, or if a
+ * question has an unknown method.
  */
 export function readInputRequests(input: Payload): InputRequest[] {
   const requests = objectIn(input, 'inputRequests') ?? EMPTY
   if (isEmpty(requests) && stateOf(input) === undefined)
-    throw new Fault('upstreamProtocol', 'The server asks for input without saying which')
+    throw new Fault(
+      'upstreamProtocol',
+      'The server asked for input, but its result has neither inputRequests nor requestState',
+    )
   return keys(requests).map((key) => {
     const entry = objectIn(requests, key)
     const method = entry && value(entry, 'method')
     if (!entry || typeof method !== 'string' || !Object.hasOwn(MEMBERS, method))
-      throw new Fault('upstreamProtocol', `The server asks what no client can be asked: ${JSON.stringify(method)}`)
+      throw new Fault(
+        'upstreamProtocol',
+        `The server asked for input by an unsupported method: ${JSON.stringify(method)}`,
+      )
     return { key, method, params: objectIn(entry, 'params') ?? EMPTY }
   })
 }
 
-/** The capability that a question takes; undefined for what is no question. */
+/** The capability that a question requires; undefined for a method that is not a question. */
 export function capabilityFor(method: string, params: Payload): Needed | undefined {
   switch (method) {
     case 'elicitation/create':
@@ -83,7 +93,7 @@ export function capabilityFor(method: string, params: Payload): Needed | undefin
   }
 }
 
-/** What a client lacks to be asked this, in words; undefined where it lacks nothing. */
+/** The capability that a client lacks to be asked this; undefined if it lacks none. */
 export function uncovered(method: string, params: Payload, capabilities: Payload): string | undefined {
   const needed = capabilityFor(method, params)
   if (!needed) return method
@@ -91,7 +101,7 @@ export function uncovered(method: string, params: Payload, capabilities: Payload
   if (!declared) return needed.name
   const [part] = keys(payloadOf(needed.under))
   if (part === undefined || has(declared, part)) return undefined
-  // Declared without saying how, elicitation is by forms.
+  // Elicitation declared without a mode means forms.
   return part === 'form' && !has(declared, 'url') ? undefined : `${needed.name}.${part}`
 }
 
@@ -99,7 +109,7 @@ function payloadOf(json: Json): Payload {
   return objectIn(edit(EMPTY, { it: json }), 'it') ?? EMPTY
 }
 
-/** An answer with the members that it may have; undefined where it is none. */
+/** An answer without members that it may not have; undefined if it is not a valid answer. */
 export function wellFormed(method: string, answer: Payload): Payload | undefined {
   if (!isAnswer(method, answer)) return undefined
   const known = MEMBERS[method] ?? []
@@ -129,7 +139,10 @@ function isRoot(root: Payload | undefined): boolean {
   return root !== undefined && typeof value(root, 'uri') === 'string'
 }
 
-/** What was filled in: an object of texts, numbers, truths and lists of texts; null is what some clients say for nothing. */
+/**
+ * Whether the content is an object of strings, numbers, booleans and lists of strings. Clients may also send null for
+ * none.
+ */
 function hasPlainContent(answer: Payload): boolean {
   const text = raw(answer, 'content')
   if (text === undefined || text === 'null') return true
@@ -142,7 +155,7 @@ function isPlain(filled: unknown): boolean {
   return ['string', 'number', 'boolean'].includes(typeof filled)
 }
 
-/** A legacy server's question as a modern client is asked it. `capabilities` are those that the client declared. */
+/** A legacy server's question in the form for modern clients. `capabilities` are those that the client declared. */
 export function liftQuestion(method: string, params: Payload, capabilities: Payload): Json {
   const meta = objectIn(params, '_meta')
   const bare = meta ? withoutEnvelope(edit(params, { _meta: write(edit(meta, { progressToken: undefined })) })) : params
@@ -160,7 +173,7 @@ function lifted(method: string, params: Payload, capabilities: Payload): Payload
   return keeps ? params : edit(params, { includeContext: undefined })
 }
 
-/** A client's answer as a legacy server takes it; undefined where its revision has no words for it. */
+/** A client's answer in the form for a legacy server; undefined if the server's revision cannot express it. */
 export function lowerAnswer(method: string, answer: Payload, revision: LegacyRevision): Payload | undefined {
   const bare = withoutEnvelope(answer)
   const blocks = method === 'sampling/createMessage' ? arrayIn(bare, 'content') : undefined
@@ -173,11 +186,11 @@ export function lowerAnswer(method: string, answer: Payload, revision: LegacyRev
   return edit(bare, { content: `{"type":"text","text":${JSON.stringify(texts.join('\n'))}}` })
 }
 
-/** Whether a person may be sent to an address: an encrypted one, or one on this machine, that says where it leads. */
+/** Whether a person may be sent to an address: https, or http on this machine, without a user name or password. */
 export function isShowable(address: unknown): boolean {
   if (typeof address !== 'string' || !URL.canParse(address)) return false
   const { protocol, hostname, username, password } = new URL(address)
-  // What stands before the host may be taken for it.
+  // A user name before the host can be mistaken for the host.
   if (username !== '' || password !== '') return false
   return protocol === 'https:' || (protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname))
 }

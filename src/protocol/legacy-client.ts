@@ -1,4 +1,4 @@
-/** The codec of the legacy era towards clients: sessions opened and requests taken, answers in words that they know. */
+/** The codec of the legacy era towards clients: reads `initialize` and requests, writes replies. */
 
 import { ECHOED } from '../printable.js'
 import { error as errorMessage, type Id, notification, type Request, readId, result } from '../rpc/message.js'
@@ -27,29 +27,32 @@ import { MAX_CAPABILITIES } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
 
-/** What a client says of itself in `initialize`. */
+/** What a client states in `initialize`. */
 export interface Opening {
-  /** The revision of the session: what the client asked for, if it can be had. */
+  /** The revision of the session: the one that the client asked for, if the bridge supports it. */
   revision: LegacyRevision
   clientInfo: Json | undefined
-  /** ClientCapabilities as a modern server reads them. */
+  /** ClientCapabilities of the modern schema. */
   capabilities: Json
 }
 
-/** A request of a session, taken apart. */
+/** A request of a session, decoded. */
 export interface Decoded {
   params: Payload
   meta: Payload
-  /** The client's own token, as text, to be put back on every progress notification. */
+  /** The client's own token, as text, to be put back into every progress notification. */
   progressToken: Json | undefined
 }
 
 const OF_A_MODERN_RESULT = { resultType: undefined, ttlMs: undefined, cacheScope: undefined }
-/** A hint to the host that only servers of 2025-11-25 with tasks have a use for. */
+/** A hint to the host. Only servers of 2025-11-25 with tasks use it. */
 const IMMEDIATE_RESPONSE = 'io.modelcontextprotocol/model-immediate-response'
 const CAPABILITIES = ['tools', 'prompts', 'resources', 'logging', 'completions', 'experimental'] as const
 
-/** Reads `initialize` (MCP 2025-11-25, basic/lifecycle). Throws a Fault where it names no version. */
+/**
+ * Reads `initialize` (MCP 2025-11-25, basic/lifecycle). Throws a Fault if `protocolVersion` is missing or a text is too
+ * long.
+ */
 export function decodeInitialize({ params }: Request): Opening {
   const payload = typeof params === 'string' ? EMPTY : params
   const asked = value(payload, 'protocolVersion')
@@ -61,7 +64,7 @@ export function decodeInitialize({ params }: Request): Opening {
   }
 }
 
-/** An object that a client sends of itself, for as long as its session lasts. Throws a Fault where it is too long. */
+/** An object that is kept as long as the session. Throws a Fault if it is too long. */
 function saidOfItself(params: Payload, key: 'clientInfo' | 'capabilities'): Json | undefined {
   const text = objectIn(params, key) && raw(params, key)
   if (text !== undefined && text.length > MAX_CAPABILITIES)
@@ -70,8 +73,8 @@ function saidOfItself(params: Payload, key: 'clientInfo' | 'capabilities'): Json
 }
 
 /**
- * The answer to `initialize`, from a DiscoverResult, and the capabilities that the session has: the client may be told of
- * fewer, where its revision has no word for one. `serverInfo` is for a server that does not name itself.
+ * The answer to `initialize`, made from a DiscoverResult, and the capabilities that the answer offers. Capabilities
+ * that the client's revision does not define are left out. `serverInfo` replaces that of a server which gives none.
  */
 export function initializeResult(
   { result: discovered, server }: Reply & { kind: 'result' },
@@ -107,7 +110,7 @@ function isImplementation(server: Json | undefined): boolean {
   return typeof value(implementation, 'name') === 'string' && typeof value(implementation, 'version') === 'string'
 }
 
-/** Reads a request of a session. Throws a Fault where its token is none. */
+/** Reads a request of a session. Throws a Fault if params or the progress token are invalid. */
 export function decodeRequest({ params }: Request): Decoded {
   if (params === 'not an object') throw new Fault('invalidParams', 'params has to be an object')
   if (params === 'absent') return { params: EMPTY, meta: EMPTY, progressToken: undefined }
@@ -123,7 +126,10 @@ export function decodeRequest({ params }: Request): Decoded {
   }
 }
 
-/** The message that says a reply to the client that asked under `id`, for a `task` if it is the result of one. Throws a Fault where no client could read it. */
+/**
+ * The message for a reply to the request `id`. `task` is set if it is the result of that task. Throws a Fault if no
+ * client could read it.
+ */
 export function encodeReply(
   reply: Exclude<Reply, { kind: 'input' }>,
   id: Id,
@@ -142,7 +148,10 @@ export function encodeReply(
     }
     case 'result': {
       if (reply.type !== undefined)
-        throw new Fault('upstreamProtocol', `The server answered with a result of type "${reply.type.slice(0, 64)}"`)
+        throw new Fault(
+          'upstreamProtocol',
+          `The server answered with a result of the unsupported type "${reply.type.slice(0, 64)}"`,
+        )
       const stripped = withoutEnvelope(edit(reply.result, OF_A_MODERN_RESULT))
       const told = downlevelResult(call.method, call.params, stripped, to)
       if (task !== undefined) return result(id, wire(ofTask(told, task)))
@@ -153,19 +162,19 @@ export function encodeReply(
   }
 }
 
-/** A result that says which task it is of. */
+/** A result with the id of its task in `_meta`. */
 function ofTask(told: Payload, taskId: string): Payload {
   const meta = objectIn(told, '_meta') ?? EMPTY
   return edit(told, { _meta: write(edit(meta, { [RELATED_TASK]: `{"taskId":${JSON.stringify(taskId)}}` })) })
 }
 
-/** Every tool may be called as a task where the bridge makes the tasks. */
+/** Marks every tool as callable as a task, if the bridge makes the tasks. */
 function withTaskSupport(list: Payload): Payload {
   const tools = mapElements(list, 'tools', (tool) => edit(tool, { execution: '{"taskSupport":"optional"}' }))
   return tools === undefined ? list : edit(list, { tools })
 }
 
-/** An error of the modern era as a legacy client may see it: codes that its revision does not have do not pass. */
+/** An error of the modern era as a legacy client may see it. Codes that its revision does not define are replaced. */
 export function legacyError(
   call: Pick<Call, 'method' | 'params' | 'caller'>,
   error: RpcError,
@@ -191,14 +200,14 @@ export function legacyError(
   return error
 }
 
-/** Whether an error says that the resource does not exist: modern servers say it with the code for any wrong argument. */
+/** Whether an error says that the resource does not exist. Modern servers use the code for any invalid argument. */
 function isMissing(params: Payload, message: string, data: Payload): boolean {
   const uri = value(params, 'uri')
   if (typeof uri !== 'string') return false
   return value(data, 'uri') === uri || (message.includes(uri) && /not found/i.test(message))
 }
 
-/** The address that was asked for, as far as it is repeated. */
+/** The URI of the request, if it is at most ECHOED characters. */
 function addressOf(params: Payload): { uri?: Json | undefined } {
   const uri = raw(params, 'uri')
   return uri === undefined || uri.length > ECHOED ? {} : { uri }

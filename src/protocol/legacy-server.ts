@@ -1,4 +1,4 @@
-/** The codec of the legacy era towards servers: requests without envelope out, results without type in. */
+/** The codec of the legacy era towards servers: writes requests without an envelope, reads results without a type. */
 
 import { ECHOED, printable } from '../printable.js'
 import type { Response } from '../rpc/message.js'
@@ -23,21 +23,21 @@ import { TASKS_EXTENSION, writeMeta } from './meta.js'
 import { methodTraits } from './methods.js'
 import { offersTasks } from './tasks.js'
 
-/** What a server said of itself in its answer to `initialize`. */
+/** What a server states in its answer to `initialize`. */
 export interface Handshake {
   revision: LegacyRevision
   capabilities: Payload
-  /** Implementation of the server, as it came. */
+  /** Implementation of the server, unchanged. */
   serverInfo: Json | undefined
   instructions: Json | undefined
 }
 
-/** Params of `initialize` on behalf of a client. */
+/** Params of `initialize`. */
 export function initializeParams(revision: string, clientInfo: Json, capabilities: Json): Json {
   return `{"protocolVersion":${JSON.stringify(revision)},"capabilities":${capabilities},"clientInfo":${clientInfo}}`
 }
 
-/** Params of a request to a legacy server; undefined where it takes none. */
+/** Params of a request to a legacy server; undefined for none. */
 export function encodeParams(
   call: Call,
   revision: LegacyRevision,
@@ -56,8 +56,8 @@ export function encodeParams(
 }
 
 /**
- * What an answer says, in the words of the middle. Throws a Fault for what is no answer to this method. `lifted` takes the
- * result into the middle: `lift`, or something that remembers what came of it the last time.
+ * A server's answer as a Reply. Throws a Fault if it is not a valid answer to this method. `lifted` turns the result
+ * into the bridge's form: `lift`, or a function that caches what `lift` returned.
  */
 export function decodeReply(call: Call, { outcome }: Response, server: Json | undefined, lifted = lift): Reply {
   const { source, member } = outcome
@@ -67,15 +67,15 @@ export function decodeReply(call: Call, { outcome }: Response, server: Json | un
     if (methodTraits(call.method).empty) return { kind: 'result', result: EMPTY, server }
     throw new Fault(
       'upstreamProtocol',
-      `The server answered ${printable(call.method, ECHOED)} with a result that is no object`,
+      `The server answered ${printable(call.method, ECHOED)} with a result that is not an object`,
     )
   }
   return { kind: 'result', result: lifted(call.method, result), server }
 }
 
 /**
- * An error as a modern client may see it. Codes that its revision has given another meaning or none do not pass;
- * `upstreamCode` in the data then says what the server wrote (MCP 2026-07-28, basic/index, error codes).
+ * An error as a modern client may see it. Codes that the modern revision defines otherwise, or not at all, are
+ * replaced, and `upstreamCode` in the data has the server's code (MCP 2026-07-28, basic/index, error codes).
  */
 function decodeError(call: Call, error: Payload): RpcError {
   const code = value(error, 'code')
@@ -93,26 +93,26 @@ function decodeError(call: Call, error: Payload): RpcError {
     return { code: -32602, message, data: uri.length > ECHOED ? data : withMember(data, 'uri', uri) }
   }
   if (code === -32002) return foreign()
-  // Its data holds addresses that only a person may be sent to, by way of a question.
+  // Its data has URLs that a person may see only through an elicitation.
   if (code === -32042) return { code: -32603, message, data: withMember(undefined, 'upstreamCode', String(code)) }
   if (code <= -32020 && code >= -32099) return foreign()
   return { code, message, data }
 }
 
-/** The data of an error with one more member, unless it says that much already. */
+/** The data of an error with one more member; unchanged if it already has the member. */
 function withMember(data: Json | undefined, key: string, json: Json): Json {
   if (!data?.startsWith('{')) return data === undefined ? `{"${key}":${json}}` : `{"${key}":${json},"data":${data}}`
   const object = parseObject(data)
   return has(object, key) ? data : write(edit(object, { [key]: json }))
 }
 
-/** Reads the answer to `initialize`. Throws a Fault when the server and the bridge have no revision in common. */
+/** Reads the answer to `initialize`. Throws a Fault if server and bridge have no revision in common. */
 export function decodeHandshake(result: Payload, revision: LegacyRevision | undefined): Handshake {
   if (revision === undefined) {
     const offered = raw(result, 'protocolVersion') ?? 'none'
     throw new Fault(
       'upstreamIncompatible',
-      `The server offers protocol version ${offered}, which the bridge does not speak`,
+      `The server offers protocol version ${offered}, which the bridge does not support`,
       {
         data: { offered, supported: JSON.stringify([...MODERN, ...Object.keys(traits)]) },
       },
@@ -126,15 +126,15 @@ export function decodeHandshake(result: Payload, revision: LegacyRevision | unde
   }
 }
 
-/** What can reach the bridge without being asked for, which decides what it may promise. */
+/** What the transport to the server can carry. This limits what the bridge may offer to clients. */
 export interface Channels {
-  /** Notifications of the server's own accord have a way in. */
+  /** Notifications that belong to no call can be received. */
   receives: boolean
-  /** Tasks of the server are carried. */
+  /** Tasks of the server are forwarded. */
   tasks?: boolean
 }
 
-/** The answer to `server/discover`, made from the handshake with a server that does not know the method. */
+/** The answer to `server/discover`, made from the handshake with a legacy server. */
 export function discoverResult(
   { capabilities, serverInfo, instructions, revision }: Handshake,
   channels: Channels,
@@ -167,7 +167,7 @@ function offersCompletions(capabilities: Payload, revision: LegacyRevision): boo
   return objectIn(capabilities, 'prompts') !== undefined || objectIn(capabilities, 'resources') !== undefined
 }
 
-/** Whether the server has said that it has this method. Methods of extensions need no saying. */
+/** Whether the server's capabilities include a method. Methods of extensions need no capability. */
 export function offers({ capabilities, revision }: Handshake, method: string): boolean {
   const { capability } = methodTraits(method)
   if (capability === undefined) return true

@@ -1,4 +1,4 @@
-/** Takes a legacy result into the middle: what no modern client may see goes, what every one expects is there. */
+/** Turns a legacy result into the bridge's form: removes what modern clients must not see, adds what they require. */
 import { edit, type Json, mapElements, objectIn, opens, type Payload, raw, value, write } from '../rpc/splice.js'
 import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './annotations.js'
 import { withoutEnvelope } from './meta.js'
@@ -19,6 +19,7 @@ const byMethod: Readonly<Record<string, (result: Payload) => Payload>> = {
   'completion/complete': fewCompletions,
 }
 
+/** The result of a legacy server in the bridge's form. */
 export function lift(method: string, result: Payload): Payload {
   const specific = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
   const lifted = specific ? specific(result) : result
@@ -39,7 +40,7 @@ function liftTool(tool: Payload): Payload {
   return fitting === undefined ? lifted : edit(lifted, { inputSchema: fitting })
 }
 
-/** The schema as modern clients need it, or undefined where it is that already. */
+/** The schema as modern clients require it; undefined if it needs no change. */
 function liftSchema(schema: Payload): Json | undefined {
   let fitting = schema
   if (raw(schema, 'type') !== '"object"') fitting = edit(fitting, { type: '"object"' })
@@ -48,7 +49,7 @@ function liftSchema(schema: Payload): Json | undefined {
   return fitting === schema ? undefined : write(fitting)
 }
 
-/** One bad annotation would make clients drop the whole tool: then it is better to have none. */
+/** Clients must drop a tool with an invalid annotation, so the annotations are removed instead. */
 function withSoundAnnotations(schema: Payload): Payload {
   try {
     annotationsOf(schema)
@@ -67,7 +68,7 @@ function withContent(result: Payload): Payload {
   return edit(result, { content: `[${block}]`, toolResult: undefined })
 }
 
-/** The first hundred values: no more may be told at once. */
+/** A result with at most 100 values, the maximum of the protocol (MCP 2026-07-28, server/utilities/completion). */
 export function fewCompletions(result: Payload): Payload {
   const completion = objectIn(result, 'completion')
   const values = completion && (value(completion, 'values') as unknown)

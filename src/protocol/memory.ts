@@ -1,17 +1,18 @@
-/** Bytes: one ledger from which everything borrows that gathers or keeps them, so that all together have one bound. */
+/** One ledger for the bytes of all messages that are collected or kept, so that together they have one bound. */
 import { Bound, type BoundOptions, type Reached } from './bound.js'
 import { Fault } from './fault.js'
 
-/** Bytes up to which a message on its way is not counted: the bounds on calls and connections are enough for it. */
+/** Messages in transit of up to this many bytes are not counted: the bounds on calls and connections limit them. */
 export const SMALL = 16 * 1024
-/** Who borrows what is kept for several principals, or for none that is known. */
+/** The principal for what is kept for several principals, or for none. */
 export const NOBODY = ''
-/** What is borrowed is a multiple of so many bytes: whoever grows by little asks rarely. */
+/** Loans are multiples of this many bytes, so that a message which grows slowly rarely asks for more. */
 const STEP = 4 * 1024
 
-/** Gives up some of what it keeps and can do without: about so many bytes, of one principal where one is named. */
+/** Frees about `bytes` of what is kept but can be spared: of one principal, if one is named. */
 export type GiveUp = (bytes: number, principal: string | undefined) => void
 
+/** The ledger. A bound of bytes, lent to principals. */
 export class Memory {
   readonly #bound: Bound
   readonly #keepers = new Set<GiveUp>()
@@ -20,7 +21,7 @@ export class Memory {
     this.#bound = new Bound(options)
   }
 
-  /** Bytes that are lent. */
+  /** Bytes lent now. */
   get used(): number {
     return this.#bound.used
   }
@@ -29,48 +30,50 @@ export class Memory {
     return this.#bound.max
   }
 
-  /** Takes over another bound. What is lent beyond it stays lent. */
+  /** Sets another bound. Loans beyond it stay. */
   resize({ max, share }: Required<BoundOptions>): void {
     Object.assign(this.#bound, { max, share })
   }
 
-  /** Names somebody who keeps what others may need more. Whoever was named first is asked first, until it is withdrawn. */
+  /**
+   * Adds a function that can free memory. Functions are called in the order added. Returns one that removes it again.
+   */
   addKeeper(giveUp: GiveUp): () => void {
     this.#keepers.add(giveUp)
     return () => this.#keepers.delete(giveUp)
   }
 
-  /** Begins a loan of nothing yet. As long as it is at most `free` bytes, it is not counted. */
+  /** Starts a loan of 0 bytes. The first `free` bytes of it are not counted. */
   borrow(principal: string, free = 0): Loan {
     return new Loan(this, principal, free)
   }
 
-  /** Lends so many bytes at once. Throws a Fault where they cannot be had. */
+  /** Starts a loan of `bytes`. Throws a Fault if they are not available. */
   lend(principal: string, bytes: number): Loan {
     const loan = this.borrow(principal)
     loan.demand(bytes)
     return loan
   }
 
-  /** Throws a Fault where so many bytes could not be lent now. Nothing is lent. */
+  /** Throws a Fault if `bytes` are not available now. Lends nothing. */
   check(principal: string, bytes: number): void {
     const reached = this.#reached(principal, bytes)
     if (reached) throw noMemory(reached)
   }
 
-  /** Lends more, or says why not. For loans. */
+  /** Lends `amount` more, or returns why not. For loans only. */
   take(principal: string, bytes: number): Reached | undefined {
     const reached = this.#reached(principal, bytes)
     if (!reached) this.#bound.take(principal, bytes)
     return reached
   }
 
-  /** Takes bytes back. For loans. */
+  /** Takes bytes back. For loans only. */
   give(principal: string, bytes: number): void {
     this.#bound.give(principal, bytes)
   }
 
-  /** Why so many bytes cannot be had, whatever others give up for them. */
+  /** Why `bytes` are not available, after asking the keepers to free some. */
   #reached(principal: string, bytes: number): Reached | undefined {
     let reached = this.#bound.reached(principal, bytes)
     for (const giveUp of this.#keepers) {
@@ -83,7 +86,7 @@ export class Memory {
   }
 }
 
-/** What one borrower has. It says how much that is to be in all, so that nothing is given back twice or forgotten. */
+/** The bytes of one borrower. Its size is always set in total, so that no byte is returned twice or never. */
 export class Loan {
   readonly principal: string
   readonly #memory: Memory
@@ -97,14 +100,14 @@ export class Loan {
     this.#free = free
   }
 
-  /** Bytes that are lent. */
+  /** Bytes lent now. */
   get lent(): number {
     return this.#lent
   }
 
   /**
-   * Has so many bytes from now on, in all. Where that is more than before, it may be refused: then everything is as it was,
-   * and this says why. Less is never refused. A loan that is over gives nothing.
+   * Sets the size of the loan to `bytes` in total. An increase may be refused: then nothing changes, and the reason is
+   * returned. A decrease is never refused. A loan that has ended refuses every increase.
    */
   hold(bytes: number): Reached | undefined {
     const wanted = bytes <= this.#free ? 0 : Math.ceil(bytes / STEP) * STEP
@@ -116,29 +119,29 @@ export class Loan {
     } else if (more < 0) {
       this.#memory.give(this.principal, -more)
     }
-    // Asking for more may have made this very borrower give something up.
+    // `take` may have made a keeper shrink this loan.
     this.#lent += more
     return undefined
   }
 
-  /** The same, for those who cannot go on without. Throws a Fault where it is refused. */
+  /** As `hold`, but throws a Fault if refused. */
   demand(bytes: number): void {
     const reached = this.hold(bytes)
     if (reached) throw noMemory(reached)
   }
 
-  /** Gives everything back, for good. Calling it again does nothing. */
+  /** Returns all bytes and ends the loan. Later calls do nothing. */
   end(): void {
     this.hold(0)
     this.#over = true
   }
 }
 
-/** A ledger without an end, for whoever is not part of a bridge. */
+/** A ledger without a bound, for code that runs outside a bridge. */
 export const unlimited = (): Memory => new Memory({ max: Number.POSITIVE_INFINITY })
 
 function noMemory(reached: Reached): Fault {
   return reached === 'full'
     ? new Fault('overloaded', 'The bridge has no memory left for messages (limits.memory)', { retryAfter: 1 })
-    : new Fault('rateLimited', 'The messages of this caller use all of its share of the memory', { retryAfter: 1 })
+    : new Fault('rateLimited', 'The messages of this caller use its whole share of the memory', { retryAfter: 1 })
 }

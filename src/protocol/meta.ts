@@ -9,11 +9,11 @@ export const CLIENT_CAPABILITIES = `${RESERVED}clientCapabilities`
 export const LOG_LEVEL = `${RESERVED}logLevel`
 export const SERVER_INFO = `${RESERVED}serverInfo`
 export const SUBSCRIPTION_ID = `${RESERVED}subscriptionId`
-/** Of the tasks of 2025-11-25: which task a message belongs to. */
+/** Tasks of 2025-11-25: the task that a message belongs to. */
 export const RELATED_TASK = `${RESERVED}related-task`
 export const PROGRESS_TOKEN = 'progressToken'
 
-/** The extension that carries what tasks were in 2025-11-25. */
+/** The extension that replaces the tasks of 2025-11-25. */
 export const TASKS_EXTENSION = `${RESERVED}tasks`
 
 const remove = (...keys: string[]): Edits => Object.fromEntries(keys.map((key) => [key, undefined]))
@@ -29,7 +29,7 @@ const ENVELOPE = remove(
 )
 const REQUEST_ENVELOPE = { ...ENVELOPE, ...remove(PROGRESS_TOKEN) }
 
-/** A request's `_meta` without the protocol's own keys, token included: what is left travels on. */
+/** A request's `_meta` without the protocol's own keys and without the progress token. The rest is forwarded. */
 export function withoutRequestKeys(meta: Payload): Payload {
   return edit(meta, REQUEST_ENVELOPE)
 }
@@ -39,12 +39,12 @@ function withoutEnvelopeKeys(meta: Payload): Payload {
   return edit(meta, ENVELOPE)
 }
 
-/** The text of a `_meta`, or undefined where nothing is left to say. */
+/** The text of a `_meta`; undefined if it is empty. */
 export function writeMeta(meta: Payload): Json | undefined {
   return isEmpty(meta) ? undefined : write(meta)
 }
 
-/** A result or the params of a notification, the keys of its `_meta` that belong to the protocol taken out. */
+/** A result, or the params of a notification, without the protocol's own keys in `_meta`. */
 export function withoutEnvelope(payload: Payload): Payload {
   const meta = objectIn(payload, '_meta')
   return meta ? edit(payload, { _meta: writeMeta(withoutEnvelopeKeys(meta)) }) : payload

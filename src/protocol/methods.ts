@@ -1,19 +1,20 @@
-/** What the bridge knows about each method of MCP, as data. A method that is not here is carried as it is. */
+/** What the bridge knows about each method of MCP, as data. Unknown methods are forwarded unchanged. */
 
+/** The properties of a method. */
 export interface MethodTraits {
   /** Server capability that offers the method. */
   capability?: 'tools' | 'prompts' | 'resources' | 'completions' | 'logging'
   /** The parameter that `Mcp-Name` mirrors. */
   named?: 'name' | 'uri' | 'taskId'
-  /** The result may be `input_required`: the server may ask something before it answers. */
+  /** The result may be `input_required`: the server may ask for input first. */
   asks?: true
-  /** Sending it twice does no more than sending it once. */
+  /** Sending it twice has the same effect as sending it once. */
   idempotent?: true
   /** The result carries `ttlMs` and `cacheScope`. */
   cacheable?: true
-  /** The call stays open until one side ends it: no silence is too long for it. */
+  /** The call stays open until one side ends it, so it has no idle timeout. */
   endless?: true
-  /** Only an empty result is an answer, so that anything that is not an object can be read as one. */
+  /** The result is always empty, so a result that is not an object is read as an empty one. */
   empty?: true
   /** Eras that have the method. */
   eras: 'both' | 'modern' | 'legacy'
@@ -62,7 +63,7 @@ export function methodTraits(method: string): MethodTraits {
   return Object.hasOwn(methods, method) ? (methods[method] as MethodTraits) : UNKNOWN
 }
 
-/** Notifications that a client of the modern era has no business sending: its revision does not have them. */
+/** Notifications of the legacy era that modern clients must not send. */
 export const LEGACY_CLIENT_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/initialized',
   'notifications/roots/list_changed',
@@ -77,7 +78,7 @@ export function isLogLevel(level: unknown): level is LogLevel {
   return (LOG_LEVELS as readonly unknown[]).includes(level)
 }
 
-/** Whether a message of `level` is to be shown to somebody who asked for `threshold` and above. */
+/** Whether `level` is at least as severe as `threshold`. */
 export function atLeast(level: LogLevel, threshold: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(threshold)
 }

@@ -1,4 +1,4 @@
-/** The codec of 2026-07-28 towards clients: requests that carry their envelope in, results that carry their type out. */
+/** The codec of 2026-07-28 towards clients: reads requests with their envelope, writes results with their type. */
 
 import { memoize } from '../rpc/memoize.js'
 import { error as errorMessage, notification, type Params, type Request, readId, result } from '../rpc/message.js'
@@ -34,15 +34,15 @@ import {
 } from './meta.js'
 import { isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
 
-/** What a request says, taken apart. */
+/** A request, decoded. */
 export interface Decoded {
   method: string
   params: Payload
   meta: Payload
   caller: Caller
-  /** The client's own token, as text, to be put back on every progress notification. */
+  /** The client's own token, as text, to be put back into every progress notification. */
   progressToken: Json | undefined
-  /** What a retry brings. */
+  /** Set in a retry. */
   answers?: Answers
 }
 
@@ -50,13 +50,13 @@ const KNOWN_CAPABILITIES = ['elicitation', 'sampling', 'roots', 'experimental', 
 const WITHOUT_RETRY = { _meta: undefined, inputResponses: undefined, requestState: undefined }
 const NO_CACHING: CacheHint = { ttlMs: 0, scope: 'private' }
 
-/** Reads a request that has been classified as modern. Throws a Fault when its envelope is malformed. */
+/** Reads a request that was classified as modern. Throws a Fault if its envelope is invalid. */
 export function decodeRequest({ method, params }: Request): Decoded {
   if (typeof params === 'string') throw new Fault('invalidEnvelope', 'params has to be an object with a _meta')
   const meta = objectIn(params, '_meta')
   if (!meta) throw new Fault('invalidEnvelope', 'params._meta has to be an object')
   const twice = duplicateKey(params) ?? duplicateKey(meta)
-  if (twice !== undefined) throw new Fault('invalidRequest', `The member "${twice.slice(0, 64)}" stands twice`)
+  if (twice !== undefined) throw new Fault('invalidRequest', `The member "${twice.slice(0, 64)}" appears twice`)
   const decoded: Decoded = {
     method,
     params: edit(params, WITHOUT_RETRY),
@@ -71,8 +71,8 @@ export function decodeRequest({ method, params }: Request): Decoded {
 }
 
 /**
- * The same in texts of its own, for a request that stays open for long: nothing else of what came in is kept with it. Throws
- * a Fault where it is too long for that.
+ * A copy with texts of its own, for a request that stays open for long: it does not keep the received message in
+ * memory. Throws a Fault if it is too long.
  */
 export function detached({
   method,
@@ -86,7 +86,7 @@ export function detached({
   const { clientInfo, capabilities } = caller
   const size = texts[0].length + texts[1].length + capabilities.length + (clientInfo?.length ?? 0)
   if (size > MAX_SUBSCRIPTION)
-    throw new Fault('invalidParams', `A request of ${method} may have ${MAX_SUBSCRIPTION / 1024} KiB`)
+    throw new Fault('invalidParams', `A request of ${method} may have at most ${MAX_SUBSCRIPTION / 1024} KiB`)
   return {
     method,
     params: parseObject(own(texts[0])),
@@ -98,7 +98,7 @@ export function detached({
   }
 }
 
-/** Takes a notification apart. It may have an envelope, as far as that says anything; this revision asks for none. */
+/** Reads a notification. 2026-07-28 requires no envelope for it; a valid one is used. */
 export function decodeNotification(params: Params): Pick<Decoded, 'params' | 'meta' | 'caller'> {
   const payload = typeof params === 'string' ? EMPTY : params
   const meta = objectIn(payload, '_meta') ?? EMPTY
@@ -111,7 +111,7 @@ export function decodeNotification(params: Params): Pick<Decoded, 'params' | 'me
   return { params: edit(payload, { _meta: undefined }), meta: withoutRequestKeys(meta), caller }
 }
 
-/** A `server/discover` without envelope, as if it had the smallest one. */
+/** A `server/discover` without an envelope, as if it had a minimal one. */
 export function decodeBareDiscover(): Decoded {
   const caller = { revision: NEWEST_MODERN, capabilities: '{}' }
   return { method: 'server/discover', params: EMPTY, meta: EMPTY, caller, progressToken: undefined }
@@ -145,12 +145,12 @@ function decodeCapabilities(meta: Payload): Json {
   return capabilities
 }
 
-/** What a client says of itself is kept, and goes out again: it has to end somewhere. */
+/** These texts are kept and forwarded, so their length is bounded. */
 function checkLength({ length }: Json, key: string): void {
   if (length > MAX_CAPABILITIES) throw invalid(`${key} is longer than ${MAX_CAPABILITIES / 1024} KiB`)
 }
 
-/** The first known capability that is no object; empty where there is none. */
+/** The first known capability that is not an object; empty if there is none. */
 const wrongCapability = memoize((capabilities): string => {
   const declared = parseObject(capabilities)
   return KNOWN_CAPABILITIES.find((name) => has(declared, name) && !objectIn(declared, name)) ?? ''
@@ -172,7 +172,7 @@ function invalid(message: string, data?: Record<string, Json>): Fault {
   return new Fault('invalidEnvelope', message, data ? { data } : {})
 }
 
-/** The message that says a reply to the client that sent `decoded` under `id`. */
+/** The message for a reply to the request `decoded`, which the client sent under `id`. */
 export function encodeReply(
   reply: Reply,
   id: Request['id'],
@@ -199,7 +199,7 @@ export function encodeReply(
   }
 }
 
-/** Puts on what only this revision has: the type of the result, who answers, how long it may be kept. */
+/** Adds what only this revision has: the result's type, the server's name, how long the result may be cached. */
 function stamp({ result, type, server, cache = NO_CACHING }: Reply & { kind: 'result' }, method: string): Payload {
   if (type !== undefined) return stampType(result, type, server)
   const stamped = stampType(result, 'complete', server)
@@ -213,7 +213,7 @@ function stampType(result: Payload, type: string, server: Json | undefined): Pay
   return edit(result, edits)
 }
 
-/** The same, with the id of the subscription that it belongs to. */
+/** Adds the id of the subscription. */
 function ofSubscription(payload: Payload, id: Request['id']): Payload {
   return edit(payload, { _meta: withMeta(payload, SUBSCRIPTION_ID, id) })
 }

@@ -1,4 +1,4 @@
-/** The codec of 2026-07-28 towards servers: requests in their envelope out, results without their type in. */
+/** The codec of 2026-07-28 towards servers: writes requests with their envelope, reads results with their type. */
 
 import { ECHOED, printable } from '../printable.js'
 import type { Response } from '../rpc/message.js'
@@ -12,7 +12,7 @@ import { methodTraits } from './methods.js'
 const VERSION = JSON.stringify(NEWEST_MODERN)
 const TYPE = { resultType: undefined }
 const CACHE_HINTS = { ttlMs: undefined, cacheScope: undefined }
-/** Errors that have an HTTP status of their own (MCP 2026-07-28, streamable-http, responses). */
+/** Errors with an HTTP status of their own (MCP 2026-07-28, streamable-http, responses). */
 const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32020]: 400, [-32021]: 400, [-32022]: 400 }
 
 /** Params of a request to a modern server. */
@@ -39,12 +39,12 @@ export function encodeNotice({ params, meta, caller }: Notice): Json {
   return write(edit(params, { _meta: write(edit(meta, envelope)) }))
 }
 
-/** Params of a `server/discover` of the bridge's own, to find out what a server speaks. */
+/** Params of the bridge's own `server/discover`, which detects a server's era. */
 export function discoverParams(clientInfo: Json): Json {
   return `{"_meta":{"${PROTOCOL_VERSION}":${VERSION},"${CLIENT_INFO}":${clientInfo},"${CLIENT_CAPABILITIES}":{}}}`
 }
 
-/** What an answer says, in the words of the middle. Throws a Fault for what is no answer. */
+/** A server's answer as a Reply. Throws a Fault if it is not a valid answer. */
 export function decodeReply(call: Call, { outcome }: Response): Reply {
   const { source, member } = outcome
   const payload = payloadAt(source, member)
@@ -52,13 +52,13 @@ export function decodeReply(call: Call, { outcome }: Response): Reply {
   if (!payload)
     throw new Fault(
       'upstreamProtocol',
-      `The server answered ${printable(call.method, ECHOED)} with a result that is no object`,
+      `The server answered ${printable(call.method, ECHOED)} with a result that is not an object`,
     )
   const type = value(payload, 'resultType') ?? 'complete'
   if (typeof type !== 'string')
     throw new Fault(
       'upstreamProtocol',
-      `The server answered ${printable(call.method, ECHOED)} with a result of no readable type`,
+      `The server answered ${printable(call.method, ECHOED)} with a resultType that is not a string`,
     )
   const server = serverOf(call, payload)
   const result = withoutEnvelope(edit(payload, TYPE))
@@ -80,13 +80,13 @@ function decodeError(error: Payload): Reply {
   return { kind: 'error', error: { code, message, data }, status: malformed ? 400 : STATUSES[code] }
 }
 
-/** Whether a server says that the envelope of a request was not whole, rather than that its arguments were wrong. */
+/** Whether an error says that the envelope of a request was incomplete, and not that its arguments were invalid. */
 export function namesMissingKeys(error: Payload): boolean {
   const data = objectIn(error, 'data')
   return data !== undefined && Array.isArray(value(data, 'missing'))
 }
 
-/** What the server says of itself. Servers built on drafts say it in the body of their DiscoverResult. */
+/** The server's Implementation. Servers built on drafts have it in the body of their DiscoverResult. */
 function serverOf({ method }: Call, result: Payload): Json | undefined {
   const meta = objectIn(result, '_meta')
   const stated = meta && raw(meta, SERVER_INFO)
@@ -94,7 +94,7 @@ function serverOf({ method }: Call, result: Payload): Json | undefined {
   return objectIn(result, 'serverInfo') && raw(result, 'serverInfo')
 }
 
-/** What a server says that nobody can make sense of is for nobody, and for no time. */
+/** Cache hints of a result. Invalid ones mean: do not cache. */
 function cacheOf(result: Payload): CacheHint | undefined {
   if (!has(result, 'ttlMs') && !has(result, 'cacheScope')) return undefined
   const ttlMs = value(result, 'ttlMs')

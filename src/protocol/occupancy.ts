@@ -1,26 +1,27 @@
-/** Keeps track of sessions or processes that share a bound, and ends idle ones when somebody else needs the room. */
+/** Keeps track of sessions or processes that share a bound, and ends idle ones to make room. */
 import type { Bound } from './bound.js'
 import { Fault } from './fault.js'
 
 /** A session, or a process of a program. */
 export interface Occupant {
-  /** Whose share of the bound it counts towards. */
+  /** The principal whose share it uses. */
   readonly principal: string
-  /** When it was last used, by `performance.now()`; undefined while it is in use. */
+  /** When it became idle, by `performance.now()`; undefined while it is in use. */
   readonly idleSince: number | undefined
-  /** Milliseconds without use after which it ends. Without a limit it ends only to make room. */
+  /** Milliseconds of idle time after which it ends. If undefined, it ends only to make room. */
   readonly idleLimit?: number | undefined
-  /** Ends it. It has left the occupancy by then. */
+  /** Ends it. It has already left the occupancy. */
   end(): void
 }
 
+/** The sessions or processes that share one bound. */
 export class Occupancy {
   readonly bound: Bound
   readonly #what: string
-  /** By principal, in the order of their last use. */
+  /** By principal, least recently used first. */
   readonly #occupants = new Map<string, Set<Occupant>>()
 
-  /** `what` names the occupants for people, in the plural. */
+  /** `what` names the occupants in messages, in the plural. */
   constructor(bound: Bound, what: string) {
     this.bound = bound
     this.#what = what
@@ -30,7 +31,7 @@ export class Occupancy {
     return this.bound.used
   }
 
-  /** Adds an occupant, after others have made room for it. Throws a Fault where none can. */
+  /** Adds an occupant, ending an idle one if there is no room. Throws a Fault if none is idle. */
   enter(occupant: Occupant): void {
     const { principal } = occupant
     this.makeRoom(principal)
@@ -40,7 +41,7 @@ export class Occupancy {
     else this.#occupants.set(principal, new Set([occupant]))
   }
 
-  /** Removes an occupant. Doing so again changes nothing. */
+  /** Removes an occupant. Later calls do nothing. */
   leave(occupant: Occupant): void {
     const { principal } = occupant
     const occupants = this.#occupants.get(principal)
@@ -49,16 +50,16 @@ export class Occupancy {
     if (occupants.size === 0) this.#occupants.delete(principal)
   }
 
-  /** Notes that an occupant is being used, or was until now. */
+  /** Notes that an occupant is in use, or was until now. */
   touch(occupant: Occupant): void {
     const occupants = this.#occupants.get(occupant.principal)
     if (occupants?.delete(occupant)) occupants.add(occupant)
   }
 
   /**
-   * Makes sure that a principal can have one more. A principal that would exceed its share ends its own longest idle one,
-   * unless another principal holds more and has idle ones. Where the bound is reached, the longest idle one of the
-   * principal with most ends. Throws a Fault where none is idle.
+   * Makes room for one more occupant of a principal. A principal that would exceed its share ends its own longest idle
+   * one, unless another principal holds more and has idle ones. If the bound is reached, the longest idle one of the
+   * principal that holds most ends. Throws a Fault if none is idle.
    */
   makeRoom(principal: string): void {
     const { bound } = this
@@ -75,7 +76,7 @@ export class Occupancy {
     this.#end(spare)
   }
 
-  /** Ends what has been idle for as long as it may. */
+  /** Ends occupants whose idle limit has passed. */
   endIdle(): void {
     const now = performance.now()
     for (const occupants of [...this.#occupants.values()]) {
@@ -90,7 +91,7 @@ export class Occupancy {
     return `${this.bound.max} ${this.#what}`
   }
 
-  /** The idle one that ends first. The principal that needs the room counts as if it held one more. */
+  /** The idle occupant to end first. The principal that needs the room counts as if it held one more. */
   #spare(principal: string): Occupant | undefined {
     let spare: Occupant | undefined
     let most = 0
@@ -111,7 +112,7 @@ export class Occupancy {
   }
 }
 
-/** They are in the order of their last use, so the first idle one has been idle longest. */
+/** The first idle one: occupants are in the order of their last use. */
 function longestIdle(occupants: Iterable<Occupant> = []): Occupant | undefined {
   for (const occupant of occupants) if (occupant.idleSince !== undefined) return occupant
   return undefined

@@ -1,10 +1,14 @@
-/** An HTTP answer of a server that is no JSON-RPC answer: what it says, and whether the request may have been acted on. */
+/**
+ * HTTP responses of a server that are not JSON-RPC answers: what they say, and whether the server may have acted on the
+ * request.
+ */
 import { printable } from '../printable.js'
 
+/** An HTTP response that is not an answer. */
 export interface Refusal {
   /** 300 or more. */
   status: number
-  /** The body, cut off where it gets long. */
+  /** The body, cut off if it is long. */
   body: string
   contentType: string | undefined
   /** Seconds, from `Retry-After`. */
@@ -15,7 +19,7 @@ export interface Refusal {
   location?: string | undefined
 }
 
-/** A refusal as an HTTP answer says it. `header` gives the first value of a header; `body` may be cut off. */
+/** Reads an HTTP response as a refusal. `header` returns the first value of a header; `body` may be cut off. */
 export function refusalOf(status: number, header: (name: string) => string | undefined, body: string): Refusal {
   return {
     status,
@@ -27,7 +31,7 @@ export function refusalOf(status: number, header: (name: string) => string | und
   }
 }
 
-/** `Retry-After` in seconds, which may be written as a time (RFC 9110, section 10.2.3). */
+/** `Retry-After` in seconds; the header may also be a date (RFC 9110, section 10.2.3). */
 function secondsIn(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const seconds = /^[0-9]{1,9}$/.test(text) ? Number(text) : (Date.parse(text) - Date.now()) / 1000
@@ -35,8 +39,8 @@ function secondsIn(text: string | undefined): number | undefined {
 }
 
 /**
- * Statuses with which HTTP refuses a request before anything is done for it (RFC 9110, section 15.5; RFC 6585). The other
- * 4xx can come from the work itself: 408 and 409, say, or 422.
+ * Statuses that refuse a request before anything is done for it (RFC 9110, section 15.5; RFC 6585). Other 4xx, such as
+ * 408, 409 or 422, can also be the result of work.
  */
 const NOT_ACTED_ON: ReadonlySet<number> = new Set([
   400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431,
@@ -44,15 +48,15 @@ const NOT_ACTED_ON: ReadonlySet<number> = new Set([
 const SAID = 200
 
 /**
- * Whether the server certainly has not acted on the request. A redirect says that it has not, and 503 only with
- * `Retry-After`: without it, gateways say 503 of connections that broke after the request had been sent.
+ * Whether the server certainly has not acted on the request. True for redirects, and for 503 only with `Retry-After`:
+ * without it, a 503 may come from a gateway whose connection broke after the request was sent.
  */
 export function notActedOn({ status, retryAfter }: Refusal): boolean {
   if (status === 503) return retryAfter !== undefined
   return status < 400 || NOT_ACTED_ON.has(status)
 }
 
-/** What the server says with its refusal, for people: one line of at most 200 characters. Undefined where it says nothing. */
+/** The server's own text in a refusal, for people: one line of at most 200 characters. Undefined if there is none. */
 export function saidIn({ body }: Pick<Refusal, 'body'>): string | undefined {
   const start = body
     .slice(0, 10 * SAID)
@@ -61,7 +65,7 @@ export function saidIn({ body }: Pick<Refusal, 'body'>): string | undefined {
   return start === '' ? undefined : printable(start, SAID)
 }
 
-/** The same, as far as it is meant for callers. Pages of HTML are about the machines that made them. */
+/** As `saidIn`, but only if callers may see it. HTML pages are left out: they describe the machines that made them. */
 export function saidToCallers(refusal: Refusal): string | undefined {
   const type = refusal.contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   const plain = type === 'text/plain' || type === 'application/json' || type.endsWith('+json')

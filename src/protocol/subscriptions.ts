@@ -1,9 +1,9 @@
-/** What can be heard of changes, in the words of both eras (MCP 2026-07-28, basic/patterns/subscriptions). */
+/** Changes that clients can subscribe to, in the terms of both eras (MCP 2026-07-28, basic/patterns/subscriptions). */
 import { objectIn, type Payload, value } from '../rpc/splice.js'
 import { Fault } from './fault.js'
 import { MAX_ADDRESS, MAX_ADDRESSES } from './lengths.js'
 
-/** Lists that can change: the capability that offers them, what a subscription calls them, and how a change is told. */
+/** Lists that can change: the capability that offers them, their name in a subscription, and their notification. */
 export const CHANGING_LISTS = [
   { capability: 'tools', filter: 'toolsListChanged', method: 'notifications/tools/list_changed' },
   { capability: 'prompts', filter: 'promptsListChanged', method: 'notifications/prompts/list_changed' },
@@ -12,19 +12,19 @@ export const CHANGING_LISTS = [
 
 export type ChangingList = (typeof CHANGING_LISTS)[number]
 
-/** Tells of a resource. */
+/** The notification for a changed resource. */
 export const UPDATED = 'notifications/resources/updated'
-/** The first thing that is said of a subscription: as much of it as the server agrees to. */
+/** The first notification of a subscription: the part of it that the server accepts. */
 export const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 
 const LIST_CHANGED: ReadonlySet<string> = new Set(CHANGING_LISTS.map(({ method }) => method))
 
-/** Whether a notification tells of a change. */
+/** Whether a notification reports a change. */
 export function isChange(method: string): boolean {
   return method === UPDATED || LIST_CHANGED.has(method)
 }
 
-/** Whether who has asked for this in `subscriptions/listen` wants to hear of a change. */
+/** Whether the filter of a `subscriptions/listen` includes a change. */
 export function wants(filter: Payload, method: string, params: Payload): boolean {
   if (method !== UPDATED)
     return CHANGING_LISTS.some((one) => one.method === method && value(filter, one.filter) === true)
@@ -35,20 +35,20 @@ export function wants(filter: Payload, method: string, params: Payload): boolean
   )
 }
 
-/** Throws a Fault where addresses that somebody subscribes to are longer than what is kept of them. */
+/** Throws a Fault if the URIs of a subscription are longer than the bridge keeps. */
 export function checkAddresses(addresses: Iterable<unknown>): void {
   let all = 0
   for (const address of addresses) {
     if (typeof address !== 'string') continue
     all += address.length
     if (address.length > MAX_ADDRESS)
-      throw new Fault('invalidParams', `An address to subscribe to may have ${MAX_ADDRESS} characters`)
+      throw new Fault('invalidParams', `A URI to subscribe to may have at most ${MAX_ADDRESS} characters`)
   }
   if (all > MAX_ADDRESSES)
-    throw new Fault('invalidParams', `The addresses of a subscription may have ${MAX_ADDRESSES / 1024} KiB together`)
+    throw new Fault('invalidParams', `The URIs of a subscription may have at most ${MAX_ADDRESSES / 1024} KiB in total`)
 }
 
-/** The same for all that the params of `subscriptions/listen` name. */
+/** As `checkAddresses`, for the URIs in the params of `subscriptions/listen`. */
 export function checkFilter(params: Payload): void {
   const filter = objectIn(params, 'notifications')
   for (const key of ['resourceSubscriptions', 'taskIds']) {
@@ -57,7 +57,7 @@ export function checkFilter(params: Payload): void {
   }
 }
 
-/** Whether a notice about a resource is about another as well: it is the same, or lies below it. */
+/** Whether an update of `uri` concerns a subscription to `other`: it is the same resource or lies below it. */
 export function isAbout(uri: string, other: string): boolean {
   return uri === other || uri.startsWith(other.endsWith('/') ? other : `${other}/`)
 }

@@ -1,4 +1,4 @@
-/** Tasks of 2025-11-25 in the words of the extension that took their place (io.modelcontextprotocol/tasks). */
+/** Translates tasks of 2025-11-25 into the extension that replaced them (io.modelcontextprotocol/tasks). */
 import { memoize } from '../rpc/memoize.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { TASKS_EXTENSION } from './meta.js'
@@ -8,20 +8,20 @@ export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' |
 const STATUSES: readonly unknown[] = ['working', 'input_required', 'completed', 'failed', 'cancelled']
 const TERMINAL: ReadonlySet<TaskStatus> = new Set(['completed', 'failed', 'cancelled'])
 
-/** Whether a client has declared that it knows tasks. */
+/** Whether a client declares the tasks extension. */
 export const knowsTasks = memoize((capabilities): boolean => {
   const extensions = objectIn(parseObject(capabilities), 'extensions')
   return extensions !== undefined && objectIn(extensions, TASKS_EXTENSION) !== undefined
 })
 
-/** The same capabilities, and that tasks are known. */
+/** The capabilities with the tasks extension added. */
 export function withTasks(capabilities: Json): Json {
   const declared = parseObject(capabilities)
   const extensions = objectIn(declared, 'extensions') ?? EMPTY
   return write(edit(declared, { extensions: write(edit(extensions, { [TASKS_EXTENSION]: '{}' })) }))
 }
 
-/** Whether a legacy server makes tasks of calls of tools. */
+/** Whether a legacy server can run tool calls as tasks. */
 export function offersTasks(capabilities: Payload): boolean {
   let at: Payload | undefined = capabilities
   for (const key of ['tasks', 'requests', 'tools', 'call']) at = at && objectIn(at, key)
@@ -37,7 +37,7 @@ export function isTerminal(status: TaskStatus): boolean {
   return TERMINAL.has(status)
 }
 
-/** A legacy task as the extension tells of it, under another id and with what is known beside it. */
+/** A legacy task in the form of the extension, under another id and with `more` members. */
 export function liftTask(task: Payload, taskId: string, more: Readonly<Record<string, Json>> = {}): Payload {
   const created = raw(task, 'createdAt') ?? JSON.stringify(new Date().toISOString())
   return edit(EMPTY, {

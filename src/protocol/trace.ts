@@ -1,33 +1,30 @@
-/**
- * Where calls stand in traces (W3C Trace Context; in `_meta` as of MCP, SEP-414): as much as has to be carried. Whoever
- * draws traces up is elsewhere.
- */
+/** The trace context of calls (W3C Trace Context; in `_meta` since SEP-414). telemetry/ records the traces. */
 import { edit, type Payload, value } from '../rpc/splice.js'
 
-/** A place in a trace, as it travels. */
+/** A position in a trace, as it is sent. */
 export interface TraceContext {
   traceparent: string
   tracestate?: string | undefined
 }
 
-/** Follows calls. Moments are those of `performance.now()`. */
+/** Records calls in traces. Times are those of `performance.now()`. */
 export interface Tracer {
-  /** A call has come in, at a moment, from a place in a trace if its client has named one. */
+  /** Starts the span of an incoming call. `parent` is the client's span, if it sent one. */
   begin(parent: TraceContext | undefined, moment: number): Span
 }
 
-/** A piece of work on a call. */
+/** One operation in a trace. */
 export interface Span {
   readonly context: TraceContext
-  /** What it is found by, for the log. */
+  /** The ids to write into the log. */
   readonly ids: { trace_id: string; span_id: string }
-  /** The call goes to the server, which is a piece of this one. */
+  /** Starts the span of the request to the server, within this one. */
   within(moment: number): Span
-  /** Ends it, with what is known of the call: what its line in the log says. */
+  /** Ends the span. `fields` are those of the call's line in the log. */
   end(fields: Readonly<Record<string, unknown>>): void
 }
 
-/** The place that a request names in its `_meta`. */
+/** The trace context in a request's `_meta`; undefined if there is none. */
 export function traceIn(meta: Payload): TraceContext | undefined {
   const traceparent = value(meta, 'traceparent')
   if (typeof traceparent !== 'string') return undefined
@@ -35,7 +32,7 @@ export function traceIn(meta: Payload): TraceContext | undefined {
   return { traceparent, tracestate: typeof tracestate === 'string' ? tracestate : undefined }
 }
 
-/** The same `_meta` with another place in it. */
+/** The `_meta` with another trace context. */
 export function withTrace(meta: Payload, { traceparent, tracestate }: TraceContext): Payload {
   return edit(meta, {
     traceparent: JSON.stringify(traceparent),

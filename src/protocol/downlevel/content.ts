@@ -1,4 +1,4 @@
-/** Blocks of content: those that a client does not know become something that it knows and that says as much. */
+/** Content blocks for older clients: blocks that a client does not know are replaced by ones that it knows. */
 import { EMPTY, edit, type Json, type Payload, raw, textUnder, value, write } from '../../rpc/splice.js'
 import { fit, type Shape } from './fit.js'
 import { inArray } from './members.js'
@@ -8,11 +8,11 @@ import { isObjectOrAbsent, wrapped } from './wrap.js'
 
 interface Kind {
   shape: Shape
-  /** What revisions have that have this kind. */
+  /** The trait of revisions that have this kind of block. */
   since?: Feature
-  /** What a client gets that does not have it. */
+  /** The replacement for clients that do not know this kind. */
   instead?: (block: Payload) => Payload
-  /** Takes the block's inside to the client. */
+  /** Adapts what is inside the block. */
   inside?: (block: Payload, to: Downlevel) => Payload
 }
 
@@ -21,10 +21,10 @@ type Kinds = Readonly<Record<string, Kind>>
 /** Bytes of an unknown block that are shown as text. */
 const MAX_SHOWN = 4 * 1024
 const encoder = new TextEncoder()
-/** Written to, and never read: what counts is how much fits. */
+/** Only used to measure how many characters fit into MAX_SHOWN bytes. */
 const scratch = new Uint8Array(MAX_SHOWN)
 
-/** Blocks of the results of tools and of prompts. */
+/** Blocks in results of tools and prompts. */
 const shown: Kinds = {
   text: { shape: shapes.text },
   image: { shape: shapes.media },
@@ -33,7 +33,7 @@ const shown: Kinds = {
   resource_link: { shape: shapes.resourceLink, since: 'resourceLinks', instead: asReference },
 }
 
-/** Blocks of the messages that a model is to go on from. */
+/** Blocks in messages of sampling. */
 const sampled: Kinds = {
   text: { shape: shapes.text },
   image: { shape: shapes.media },
@@ -45,7 +45,7 @@ const sampled: Kinds = {
 export const shownBlock = (block: Payload, to: Downlevel) => known(block, shown, to)
 export const sampledBlock = (block: Payload, to: Downlevel) => known(block, sampled, to)
 
-/** What has content, with each block of it as `shownBlock` has it. */
+/** A holder of content, each block adapted by `shownBlock`. */
 export function shownContent(holder: Payload, to: Downlevel): Payload {
   return inArray(
     holder,
@@ -59,7 +59,7 @@ function known(block: Payload, kinds: Kinds, to: Downlevel): Payload {
   const type = value(block, 'type')
   const kind = typeof type === 'string' && Object.hasOwn(kinds, type) ? kinds[type] : undefined
   const lacking = kind?.since !== undefined && !speaks(to, kind.since)
-  // What is going to be retold is looked at as it came: nothing of it has to go.
+  // A block that will be replaced is not reduced first: the replacement may use all of it.
   const fitting = kind && fit(block, kind.shape, to, to.strict && !lacking)
   if (!fitting) return unknownBlock(write(block), to)
   if (!lacking) return kind.inside ? kind.inside(fitting, to) : fitting
@@ -71,7 +71,7 @@ export function textBlock(text: string): Payload {
   return edit(EMPTY, { type: '"text"', text: JSON.stringify(text) })
 }
 
-/** What is said of a block apart from its content is said of what takes its place as well. */
+/** Copies the annotations and `_meta` of a block to its replacement. */
 function inPlaceOf(block: Payload, other: Payload): Payload {
   return edit(other, { annotations: raw(block, 'annotations'), _meta: raw(block, '_meta') })
 }
@@ -104,7 +104,7 @@ function asResource(audio: Payload): Payload {
   return inPlaceOf(audio, edit(EMPTY, { type: '"resource"', resource }))
 }
 
-/** A name for a content: FNV-1a, twice from different beginnings. It tells contents apart, and proves nothing. */
+/** A name for a content: FNV-1a, twice with different bases. It distinguishes contents; it is not a secure hash. */
 function digest(content: Json): string {
   return [0x811c9dc5, 0x01000193].map((basis) => fnv(content, basis).toString(16).padStart(8, '0')).join('')
 }

@@ -1,22 +1,25 @@
-/** Which dialect of JSON Schema a schema has to be read in. */
+/** The dialect of JSON Schema that a schema needs. */
 import { edit, type Payload, value, write } from '../../rpc/splice.js'
 
 const DIALECT_2020 = /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/
-/** Keywords that draft 7 does not have, or reads otherwise (JSON Schema 2019-09 and 2020-12, release notes). */
+/** Keywords that draft 7 lacks or reads differently (JSON Schema 2019-09 and 2020-12, release notes). */
 const NEWER: ReadonlySet<string> = new Set([
   ...['prefixItems', 'unevaluatedItems', 'unevaluatedProperties', 'minContains', 'maxContains'],
   ...['dependentRequired', 'dependentSchemas', '$anchor', '$dynamicAnchor', '$dynamicRef', '$vocabulary'],
   ...['$recursiveAnchor', '$recursiveRef', '$id'],
 ])
-/** What may stand beside a `$ref`, of which draft 7 reads nothing else, without changing what the schema takes. */
+/** Keywords that may stand beside `$ref`. Draft 7 ignores all others there. */
 const NOTES: ReadonlySet<string> = new Set([
   ...['$ref', '$schema', '$comment', '$defs', 'definitions', 'title', 'description', 'default', 'examples'],
   ...['deprecated', 'readOnly', 'writeOnly'],
 ])
-/** Schemas inside one another that are looked at. */
+/** Levels of nested schemas that are examined. */
 const MAX_NESTING = 64
 
-/** The schema without `$schema` where that names 2020-12 and nothing of it is used: clients that know only draft 7 refuse it. */
+/**
+ * The schema without `$schema`, if that names 2020-12 and the schema means the same in draft 7: clients whose validator
+ * knows only draft 7 refuse the tool otherwise.
+ */
 export function withoutIdleDialect(schema: Payload): Payload {
   const dialect = value(schema, '$schema')
   if (typeof dialect !== 'string' || !DIALECT_2020.test(dialect)) return schema
@@ -24,8 +27,8 @@ export function withoutIdleDialect(schema: Payload): Payload {
 }
 
 /**
- * Whether a schema of 2020-12, as JSON.parse makes it, means the same in every dialect since draft 7. Says no where it is
- * not sure: a property of the name of a keyword counts as the keyword.
+ * Whether a parsed schema of 2020-12 means the same in every dialect since draft 7. False if unsure: a property that
+ * has the name of a keyword counts as the keyword.
  */
 function isOfEveryDialect(schema: unknown, level = 0): boolean {
   if (typeof schema !== 'object' || schema === null) return true

@@ -1,4 +1,4 @@
-/** Forms as older clients show them, and what is filled in as newer servers expect it. */
+/** Elicitation forms for older clients, and their answers for newer servers. */
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
 import { withoutIdleDialect } from './dialect.js'
 import { fit } from './fit.js'
@@ -6,14 +6,14 @@ import { entriesOf, inObject, mapMembers, objectOf } from './members.js'
 import * as shapes from './shapes.js'
 import { type Downlevel, speaks } from './target.js'
 
-/** A question as a client can be asked it. */
+/** A question adapted to a client. */
 export interface Question {
   params: Payload
-  /** Takes the client's answer back to the server. */
+  /** Turns the client's answer into one that the server understands. */
   uplift(answer: Payload): Payload
 }
 
-/** A selection of several, asked for with a box to tick for each of its options. */
+/** A multiple-choice field. The client gets one checkbox for each option. */
 interface Selection {
   name: string
   options: readonly Option[]
@@ -25,7 +25,7 @@ interface Selection {
 interface Option {
   value: string
   title: string
-  /** The name of the box. */
+  /** The name of the option's checkbox. */
   box: string
 }
 
@@ -33,7 +33,7 @@ const CANCEL = parseObject('{"action":"cancel"}')
 
 export function elicitation(params: Payload, to: Downlevel): Question {
   const asIs = (answer: Payload) => answer
-  // An address is shown or it is not: whether it may be is for the caller to know.
+  // URLs need no change. The caller checks whether the client supports them.
   if (value(params, 'mode') === 'url') return { params, uplift: asIs }
   const asked = inObject(fit(params, shapes.form, to) ?? params, 'requestedSchema', (schema) =>
     to.strict ? schema : withoutIdleDialect(schema),
@@ -61,7 +61,7 @@ function toldField(field: Payload, to: Downlevel): Payload {
   return speaks(to, 'elicitationChoices') ? fitting : withTitlesApart(fitting)
 }
 
-/** Options that have their titles with them as values and, beside these, names of values. */
+/** Replaces titled options (`oneOf`) by `enum` and `enumNames`. */
 function withTitlesApart(field: Payload): Payload {
   const options = optionsOf(value(field, 'oneOf'))
   if (options.length === 0) return field
@@ -72,7 +72,7 @@ function withTitlesApart(field: Payload): Payload {
   })
 }
 
-/** The options of a list of constants with titles; none where it is something else. */
+/** The options in a list of constants with titles; none if it is something else. */
 function optionsOf(list: unknown): Omit<Option, 'box'>[] {
   if (!Array.isArray(list)) return []
   const options = list.map((option: { const?: unknown; title?: unknown } | null) => {
@@ -108,12 +108,12 @@ function selectionsOf(schema: Payload, fields: Payload): Selection[] {
   })
 }
 
-/** What is in a list, if it is one. */
+/** The distinct elements of a list; none if it is not a list. */
 function distinct(list: unknown): Set<unknown> {
   return new Set(Array.isArray(list) ? list : [])
 }
 
-/** A name for a box that no field and no other box has. */
+/** A name for a checkbox that no field and no other checkbox has. */
 function freeName(name: string, at: number, taken: Set<string>): string {
   let box = `${name}__${at}`
   while (taken.has(box)) box += '_'
@@ -121,7 +121,7 @@ function freeName(name: string, at: number, taken: Set<string>): string {
   return box
 }
 
-/** The fields with a box for each option in the place of each selection. */
+/** Replaces each multiple-choice field by its checkboxes. */
 function withBoxes(fields: Payload, selections: readonly Selection[]): Payload {
   if (selections.length === 0) return fields
   const byName = new Map(selections.map((selection) => [selection.name, selection]))
@@ -146,7 +146,10 @@ function boxes({ options }: Selection, field: Payload): Json[] {
   })
 }
 
-/** Whether enough is ticked is seen when the answer is there: nobody has to tick every box. */
+/**
+ * Removes multiple-choice fields from `required`: `reassembled` checks the number of options, and no checkbox is
+ * required.
+ */
 function withoutRequired(schema: Payload, selections: readonly Selection[]): Payload {
   const left = distinct(value(schema, 'required'))
   const before = left.size
@@ -155,7 +158,7 @@ function withoutRequired(schema: Payload, selections: readonly Selection[]): Pay
   return edit(schema, { required: left.size === 0 ? undefined : JSON.stringify([...left]) })
 }
 
-/** The answer with what was ticked as selections. One that ticks too few or too many is no answer. */
+/** The answer with the checkboxes turned back into multiple-choice fields. Too few or too many options cancel it. */
 function reassembled(answer: Payload, selections: readonly Selection[]): Payload {
   if (value(answer, 'action') !== 'accept') return answer
   const entries = entriesOf(objectIn(answer, 'content') ?? EMPTY)
@@ -165,7 +168,7 @@ function reassembled(answer: Payload, selections: readonly Selection[]): Payload
   for (const { name, options, required, least, most } of selections) {
     const answered = options.some(({ box }) => ticked.has(box))
     const chosen = options.filter(({ box }) => ticked.get(box)).map(({ value }) => value)
-    // Nothing ticked where something has to be is how a form looks whose optional field was left out.
+    // With an optional field that needs at least one option, an empty form means that the field was left out.
     if (!required && chosen.length === 0 && (!answered || least > 0)) continue
     if (chosen.length < least || chosen.length > most) return CANCEL
     members.push(`${JSON.stringify(name)}:${JSON.stringify(chosen)}`)

@@ -1,33 +1,34 @@
 /**
- * Takes out of objects what a client would reject. Strict clients reject a whole list for one optional member that is null
- * or of the wrong type; without it, they take the list.
+ * Removes from objects what a client would reject. Strict clients reject a whole list because of one optional member
+ * that is null or has the wrong type.
  */
 import { edit, has, opens, type Payload } from '../../rpc/splice.js'
 import { inArray, inObject, keepMembers } from './members.js'
 import { type Downlevel, type Feature, speaks } from './target.js'
 
+/** What a member must be, and what happens to the object if it is not. */
 export interface Rule {
-  /** Whether what stands under the key is what it has to be. */
+  /** Whether the value under the key is valid. */
   is(object: Payload, key: string): boolean
-  /** Without it the object is worth nothing. */
+  /** Required: without it the object is dropped. */
   needed?: true
-  /** The object may lack it, but where it is wrong, the object is worth nothing. */
+  /** Optional, but if it is invalid, the object is dropped. */
   vital?: true
-  /** What revisions have that have this member. The others ignore it, so that it goes only where that is asked for. */
+  /** The trait of revisions that have this member. Others ignore it, so it is removed only if `strict`. */
   since?: Feature
-  /** The same, where the others do not ignore it. */
+  /** The trait of revisions that have this member. Others reject it, so it is removed. */
   only?: Feature
-  /** The shape of the object that it is. */
+  /** The shape of the value, if it is an object. */
   inner?: Shape
-  /** The shape of the objects in the list that it is. Those that are worth nothing go. */
+  /** The shape of the objects in the value, if it is a list. Invalid ones are dropped. */
   each?: Shape
 }
 
 export type Shape = Readonly<Record<string, Rule>>
 
 /**
- * The object without what a client would reject; undefined where too little of it is left. Where it is strict, what the
- * shape or the revision does not have goes as well.
+ * The object without what a client would reject; undefined if a required member is missing or invalid. If `strict`,
+ * members that the shape or the revision does not define are removed too.
  */
 export function fit(object: Payload, shape: Shape, to: Downlevel, strict = to.strict): Payload | undefined {
   const known = (key: string) => Object.hasOwn(shape, key)
@@ -51,7 +52,7 @@ export function fit(object: Payload, shape: Shape, to: Downlevel, strict = to.st
   return fitting
 }
 
-/** The object without what a client would reject, whatever is left of it; members that the shape does not name stay. */
+/** As `fit`, but never drops the object, and keeps members that the shape does not name. */
 export function relax(object: Payload, shape: Shape, to: Downlevel): Payload {
   return fit(object, shape, to, false) ?? object
 }
@@ -70,7 +71,7 @@ function judge(
   return rule.vital && opens(object, key) !== 'n' ? 'worthless' : 'goes'
 }
 
-/** What to call a member that goes. */
+/** The name under which a removed member is reported. */
 function nameOf(object: Payload, key: string, rule: Rule): string {
   return (rule.is(object, key) ? (rule.only ?? rule.since) : undefined) ?? key
 }

@@ -1,4 +1,4 @@
-/** Changes to what is inside an object. The object stays the same where nothing changes, and none takes more than one pass. */
+/** Changes inside an object. Each is one pass, and returns the same object if nothing changes. */
 import { cut } from '../../rpc/source.js'
 import {
   edit,
@@ -14,16 +14,16 @@ import {
 type Change = (before: Payload) => Payload
 type Changes = Parameters<typeof mapElements> extends [Payload, string, ...infer Rest] ? Rest : never
 
-/** One member of an object, for objects that have as many as somebody cared to write. */
+/** One member of an object, for objects with many members. */
 export interface Entry {
   key: string
-  /** The value, where it is an object. */
+  /** The value, if it is an object. */
   object: Payload | undefined
   /** The first character of the value. */
   opens: string
-  /** The value as it stands. */
+  /** The value as text. */
   json(): Json
-  /** The member as it stands. */
+  /** The member, key and value, as text. */
   text(): Json
 }
 
@@ -38,27 +38,27 @@ export function entriesOf(object: Payload): Entry[] {
   }))
 }
 
-/** The object that has these members. */
+/** The object with these members. */
 export function objectOf(members: readonly Json[]): Payload {
   return parseObject(`{${members.join(',')}}`)
 }
 
-/** With the object under `key`, if there is one, changed. */
+/** Changes the object under `key`, if there is one. */
 export function inObject(object: Payload, key: string, change: Change): Payload {
   const before = objectIn(object, key)
   const after = before && change(before)
   return !after || after === before ? object : edit(object, { [key]: write(after) })
 }
 
-/** With the elements of the array under `key`, if there is one, changed as `mapElements` has it. */
+/** Changes the elements of the array under `key`, if there is one, as `mapElements` does. */
 export function inArray(object: Payload, key: string, ...changes: Changes): Payload {
   const after = mapElements(object, key, ...changes)
   return after === undefined ? object : edit(object, { [key]: after })
 }
 
 /**
- * With each object in it changed: for objects that hold others by name, such as the properties of a schema. Of what is
- * no object, `others` says what it becomes, or undefined where it stays.
+ * Changes each object in an object that holds others by name, such as the properties of a schema. `others` replaces
+ * values that are not objects; undefined keeps them.
  */
 export function mapMembers(object: Payload, change: Change, others?: (entry: Entry) => Json | undefined): Payload {
   let changed = false
@@ -72,7 +72,7 @@ export function mapMembers(object: Payload, change: Change, others?: (entry: Ent
   return changed ? objectOf(members.map((text) => text())) : object
 }
 
-/** Without the members that `keep` does not name. */
+/** Keeps only the members for which `keep` is true. */
 export function keepMembers(object: Payload, keep: (key: string) => boolean): Payload {
   const entries = entriesOf(object)
   const kept = entries.filter(({ key }) => keep(key))

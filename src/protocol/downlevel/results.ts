@@ -1,4 +1,4 @@
-/** Results as older clients take them, other than those of calls of tools. */
+/** Results for older clients, except those of tool calls. */
 import { objectIn, type Payload } from '../../rpc/splice.js'
 import { fewCompletions } from '../lift.js'
 import { shownBlock } from './content.js'
@@ -7,10 +7,13 @@ import { inArray, inObject, keepMembers } from './members.js'
 import * as shapes from './shapes.js'
 import type { Downlevel } from './target.js'
 
-/** Capabilities that are objects by names of others' choice. */
+/** Capabilities whose members have free names. */
 const OPEN_CAPABILITIES = ['experimental', 'extensions'] as const
 
-/** A page of a list, each item as `tell` has it. What a client could do nothing with must not cost it the rest. */
+/**
+ * A page of a list, each item adapted by `tell`. Items that a client cannot use are dropped, so that it gets the
+ * others.
+ */
 export function page(
   result: Payload,
   key: string,
@@ -41,7 +44,7 @@ export function completeResult(result: Payload, to: Downlevel): Payload {
   return few
 }
 
-/** What a server says of itself, in the answer to `initialize`: one bad icon can cost a client the whole session. */
+/** The answer to `initialize`. The first SDK refuses to connect if, for example, one icon is invalid. */
 export function initializeResult(result: Payload, to: Downlevel): Payload {
   const told = inObject(relax(result, shapes.initializeResult, to), 'serverInfo', (server) => {
     return fit(server, shapes.implementation, to) ?? server
@@ -52,7 +55,7 @@ export function initializeResult(result: Payload, to: Downlevel): Payload {
   })
 }
 
-/** The object with the members that are objects themselves. */
+/** The object without members that are not objects. */
 function withObjects(object: Payload, name: string, to: Downlevel): Payload {
   const kept = keepMembers(object, (key) => objectIn(object, key) !== undefined)
   if (kept !== object) to.lost(name)

@@ -1,4 +1,4 @@
-/** What a model is asked to go on from, as older clients take it. */
+/** Sampling requests for older clients. */
 import { arrayIn, edit, objectIn, type Payload, payloadAt, value, write } from '../../rpc/splice.js'
 import { sampledBlock } from './content.js'
 import { fit } from './fit.js'
@@ -27,7 +27,7 @@ function withinCapabilities(params: Payload, capabilities: Payload, to: Downleve
   return edit(within, { includeContext: undefined })
 }
 
-/** One message, or one for each of its blocks where a message cannot have several. */
+/** One message; if a message cannot have several blocks, one for each block. */
 function samplingMessage(message: Payload, to: Downlevel): Payload | readonly Payload[] {
   const fitting = fit(message, shapes.samplingMessage, to) ?? message
   const blocks = arrayIn(fitting, 'content')

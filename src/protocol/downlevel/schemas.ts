@@ -1,6 +1,6 @@
 /**
- * What validators take. The client of the first SDK compiles every `outputSchema` of a list, and one that does not
- * compile costs it the whole list.
+ * Checks whether validators can compile a schema. The client of the first SDK (@modelcontextprotocol/sdk 1.x) compiles
+ * every `outputSchema` of a list and rejects the whole list if one does not compile.
  */
 
 type Kind = (value: unknown, schema: Members) => boolean
@@ -8,28 +8,28 @@ type Members = Readonly<Record<string, unknown>>
 
 interface Keyword {
   takes: Kind
-  /** What stands there is a schema, a list of them, or schemas by name. */
+  /** The value is a schema or a list of them, or an object of schemas by name. */
   schemas?: 'direct' | 'by name'
 }
 
-/** What can be said of a schema as a whole that does compile. */
+/** Properties of a schema that compiles. */
 export interface Sound {
-  /** Nothing in it depends on where it stands, other than through paths from its root. */
+  /** It can be moved: its only references to itself are paths from its root. */
   movable: boolean
-  /** Something in it refers to something else in it. */
+  /** It has references. */
   referring: boolean
 }
 
 export const DEFINITIONS = '$defs'
 
-/** Schemas inside one another that are looked at. Nobody writes as many, and they cost more with every level. */
+/** Levels of nested schemas that are examined; deeper ones count as invalid. The cost grows with each level. */
 const MAX_NESTING = 32
 
 const TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'null', 'object', 'array']
-/** A URI or a relative reference, of characters that no library has trouble with. */
+/** A URI or relative reference, of characters that all libraries accept. */
 const ID = /^(?:[a-z][a-z\d+.-]*:[\w.~!$&'()*+,;=@/?:-]*|[\w.~!$&'()*+,;=@/?-]+)#?$/i
 const ANCHOR = /^[a-z_][-a-z0-9._]*$/i
-/** Names that schemas give themselves, and references by them. */
+/** Names that schemas give themselves, and references by such names. */
 const OWN_NAMES = ['$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '$recursiveAnchor', '$recursiveRef']
 
 const isMembers = (value: unknown): value is Members =>
@@ -54,7 +54,7 @@ function isType(value: unknown): boolean {
   return isList(value) ? value.length > 0 && value.every((one) => TYPES.includes(one)) : TYPES.includes(value)
 }
 
-/** `null` has to be told apart from a type that may be absent (OpenAPI). */
+/** `nullable` (OpenAPI) requires a `type` and must not contradict it. */
 function isNullable(value: unknown, { type }: Members): boolean {
   if (typeof value !== 'boolean' || type === undefined) return false
   return value || !(type === 'null' || (isList(type) && type.includes('null')))
@@ -63,7 +63,7 @@ function isNullable(value: unknown, { type }: Members): boolean {
 const isSchemas = (value: unknown) => isList(value) && value.every(isSchema)
 const isByName = (value: unknown): value is Members => isMembers(value) && Object.values(value).every(isSchema)
 
-/** The keywords of drafts 7 to 2020-12 that mean something to a validator, and what it wants them to be. */
+/** The keywords of drafts 7 to 2020-12 that validators check, and the values that they accept. */
 const keywords: ReadonlyMap<string, Keyword> = new Map([
   ...all(
     { takes: isSchema, schemas: 'direct' },
@@ -100,7 +100,7 @@ const keywords: ReadonlyMap<string, Keyword> = new Map([
   ...all({ takes: isAnchor }, '$anchor', '$dynamicAnchor'),
   ...all({ takes: (value) => typeof value === 'string' && ID.test(value) }, '$id'),
   ...all({ takes: () => true }, 'const', 'default'),
-  // The name that `$id` had in draft 4, which validators refuse to guess at.
+  // The name of `$id` in draft 4. Validators refuse it.
   ...all({ takes: () => false }, 'id'),
 ])
 
@@ -108,12 +108,12 @@ function all(keyword: Keyword, ...names: string[]): [string, Keyword][] {
   return names.map((name) => [name, keyword])
 }
 
-/** Whether schemas stand under a keyword, and how. */
+/** Whether and how a keyword holds schemas. */
 export function holdsSchemas(keyword: string): Keyword['schemas'] {
   return keywords.get(keyword)?.schemas
 }
 
-/** Looks through a schema as JSON.parse makes it. Undefined where a validator would not compile it. */
+/** Examines a parsed schema. Undefined if a validator would not compile it. */
 export function soundness(root: unknown): Sound | undefined {
   if (!isMembers(root)) return undefined
   const found: Found = { root, references: new Map(), anchors: new Map(), named: false }
@@ -129,24 +129,24 @@ export function soundness(root: unknown): Sound | undefined {
 
 interface Found {
   root: Members
-  /** `$ref` by the schema that it stands in. */
+  /** The `$ref` of each schema that has one. */
   references: Map<Members, string>
   /** Schemas by their anchors. */
   anchors: Map<string, Members>
-  /** Somewhere a schema names itself, or is referred to by a name. */
+  /** A schema names itself, or is referred to by a name. */
   named: boolean
 }
 
-/** Whether a schema and all in it are what validators take. */
+/** Whether a schema and all schemas in it are valid. */
 function walk(schema: unknown, level: number, found: Found): boolean {
   if (level > MAX_NESTING) return false
   if (!isMembers(schema)) return true
   const { $ref: reference, $anchor: own, $dynamicAnchor: dynamic } = schema
   if (typeof reference === 'string') found.references.set(schema, reference)
   found.named ||= OWN_NAMES.some((name) => Object.hasOwn(schema, name))
-  // Validators do not find the root by an anchor, so only others are remembered by theirs.
+  // Validators do not resolve an anchor of the root, so it is not recorded.
   if (schema !== found.root) {
-    // References begin anew in a schema that has an `$id`, and two of one name are an error even across tools.
+    // `$id` changes the base of references, and equal ones are an error even across tools.
     if (Object.hasOwn(schema, '$id')) return false
     for (const anchor of [own, dynamic]) {
       if (typeof anchor !== 'string') continue
@@ -164,13 +164,13 @@ function walk(schema: unknown, level: number, found: Found): boolean {
   })
 }
 
-/** Whether there are schemas with names in what is under no keyword: validators look for them there as well. */
+/** Whether unknown keywords contain schemas with names: validators find these too. */
 function hidesNames(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   return OWN_NAMES.some((name) => Object.hasOwn(value, name)) || Object.values(value).some(hidesNames)
 }
 
-/** The schema that a reference leads to, or undefined where there is none. */
+/** The schema that a reference points to; undefined if there is none. */
 function resolve(reference: string, { root, anchors }: Found): unknown {
   if (!reference.startsWith('#')) return undefined
   const fragment = unescaped(reference.slice(1))
@@ -189,14 +189,14 @@ function resolve(reference: string, { root, anchors }: Found): unknown {
   return at
 }
 
-/** What an object has under a name as it stands in a path (RFC 6901), or a list under a number. */
+/** One step of a JSON Pointer (RFC 6901), in an object or a list. */
 function step(at: unknown, name: string | undefined): unknown {
   if (typeof at !== 'object' || at === null || name === undefined) return undefined
   const key = name.replaceAll('~1', '/').replaceAll('~0', '~')
   return Object.hasOwn(at, key) ? (at as Members)[key] : undefined
 }
 
-/** Whether a schema refers to one that refers to the next, and so on without end. */
+/** Whether following references leads back to the start. */
 function turnsInCircles(targets: ReadonlyMap<unknown, unknown>): boolean {
   const ends = new Set<unknown>()
   for (const start of targets.keys()) {
@@ -210,7 +210,7 @@ function turnsInCircles(targets: ReadonlyMap<unknown, unknown>): boolean {
   return false
 }
 
-/** The fragment of a reference, percent signs resolved, or undefined where there is something wrong with them. */
+/** The decoded fragment of a reference; undefined if its percent encoding is invalid. */
 function unescaped(fragment: string): string | undefined {
   try {
     return decodeURIComponent(fragment)

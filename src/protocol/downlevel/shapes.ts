@@ -1,4 +1,4 @@
-/** What objects of the protocol look like, member by member, and which revisions have which member. */
+/** The shapes of protocol objects, member by member, with the revisions that have each member. */
 import { objectIn, opens, value } from '../../rpc/splice.js'
 import type { Rule, Shape } from './fit.js'
 import type { Feature } from './target.js'
@@ -13,7 +13,7 @@ const boolean = parsed((value) => typeof value === 'boolean')
 const number = parsed((value) => typeof value === 'number')
 const strings = parsed((value) => Array.isArray(value) && value.every((element) => typeof element === 'string'))
 
-/** A rule for values that are small enough to be looked at whole. */
+/** A rule for values that are small enough to be parsed. */
 function parsed(is: (value: unknown) => boolean): Rule {
   return { is: (object, key) => is(value(object, key)) }
 }
@@ -138,7 +138,7 @@ export const serverCapabilities: Shape = {
   completions: since('completionsCapability', object),
   tasks: since('tasks', object),
   experimental: object,
-  // No legacy revision names it, but the capabilities of each are open to others.
+  // No legacy revision defines it, but all allow further capabilities.
   extensions: object,
 }
 export const initializeResult: Shape = { instructions: string, _meta: object }
@@ -164,7 +164,7 @@ export const resourceUpdated: Shape = { uri: any, _meta: object }
 export const logMessage: Shape = { level: any, logger: string, data: any, _meta: object }
 
 const field: Shape = { type: needed(any), title: string, description: string }
-/** Fields of a form by their type. */
+/** Form fields by type. */
 export const fields: Readonly<Record<string, Shape>> = {
   string: {
     ...field,

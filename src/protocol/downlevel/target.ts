@@ -1,26 +1,28 @@
-/** Who is spoken to: a client of a legacy revision, and what it has been promised so far. */
+/** The legacy client for which results are adapted. */
 import { type LegacyRevision, type LegacyTraits, traits } from '../eras.js'
 
-/** What the lists told of this session have promised about structured results. */
+/** What earlier lists of this session announced about structured results. */
 export interface ToolMemory {
-  /** Names of tools whose `outputSchema` was told as the schema of an object that has the value under `result`. */
+  /** Names of tools whose listed `outputSchema` is wrapped: an object with the value under `result`. */
   wrapped: Set<string>
 }
 
+/** The client, and how to adapt to it. */
 export interface Downlevel {
   revision: LegacyRevision
-  /** Nothing may be said that the revision's schema does not have, even where all known clients ignore it. */
+  /** Remove everything that the revision's schema does not define, even if all known clients ignore it. */
   strict: boolean
   memory: ToolMemory
-  /** Calls of tools can be tasks. */
+  /** The bridge runs tool calls as tasks for this client. */
   tasks?: boolean
-  /** Called for each loss, with the name of what was lost: one of a few words, never anything that a server wrote. */
+  /** Called for each loss, with its name: one of a fixed set, never text of a server. */
   lost(feature: string): void
 }
 
-/** Something that a revision has or lacks. */
+/** A property that revisions have or lack. */
 export type Feature = keyof LegacyTraits
 
+/** Whether the client's revision has a feature. */
 export function speaks(to: Downlevel, feature: Feature): boolean {
   return traits[to.revision][feature]
 }

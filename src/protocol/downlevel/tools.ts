@@ -1,4 +1,4 @@
-/** Tools as older clients take them: what is listed of them, and what a call of one gives. */
+/** Tools for older clients: their entries in lists, and the results of their calls. */
 import {
   arrayIn,
   edit,
@@ -22,12 +22,12 @@ import * as shapes from './shapes.js'
 import { type Downlevel, speaks } from './target.js'
 import { isObjectOrAbsent, wrapped, wrappedSchema } from './wrap.js'
 
-/** Tools of a session whose results are remembered to come wrapped. */
+/** Bound of the names of tools in a session whose results are wrapped. */
 const MAX_WRAPPED = 2_000
 const DIALECT = '"https://json-schema.org/draft/2020-12/schema"'
 const ANY_INPUT = parseObject('{"type":"object"}')
 
-/** A tool of the server's, remembered if its results are going to be wrapped. */
+/** A tool in a list. Notes its name if its results will be wrapped. */
 export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
   const { wrapped: names } = to.memory
   const name = value(tool, 'name')
@@ -39,12 +39,12 @@ export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
   })
 }
 
-/** A tool that a model may use while it is asked something. What it gives does not pass here: nothing can be promised. */
+/** A tool in a sampling request. Its results do not pass through here, so its `outputSchema` cannot be wrapped. */
 export function sampledTool(tool: Payload, to: Downlevel): Payload | undefined {
   return toldTool(tool, to, () => false)
 }
 
-/** `promises` says whether the results of the tool can be wrapped from now on. */
+/** `promises` returns whether the tool's results can be wrapped from now on, and notes it. */
 function toldTool(tool: Payload, to: Downlevel, promises: () => boolean): Payload | undefined {
   const before = objectIn(tool, 'inputSchema')
   const input = described(before ?? ANY_INPUT, to)
@@ -56,10 +56,10 @@ function toldTool(tool: Payload, to: Downlevel, promises: () => boolean): Payloa
   return fit(told, shapes.tool, to)
 }
 
-/** What becomes of a tool's `outputSchema`; nothing where it stays. */
+/** The edit of a tool's `outputSchema`; empty if it stays. */
 function outputOf(tool: Payload, to: Downlevel, promises: () => boolean): { outputSchema?: Json | undefined } {
   const schema = objectIn(tool, 'outputSchema')
-  // What is no object, or no member of the revision, goes with the other members that do not fit.
+  // `fit` removes an `outputSchema` that is not an object or that the revision does not have.
   if (!schema || !speaks(to, 'structuredContent')) return {}
   const sound = soundness(value(tool, 'outputSchema'))
   const direct = raw(schema, 'type') === '"object"'
@@ -71,7 +71,7 @@ function outputOf(tool: Payload, to: Downlevel, promises: () => boolean): { outp
   return told === schema ? {} : { outputSchema: write(told) }
 }
 
-/** The schema of an object as clients of before 2026-07-28 check it themselves, at its root and no deeper. */
+/** An object schema as clients before 2026-07-28 check it: only at its root. */
 function described(schema: Payload, to: Downlevel): Payload {
   const edits: Record<string, Json | undefined> = {}
   if (raw(schema, 'type') !== '"object"') edits['type'] = '"object"'
@@ -83,7 +83,9 @@ function described(schema: Payload, to: Downlevel): Payload {
   return inObject(edit(plain, edits), 'properties', describedProperties)
 }
 
-/** Properties whose schema is no object, which 2025-11-25 allows and its clients reject, as objects that say the same. */
+/**
+ * Replaces boolean schemas of properties by equivalent objects. 2025-11-25 allows them, but its clients reject them.
+ */
 function describedProperties(properties: Payload): Payload {
   return mapMembers(
     properties,
@@ -96,7 +98,7 @@ function isStrings(value: unknown): boolean {
   return Array.isArray(value) && value.every((element) => typeof element === 'string')
 }
 
-/** The result of a call, which has in it what the list has promised. */
+/** The result of a call, wrapped if the list announced that. */
 export function callResult(params: Payload, result: Payload, to: Downlevel): Payload {
   const fitting = relax(result, shapes.callResult, to)
   const told = has(fitting, 'content') ? shownContent(fitting, to) : edit(fitting, { content: '[]' })
@@ -114,7 +116,7 @@ function withStructure(params: Payload, result: Payload, to: Downlevel): Payload
   return isObjectOrAbsent(result) && !promised ? result : orText(wrapped(result), result)
 }
 
-/** The result with the structured content that it had as a text, where there is nothing else to be read. */
+/** Adds the structured content as text if the result has no other content. */
 function orText(result: Payload, before: Payload): Payload {
   if (arrayIn(result, 'content')?.elements.length !== 0) return result
   return edit(result, { content: `[${write(textBlock(raw(before, 'structuredContent') ?? ''))}]` })

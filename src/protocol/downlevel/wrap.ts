@@ -1,6 +1,6 @@
 /**
- * Structured results that are no objects. Revisions before 2026-07-28 know none, so they go under a member `result`, and
- * their schema with them.
+ * Structured results that are not objects. Revisions before 2026-07-28 do not have them, so the value and its schema
+ * are moved under a member `result`.
  */
 import { EMPTY, edit, keys, objectIn, opens, type Payload, raw, value, write } from '../../rpc/splice.js'
 import { inArray, inObject, mapMembers } from './members.js'
@@ -13,14 +13,14 @@ export function isObjectOrAbsent(holder: Payload): boolean {
   return (opens(holder, STRUCTURED) ?? '{') === '{'
 }
 
-/** The same with its structured content under `result`. */
+/** The holder with its structured content under `result`. */
 export function wrapped(holder: Payload): Payload {
   return edit(holder, { [STRUCTURED]: `{"result":${raw(holder, STRUCTURED) ?? 'null'}}` })
 }
 
 /**
- * The schema of an object that has under `result` what the schema describes. Definitions stay where they are, and
- * references lead where they led. What names itself by `$id` or anchors cannot be moved like this.
+ * The schema of an object with the value under `result`. `$defs` stays at the root, and references still point to the
+ * same schemas. Schemas with `$id` or anchors cannot be moved like this.
  */
 export function wrappedSchema(schema: Payload, { referring }: Sound): Payload {
   const definitions = objectIn(schema, DEFINITIONS)
@@ -34,7 +34,7 @@ export function wrappedSchema(schema: Payload, { referring }: Sound): Payload {
   })
 }
 
-/** The schema with references that fit its new place. */
+/** The schema with its references adapted to the new place. */
 function moved(schema: Payload): Payload {
   const reference = value(schema, '$ref')
   let fitting = schema
