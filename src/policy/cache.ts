@@ -1,8 +1,9 @@
 /**
- * Keeps results for as long as they hold, and answers the same calls out of what is kept (MCP 2026-07-28,
- * server/utilities/caching). What is private is for who has asked for it, with the credential that went with it.
+ * Caches results and answers equal calls from the cache (MCP 2026-07-28, server/utilities/caching). A private result is
+ * used only for the principal and the credential that asked for it.
  *
- * A call that wants log messages or progress is answered like any other: both tell of work, and there is none.
+ * A call that asks for log messages or progress can be answered from the cache too: nothing is done that they could
+ * report.
  */
 import { createHash } from 'node:crypto'
 import type { BridgeEvent, Observe } from '../ports/events.js'
@@ -16,30 +17,31 @@ import { type Json, keys, value, write } from '../rpc/splice.js'
 import { Listening } from './cache/listening.js'
 import { type About, copyOf, type Kept, type Results } from './cache/results.js'
 
+/** How one server's results are cached. */
 export interface CacheOptions {
-  /** Names the server. */
+  /** The server's name. */
   server: string
-  /** For as long as the server says, or for so many milliseconds. */
+  /** `hints`: for as long as the server says; a number: for that many milliseconds. */
   mode: 'hints' | number
-  /** What the server does not call private is for everybody, and not only for who has asked for it before. */
+  /** Share results between principals, unless the server calls them private. */
   shared: boolean
-  /** Where results are kept, of this server and of others. */
+  /** The store for results of all servers. */
   results: Results
-  /** Subscriptions that may be held to hear of changes. What is kept for further callers lives by its time only. */
+  /** Most subscriptions to hear of changes. Results of further principals are dropped only when their time is over. */
   subscriptions: number
   observe?: Observe | undefined
 }
 
-/** Something that a server says has changed. */
+/** A notification of a change. */
 type Notice = Pick<Reply & { kind: 'notification' }, 'method' | 'params'>
 
-/** A call of which the result may be kept, while it is with the server. */
+/** A call in flight whose result may be cached. */
 interface Fetching extends About {
-  /** Something that it is about has changed since it began. */
+  /** What it asked for has changed since it started. */
   stale: boolean
 }
 
-/** Where the result of a call is kept if it is kept at all: for who asks, or for everybody. */
+/** The possible keys of a result: for the caller alone, and for everybody if the result may be shared. */
 interface Places {
   own: Place
   everybody: Place | undefined
@@ -47,13 +49,16 @@ interface Places {
 
 type Place = Pick<Kept, 'scope' | 'key'>
 
-/** Milliseconds for which nothing is kept any longer, whatever a server says. */
+/** Longest time in the cache, in milliseconds, whatever the server says. */
 const MAX_LIFETIME = 3_600_000
-/** Characters of parameters: nobody asks the same again with more. */
+/** Longest params, in characters; calls with longer ones are not cached. */
 const MAX_PARAMS = 8 * 1024
-/** Keys of `_meta` on which no result depends. */
+/** Keys of `_meta` that never change a result. */
 const TRACE_CONTEXT: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage'])
-/** What does not hold any longer when a list has changed. A server with other things may say so of itself as well. */
+/**
+ * The methods whose results a notification invalidates. Lists of tools, prompts or resources may also be part of
+ * `server/discover`.
+ */
 const CHANGED: Readonly<Record<string, readonly string[]>> = {
   'notifications/tools/list_changed': ['tools/list', 'server/discover'],
   'notifications/prompts/list_changed': ['prompts/list', 'server/discover'],
@@ -63,21 +68,22 @@ const CHANGED: Readonly<Record<string, readonly string[]>> = {
     ...['skills/list', 'skills/get', 'resources/directory/read'],
   ],
 }
-/** Methods whose result is about the resource that their `uri` names. */
+/** Methods whose result depends on the resource in `uri`. */
 const ABOUT_A_RESOURCE: ReadonlySet<string> = new Set(['resources/read', 'skills/get', 'resources/directory/read'])
 
-/** Whether calls of a method have to come by here: their results are kept, or they hear of what has changed. */
+/** Whether a method's calls must pass the cache: their results are cached, or they carry notifications of changes. */
 export function isOfCache(method: string): boolean {
   return methodTraits(method).cacheable === true || method === 'subscriptions/listen'
 }
 
+/** The cached results of one server. */
 export class Cache {
   readonly #options: CacheOptions
-  /** Begins what keys are made of, because others keep their results in the same place. */
+  /** Prefix of this server's keys: all servers share one store. */
   readonly #id = crypto.randomUUID()
   readonly #kept = new Set<Kept>()
   readonly #fetching = new Set<Fetching>()
-  /** Who listens, by the scope of what they listen for. */
+  /** Subscriptions by the scope of the results that they keep valid. */
   readonly #listening = new Map<string, Listening>()
   #closed = false
 
@@ -86,12 +92,12 @@ export class Cache {
   }
 
   readonly policy: Policy = (next) => (call) => {
-    if (call.method === 'subscriptions/listen') return this.#overheard(next(call))
+    if (call.method === 'subscriptions/listen') return this.#watched(next(call))
     const params = this.#closed ? undefined : askedFor(call)
     return params === undefined ? next(call) : this.#answer(call, params, next)
   }
 
-  /** Drops what a notice is about. What is being fetched of it is not kept when it comes. */
+  /** Drops the results that a notification invalidates. Results of calls in flight are not cached either. */
   drop({ method, params }: Notice): void {
     const methods = Object.hasOwn(CHANGED, method) ? CHANGED[method] : undefined
     if (methods) return this.#drop((about) => methods.includes(about.method))
@@ -100,19 +106,19 @@ export class Cache {
     if (typeof updated === 'string') this.#drop(({ uri }) => uri !== undefined && isAbout(updated, uri))
   }
 
-  /** Drops everything: what has changed meanwhile may not have been heard. */
+  /** Drops everything: notifications may have been missed. */
   missed(): void {
     this.#drop(() => true)
   }
 
-  /** Drops everything, and listens to nothing any more. */
+  /** Drops everything and ends all subscriptions. */
   close(): void {
     this.#closed = true
     for (const listening of this.#listening.values()) listening.stop()
     for (const { key } of [...this.#kept]) this.#options.results.delete(key)
   }
 
-  async *#overheard(replies: AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
+  async *#watched(replies: AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
     for await (const reply of replies) {
       if (reply.kind === 'notification') this.drop(reply)
       yield reply
@@ -141,7 +147,7 @@ export class Cache {
     }
   }
 
-  /** What is kept, with what remains of the time for which the server has said that it holds. */
+  /** The cached result, with the remaining time of its hint. */
   #find({ key }: Place): Reply | undefined {
     const { results } = this.#options
     const kept = results.get(key)
@@ -173,18 +179,18 @@ export class Cache {
     this.#observe('stored')
   }
 
-  /** What a server says may depend on what its client can do: nobody shares anything with those who can do other things. */
+  /** Results may depend on the client's capabilities, so only clients with equal capabilities share them. */
   #placesOf(call: Call, params: Json): Places {
     const { mode, shared } = this.#options
     const { method, caller, principal, credential, paramHeaders } = call
-    // Callers without headers are not shown tools that only those with headers can call.
+    // Tools that need headers are not listed to callers without headers.
     const what = digest(method, params, paramHeaders !== undefined)
     const capabilities = canonicalCapabilities(caller.capabilities)
     const placeOf = (...who: unknown[]): Place => {
       const scope = digest(this.#id, capabilities, ...who)
       return { scope, key: scope + what }
     }
-    // Whether a credential of the caller's own is worth anything, only the server can tell.
+    // Only the server can check a caller's own credential, so results for such callers are not shared.
     const mayBeShared = credential === undefined && (mode === 'hints' || shared)
     return { own: placeOf(principal, credential), everybody: mayBeShared ? placeOf() : undefined }
   }
@@ -200,7 +206,7 @@ export class Cache {
       sender,
       heard: (notice) => this.drop(notice),
       lost: () => {
-        // What is on its way may be older than what was missed, whomever it is for.
+        // Results in flight may be older than the missed notification, for all principals.
         for (const fetching of this.#fetching) fetching.stale = true
         this.#forget((kept) => kept.scope === scope)
       },
@@ -229,8 +235,8 @@ export class Cache {
 }
 
 /**
- * What a call asks for, in the one way to write it; undefined where its result is neither to be kept nor to be one that was.
- * That of a retry depends on the answers that come with it, and what keys of others in `_meta` do, only the server knows.
+ * The canonical text of a call's params; undefined if its result must not be cached: it is a retry, whose result
+ * depends on the answers, or its `_meta` has keys whose effect is unknown.
  */
 function askedFor({ method, params, meta, answers }: Call): Json | undefined {
   if (!methodTraits(method).cacheable || answers !== undefined) return undefined

@@ -1,6 +1,7 @@
-/** Puts policies around a handler: the first one named is the first one that a call meets. */
+/** Wraps a handler in policies. A call meets the first policy first. */
 import type { Handler, Policy } from '../protocol/call.js'
 
+/** The handler wrapped in the policies, the first one outermost. */
 export function compose(handler: Handler, ...policies: readonly Policy[]): Handler {
   return policies.reduceRight((next, policy) => policy(next), handler)
 }

@@ -1,33 +1,31 @@
 /**
- * Ends calls when the bridge is stopped. What stays open for ever ends with a result, so that clients know that nothing
- * broke; what has not ended when time is up ends with an error that says so.
+ * Ends calls at shutdown. Subscriptions end with a result, so that clients know that nothing broke. Calls that have not
+ * ended when the time is up end with an error that says so.
  */
 import type { Policy, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { EMPTY } from '../rpc/splice.js'
 
+/** All calls in flight, and how to end them. */
 export class Drain {
   readonly #endless = new Set<() => void>()
   readonly #inFlight = new Set<(reason: Fault) => void>()
   #ended = false
 
-  /** Ends what stays open for ever, now and from now on. */
+  /** Ends subscriptions, the open ones and all later ones. */
   end(): void {
     this.#ended = true
     for (const stop of [...this.#endless]) stop()
   }
 
-  /** Tells the callers of calls that have not ended that they will not. */
+  /** Aborts all calls in flight with the fault `interrupted`. */
   cut(): void {
-    const fault = new Fault(
-      'interrupted',
-      'The bridge has been stopped; whether the server acted on the call is unknown',
-    )
+    const fault = new Fault('interrupted', 'The bridge was shut down; whether the server acted on the call is unknown')
     for (const abort of [...this.#inFlight]) abort(fault)
   }
 
-  /** Begins a call that no policy sees, to be ended like the others. Gives what is to be called when it is over. */
+  /** Registers a call that does not pass the policy. The returned function removes it. */
   begin(abort: (reason: Fault) => void): () => void {
     this.#inFlight.add(abort)
     return () => this.#inFlight.delete(abort)
@@ -52,7 +50,7 @@ export class Drain {
     const open = this.#endless
     const ended = () => this.#ended
     return async function* endlessCall(call) {
-      // Not the caller's own signal: whoever has had the last reply has not gone away.
+      // Not the call's own abort: a caller that got the last reply has not disconnected.
       const over = new AbortController()
       const signal = AbortSignal.any([call.signal, over.signal])
       const replies = next({ ...call, signal })[Symbol.asyncIterator]()

@@ -1,22 +1,24 @@
-/** A cache whose contents are lent by the ledger of bytes: where others need more than there is, what nobody has asked for longest goes. */
+/** A cache whose bytes count in the ledger. If others need the memory, the least recently used entries are dropped. */
 import { LRUCache } from 'lru-cache'
 import { type Loan, type Memory, NOBODY } from '../protocol/memory.js'
 
+/** Bounds of a cache, and where its bytes are counted. */
 export interface LentCacheOptions<V> {
   memory: Memory
-  /** Things at once, and bytes of all of them. */
+  /** Most entries, and most bytes in total. */
   max: number
   maxBytes: number
-  /** Milliseconds, as a clock has them that is never set. */
+  /** Milliseconds of a monotonic clock. */
   now?: () => number
-  /** Something is kept no longer, for whatever reason. */
+  /** Called when an entry leaves the cache, for any reason. */
   gone?: (value: V) => void
 }
 
+/** An LRU cache that borrows its bytes from a `Memory`. */
 export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> {
   readonly #loan: Loan
   readonly #leave: () => void
-  /** As those have it who are told that something is gone: it goes before the cache has counted that. */
+  /** Own count of the bytes: `dispose` runs before the LRUCache has updated its own. */
   #bytes = 0
 
   constructor({ memory, max, maxBytes, now = () => performance.now(), gone }: LentCacheOptions<V>) {
@@ -24,7 +26,7 @@ export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> 
       max,
       maxSize: maxBytes,
       sizeCalculation: ({ bytes }) => bytes,
-      // Those who listen for what has expired are to know then, and not when somebody looks.
+      // `gone` must be called when an entry expires, not when somebody next looks for it.
       ttlAutopurge: true,
       ttlResolution: 0,
       perf: { now },
@@ -36,12 +38,12 @@ export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> 
     })
     this.#loan = memory.borrow(NOBODY)
     this.#leave = memory.addKeeper((bytes, principal) => {
-      // Whose it is what is kept, nobody knows: it is given up for all, and for no one.
+      // Entries are not counted by principal, so they are not freed for a single principal.
       if (principal === undefined) this.#giveUp(bytes)
     })
   }
 
-  /** Keeps something for some milliseconds, or for as long as there is room. Gives whether there is any. */
+  /** Stores an entry for `ttl` milliseconds (0: no limit). Returns whether there is room. */
   keep(key: string, value: V, ttl = 0): boolean {
     if (value.bytes > this.maxSize || this.#loan.hold(this.#bytes + value.bytes)) return false
     this.#bytes += value.bytes
@@ -49,7 +51,7 @@ export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> 
     return true
   }
 
-  /** Keeps nothing any more. */
+  /** Drops all entries and returns their memory. */
   close(): void {
     this.clear()
     this.#leave()

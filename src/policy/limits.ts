@@ -1,25 +1,25 @@
-/** Keeps the number of calls that are open at once within bounds: in all, with one server, and of one principal. */
+/** Bounds the number of calls in flight: in total, for each server and for each principal. */
 import type { Bound, Reached } from '../protocol/bound.js'
 import type { Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 
-/** A bound on what is open, and where it is open, for people. */
+/** A bound, and the place that it limits, in words for messages. */
 export interface Place {
   readonly bound: Bound
   readonly where: string
 }
 
-/** What wants to be let in. */
+/** What asks to enter. */
 export interface Entering {
   principal: string
-  /** It stays open for long, and is counted apart from the others. */
+  /** It stays open for long, and has a bound of its own. */
   endless?: boolean | undefined
-  /** It goes on with something that has begun, so that it is let in when nothing new is. */
+  /** It continues something that has begun, so it may enter during shutdown. */
   goesOn?: boolean | undefined
 }
 
-/** Lets in what there is room for. Gives a way out. Throws a Fault. */
+/** Admits calls within the bounds. */
 export class Gate {
   readonly #calls: readonly Place[]
   readonly #subscriptions: readonly Place[]
@@ -43,7 +43,7 @@ export class Gate {
     }
   }
 
-  /** Lets nothing new in any more. */
+  /** Admits nothing new from now on. */
   close(): void {
     this.#closed = true
   }
@@ -52,10 +52,12 @@ export class Gate {
 function noRoom(reached: Reached, { max }: Bound, what: string): Fault {
   return reached === 'full'
     ? new Fault('overloaded', `Too many ${what}: at most ${max} may be open at once`, { retryAfter: 1 })
-    : new Fault('rateLimited', `Too many ${what} of this caller: the others must have room, too`, { retryAfter: 1 })
+    : new Fault('rateLimited', `Too many ${what} of this caller: its share is used up. Wait until one of them ends`, {
+        retryAfter: 1,
+      })
 }
 
-/** Refuses what the gate does not let in. */
+/** Admits a call through the gate, or throws a Fault. */
 export function limits(gate: Gate): Policy {
   return (next) =>
     async function* limitedCall(call) {

@@ -1,12 +1,12 @@
 /**
- * Keeps a server on a short lead for as long as it is not trusted. What can do nothing but show what the server says of
- * itself goes through, without the caller's name, capabilities, credentials and `_meta`: discovery and lists. Tools can be
- * called that only read, as the server says, and that the operator has listed, as the server cannot know. Everything else
- * is answered here, with what is missing and how to get it, and the server sees nothing: other tools; prompts and
- * completions, which carry what a person has typed; resources, of which a server may make whatever it likes to be read.
+ * Restricts what reaches a server, and what it may reply, until it is trusted. Discovery and lists pass, without the
+ * caller's name, capabilities, credentials and `_meta`. A tool can be called if the server marks it as read-only and
+ * the operator has listed it. Everything else is refused here, with what is missing and how to allow it, and nothing is
+ * sent to the server: other tools; prompts and completions, because they carry what a person typed; resources, because
+ * a server can return any text for them.
  *
- * A server in quarantine cannot ask its callers anything, gives no instructions to their models, and says nothing beside its
- * answers.
+ * A server in quarantine cannot ask its callers anything. Its instructions, and notifications outside subscriptions,
+ * are dropped.
  */
 import picomatch from 'picomatch'
 import type { Standing, ToolList } from '../ports/trust-status.js'
@@ -18,24 +18,25 @@ import { EMPTY, edit, mapElements, objectIn, type Payload, parseObject, raw, val
 import { OWN, refuse, toolOf } from './refusal.js'
 import { fetchTools, nextCursor, toolList, withTools } from './tool-list.js'
 
+/** What the policy needs to know of a server. */
 export interface QuarantineOptions {
-  /** Names the server. */
+  /** The server's name. */
   name: string
-  /** How far the server is trusted at this moment, if these are its tools; undefined while they are not known. */
+  /** How far the server is trusted now. `tools` is its list; undefined if not known yet. */
   standing(tools: ToolList | undefined): Standing
-  /** Globs of the tools that may be called in quarantine, if the server says that they only read. */
+  /** Globs of the tools that may be called in quarantine if the server marks them as read-only. */
   readOnly: readonly string[]
-  /** Milliseconds, of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   now?: () => number
 }
 
 interface Known {
   list: ToolList
-  /** When all of it was seen. */
+  /** When the whole list was read. */
   at: number
 }
 
-/** What shows what a server says of itself, and does nothing else. */
+/** Methods that only return what the server states about itself. */
 const HARMLESS: ReadonlySet<string> = new Set([
   'server/discover',
   'tools/list',
@@ -46,21 +47,22 @@ const HARMLESS: ReadonlySet<string> = new Set([
 ])
 const MARK = `${OWN}quarantined`
 const TOOLS_CHANGED = 'notifications/tools/list_changed'
-/** Milliseconds for which a list of tools is taken to be what it was. */
+/** Milliseconds for which a list of tools counts as current. */
 const FRESH = 60_000
 const LONG_AGO = Number.NEGATIVE_INFINITY
-/** Milliseconds for all pages of the list. */
+/** Milliseconds for reading all pages of the list. */
 const LIST_TIMEOUT = 30_000
-/** Characters of a tool's name that is compared with globs. */
+/** Longest name of a tool that is matched against globs, in characters. */
 export const MAX_NAME = 256
-/** What the bridge asks by itself is no call of anybody's, so that no line of the log is for it. */
+/** The bridge's own requests are not calls of a client, so they have no line in the log. */
 const QUIET: CallLog = { note() {}, debug() {}, warn() {} }
 
+/** The quarantine of one server. */
 export class Quarantine {
   readonly #options: Required<QuarantineOptions>
   #known: Known | undefined
   #fetching: Promise<void> | undefined
-  /** How often the server has said that its tools have changed. */
+  /** Number of `tools/list_changed` notifications so far. */
   #changes = 0
 
   constructor(options: QuarantineOptions) {
@@ -69,7 +71,7 @@ export class Quarantine {
 
   readonly policy: Policy = (next) => (call) => this.#answer(call, next)
 
-  /** Whether the server is trusted as a whole. Only then it is to get notifications of clients. */
+  /** Whether the server is trusted without restriction. Only then it gets notifications of clients. */
   get open(): boolean {
     const { state, only } = this.standing
     return state === 'trusted' && only === undefined
@@ -82,33 +84,34 @@ export class Quarantine {
   async *#answer(call: Call, next: Handler): AsyncGenerator<Reply, void> {
     const standing = await this.#standingFor(call, next)
     const tool = call.method === 'tools/call' ? toolOf(call) : undefined
-    switch (this.#lead(call.method, tool, standing)) {
-      case 'none':
-        return yield* this.#overheard(call, next(call))
-      case 'short':
-        return yield* this.#guarded(call, next(anonymous(call)))
-      case 'held':
-        yield this.#held(call, standing, tool)
+    switch (this.#handlingOf(call.method, tool, standing)) {
+      case 'forward':
+        return yield* this.#forwarded(call, next(call))
+      case 'restrict':
+        return yield* this.#restricted(call, next(anonymous(call)))
+      case 'refuse':
+        yield this.#refused(call, standing, tool)
     }
   }
 
-  /** How much rope a call gets as things stand: as much as it wants, some, or none at all. */
-  #lead(
+  /** How to handle a call: forward it unchanged, forward it anonymously and filter the replies, or refuse it. */
+  #handlingOf(
     method: string,
     tool: string | undefined,
     { state, only, dependsOnTools }: Standing,
-  ): 'none' | 'short' | 'held' {
-    if (state === 'refused') return 'held'
+  ): 'forward' | 'restrict' | 'refuse' {
+    if (state === 'refused') return 'refuse'
     const trusted = state === 'trusted'
-    if (method !== 'tools/call') return trusted && only === undefined ? 'none' : HARMLESS.has(method) ? 'short' : 'held'
-    if (trusted && !dependsOnTools) return 'none'
+    if (method !== 'tools/call')
+      return trusted && only === undefined ? 'forward' : HARMLESS.has(method) ? 'restrict' : 'refuse'
+    if (trusted && !dependsOnTools) return 'forward'
     const fact = tool === undefined ? undefined : this.#known?.list.tools.get(tool)
-    if (tool === undefined || fact === undefined) return 'held'
-    if (trusted && (only === undefined || matches(only, tool))) return 'none'
-    return fact.hints['readOnlyHint'] === true && matches(this.#options.readOnly, tool) ? 'short' : 'held'
+    if (tool === undefined || fact === undefined) return 'refuse'
+    if (trusted && (only === undefined || matches(only, tool))) return 'forward'
+    return fact.hints['readOnlyHint'] === true && matches(this.#options.readOnly, tool) ? 'restrict' : 'refuse'
   }
 
-  /** Looks at the tools first where it depends on them, and where they have not been looked at for too long. */
+  /** The current trust. Reads the list of tools first if trust depends on it and the known list is not current. */
   async #standingFor(call: Call, next: Handler): Promise<Standing> {
     const standing = this.standing
     if (HARMLESS.has(call.method) || standing.state === 'refused') return standing
@@ -129,7 +132,10 @@ export class Quarantine {
     const changes = this.#changes
     const controller = new AbortController()
     const late = setTimeout(
-      () => controller.abort(new Fault('upstreamTimeout', 'The server did not list its tools in time')),
+      () =>
+        controller.abort(
+          new Fault('upstreamTimeout', `The server did not list its tools within ${LIST_TIMEOUT / 1000} s`),
+        ),
       LIST_TIMEOUT,
     )
     const { paramHeaders: _none, ...asked } = anonymous(call)
@@ -150,10 +156,10 @@ export class Quarantine {
         if (reply.kind === 'error')
           throw new Fault(
             'upstreamRefused',
-            `${this.#options.name} does not list its tools: ${printable(reply.error.message)}`,
+            `${this.#options.name} refused to list its tools: ${printable(reply.error.message)}`,
           )
       }
-      throw new Fault('upstreamProtocol', `${this.#options.name} does not list its tools`)
+      throw new Fault('upstreamProtocol', `${this.#options.name} ended tools/list without a result`)
     }
     try {
       const list = await fetchTools(page)
@@ -163,18 +169,18 @@ export class Quarantine {
     }
   }
 
-  /** Passes on what a trusted server says, and hears when its tools change. */
-  async *#overheard(call: Call, replies: AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
+  /** Forwards the replies of a trusted server, and notes changes of its tools. */
+  async *#forwarded(call: Call, replies: AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
     for await (const reply of replies) {
-      this.#hear(reply)
+      this.#noteChange(reply)
       yield reply.kind === 'result' && call.method === 'tools/list' ? this.#listed(call, reply) : reply
     }
   }
 
-  /** Passes on what a server in quarantine may say. */
-  async *#guarded(call: Call, replies: AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
+  /** Forwards the replies that a server in quarantine may give. */
+  async *#restricted(call: Call, replies: AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
     for await (const reply of replies) {
-      this.#hear(reply)
+      this.#noteChange(reply)
       switch (reply.kind) {
         case 'notification':
           if (call.method === 'subscriptions/listen') yield reply
@@ -182,7 +188,7 @@ export class Quarantine {
         case 'input':
           yield refuse(call, {
             reason: 'quarantined',
-            text: `${this.#options.name} wants to ask something, which it may not as long as it is in quarantine. ${this.#way(this.standing)}`,
+            text: `${this.#options.name} asked for input, which a server in quarantine may not do. ${this.#way(this.standing)}`,
           })
           return
         case 'result':
@@ -197,14 +203,14 @@ export class Quarantine {
     }
   }
 
-  /** What changes is asked for again before anybody relies on it. */
-  #hear(reply: Reply): void {
+  /** A change makes the known list outdated. */
+  #noteChange(reply: Reply): void {
     if (reply.kind !== 'notification' || reply.method !== TOOLS_CHANGED) return
     this.#changes++
     if (this.#known) this.#known = { ...this.#known, at: LONG_AGO }
   }
 
-  /** A page of tools as it goes out: those that cannot be called say so. What is new in it is known from now on. */
+  /** A page of tools for the client, in which tools that cannot be called are marked. Notes its tools. */
   #listed(call: Call, reply: Reply & { kind: 'result' }): Reply {
     const { result } = reply
     const isWhole = raw(call.params, 'cursor') === undefined && nextCursor(result) === undefined
@@ -216,13 +222,13 @@ export class Quarantine {
     const mark = JSON.stringify({ reason: standing.reason, missing: standing.missing, remedy: standing.remedy })
     const tools = mapElements(result, 'tools', (tool) => {
       const name = value(tool, 'name')
-      if (typeof name === 'string' && this.#lead('tools/call', name, standing) !== 'held') return tool
+      if (typeof name === 'string' && this.#handlingOf('tools/call', name, standing) !== 'refuse') return tool
       return edit(tool, { _meta: write(edit(objectIn(tool, '_meta') ?? EMPTY, { [MARK]: mark })) })
     })
     return tools === undefined ? reply : { ...reply, result: edit(result, { tools }) }
   }
 
-  #held(call: Call, standing: Standing, tool?: string): Reply {
+  #refused(call: Call, standing: Standing, tool?: string): Reply {
     const { name } = this.#options
     const { state, only, reason, missing, remedy } = standing
     const what = tool === undefined ? printable(call.method, ECHOED) : `"${printable(tool)}"`
@@ -231,18 +237,18 @@ export class Quarantine {
         ? reason
         : only === undefined
           ? 'the server does not list such a tool'
-          : `only some of its tools are approved (${only.join(', ')})`
-    const text = `${what} was not sent to ${name}, which has seen nothing of it: ${why}. ${this.#way(standing)}`
+          : `only these tools are approved: ${only.join(', ')}`
+    const text = `${what} was not sent to ${name}: ${why}. ${this.#way(standing)}`
     return refuse(call, { reason: state === 'refused' ? 'refused' : 'quarantined', text, data: { missing, remedy } })
   }
 
   #way({ missing, remedy }: Standing): string {
-    const lacks = missing === '' ? '' : `What is missing: ${missing}. `
-    return remedy === '' ? lacks.trimEnd() : `${lacks}To allow it, somebody with access to the bridge runs: ${remedy}`
+    const lacks = missing === '' ? '' : `Missing: ${missing}. `
+    return remedy === '' ? lacks.trimEnd() : `${lacks}To allow it, run on the bridge's machine: ${remedy}`
   }
 }
 
-/** A call that says nothing of who makes it, and may not be asked anything. */
+/** The call without anything about its caller, and without the capability to be asked. */
 function anonymous(call: Call): Call {
   return {
     ...call,
@@ -254,7 +260,7 @@ function anonymous(call: Call): Call {
   }
 }
 
-/** A subscription to lists and nothing else: which resources somebody is interested in is theirs to know. */
+/** A subscription reduced to lists: which resources a caller is interested in is not revealed. */
 function onlyLists(params: Payload): Payload {
   const filter = objectIn(params, 'notifications') ?? EMPTY
   const wanted = CHANGING_LISTS.filter((list) => raw(filter, list.filter) === 'true')
@@ -272,7 +278,7 @@ function matches(list: readonly string[], name: string): boolean {
   return matcher(name)
 }
 
-/** Tells whether a name of a tool is one of those that globs name. `*` is all names there are. */
+/** Returns a function that tells whether a tool's name matches one of the globs. `*` matches every name. */
 export function globs(list: readonly string[]): (name: string) => boolean {
   if (list.length === 0) return () => false
   const matcher = list.includes('*')

@@ -1,20 +1,24 @@
-/** Answers in the place of a server, in the way in which a client and its model read it. */
+/** Replies that the bridge gives instead of the server, in the form that clients and models read. */
 import type { Call, Reply } from '../protocol/call.js'
 import { parseObject, value } from '../rpc/splice.js'
 
+/** Why a call is refused. */
 export interface Refusal {
-  /** In one word, for programs. */
+  /** A stable word, for programs. */
   reason: string
-  /** In a sentence or two, for people and models. */
+  /** One or two sentences, for people and models. */
   text: string
-  /** What else programs may want to know. */
+  /** Further details for programs. */
   data?: Readonly<Record<string, unknown>>
 }
 
-/** Begins the names of what the bridge adds to what servers say. */
+/** Prefix of the names that the bridge adds to results. */
 export const OWN = 'io.github.mcp-bridge/'
 
-/** A call of a tool gets a result that says why it failed, because that is what a model sees; anything else an error. */
+/**
+ * The reply to a refused call. Tool calls get a result with `isError`, because models see only results; others get an
+ * error.
+ */
 export function refuse(call: Call, { reason, text, data = {} }: Refusal): Reply {
   call.log.note({ refused: reason })
   if (call.method !== 'tools/call')
@@ -27,8 +31,8 @@ export function refuse(call: Call, { reason, text, data = {} }: Refusal): Reply 
 }
 
 /**
- * The tool that a call is of. Undefined where it is called by no name, or by one that another program may read as another:
- * some take the first of two equal names, and some names in whatever case.
+ * The tool that a call names. Undefined if the name is missing or ambiguous: some programs use the first of two equal
+ * members, some ignore case.
  */
 export function toolOf({ params }: Call): string | undefined {
   const [only, ...others] = params.members.filter(({ key }) => key.toLowerCase() === 'name')

@@ -1,6 +1,6 @@
 /**
- * Keeps tools from those who do not have the scopes for them. What somebody may not call is not shown to them either. Whom
- * nothing is known of has no scope, and may call what wants none.
+ * Restricts tools to principals with the required scopes. Other tools are hidden from a principal too. A principal
+ * whose scopes are unknown has none, and may call tools that require none.
  */
 
 import { printable } from '../printable.js'
@@ -8,10 +8,11 @@ import type { Policy, Reply } from '../protocol/call.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
 import { refuse, toolOf } from './refusal.js'
 
+/** Which scopes tools require and principals have. */
 export interface ScopesOptions {
-  /** All the scopes that it takes to see and to call a tool, as the manifest or the configuration says. */
+  /** All scopes that are required to see and call a tool, by the manifest or the configuration. */
   required(tool: string): readonly string[]
-  /** The scopes of a principal; undefined for one of whom nothing is known. */
+  /** The scopes of a principal; undefined if unknown. */
   scopesOf(principal: string): ReadonlySet<string> | undefined
 }
 
@@ -28,13 +29,14 @@ export function scopes({ required, scopesOf }: ScopesOptions): Policy {
         const tool = toolOf(call)
         const missing = tool === undefined ? undefined : lacking(tool, principal)
         if (tool === undefined || missing === undefined) {
-          const text = 'The call names no tool, or not in the one way to name it, so that nobody can tell what it takes'
+          const text =
+            'The call has no valid tool name, so its required scopes are unknown. Send params.name once, in lower case'
           yield refuse(call, { reason: 'insufficient_scope', text })
           return
         }
         if (missing.length > 0) {
           const scope = missing.join(' ')
-          const text = `"${printable(tool)}" cannot be called without the scope ${printable(scope, 500)}, which this caller does not have`
+          const text = `"${printable(tool)}" cannot be called without the scope ${printable(scope, 500)}: this caller does not have it`
           yield refuse(call, { reason: 'insufficient_scope', text, data: { scope } })
           return
         }
@@ -46,7 +48,7 @@ export function scopes({ required, scopesOf }: ScopesOptions): Policy {
     }
 }
 
-/** A page without some of its tools. It stays a page, though perhaps one of none: there may be more behind it. */
+/** A page without hidden tools. It may become empty: further pages may follow. */
 function without(page: Payload, hidden: (tool: string) => boolean): Payload {
   const tools = mapElements(page, 'tools', (tool) => {
     const name = value(tool, 'name')

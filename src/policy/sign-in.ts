@@ -1,6 +1,7 @@
 /**
- * What clients meet where a server wants somebody to sign in first. A call waits for that for a while. Whoever cannot be
- * served yet gets a server with one tool, which signs in, and is told that everything has changed as soon as that is done.
+ * Signs in to servers that require it. A call waits for a while until a person has signed in. Until then, its principal
+ * gets a placeholder for the server, with one tool that signs in. After the sign-in it is notified that all lists have
+ * changed.
  */
 import { type Account, type AccountsByPrincipal, MAX_RETRIES } from '../protocol/account.js'
 import type {
@@ -24,74 +25,80 @@ import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, parseObject, raw, value } from '../rpc/splice.js'
 import { refuse } from './refusal.js'
 
+/** The server to sign in to. */
 export interface SignInOptions {
   /** The server's name, for people. */
   name: string
-  /** What `mcp-bridge login` is told for it. */
+  /** The argument of `mcp-bridge login` for it. */
   loginName: string
   accounts: AccountsByPrincipal
   version: string
 }
 
-/** The tool of the waiting room. */
+/** The one tool of the placeholder. */
 export const SIGN_IN_TOOL = 'mcp_bridge_sign_in'
 const LISTEN = 'subscriptions/listen'
-/** Milliseconds between looks at whether somebody has signed in, for those who listen. */
+/** Milliseconds between checks for a sign-in, for open subscriptions. */
 const LOOK_EVERY = 500
-/** Milliseconds for which `server/discover` is answered by the waiting room after somebody was waited for in vain. */
-const JUST_WAITED = 10_000
-/** Milliseconds in which a legacy client that connects waits: for discovery, a person, and the server. */
+/** Milliseconds after a sign-in timed out in which the placeholder answers `server/discover` at once. */
+const RECENTLY = 10_000
+/** Milliseconds that `initialize` of a legacy client may take: for discovery, the sign-in and the server. */
 const CONNECT_WITHIN = 120_000
-/** Principals that wait. */
-const MAX_ROOMS = 10_000
-/** Names the question that leads a person to where they sign in. */
+/** Most principals with a placeholder. */
+const MAX_WAITING = 10_000
+/** Name of the question that sends a person to the sign-in. */
 const QUESTION = 'sign-in'
-/** The state of a call whose client has been asked to sign in. It says nothing that a client may not make up. */
+/** State of a call whose client was asked to sign in. A client may forge it: it only repeats the call. */
 const STATE = JSON.stringify('io.github.mcp-bridge/sign-in')
 
-/** Lists that are empty as long as somebody waits, by the members that hold them. */
+/** Lists that are empty in the placeholder, by the members that hold them. */
 const EMPTY_LISTS: Readonly<Record<string, string>> = {
   'prompts/list': 'prompts',
   'resources/list': 'resources',
   'resources/templates/list': 'resourceTemplates',
 }
 
-/** A principal whom the server does not serve yet. */
-interface Room {
-  /** What the server has refused, if something was sent. */
+/** A principal that gets the placeholder. */
+interface Waiting {
+  /** The credential that the server refused; undefined if none was sent. */
   refused: string | undefined
-  /** When somebody was last waited for, by `performance.now()`. */
+  /** When a sign-in was last waited for, by `performance.now()`. */
   waited: number
 }
 
+/** The sign-in of all principals to one server. */
 export class SignIn {
   readonly policy: Policy
   readonly #options: SignInOptions
-  readonly #rooms = new Map<string, Room>()
-  /** Somebody has been in the waiting room, so that clients may know its tool. */
+  readonly #waiting = new Map<string, Waiting>()
+  /** A principal has had the placeholder, so clients may know its tool. */
   #hasTool = false
-  /** Somebody has been asked to sign in, so that the answer may come back. */
+  /** A client was asked to sign in, so its answer may come back. */
   #hasAsked = false
 
   constructor(options: SignInOptions) {
     this.#options = options
     this.policy = (next) => {
-      const room = this
+      const signIn = this
       return async function* signedInCall(call) {
         const account = options.accounts.for(call.principal)
-        if (account && (room.#hasTool || call.answers?.state === STATE)) yield* room.#answerKnown(account, call, next)
-        else if (account) yield* room.#answer(account, call, next)
+        if (account && (signIn.#hasTool || call.answers?.state === STATE))
+          yield* signIn.#answerKnown(account, call, next)
+        else if (account) yield* signIn.#answer(account, call, next)
         else yield* next(call)
       }
     }
   }
 
-  /** Whether a modern request is about signing in, and not for the server. */
+  /** Whether a modern request concerns the sign-in and must not be relayed unread to the server. */
   readonly isOurs = (name: string | undefined, body: Uint8Array | undefined): boolean =>
     (this.#hasTool && name === SIGN_IN_TOOL) ||
     (this.#hasAsked && body !== undefined && Buffer.from(body.buffer, body.byteOffset, body.length).includes(STATE))
 
-  /** The account of a principal, for requests that no policy sees. Who is waited for in vain is in the waiting room. */
+  /**
+   * The account of a principal, for requests that do not pass the policy. If a sign-in times out, the principal gets
+   * the placeholder.
+   */
   for(principal: string): Account | undefined {
     const account = this.#options.accounts.for(principal)
     return (
@@ -107,7 +114,7 @@ export class SignIn {
     )
   }
 
-  /** How a legacy client is served: `translate` as long as nobody has signed in. Rejects with a Fault. */
+  /** How to serve a legacy client: `translate` until a person has signed in. Rejects with a Fault. */
   async legacyRoute(sender: Sender, find: () => Promise<LegacyRoute>): Promise<LegacyRoute> {
     const account = this.for(sender.principal)
     if (!account) return find()
@@ -123,7 +130,7 @@ export class SignIn {
       connect: async (opening, from, reopens) => {
         const tunnel = await signedIn(account, signal, () => route.connect(opening, from, reopens)).catch(
           (error: unknown) => {
-            // Without a session of the server's, the client gets one of the bridge's.
+            // The server opens no session before the sign-in, so the client gets a session of the bridge.
             if (needsSignIn(error)) return undefined
             throw error
           },
@@ -133,7 +140,7 @@ export class SignIn {
     }
   }
 
-  /** A call whose client may be in the waiting room, or has been asked to sign in. */
+  /** Answers a call whose client may have the placeholder, or was asked to sign in. */
   async *#answerKnown(account: Account, call: Call, next: Handler): AsyncIterable<Reply> {
     const { answers, method, principal } = call
     if (answers?.state === STATE) {
@@ -148,31 +155,32 @@ export class SignIn {
       yield* this.#signIn(account, call, next)
     } else if (await this.#waits(account, principal, call.signal)) {
       const isDiscovery = method === 'server/discover'
-      const lately = performance.now() - (this.#rooms.get(principal)?.waited ?? 0) < JUST_WAITED
-      const reply = !isDiscovery || lately ? this.#inRoom(call) : undefined
+      const lately = performance.now() - (this.#waiting.get(principal)?.waited ?? 0) < RECENTLY
+      const reply = !isDiscovery || lately ? this.#placeholderReply(call) : undefined
       if (reply) yield reply
       else if (method === LISTEN) yield* this.#listen(account, call, next)
       else yield* this.#answer(account, call, next)
     } else yield* this.#answer(account, call, next)
   }
 
-  /** Gives the call to the server, and again after somebody has signed in for it. */
+  /** Sends the call to the server, and again after a sign-in. */
   async *#answer(account: Account, call: Call, next: Handler): AsyncIterable<Reply> {
     for (let signIns = 0; ; signIns++) {
-      let given = false
+      let hasReplied = false
       try {
         for await (const reply of next(call)) {
-          given = true
+          hasReplied = true
           yield reply
         }
         return
       } catch (error) {
-        if (given || !isOfSignIn(error)) throw error
-        const fault = signIns < MAX_RETRIES ? await this.#asked(account, call, error as Fault) : (error as Fault)
+        if (hasReplied || !isOfSignIn(error)) throw error
+        const fault =
+          signIns < MAX_RETRIES ? await this.#requestSignIn(account, call, error as Fault) : (error as Fault)
         if (!fault) continue
-        if (needsSignIn(fault) && this.#takesIn(call)) {
+        if (needsSignIn(fault) && this.#hasPlaceholder(call)) {
           this.#enter(call.principal, fault.signInFor?.sent ?? (error as Fault).signInFor?.sent)
-          const reply = this.#inRoom(call)
+          const reply = this.#placeholderReply(call)
           if (reply) yield reply
           else yield* this.#listen(account, call, next)
           return
@@ -183,8 +191,11 @@ export class SignIn {
     }
   }
 
-  /** Has somebody sign in. Resolves to why nobody has, if that is so; rejects with what is wrong otherwise. */
-  async #asked(account: Account, { method, signal }: Call, fault: Fault): Promise<Fault | undefined> {
+  /**
+   * Waits for a sign-in. Resolves to undefined when it is done, or to the fault that prevents it; rejects with other
+   * errors.
+   */
+  async #requestSignIn(account: Account, { method, signal }: Call, fault: Fault): Promise<Fault | undefined> {
     if (!fault.signInFor || method === LISTEN) return fault
     try {
       await account.signIn(fault.signInFor, signal)
@@ -195,7 +206,7 @@ export class SignIn {
     }
   }
 
-  /** Sends the person to where they sign in, where the client can. Undefined where it cannot. */
+  /** Asks the client to open the sign-in page. Undefined if the client cannot. */
   #question(call: Call, { signInUrl, message }: Fault): Reply | undefined {
     if (signInUrl === undefined || call.answers || !methodTraits(call.method).asks) return undefined
     const params = { mode: 'url', message, url: signInUrl }
@@ -207,34 +218,34 @@ export class SignIn {
     return { kind: 'input', result: edit(EMPTY, { inputRequests, requestState: STATE }) }
   }
 
-  // The waiting room.
+  // The placeholder.
 
   #enter(principal: string, refused: string | undefined): void {
     this.#hasTool = true
-    this.#rooms.delete(principal)
-    this.#rooms.set(principal, { refused, waited: performance.now() })
-    const [oldest] = this.#rooms.keys()
-    if (oldest !== undefined && this.#rooms.size > MAX_ROOMS) this.#rooms.delete(oldest)
+    this.#waiting.delete(principal)
+    this.#waiting.set(principal, { refused, waited: performance.now() })
+    const [oldest] = this.#waiting.keys()
+    if (oldest !== undefined && this.#waiting.size > MAX_WAITING) this.#waiting.delete(oldest)
   }
 
-  /** Whether nobody has signed in since this principal was refused. */
+  /** Whether a principal still has the placeholder: nobody has signed in since it was refused. */
   async #waits(account: Account, principal: string, signal: AbortSignal): Promise<boolean> {
-    const room = this.#rooms.get(principal)
-    if (!room) return false
-    // What cannot be had now is not there.
+    const waiting = this.#waiting.get(principal)
+    if (!waiting) return false
+    // A credential that cannot be obtained now counts as absent.
     const credential = await Promise.resolve(account.authorization(signal)).catch(() => undefined)
-    if (credential === undefined || credential === room.refused) return true
-    if (this.#rooms.get(principal) === room) this.#rooms.delete(principal)
+    if (credential === undefined || credential === waiting.refused) return true
+    if (this.#waiting.get(principal) === waiting) this.#waiting.delete(principal)
     return false
   }
 
-  /** Whether a call is answered in the place of a server that wants somebody to sign in. */
-  #takesIn({ method }: Call): boolean {
+  /** Whether the placeholder answers this method. */
+  #hasPlaceholder({ method }: Call): boolean {
     return method === 'server/discover' || method === 'tools/list' || method === LISTEN || method in EMPTY_LISTS
   }
 
-  /** What is said in the place of the server; undefined for what it would not say by itself. */
-  #inRoom(call: Call): Reply | undefined {
+  /** The placeholder's reply; undefined for methods without one. */
+  #placeholderReply(call: Call): Reply | undefined {
     const result = this.#result(call.method)
     if (!result) return undefined
     call.log.note({ signIn: 'waiting' })
@@ -251,7 +262,7 @@ export class SignIn {
       return {
         supportedVersions: MODERN,
         capabilities: Object.fromEntries(CHANGING_LISTS.map(({ capability }) => [capability, { listChanged: true }])),
-        instructions: `The server "${name}" wants somebody to sign in before it can be used. ${how} Its own tools are there after that.`,
+        instructions: `The server "${name}" requires a sign-in before it can be used. ${how} Its own tools are available after that.`,
       }
     if (method === 'tools/list')
       return {
@@ -259,7 +270,7 @@ export class SignIn {
           {
             name: SIGN_IN_TOOL,
             title: `Sign in to ${name}`,
-            description: `Signs in to the server "${name}", whose tools can be used after that. A browser window opens for the person at this machine.`,
+            description: `Signs in to the server "${name}". Its tools can be used after that. A browser window opens on this machine.`,
             inputSchema: { type: 'object', properties: {}, additionalProperties: false },
           },
         ],
@@ -268,19 +279,19 @@ export class SignIn {
     return list === undefined ? undefined : { [list]: [] }
   }
 
-  /** The tool that signs in: asks the server for its tools, for which somebody has to. */
+  /** The placeholder's tool: calls `tools/list` of the server, which requires the sign-in. */
   async *#signIn(account: Account, call: Call, next: Handler): AsyncIterable<Reply> {
     const listing: Call = { ...call, method: 'tools/list', params: EMPTY, answers: undefined }
     try {
       for (let signIns = 0; ; signIns++) {
         try {
           for await (const _reply of next(listing)) {
-            // What the server has is asked for again by the client.
+            // The result is dropped: the client lists the tools itself.
           }
           break
         } catch (error) {
           if (!isOfSignIn(error) || signIns >= MAX_RETRIES) throw error
-          const fault = await this.#asked(account, call, error as Fault)
+          const fault = await this.#requestSignIn(account, call, error as Fault)
           if (fault) throw fault
         }
       }
@@ -289,12 +300,15 @@ export class SignIn {
       yield this.#question(call, error as Fault) ?? refused(call, error as Fault)
       return
     }
-    this.#rooms.delete(call.principal)
-    const text = `Signed in to "${this.#options.name}". Its tools can be listed and called now.`
+    this.#waiting.delete(call.principal)
+    const text = `Signed in to "${this.#options.name}". Its tools are available now.`
     yield { kind: 'result', result: parseObject(JSON.stringify({ content: [{ type: 'text', text }] })) }
   }
 
-  /** A subscription in the waiting room: says that all has changed when somebody has signed in, and is the server's then. */
+  /**
+   * A subscription to the placeholder. After the sign-in it reports that all lists have changed, and continues at the
+   * server.
+   */
   async *#listen(account: Account, call: Call, next: Handler): AsyncIterable<Reply> {
     const { principal, signal } = call
     const filter = objectIn(call.params, 'notifications') ?? EMPTY
@@ -306,13 +320,13 @@ export class SignIn {
     }
     for (const { method } of lists) yield { kind: 'notification', method, params: EMPTY }
     for await (const reply of next(call)) {
-      // It was acknowledged already.
+      // The client already has an acknowledgement.
       if (reply.kind !== 'notification' || reply.method !== ACKNOWLEDGED) yield reply
     }
   }
 }
 
-/** A session of a legacy client's own, for whose requests somebody may have to sign in. */
+/** A client's own session with a legacy server, whose requests may require a sign-in. */
 class SigningTunnel implements Tunnel {
   readonly #tunnel: Tunnel
   readonly #account: Account
@@ -332,15 +346,15 @@ class SigningTunnel implements Tunnel {
 
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<TunnelMessage, void> {
     for (let signIns = 0; ; signIns++) {
-      let given = false
+      let hasReplied = false
       try {
         for await (const message of this.#tunnel.ask(request, signal)) {
-          given = true
+          hasReplied = true
           yield message
         }
         return
       } catch (error) {
-        if (given || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
+        if (hasReplied || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
         await this.#account.signIn(error.signInFor, signal)
       }
     }
@@ -363,7 +377,7 @@ class SigningTunnel implements Tunnel {
   }
 }
 
-/** Does something for a client, and again after somebody has signed in for it. Rejects with a Fault. */
+/** Runs `work`, and again after a sign-in. Rejects with a Fault. */
 async function signedIn<T>(account: Account, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (let signIns = 0; ; signIns++) {
     try {
@@ -375,13 +389,13 @@ async function signedIn<T>(account: Account, signal: AbortSignal, work: () => Pr
   }
 }
 
-/** A failure to sign in, as a client and its model read it. */
+/** A failed sign-in, in the form that clients and models read. */
 function refused(call: Call, fault: Fault): Reply {
   if (call.method !== 'tools/call') throw fault
   return refuse(call, { reason: fault.row.reason ?? 'sign_in_required', text: fault.message })
 }
 
-/** Waits so many milliseconds. Resolves to whether nobody has given up meanwhile. */
+/** Waits. Resolves to false if the signal aborts. */
 function pause(milliseconds: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const done = () => {

@@ -1,15 +1,17 @@
-/** Gives up calls that take too long. Progress is a sign of life, but not for ever. */
+/** Ends calls that take too long. Progress resets the idle timeout, but not the total timeout. */
 import type { Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 
+/** Time limits of a call. */
 export interface Timeouts {
-  /** Milliseconds of silence. */
+  /** Milliseconds without any reply. */
   idle: number
-  /** Milliseconds in all. */
+  /** Milliseconds in total. */
   total: number
 }
 
+/** Aborts a call with the fault `upstreamTimeout` when a limit is exceeded. */
 export function timeout({ idle, total }: Timeouts): Policy {
   return (next) =>
     async function* timedCall(call) {
@@ -19,10 +21,10 @@ export function timeout({ idle, total }: Timeouts): Policy {
         const outcome = 'whether it acted on the call is unknown'
         call.abort(new Fault('upstreamTimeout', `The server ${why}; ${outcome}`))
       }
-      const silence = setTimeout(() => giveUp(`was silent for ${idle / 1000} s`), idle)
+      const silence = setTimeout(() => giveUp(`sent nothing for ${idle / 1000} s`), idle)
       try {
         for await (const reply of next(call)) {
-          if (performance.now() - started > total) giveUp(`did not answer in ${total / 1000} s`)
+          if (performance.now() - started > total) giveUp(`did not answer within ${total / 1000} s`)
           silence.refresh()
           yield reply
         }

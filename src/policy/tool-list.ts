@@ -1,4 +1,4 @@
-/** Reads lists of tools for what trust depends on: what each says of itself, and what its hints are. */
+/** Reads the facts of a list of tools that trust depends on: their descriptions and their hints. */
 import { createHash } from 'node:crypto'
 import type { ToolFact, ToolList } from '../ports/trust-status.js'
 import { withoutMisannotated } from '../protocol/annotations.js'
@@ -19,32 +19,33 @@ import {
 
 const MAX_TOOLS = 2_000
 const MAX_PAGES = 100
-/** What a model or a person goes by. */
+/** Members that a model or a person reads. */
 const TELLING: readonly string[] = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations']
 
-/** Asks for all pages of a list. Throws a Fault where there is no end to them. */
+/** Reads all pages of a list. Throws a Fault after MAX_PAGES pages. */
 export async function fetchTools(page: (cursor: Json | undefined) => Promise<Payload>): Promise<ToolList> {
   const pages: Payload[] = []
   let cursor: Json | undefined
   do {
-    if (pages.length === MAX_PAGES) throw new Fault('upstreamProtocol', 'The list of tools has no end')
+    if (pages.length === MAX_PAGES)
+      throw new Fault('upstreamProtocol', `The list of tools has more than ${MAX_PAGES} pages`)
     pages.push(await page(cursor))
     cursor = nextCursor(pages.at(-1) as Payload)
   } while (cursor !== undefined)
   return toolList(pages)
 }
 
-/** Where the list goes on after a page. */
+/** The cursor of the next page; undefined after the last one. */
 export function nextCursor(page: Payload): Json | undefined {
   const next = raw(page, 'nextCursor')
   return next?.startsWith('"') ? next : undefined
 }
 
-/** What is in these pages of a list. Throws a Fault where it is more than can be kept in mind. */
+/** The tools in these pages. Throws a Fault if there are more than MAX_TOOLS. */
 export function toolList(pages: readonly Payload[]): ToolList {
   const tools = new Map<string, ToolFact>()
   for (const page of pages) {
-    // Whoever has headers is shown tools that others are not, and that nobody can call through the bridge.
+    // Clients over HTTP must drop tools with invalid annotations, so nobody can call them through the bridge.
     const array = arrayIn(withoutMisannotated(page), 'tools')
     for (const span of array?.elements ?? []) {
       const tool = array && payloadAt(array.source, span)
@@ -58,7 +59,7 @@ export function toolList(pages: readonly Payload[]): ToolList {
   return listOf(tools)
 }
 
-/** A list in which some tools have been seen to be others than they were. */
+/** The list with some tools replaced or added. */
 export function withTools({ tools }: ToolList, others: ToolList): ToolList {
   return listOf(new Map([...tools, ...others.tools]))
 }
@@ -69,7 +70,7 @@ function listOf(tools: ReadonlyMap<string, ToolFact>): ToolList {
 }
 
 function factOf(tool: Payload): ToolFact {
-  // Of what stands twice, somebody else may read the other.
+  // Another program may read the other one of two equal members, so no hint of such a tool counts.
   if (duplicateKey(tool) !== undefined) return { digest: digestOf(canonical(write(tool))), hints: {} }
   const telling = TELLING.flatMap((key) => {
     const text = raw(tool, key)
@@ -85,7 +86,7 @@ function hintsOf(annotations: Payload | undefined): ToolFact['hints'] {
   return Object.fromEntries(said.map(([key, text]) => [key, text === 'true']))
 }
 
-/** Two tools of one name: which of them is called, only the server knows, so that a hint counts if both have it. */
+/** Two tools of the same name. Only the server knows which one is called, so only hints that both have count. */
 function both(one: ToolFact, other: ToolFact): ToolFact {
   const agreed = Object.entries(one.hints).filter(([key, says]) => other.hints[key] === says)
   return { digest: digestOf([one.digest, other.digest].sort().join('\n')), hints: Object.fromEntries(agreed) }

@@ -1,6 +1,6 @@
 /**
- * Speaks for a server that is not there. What it said of itself and of what it has stays known, to those who have asked for
- * it before; its tools say that they cannot be had. Calls are answered at once, with the reason and with when to try again.
+ * Answers for a server that is unreachable. Lists and discovery are repeated to those who asked before, with the tools
+ * marked as unavailable. Other calls fail at once, with the reason and the time of the next attempt.
  */
 import { createHash } from 'node:crypto'
 import type { Call, Policy, Reply } from '../protocol/call.js'
@@ -12,10 +12,14 @@ import { copyOf } from './cache/results.js'
 import { LentCache } from './lent-cache.js'
 import { OWN } from './refusal.js'
 
+/** What the policy needs to know of a server. */
 export interface UnavailableOptions {
-  /** Names the server. */
+  /** The server's name. */
   name: string
-  /** Whether the server is left alone at this moment; until when, in milliseconds since 1970, and why, in a few words. */
+  /**
+   * Whether the server is not called now (`open`, as of a circuit breaker); until when, by `now()`; and why, in a few
+   * words.
+   */
   state(): { open: boolean; until: number; reason: string }
   memory: Memory
   now?: () => number
@@ -27,7 +31,7 @@ interface Last {
   bytes: number
 }
 
-/** What stays known. */
+/** Methods whose last result is kept. */
 const REMEMBERED: ReadonlySet<string> = new Set([
   'server/discover',
   'tools/list',
@@ -37,10 +41,10 @@ const REMEMBERED: ReadonlySet<string> = new Set([
 ])
 const MAX_LISTS = 256
 const MAX_BYTES = 16 * 1024 * 1024
-/** Characters of parameters: a cursor, as a rule. */
+/** Longest params, in characters; usually a cursor. */
 const MAX_PARAMS = 4 * 1024
 
-/** The policy, and what ends it: then nothing is remembered any more. */
+/** The policy, and a function that ends it and drops all results. */
 export function unavailable(options: UnavailableOptions): { policy: Policy; close(): void } {
   const { name, state, memory, now = () => performance.now() } = options
   const lasts = new LentCache<Last>({ memory, max: MAX_LISTS, maxBytes: MAX_BYTES })
@@ -70,7 +74,7 @@ export function unavailable(options: UnavailableOptions): { policy: Policy; clos
   return { policy, close: () => lasts.close() }
 }
 
-/** What a server says may depend on who asks, and on what they can do. Undefined where nothing is to be remembered. */
+/** Results may depend on the caller and its capabilities. Undefined if the result is not to be kept. */
 function keyOf({ method, params, caller, principal, credential, paramHeaders }: Call): string | undefined {
   if (!REMEMBERED.has(method)) return undefined
   const text = write(params)
@@ -81,7 +85,7 @@ function keyOf({ method, params, caller, principal, credential, paramHeaders }: 
 }
 
 function repeated({ method }: Call, { result, server }: Last, reason: string, retryAfter: number): Reply {
-  // Nobody is to keep it: the server may be back at any time.
+  // Not to be cached by the client: the server may be back at any time.
   const told = { kind: 'result', server, cache: { ttlMs: 0, scope: 'private' } } as const
   if (method !== 'tools/list') return { ...told, result }
   const mark = JSON.stringify({ reason, retryAfterMs: Math.round(retryAfter * 1000) })

@@ -1,12 +1,10 @@
-/**
- * What happens in the bridge that somebody may want to count. Whoever makes it happen says so in one word, and knows
- * nothing of who listens.
- */
+/** Events that can be counted as metrics. Code that causes one reports it here and does not know who counts it. */
 import type { Era } from '../protocol/eras.js'
 import type { Blame, FaultName } from '../protocol/fault.js'
 
+/** Something that happened. */
 export type BridgeEvent =
-  /** A call is over, however it ended. Times are milliseconds; `upstreamMs` is what of them was waiting for the server. */
+  /** A call has ended. Times are milliseconds; `upstreamMs` is the part spent waiting for the server. */
   | {
       kind: 'call'
       server: string
@@ -19,35 +17,36 @@ export type BridgeEvent =
       upstreamMs: number | undefined
       relayed: boolean
     }
-  /** A request was refused before it became a call; `server` is empty where it was for none. */
+  /** A request was refused before it became a call. `server` is empty if it was for none. */
   | { kind: 'refusal'; server: string; reason: FaultName }
-  /** It has been found out what a server speaks, or that this cannot be found out now. */
+  /** The era of a server was detected, or could not be detected. */
   | { kind: 'verdict'; server: string; era: Era | 'unknown'; why: string }
-  /** A legacy server's question to a modern client, or a modern server's to a legacy one. */
+  /** A question from a legacy server to a modern client, or from a modern server to a legacy client. */
   | {
       kind: 'question'
       server: string
       what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'
     }
-  /** Something was told to an older client in other words than the server's. */
+  /** Something was adapted for an older client. */
   | { kind: 'downlevelled'; server: string; what: string }
   | { kind: 'cache'; server: string; what: 'hit' | 'miss' | 'stored' | 'dropped' }
   /** A session of the bridge with a legacy server, or of a legacy client with the bridge. */
   | { kind: 'session'; server: string; side: 'client' | 'server'; what: 'opened' | 'ended' | 'lost' }
-  /** A process of a server on stdio. */
+  /** The process of a server on stdio. */
   | { kind: 'child'; server: string; what: 'started' | 'restarted' | 'ended' }
-  /** A request that belongs to another replica. */
+  /** A request that was forwarded to another replica. */
   | { kind: 'forwarded'; server: string; what: 'answered' | 'lost' | 'unavailable' }
-  /** A server, or what is said of it, could not be had in spite of retries. Here it is called by its address. */
+  /** A server, or information about it, was unreachable despite retries. `server` is its address. */
   | { kind: 'discovery'; server: string; phase: string; reason: string }
 
+/** Receives events. */
 export type Observe = (event: BridgeEvent) => void
 
-/** How far a bound is reached at this moment. */
+/** How much of a bound is used now. */
 export interface Gauge {
-  /** Which bound; docs/operations.md has them all. */
+  /** The name of the bound; docs/operations.md lists them all. */
   bound: string
-  /** The server that it is about, if it is about one. */
+  /** The server, if the bound concerns a single one. */
   server?: string
   used: number
   limit: number

@@ -1,82 +1,84 @@
 /**
- * Several bridges that stand for one: what lives in one of them (a parked call, a task, a session) is reached through all.
- * Whoever finds that something lives in another replica says so, and the request is carried there.
+ * What the bridge asks of replicas: several bridges that serve the same servers. A parked call, a task or a session
+ * lives in one replica and can be reached through all. Code that finds that its owner is another replica throws
+ * `OwnedByReplica`.
  */
 import type { Payload } from '../rpc/splice.js'
 
-/** What a request is about lives in another replica. Thrown before anything has been sent, or anything done. */
+/** The request belongs to another replica. Thrown before anything is sent or done. */
 export class OwnedByReplica extends Error {
   override name = 'Elsewhere'
   readonly owner: string
-  /** What is lost if that replica is. */
+  /** What is lost if that replica ends. */
   readonly what: Owned
 
   constructor(owner: string, what: Owned) {
-    super(`This lives in the replica ${owner}`)
+    super(`Owned by the replica ${owner}`)
     this.owner = owner
     this.what = what
   }
 }
 
+/** What a replica can own. */
 export type Owned = 'call' | 'session'
 
-/** A request as it came in, to be answered by another replica as if it had come to that one. */
+/** A received request, for another replica to answer as if it had received it. */
 export interface ForwardedRequest {
   method: string
   path: string
-  /** Names and values in turn, as they came. */
+  /** Names and values in turn, as received. */
   headers: readonly string[]
   body: Uint8Array | undefined
-  /** What it came over. What has been carried here goes no further. */
+  /** The connection that it came on. A request that was already forwarded is not forwarded again. */
   connection: object
 }
 
-/** How another replica has answered it. */
+/** The answer of another replica. */
 export interface ForwardedAnswer {
   status: number
   headers: readonly string[]
-  /** To be read to its end, or given up. Throws a Fault where the rest cannot be had. */
+  /** To be read to its end or cancelled. Throws a Fault if the rest is lost. */
   body: AsyncIterable<Uint8Array>
 }
 
-/** Something that a server has said has changed. */
+/** A change that a server reported. */
 export interface ChangeNotice {
   server: string
-  /** Who has heard it. Others hear of their own. */
+  /** The principal that received it. Others receive their own. */
   who: string
   method: string
   params: Payload
 }
 
-/** Who wants to hear what other replicas have heard of a server. */
+/** Listens to changes that other replicas report about a server. */
 export interface ChangeListener {
   changed(notice: ChangeNotice): void
-  /** For a while nothing could be heard. */
+  /** Changes may have been missed. */
   missed(): void
 }
 
-/** What all replicas know, for a time. */
+/** Values that all replicas share for a time. */
 export interface Store {
-  /** What is known of something. Rejects with a Fault where that cannot be found out now. */
+  /** The shared value; undefined if there is none. Rejects with a Fault if the store is unreachable. */
   recall(kind: string, name: string): Promise<string | undefined>
-  /** Has all know it for so many milliseconds, as far as that is possible now. */
+  /** Shares a value for so many milliseconds, if the store is reachable. */
   remember(kind: string, name: string, text: string, milliseconds: number): Promise<void>
   forget(kind: string, name: string): void
 }
 
-/** What replicas do for each other. */
+/** What a replica can ask of the others. */
 export interface Replicas {
-  /** This one, until it ends. */
+  /** The id of this replica, for as long as it runs. */
   readonly id: string
   /** Has another replica answer a request. Rejects with a Fault. */
   carry(elsewhere: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer>
-  /** An id for a session that lives here. */
+  /** A new id for a session in this replica. */
   sessionId(): string
-  /** The other replica in which the session of an id lives; undefined where it is this one, or the id is none of ours. */
+  /** The other replica that owns a session; undefined if it is this one or the id is unknown. */
   ownerOf(sessionId: string): string | undefined
   readonly records: Store
-  /** Tells the others of a change. */
+  /** Reports a change to the other replicas. */
   tell(notice: ChangeNotice): void
-  /** Gives what ends it. */
+  /** Listens to changes. The returned function ends that. */
   hear(server: string, listener: ChangeListener): () => void
 }

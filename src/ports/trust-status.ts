@@ -1,30 +1,32 @@
-/** How far a server is trusted at a moment, and what is known of its tools, on which that may depend. */
+/** How far a server is trusted, and the facts about its tools that this depends on. */
 
+/** How far a server is trusted. */
 export interface Standing {
-  /** Trusted, at least for some tools; on a short lead; or not to be spoken to at all. */
+  /** Trusted, at least for some tools; restricted; or not to be contacted at all. */
   state: 'trusted' | 'quarantined' | 'refused'
-  /** Globs of the tools that may be called, where the server is trusted for these only. */
+  /** Globs of the tools that may be called; undefined for all. */
   only?: readonly string[] | undefined
-  /** It depends on the list of tools, which has to be looked at again from time to time. */
+  /** It depends on the list of tools, which must be read again from time to time. */
   dependsOnTools: boolean
-  /** Why it is so, as a sentence without its full stop. */
+  /** Why, as a sentence without a full stop. */
   reason: string
-  /** What is missing for more, in words; empty where nothing is. */
+  /** What is missing for more trust, in words; empty if nothing is. */
   missing: string
-  /** The command that would allow more; empty where there is none. */
+  /** The command that would allow more; empty if there is none. */
   remedy: string
 }
 
-/** A list of tools, as far as trust depends on it. */
+/** A list of tools, reduced to what trust depends on. */
 export interface ToolList {
-  /** The same for lists in which the same tools say the same of themselves, in whatever order. */
+  /** Equal for lists of the same tools with the same descriptions, in any order. */
   digest: string
   tools: ReadonlyMap<string, ToolFact>
 }
 
+/** The facts about one tool. */
 export interface ToolFact {
   /** Changes with the description, the schemas and the annotations. */
   digest: string
-  /** The hints among its annotations that say yes or no. */
+  /** The boolean hints in its annotations. */
   hints: Readonly<Record<string, boolean>>
 }

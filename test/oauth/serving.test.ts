@@ -107,7 +107,7 @@ for (const server of ['legacy', 'modern'] as const) {
       const { url } = await bridged(t, server, { person: away, oauth: { wait: 300 } })
       const client = await clients.legacy(t, url)
       const changed = changesOf(client)
-      t.match(client.getInstructions(), /wants somebody to sign in.*mcp_bridge_sign_in.*mcp-bridge login/)
+      t.match(client.getInstructions(), /requires a sign-in.*mcp_bridge_sign_in.*mcp-bridge login/)
       t.match(await client.listTools(), { tools: [{ name: 'mcp_bridge_sign_in' }] })
       t.same(await client.listPrompts(), { prompts: [] })
       t.match(await client.callTool({ name: 'greet', arguments: {} }), {

@@ -395,7 +395,7 @@ t.test('after consent', async (t) => {
     ]) {
       const { server, ask } = consented()
       server.answer = () => result(page)
-      await t.rejects(ask(toolCall('read')), { name: 'Fault', message: /no end|more than 2000/ })
+      await t.rejects(ask(toolCall('read')), { name: 'Fault', message: /more than 100 pages|more than 2000 tools/ })
       t.same(server.called, [])
     }
   })

@@ -1,54 +1,58 @@
 /**
- * Hears of what changes, in the name of somebody for whom results are kept: notices come only to who listens, and whoever
- * has asked for a result need not. It is one subscription, replaced by another when more resources are kept; the first is
- * heard until the second is agreed to.
+ * Subscribes to changes for as long as results are cached for one principal. There is one subscription at a time. When
+ * more resources are cached, a new one replaces it; the old one ends when the server has accepted the new one.
  */
 import type { Call, CallLog, Handler, Reply, Sender } from '../../protocol/call.js'
 import { ACKNOWLEDGED, CHANGING_LISTS } from '../../protocol/subscriptions.js'
 import { EMPTY, has, isEmpty, objectIn, type Payload, parseObject } from '../../rpc/splice.js'
 import type { About } from './results.js'
 
+/** What a Listening needs. */
 export interface ListeningOptions {
   next: Handler
   sender: Sender
-  /** Something has changed. */
+  /** A change was reported. */
   heard(notice: Reply & { kind: 'notification' }): void
-  /** What was heard is heard no longer: the server, or a session with it, is gone. */
+  /** Notifications may have been missed: the server, or the session with it, is gone. */
   lost(): void
-  /** For a while there has been nothing to listen for. */
+  /** Nothing has been cached for a while. */
   idle(): void
 }
 
 interface Subscription {
   uris: ReadonlySet<string>
   controller: AbortController
-  /** The server has agreed to tell of something. */
+  /** The server has accepted at least part of the subscription. */
   tells: boolean
-  /** When it has agreed. */
+  /** When the server accepted it. */
   since: number
 }
 
-/** Milliseconds between one subscription and the next, in which further resources may come to be kept. */
+/** Shortest time between two subscriptions, in milliseconds, so that one can cover several new resources. */
 const GATHER = 1_000
-/** Milliseconds to wait after one has failed or ended: doubled each time, until one has served well. */
+/**
+ * Milliseconds before a new subscription after one failed or ended: doubled each time, until one has lasted
+ * SERVED_WELL.
+ */
 const REOPEN = { first: 1_000, most: 300_000 }
 const SERVED_WELL = 30_000
 const AGREE_WITHIN = 10_000
-/** Milliseconds that a subscription is held for which there is nothing to hear: what has expired may be asked for again. */
+/** Milliseconds that a subscription stays open when nothing is cached any more: the same calls may come again. */
 const LINGER = 10_000
 const MAX_URIS = 256
 const MAX_URI = 2_048
 
 const LISTS = CHANGING_LISTS.map(({ filter }) => `"${filter}":true`)
-/** A subscription of the bridge's own is no call of anybody's, so that no line of the log is for it. */
+/** The bridge's own subscription is not a call of a client, so it has no line in the log. */
 const QUIET: CallLog = { note() {}, debug() {}, warn() {} }
 
+/** The subscription for one scope of the cache. */
 export class Listening {
   readonly #options: ListeningOptions
-  /** What is listened for. */
+  /** The cached results to keep valid. */
   readonly #kept = new Set<About>()
   #current: Subscription | undefined
-  /** Not agreed to yet. */
+  /** Not accepted yet. */
   #opening: Subscription | undefined
   #resting: NodeJS.Timeout | undefined
   #lingering: NodeJS.Timeout | undefined
@@ -84,7 +88,7 @@ export class Listening {
     this.#current?.controller.abort()
   }
 
-  /** Opens a subscription where not all that can be heard is heard, unless it is too soon for that. */
+  /** Opens a subscription if the current one does not cover everything, unless the last attempt is too recent. */
   #attend(): void {
     if (this.#stopped || this.#opening || this.#resting || this.#kept.size === 0) return
     const uris = this.#uris
@@ -92,7 +96,7 @@ export class Listening {
     if (!current || uris.some((uri) => !current.uris.has(uri))) this.#open(uris)
   }
 
-  /** The resources to listen for: those that have come last, if there are too many. */
+  /** The resources to subscribe to: the latest MAX_URIS. */
   get #uris(): string[] {
     if (!this.#tellsOfResources) return []
     const uris = [...this.#kept].flatMap(({ uri }) => (uri === undefined || uri.length > MAX_URI ? [] : [uri]))
@@ -105,7 +109,7 @@ export class Listening {
     this.#opening = subscription
     this.#rest(GATHER)
     this.#read(subscription)
-      // Why it has ended makes no difference.
+      // The reason for the end does not matter.
       .catch(() => {})
       .finally(() => this.#ended(subscription))
   }
@@ -142,7 +146,7 @@ export class Listening {
       this.#opening = undefined
       this.#rest(this.#backoff())
     } else if (this.#current === subscription && subscription.tells && !this.#stopped) {
-      // One that had nothing to tell stays: all there is to hear is heard.
+      // A subscription of which the server accepted nothing is not replaced: another would not report more.
       this.#current = undefined
       if (performance.now() - subscription.since >= SERVED_WELL) this.#failures = 0
       this.#rest(this.#backoff())

@@ -1,4 +1,4 @@
-/** Results that are kept, of all servers together: there is a bound, and the one that nobody has asked for longest goes first. */
+/** The store for cached results of all servers. It is bounded; the least recently used result is dropped first. */
 import { isAscii } from 'node:buffer'
 import type { CacheHint } from '../../protocol/call.js'
 import type { Memory } from '../../protocol/memory.js'
@@ -7,26 +7,27 @@ import { sourceOfBytes } from '../../rpc/source.js'
 import { type Json, type Payload, parseSource, wire } from '../../rpc/splice.js'
 import { LentCache } from '../lent-cache.js'
 
-/** What a result is about. */
+/** What a result depends on. */
 export interface About {
   method: string
   /** The resource that was read. */
   uri: string | undefined
 }
 
+/** A cached result. */
 export interface Kept extends About {
   key: string
-  /** Whom it is kept for. */
+  /** The principals that may get it: a digest. */
   scope: string
   result: Payload
-  /** What the server said of itself with it. */
+  /** The server's Implementation, sent with the result. */
   server: Json | undefined
-  /** What the server said of how long it holds, and for whom. */
+  /** The server's cache hint. */
   hint: CacheHint | undefined
-  /** Milliseconds for which it is kept. */
+  /** Milliseconds from storing to expiry. */
   lifetime: number
   bytes: number
-  /** Called when it is kept no longer, for whatever reason. */
+  /** Called when it leaves the cache, for any reason. */
   gone(): void
 }
 
@@ -34,9 +35,10 @@ const MAX_RESULTS = 4_096
 const MAX_BYTES = 64 * 1024 * 1024
 const MAX_RESULT_BYTES = 1024 * 1024
 
+/** The store. */
 export type Results = LentCache<Kept>
 
-/** Makes a place for results. `now` gives milliseconds, as a clock has them that is never set. */
+/** Creates the store. `now` returns milliseconds of a monotonic clock. */
 export function keepResults(memory: Memory, now?: () => number): Results {
   return new LentCache({
     memory,
@@ -48,8 +50,8 @@ export function keepResults(memory: Memory, now?: () => number): Results {
 }
 
 /**
- * A result as it would go out, and what the server said of itself with it, in memory of their own: what came in may be a slice of something much larger, which would be
- * held with it. Long strings stay the bytes that they are. Undefined where it is too large to be kept.
+ * Copies a result and the server's Implementation into memory of their own: a received result may be a slice of a
+ * larger buffer, which it would keep alive. Long strings stay bytes. Undefined if the result is too large to cache.
  */
 export function copyOf(
   result: Payload,
@@ -57,7 +59,7 @@ export function copyOf(
 ): { result: Payload; server: Json | undefined; bytes: number } | undefined {
   const rendered = wire(result)
   const pieces = typeof rendered === 'string' ? [rendered] : rendered
-  // No character is less than a byte, so that most of what is too large is not looked at.
+  // Each character is at least one byte, so this skips most results that are too large without encoding them.
   if (pieces.reduce((sum, piece) => sum + piece.length, 0) > MAX_RESULT_BYTES) return undefined
   const bytes = Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)))
   const all = bytes.length + (server?.length ?? 0)
