@@ -1,36 +1,37 @@
-/** Reads `WWW-Authenticate`: what a server wants before it takes a request (RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1). */
+/** Reads `WWW-Authenticate` challenges (RFC 9110, 11.6.1; RFC 6750, 3; RFC 9728, 5.1). */
 import { readScopes } from './scopes.js'
 
+/** One challenge. */
 export interface Challenge {
   /** In lower case. */
   readonly scheme: string
-  /** Names in lower case. Where a name stands twice, the first counts. */
+  /** Names in lower case. Of equal names the first counts. */
   readonly params: ReadonlyMap<string, string>
 }
 
-/** What a server wants of a client that brings tokens. */
+/** What a server's challenges require of a client that sends tokens. */
 export interface Wanted {
-  /** Where the metadata of the resource are, says the server. */
+  /** The `resource_metadata` parameter: where the server says that its metadata is. */
   metadata: string | undefined
-  /** In the order of the challenge; undefined where it names none. */
+  /** In the order of the challenge; undefined if it names none. */
   scopes: readonly string[] | undefined
   error: string | undefined
 }
 
 const TOKEN = "[\\w!#$%&'*+.^`|~-]+"
-/** A parameter, else a word: the name of a scheme or its token68. */
+/** A parameter, or a word: the name of a scheme, or a token68. */
 const ITEM = new RegExp(`([\\s,]*)(?:(${TOKEN})\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|(${TOKEN}))|([\\w.~+/-]+=*))`, 'y')
 const MAX_LINE = 16 * 1024
 const MAX_CHALLENGES = 16
-/** Schemes under which tokens are sent. */
+/** Schemes that send tokens. */
 const SCHEMES: ReadonlySet<string> = new Set(['bearer', 'dpop'])
 
-/** All challenges of all lines, several of which may stand in one. What cannot be read ends its line. */
+/** All challenges of all header lines; a line may have several. Reading a line ends where it is invalid. */
 export function readChallenges(lines: readonly string[]): readonly Challenge[] {
   return lines.flatMap((line) => readLine(line.slice(0, MAX_LINE))).slice(0, MAX_CHALLENGES)
 }
 
-/** What the challenges want of a client that brings tokens, taken together. */
+/** What the challenges require of a client that sends tokens, combined. */
 export function wantedBy(challenges: readonly Challenge[]): Wanted {
   const first = (name: string) =>
     challenges.flatMap(({ scheme, params }) => (SCHEMES.has(scheme) ? (params.get(name) ?? []) : []))[0]
@@ -53,7 +54,7 @@ function readLine(line: string): Challenge[] {
       if (params && !params.has(key)) params.set(key, quoted?.replace(/\\(.)/g, '$1') ?? plain ?? '')
       bare = false
     } else if (bare && !gap.includes(',')) {
-      // Credentials of another kind: nothing that is understood here.
+      // A scheme for other credentials: skip its parameters.
       bare = false
     } else {
       found.push({ scheme: (word as string).toLowerCase(), params: new Map() })

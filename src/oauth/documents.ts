@@ -1,8 +1,10 @@
-/** Documents of others, as far as they are acted on: metadata of resources and of authorization servers, registrations. */
+/**
+ * Schemas of documents from others, as far as the bridge uses them: metadata of resources and issuers, registrations.
+ */
 import * as z from 'zod'
 
 const isText = (one: unknown): one is string => typeof one === 'string' && one.length <= 2_048
-/** Informs, and protects nothing: what is no list of texts is none. */
+/** Informative only, so anything that is not a list of strings counts as absent. */
 const texts = z
   .array(z.unknown())
   .transform((list) => list.filter(isText).slice(0, 200))
@@ -38,7 +40,7 @@ export const issuerMetadata = z.object({
 })
 export type IssuerMetadata = z.infer<typeof issuerMetadata>
 
-/** The endpoints of an authorization server. */
+/** Members that name endpoints of an authorization server. */
 export const ENDPOINTS = [
   'authorization_endpoint',
   'token_endpoint',

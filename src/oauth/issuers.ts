@@ -1,4 +1,4 @@
-/** Authorization servers: their metadata, fetched, checked, and kept for a while (RFC 8414, OpenID Connect Discovery). */
+/** The metadata of authorization servers: fetched, validated and cached (RFC 8414, OpenID Connect Discovery). */
 import { parseAddress } from '../net/address.js'
 import { bare } from '../net/connect.js'
 import type { RequestOptions } from '../net/fetch.js'
@@ -10,19 +10,21 @@ import { getObject } from './get-object.js'
 import type { Reach } from './reach.js'
 import { issuerMetadataPlaces } from './well-known.js'
 
-/** Milliseconds for which metadata are kept. */
+/** Milliseconds for which metadata is cached. */
 const KEPT = 600_000
 const MAX_ISSUERS = 64
 
+/** Whose metadata to find. */
 export interface IssuerQuestion {
-  /** May be left out where the configuration says where the metadata are: whoever they name is the issuer then. */
+  /** May be undefined if `metadataUrl` is set: then the metadata names the issuer. */
   issuer: string | undefined
   metadataUrl?: string | undefined
   reach: Reach
-  /** What is kept does not do. */
+  /** Do not use the cache. */
   fresh?: boolean
 }
 
+/** A cache of metadata. */
 export class Issuers {
   readonly #now: () => number
   readonly #known = new Map<string, { until: number; metadata: Promise<IssuerMetadata> }>()
@@ -31,7 +33,7 @@ export class Issuers {
     this.#now = now
   }
 
-  /** The metadata of an issuer. Rejects with a Fault where there are none that may be used. */
+  /** The metadata of an issuer. Rejects with a Fault if there is none that may be used. */
   find(question: IssuerQuestion): Promise<IssuerMetadata> {
     const key = keyOf(question)
     const known = this.#known.get(key)
@@ -52,8 +54,8 @@ function keyOf({ issuer, reach, metadataUrl }: IssuerQuestion): string {
 }
 
 /**
- * Metadata that are at one place: checked, and those of the issuer, to the byte (RFC 8414, 3.3). Undefined where there are
- * none. Rejects with a Fault where they must not be used.
+ * The metadata at one address. It must be valid and name exactly this issuer (RFC 8414, 3.3). Undefined if there is
+ * none. Rejects with a Fault if it must not be used.
  */
 export async function metadataAt(
   place: string,
@@ -63,10 +65,10 @@ export async function metadataAt(
   const got = await getObject(place, reach)
   if (got.kind !== 'object') return undefined
   const { success, data } = issuerMetadata.safeParse(got.value)
-  if (!success) throw unsafe(`${quotedAddress(place)} has no metadata of an authorization server`)
+  if (!success) throw unsafe(`${quotedAddress(place)} has no valid metadata of an authorization server`)
   if (issuer !== undefined && data.issuer !== issuer)
     throw unsafe(
-      `The metadata of the authorization server ${quoted(issuer)} name ${quoted(data.issuer)} as the issuer. ` +
+      `The metadata of the authorization server ${quoted(issuer)} names ${quoted(data.issuer)} as the issuer. ` +
         'If both are the same, set "oauth.issuer" to the second',
     )
   for (const name of ENDPOINTS) checkEndpoint(name, data[name], reach)
@@ -80,7 +82,7 @@ async function fetchMetadata({ issuer, metadataUrl, reach }: IssuerQuestion): Pr
       const metadata = await metadataAt(place, issuer, reach)
       if (metadata) return metadata
     } catch (error) {
-      // What is not available at one place may be at the next.
+      // An error at one address does not exclude the next one.
       if (!isUnavailable(error)) throw error
       failure = error
     }
@@ -97,17 +99,17 @@ function placesOf(issuer: string): readonly string[] {
   }
 }
 
-/** Endpoints are reached by TLS, or on this machine, where the server is there as well. */
+/** Endpoints must use TLS, or be on this machine if the server is there too. */
 function checkEndpoint(name: string, endpoint: string | undefined, { allowLoopback }: RequestOptions): void {
   if (endpoint === undefined) return
   try {
     const { protocol, hostname } = parseAddress(endpoint)
     if (protocol === 'https:' || (protocol === 'http:' && allowLoopback && isLoopback(bare(hostname)))) return
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw unsafe(
-    `The authorization server names ${quotedAddress(endpoint)} as its ${name}, which has to be an https:// address`,
+    `The authorization server names ${quotedAddress(endpoint)} as its ${name}, which must be an https:// address`,
   )
 }
 

@@ -1,4 +1,4 @@
-/** What it takes to sign in to servers: where tokens are kept, and how a person is asked. */
+/** The parts that all sign-ins share: the store for tokens and the way to ask a person. */
 import type { Person } from './person/flow.js'
 import type { Network } from './reach.js'
 import { defaultTokenFolder, FileStore } from './store/files.js'
@@ -6,30 +6,32 @@ import { MemoryStore } from './store/memory.js'
 import type { Holder, TokenRecord } from './store/record.js'
 import type { Store } from './store/store.js'
 
+/** The parts. */
 export interface SignInParts {
   store: Store
   person: Person
   network?: Network | undefined
-  /** What `mcp-bridge login` is told for a server, by its name and address; its name by default. */
+  /** The argument of `mcp-bridge login` for a server, by its name and address; by default its name. */
   loginName?: ((name: string, url: string) => string) | undefined
 }
 
+/** How to make them. */
 export interface SignInPartsOptions {
-  /** The folder with the tokens; the usual one by default. */
+  /** The folder for tokens; by default the usual one. */
   folder: string | undefined
-  /** The command that opens an address, or `none`; the system's by default. */
+  /** The command that opens an address, or `none`; by default that of the system. */
   browser: readonly string[] | 'none' | undefined
   env: Readonly<Record<string, string | undefined>>
   platform: string
-  /** Who runs this; undefined where the system has no such numbers. */
+  /** The user id of this process; undefined if the system has none. */
   uid: number | undefined
-  /** Shows an address to a person where no browser can be started. It is for nobody else: never logged. */
+  /** Shows an address to a person if no browser can be started. It is secret: never log it. */
   show(address: string): void
-  /** Is told, once, why tokens are not written. */
+  /** Called once with the reason why tokens are not written to disk. */
   onDegraded(why: string): void
 }
 
-/** What starts a browser is loaded when one is to be started. */
+/** The code that starts a browser is loaded when it is needed. */
 export function signInParts({
   folder: given,
   browser,
@@ -52,7 +54,7 @@ export function signInParts({
   }
 }
 
-/** Where there is no folder for records. Who says so is told when there is one to keep. */
+/** The store if there is no folder. The reason is reported when the first record is kept. */
 class UnkeptStore extends MemoryStore {
   #onUsed: ((why: string) => void) | undefined
 
@@ -62,7 +64,7 @@ class UnkeptStore extends MemoryStore {
   }
 
   override change<T>(key: string, holder: Holder, edit: (record: TokenRecord) => T): Promise<T> {
-    this.#onUsed?.('nobody knows the home folder of whoever runs this: set "oauth.store"')
+    this.#onUsed?.('the home folder of this user is unknown. Set "oauth.store"')
     this.#onUsed = undefined
     return super.change(key, holder, edit)
   }
@@ -72,7 +74,7 @@ function usualFolder(env: SignInPartsOptions['env']): string | undefined {
   try {
     return defaultTokenFolder(env)
   } catch {
-    // A container may run as a user whom nothing names.
+    // A container may run as a user without an entry in the user database.
     return undefined
   }
 }

@@ -1,9 +1,13 @@
-/** Which hosts may be reached to sign in to a server: public ones, the server's own, and those of the operator. */
+/**
+ * The hosts that may be contacted to sign in to a server: public ones, the server's own, and those that the operator
+ * allows.
+ */
 import { parseAddress } from '../net/address.js'
 import { bare } from '../net/connect.js'
 import type { FetchOptions } from '../net/fetch.js'
 import { isLoopback } from '../net/guard.js'
 
+/** Settings that allow further hosts. */
 export interface ReachSettings {
   /** Hosts and networks of issuers that are not public. */
   allow?: readonly string[] | undefined
@@ -11,18 +15,19 @@ export interface ReachSettings {
   authServerMetadataUrl?: string | undefined
 }
 
-/** How a test or an operator makes the network another one. */
+/** Replaces parts of the network, for tests or by the operator. */
 export type Network = Pick<FetchOptions, 'resolve' | 'dial' | 'ca'>
 
-/** Of a document of metadata. */
+/** Bounds of one metadata document: bytes, and milliseconds. */
 const DOCUMENT_BYTES = 64 * 1024
 const TIME_LIMIT = 8_000
 
+/** What may be contacted, and within which bounds. */
 export type Reach = Pick<FetchOptions, 'allowed' | 'allowLoopback' | 'maxBytes' | 'timeLimit'> & Network
 
 /**
- * What may be reached for the server at `url`. Its own host is one that the operator has named; this machine and plain HTTP
- * are for servers that are there themselves.
+ * The hosts that may be contacted for the server at `url`. The operator has named its host, so that is allowed. This
+ * machine and plain HTTP are allowed only if the server itself is on this machine.
  */
 export function reachOf(url: string, settings: ReachSettings, network: Network = {}): Reach {
   const { allow = [], issuer, authServerMetadataUrl } = settings

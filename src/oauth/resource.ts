@@ -1,9 +1,9 @@
-/** What a token is for (RFC 8707, RFC 9728). A resource is a text that is sent as it came: parsed here only to compare. */
+/** The resource of a token (RFC 8707, RFC 9728). A resource is sent as received; it is parsed only for comparisons. */
 import { parseAddress } from '../net/address.js'
 
 /**
- * Whether a resource covers an endpoint: the same origin, and a path that is the same or above it, at the border of a
- * segment. A query has to be the endpoint's own.
+ * Whether a resource covers an endpoint: same origin, and the same path or a parent of it, by whole segments. If the
+ * resource has a query, it must equal the endpoint's.
  */
 export function covers(resource: string, endpoint: string): boolean {
   const [outer, inner] = [parsed(resource), parsed(endpoint)]
@@ -14,7 +14,7 @@ export function covers(resource: string, endpoint: string): boolean {
   return inner.pathname === above || inner.pathname.startsWith(`${above}/`)
 }
 
-/** The resource that an endpoint is where nobody has said another: without a slash at its end, and without a query. */
+/** The resource of an endpoint if none is published: without a trailing slash and without a query. */
 export function canonicalResource(endpoint: string): string {
   const { origin, pathname } = new URL(endpoint)
   return origin + pathname.replace(/(?<!\/)\/+$/, '')

@@ -1,16 +1,16 @@
-/** Scopes: how they are read, put together and chosen (RFC 6749, 3.3; MCP 2026-07-28, basic/authorization, scope selection). */
+/** Reads, combines and chooses scopes (RFC 6749, 3.3; MCP 2026-07-28, basic/authorization, scope selection). */
 
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 const MAX_SCOPES = 100
-/** Asks for a refresh token (OpenID Connect Core, 11). */
+/** The scope for a refresh token (OpenID Connect Core, 11). */
 const OFFLINE = 'offline_access'
 
-/** The scopes of a text, each once, in their order. What is none is left out. */
+/** The scopes in a text, each once, in order. Invalid ones are left out. */
 export function readScopes(text: string): readonly string[] {
   return union(text.split(/\s+/))
 }
 
-/** What is in any of the lists, each once. */
+/** The valid scopes in all lists, each once; at most MAX_SCOPES. */
 export function union(...lists: readonly (readonly string[])[]): readonly string[] {
   return [...new Set(lists.flat())].filter((scope) => SCOPE.test(scope)).slice(0, MAX_SCOPES)
 }
@@ -20,24 +20,25 @@ export function includesAll(scopes: readonly string[], wanted: readonly string[]
   return wanted.every((scope) => scopes.includes(scope))
 }
 
+/** Where scopes are named. */
 export interface ScopeSources {
-  /** By the configuration: these, and no others but those of a step-up. */
+  /** In the configuration: only these, except in a step-up. */
   configured: readonly string[] | undefined
-  /** By the server's challenge. */
+  /** In the server's challenge. */
   challenged: readonly string[] | undefined
-  /** By the metadata of the resource. */
+  /** In the metadata of the resource. */
   supported: readonly string[] | undefined
-  /** By the metadata of the authorization server. */
+  /** In the metadata of the authorization server. */
   offered: readonly string[] | undefined
-  /** What was asked for last, and is not to be lost. */
+  /** Requested last; they are kept. */
   before?: readonly string[] | undefined
-  /** A token is there, and the challenge says what it lacks. */
+  /** There is a token, and the challenge names the missing scopes. */
   stepUp?: boolean
 }
 
 /**
- * The scopes to ask for; none at all where nobody names any. `offline_access` is asked for where the authorization server
- * offers it, and only there, unless the configuration wants it: a resource has no use for it.
+ * The scopes to request; empty if none are named. `offline_access` is requested if the authorization server offers it,
+ * or if it is configured; not because a resource names it.
  */
 export function chooseScopes(sources: ScopeSources): readonly string[] {
   const { configured, challenged, supported, offered, before = [], stepUp = false } = sources

@@ -31,15 +31,18 @@ t.test('signing in, looking at it, probing and signing out', async (t) => {
   const before = await run(t, ['probe', server.url, ...store])
   t.equal(before.code, 0, before.stderr)
   t.match(before.stdout, /wants somebody to sign in/)
-  t.match(before.stdout, new RegExp(`with +${oidc.issuer}`))
-  t.match(before.stdout, /known +by registering itself/)
+  t.match(before.stdout, new RegExp(`issuer +${oidc.issuer}`))
+  t.match(before.stdout, /client +dynamic registration/)
   t.match(before.stdout, /scopes +mcp:read/)
   t.match(before.stdout, new RegExp(`next +mcp-bridge login ${server.url}`))
   t.equal(oidc.of('/reg').length, 0, 'nobody was registered for that')
 
   const login = await run(t, ['login', server.url, ...store, '--browser', willing])
   t.equal(login.code, 0, login.stderr)
-  t.match(login.stdout, /Signed in to[\s\S]*account +local: signed in[\s\S]*renewed by itself[\s\S]*scopes +mcp:read/)
+  t.match(
+    login.stdout,
+    /Signed in to[\s\S]*account +local: signed in[\s\S]*renewed automatically[\s\S]*scopes +mcp:read/,
+  )
   t.equal(readdirSync(folder).filter((name) => name.endsWith('.json')).length, 1)
 
   const status = await run(t, ['auth', 'status', ...store])

@@ -1,6 +1,6 @@
 /**
- * The tokens of one account with one server: used while they are fresh, renewed when they are not, and obtained anew where
- * there are none, by a person where it takes one.
+ * The tokens of one account at one server: uses them while they are fresh, renews them, and obtains new ones, if
+ * necessary by asking a person to sign in.
  */
 import type { AccountRefusal as Refusal } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
@@ -16,63 +16,65 @@ import type { Obtainer, ServerOptions } from './obtain.js'
 import { type ClientSettings, isRenewable } from './settings.js'
 import { type AccountStatus, statusOf } from './status.js'
 
+/** The account, and what it needs. */
 export interface AccountOptions extends Pick<ServerOptions, 'server' | 'settings' | 'store' | 'now'> {
-  /** Whose tokens these are, and for which endpoint. */
+  /** The account and the endpoint that the tokens belong to. */
   holder: Holder
-  /** What `mcp-bridge login` is told for the server; its name by default. */
+  /** The argument of `mcp-bridge login` for the server; by default its name. */
   loginName?: string | undefined
-  /** What it takes to obtain tokens. Loaded when it is needed. */
+  /** Obtains tokens. Loaded when it is needed. */
   obtainer(): Promise<Obtainer>
 }
 
-/** Milliseconds. */
+/** All in milliseconds, except `part`: a part of the token's lifetime. */
 const LOOK_EVERY = 500
 const FRESH = { least: 60_000, part: 0.1 }
 const WAIT = 40_000
 const DECLINED_FOR = 60_000
 const REFUSED_FOR = 300_000
-/** After a renewal that has failed, for a token that still holds. */
+/** After a failed renewal of a token that is still valid. */
 const RENEW_AGAIN = 10_000
-/** Renewals because a server has refused a token that was to hold. */
+/** Most renewals because the server refused a token that had not expired. */
 const RATE = { most: 3, within: 300_000 }
 
 interface RunningFlow {
   flow: Flow
   token: Promise<Token>
-  /** Somebody who waited has been told where to sign in, because no browser could be started. */
+  /** A waiting request was told where to sign in, because no browser could be started. */
   told: boolean
 }
 
-/** What is known of the record. */
+/** The record as last read. */
 interface Known {
   record: TokenRecord | undefined
   stamp: string
   header: string | undefined
-  /** Milliseconds since 1970 until which the token is sent without another thought. */
+  /** Milliseconds since 1970 until which the token is sent without a check. */
   fresh: number
 }
 
-/** Names what is kept of an account: the same in all processes that have the same settings. */
+/** The key of an account's record: equal in all processes with equal settings. */
 export function accountKey({ endpoint, account }: Holder, { resource, params = {} }: ClientSettings): string {
   const sorted = Object.entries(params).sort(([one], [other]) => (one < other ? -1 : 1))
   return Buffer.from(digest(JSON.stringify([endpoint, account, resource ?? null, sorted])), 'base64url').toString('hex')
 }
 
+/** The tokens of one account. Safe to use from several processes at once. */
 export class TokenAccount {
   readonly key: string
   readonly #options: AccountOptions
   readonly #now: () => number
   readonly #closing = new AbortController()
   #known: Known | undefined
-  /** By the monotonic clock. */
+  /** When the record was last checked, by the monotonic clock. */
   #looked = Number.NEGATIVE_INFINITY
   #renewing: Promise<Token | undefined> | undefined
   #renewNotBefore = 0
   #obtaining: Promise<Token | Found> | undefined
   #flow: RunningFlow | undefined
-  /** What the server has said with its last refusal. */
+  /** The challenges of the server's last refusal. */
   #challenges: readonly string[] = []
-  /** When renewals were made because a server had refused a token. */
+  /** Times of renewals because the server refused a token. */
   #forced: readonly number[] = []
 
   constructor(options: AccountOptions) {
@@ -81,7 +83,7 @@ export class TokenAccount {
     this.key = accountKey(options.holder, options.settings)
   }
 
-  /** The `Authorization` to send; no promise where it is fresh. Undefined where there is none. Rejects with a Fault. */
+  /** The `Authorization` to send; not a promise if it is fresh. Undefined if there is none. Rejects with a Fault. */
   authorization(signal: AbortSignal): string | undefined | Promise<string | undefined> {
     const known = this.#look()
     if (!known) return this.#load().then((loaded) => this.#current(loaded, signal))
@@ -89,8 +91,8 @@ export class TokenAccount {
   }
 
   /**
-   * Another `Authorization` after one was refused, to be tried once. A person is asked where `mayAsk` allows it: for requests
-   * of clients. Rejects with a Fault.
+   * Another `Authorization` after a refusal, to be tried once. If `mayAsk`, a person may be asked to sign in: only for
+   * requests of clients. Rejects with a Fault.
    */
   async refused(refusal: Refusal, signal: AbortSignal, mayAsk: boolean): Promise<string> {
     const { status, challenges, sent } = refusal
@@ -101,12 +103,12 @@ export class TokenAccount {
     const token = record?.token
     const isStepUp = status === 403 && token !== undefined && sent !== undefined
     const lacking = isStepUp ? (wanted.scopes ?? []) : []
-    // Somebody else has got another one since.
+    // Another process or request has obtained another token meanwhile.
     if (token && headerOf(token) !== sent && !this.#isOver(token) && includesAll(token.asked, lacking))
       return headerOf(token)
     if (isStepUp) await this.#checkLacking(record as TokenRecord, lacking)
     if (isStepUp || !this.#isRenewable(record)) {
-      // Nothing is asked of anybody for what nobody may be asked for, or is being asked for already.
+      // Nothing is sent if a person would be needed and may not be asked, or is being asked already.
       if (!mayAsk && !this.#isMachine) throw this.#needsPerson(refusal)
       if (!this.#isMachine) checkDeclined(record, this.#now())
       if (this.#flow) return headerOf(await this.#wait(this.#flow, signal))
@@ -121,8 +123,8 @@ export class TokenAccount {
   }
 
   /**
-   * Signs in now, whatever there is. Resolves when there is a new token; rejects with a Fault. What the server has said last
-   * says what to sign in for, unless `challenges` does.
+   * Signs in now, even if there is a token. Resolves when there is a new token; rejects with a Fault. `challenges` say
+   * what to sign in for; by default the server's last ones.
    */
   async login(challenges: readonly string[] | undefined, signal: AbortSignal): Promise<AccountStatus> {
     const wanted = wantedBy(readChallenges(challenges ?? this.#challenges))
@@ -135,13 +137,13 @@ export class TokenAccount {
     return this.status()
   }
 
-  /** Takes what a person has pasted of where the browser came back to. Resolves to whether it belongs to a sign-in. */
+  /** Takes the redirect address that a person pasted. Resolves to whether it belongs to a sign-in. */
   async paste(text: string): Promise<boolean> {
     const shown = await this.#flow?.flow.paste(text)
     return shown === 'signedIn' || shown === 'failed'
   }
 
-  /** Forgets all of it, here and in other processes. Resolves to whether the issuer is known to have forgotten it as well. */
+  /** Removes the record, for all processes. `revoked`: the issuer confirmed that it revoked the tokens. */
   async logout(): Promise<{ found: boolean; revoked: boolean }> {
     const { record } = await this.#load()
     await this.#options.store.remove(this.key)
@@ -156,7 +158,7 @@ export class TokenAccount {
     return statusOf(record ?? { version: 1, ...this.#options.holder, began: [] }, this.#now())
   }
 
-  /** Ends what is under way in this process. Somebody else may go on with it. */
+  /** Ends what is in progress in this process. Other processes may continue the sign-in. */
   close(): void {
     this.#closing.abort(new Fault('draining', 'The bridge is shutting down'))
   }
@@ -169,12 +171,12 @@ export class TokenAccount {
     return record !== undefined && isRenewable(record, this.#options.settings)
   }
 
-  /** No person has to be asked for a token. */
+  /** Whether tokens are obtained without a person. */
   get #isMachine(): boolean {
     return this.#options.settings.grant !== 'code'
   }
 
-  /** What is known of the record, if that is still so. */
+  /** The record as last read, if it has not changed since. */
   #look(): Known | undefined {
     const now = performance.now()
     if (now - this.#looked < LOOK_EVERY) return this.#known
@@ -214,7 +216,7 @@ export class TokenAccount {
     return expires !== undefined && expires <= this.#now()
   }
 
-  /** Once, however many want it. Undefined where there is none but the one known. */
+  /** Renews the token; concurrent callers share one renewal. Undefined if there is no token other than `known`. */
   async #renew(obtainer: Obtainer, known: string): Promise<Token | undefined> {
     this.#renewing ??= obtainer.renew(this.#place, known).finally(() => {
       this.#renewing = undefined
@@ -224,7 +226,7 @@ export class TokenAccount {
     return token?.access === known ? undefined : token
   }
 
-  /** Another token after a 401, or with whom a person has to sign in. Once, however many want it. */
+  /** After a 401: another token, or the issuer where a person must sign in. Concurrent callers share one attempt. */
   #again(refusal: Refusal, wanted: Wanted): Promise<Token | Found> {
     this.#obtaining ??= this.#obtain(refusal, wanted).finally(() => {
       this.#obtaining = undefined
@@ -236,11 +238,11 @@ export class TokenAccount {
   async #obtain(refusal: Refusal, wanted: Wanted): Promise<Token | Found> {
     const { store, holder } = this.#options
     const obtainer = await this.#options.obtainer()
-    // Whom one signs in with is looked at before anything that is secret is sent anywhere.
+    // The issuer is determined before any secret is sent.
     const found = await obtainer.find(wanted, await store.read(this.key), true)
     const { issuer } = found.server
     const record = await store.change(this.key, holder, (record) => {
-      // What one issuer has given is nothing to another.
+      // Tokens and clients of one issuer are never sent to another.
       if (record.token && record.token.issuer !== issuer) delete record.token
       if (record.client && record.client.issuer !== issuer) delete record.client
       return structuredClone(record)
@@ -257,7 +259,7 @@ export class TokenAccount {
     return obtainer.askAsClient(this.#place, found, this.#scopes(found, wanted, record, false), token?.access)
   }
 
-  /** A server that refuses whatever it gets does not make a token of each of its refusals. */
+  /** Limits the renewals that a server can cause by refusing every token. */
   #checkForced(refusal: Refusal): void {
     const now = this.#now()
     const lately = this.#forced.filter((moment) => moment + RATE.within > now)
@@ -265,7 +267,7 @@ export class TokenAccount {
     this.#forced = [...lately, now]
   }
 
-  /** Throws a Fault where the server wants scopes that were asked for already. */
+  /** Throws a Fault if the server requires scopes that were requested before. */
   async #checkLacking({ token, refused }: TokenRecord, lacking: readonly string[]): Promise<void> {
     const { store, holder, server } = this.#options
     const lately = refused && refused.since + REFUSED_FOR > this.#now() ? refused.scopes : undefined
@@ -276,11 +278,11 @@ export class TokenAccount {
     })
     throw new Fault(
       'scopeRefused',
-      `${quoted(server)} wants scopes that were asked for and not given: ${lacking.map(quoted).join(', ') || 'it names none'}`,
+      `${quoted(server)} requires scopes that were requested and not granted: ${lacking.map(quoted).join(', ') || 'it names none'}`,
     )
   }
 
-  /** A token with further scopes, or with whom a person has to sign in for them. */
+  /** A token with more scopes, or the issuer where a person must sign in for them. */
   async #stepUp(record: TokenRecord, wanted: Wanted): Promise<Token | Found> {
     const obtainer = await this.#options.obtainer()
     const found = await obtainer.find(wanted, record, false)
@@ -294,7 +296,7 @@ export class TokenAccount {
       configured: this.#options.settings.scopes,
       challenged: wanted.scopes,
       supported: found.scopes,
-      // A client by itself has no use for refresh tokens: it asks again.
+      // A client that acts for itself needs no refresh token: it requests another access token.
       offered: this.#isMachine ? undefined : found.server.scopes_supported,
       before,
       stepUp,
@@ -317,18 +319,18 @@ export class TokenAccount {
       this.#flow = undefined
       this.#known = undefined
     })
-    // Whoever began it may have gone.
+    // The request that started it may have been cancelled.
     token.catch(() => {})
     this.#flow = { flow, token, told: false }
     return this.#flow
   }
 
-  /** Waits for a person, for as long as requests do. */
+  /** Waits for a person, for as long as a request may. */
   #wait(running: RunningFlow, signal: AbortSignal): Promise<Token> {
     const { flow, token } = running
     flow.remind()
     const patience = this.#options.settings.wait ?? WAIT
-    // Who has yet to be told where to go cannot have gone there.
+    // A person who has not seen the address cannot have signed in, so the wait ends when it is shown.
     const untold = running.told
       ? token
       : Promise.race([
@@ -360,7 +362,7 @@ export class TokenAccount {
   #stillWaiting({ address, isShown }: Flow): Fault {
     const message = isShown
       ? this.#signInFirst
-      : `Sign in to ${quoted(this.#options.server)} in the browser window that waits for you, then try again`
+      : `Sign in to ${quoted(this.#options.server)} in the browser window that was opened, then try again`
     return new Fault('signInPending', message, { signInUrl: address })
   }
 }
@@ -369,7 +371,7 @@ function headerOf({ access }: Token): string {
   return `Bearer ${access}`
 }
 
-/** A minute, or a tenth of its life, before a token ends. */
+/** A minute, or a tenth of its lifetime, before the token expires. */
 function freshUntil({ expires, since }: Token): number {
   return expires === undefined
     ? Number.POSITIVE_INFINITY
@@ -381,17 +383,13 @@ function isToken(got: Token | Found): got is Token {
 }
 
 function notTaken({ status, challenges: [challenge] }: Refusal): Fault {
-  return new Fault(
-    'upstreamAuthRequired',
-    `The server does not take the token that was obtained for it (HTTP ${status})`,
-    {
-      data: { httpStatus: String(status) },
-      refused: { status, challenge },
-    },
-  )
+  return new Fault('upstreamAuthRequired', `The server refused the token that was obtained for it (HTTP ${status})`, {
+    data: { httpStatus: String(status) },
+    refused: { status, challenge },
+  })
 }
 
-/** Throws a Fault where somebody has declined lately: they are not asked again at once. */
+/** Throws a Fault if a person declined recently, so that they are not asked again at once. */
 function checkDeclined(record: TokenRecord | undefined, now: number): void {
   const ended = record?.ended
   if (ended?.fault === 'signInRefused' && ended.since + DECLINED_FOR > now)

@@ -1,6 +1,6 @@
 /**
- * The accounts with one server, by who asks. As long as nobody has signed in and the server has refused nothing, nothing of
- * this is loaded, and no file is opened.
+ * The accounts at one server, by principal. Until a person has signed in or the server has refused a request, the code
+ * that obtains tokens is not loaded and no file is opened.
  */
 import type { Account, AccountRefusal, AccountsByPrincipal } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
@@ -9,18 +9,19 @@ import type { Obtainer, ServerOptions } from './obtain.js'
 import type { ClientSettings } from './settings.js'
 import { TokenFile } from './token-file.js'
 
+/** The server, and how its accounts are used. */
 export interface AccountsOptions extends ServerOptions {
-  /** What `mcp-bridge login` is told for it; its name by default. */
+  /** The argument of `mcp-bridge login`; by default the server's name. */
   loginName?: string | undefined
-  /** The server's canonical address: what tokens are kept by. */
+  /** The server's canonical address: the key of the tokens. */
   endpoint: string
-  /** Whose tokens are used: those of whoever asks, or one account for all. */
+  /** `principal`: each principal has tokens of its own; `service`: one account for all. */
   account: 'principal' | 'service'
-  /** The account of the person at this machine, where there are several. */
+  /** The account of the person at this machine, if there are several. */
   accountName?: string | undefined
 }
 
-/** An account as requests see it. */
+/** The `Account` for requests: adds whether this principal may be asked to sign in. */
 class Requesting implements Account {
   readonly #account: TokenAccount
   readonly #mayAsk: boolean
@@ -43,17 +44,18 @@ class Requesting implements Account {
   }
 }
 
-/** An account, and what requests know of it. */
+/** An account in both forms. */
 interface KnownAccount {
   account: TokenAccount
   requesting: Account
 }
 
-/** Principals of which something is remembered. */
+/** Most principals with an account in memory. */
 const MAX_ACCOUNTS = 10_000
-/** The principal of whoever works at this machine. */
+/** The principal of the person at this machine. */
 const LOCAL = 'local'
 
+/** The accounts at one server. */
 export class Accounts implements AccountsByPrincipal {
   readonly #options: AccountsOptions
   readonly #accounts = new Map<string, KnownAccount>()
@@ -67,8 +69,9 @@ export class Accounts implements AccountsByPrincipal {
   }
 
   /**
-   * What a request of a principal is sent with. Who can be asked to sign in is the person at this machine; the account of all
-   * is the operator's, who signs in by a command.
+   * The account for a principal's requests; undefined for anonymous callers if each principal has its own. Only the
+   * person at this machine can be asked to sign in during a request. For the service account the operator signs in by a
+   * command.
    */
   for(principal: string): Account | undefined {
     if (this.#file) return this.#file
@@ -81,7 +84,7 @@ export class Accounts implements AccountsByPrincipal {
     return this.#options.settings
   }
 
-  /** What `mcp-bridge login` is told for the server. */
+  /** The argument of `mcp-bridge login` for the server. */
   get loginName(): string {
     return this.#options.loginName ?? this.#options.server
   }
@@ -113,13 +116,13 @@ export class Accounts implements AccountsByPrincipal {
     return made
   }
 
-  /** What it takes to obtain tokens. */
+  /** Obtains tokens. Loaded at the first use. */
   obtainer(): Promise<Obtainer> {
     this.#obtainer ??= import('./obtain.js').then(({ Obtainer }) => new Obtainer(this.#options))
     return this.#obtainer
   }
 
-  /** Ends what is under way in this process. */
+  /** Ends what is in progress in this process. */
   close(): void {
     for (const { account } of this.#accounts.values()) account.close()
   }

@@ -1,4 +1,4 @@
-/** How a client shows at the token endpoint who it is (RFC 6749, 2.3; RFC 7523, 2.2). */
+/** Authenticates a client at the token endpoint (RFC 6749, 2.3; RFC 7523, 2.2). */
 import { readFileSync } from 'node:fs'
 import { importJWK, importPKCS8 } from 'jose'
 import { type ClientAuth, ClientSecretPost, None, type PrivateKey, PrivateKeyJwt } from 'oauth4webapi'
@@ -9,10 +9,10 @@ import type { ClientSettings } from './settings.js'
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
-/** Ways to authenticate that are known here. */
+/** The supported methods. */
 export type Method = Client['method']
 
-/** The best way for a client that the configuration has; `supported` is what the issuer says. */
+/** The best method for a configured client. `supported` are the issuer's. */
 export function configuredMethod(settings: ClientSettings, supported: readonly string[] | undefined): Method {
   if (settings.key) return 'private_key_jwt'
   if (settings.clientAssertionFile !== undefined) return 'client_assertion'
@@ -22,7 +22,7 @@ export function configuredMethod(settings: ClientSettings, supported: readonly s
     : 'client_secret_basic'
 }
 
-/** Rejects with a Fault where what it takes cannot be read. */
+/** The authentication of a client. Rejects with a Fault if a secret or key cannot be read. */
 export async function clientAuthOf(client: Client, settings: ClientSettings): Promise<ClientAuth> {
   const secret = (client.how === 'registered' ? client.secret : settings.clientSecret) ?? ''
   switch (client.method) {
@@ -47,7 +47,7 @@ export async function clientAuthOf(client: Client, settings: ClientSettings): Pr
   }
 }
 
-/** Whether Basic credentials differ by whether their parts are form-encoded, which not every issuer expects. */
+/** Whether form-encoding changes the parts of the Basic credentials. Not every issuer expects it. */
 export function dependsOnEncoding(client: Client, settings: ClientSettings): boolean {
   const secret = (client.how === 'registered' ? client.secret : settings.clientSecret) ?? ''
   return client.method === 'client_secret_basic' && basic(client.id, secret, true) !== basic(client.id, secret, false)
@@ -65,11 +65,11 @@ async function keyOf({ key }: ClientSettings): Promise<PrivateKey> {
     const text = readFileSync(file, 'utf8')
     const isJwk = text.trimStart().startsWith('{')
     const imported = isJwk ? await importJWK(JSON.parse(text), alg) : await importPKCS8(text, alg)
-    if (imported instanceof Uint8Array) throw new TypeError('It is no private key')
+    if (imported instanceof Uint8Array) throw new TypeError('Not a private key')
     return kid === undefined ? { key: imported } : { key: imported, kid }
   } catch (error) {
-    // The cause would show parts of the key.
+    // The cause could show parts of the key.
     const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
-    throw new Fault('authFailed', `The file of "oauth.key" has no private key for ${alg}${code}`)
+    throw new Fault('authFailed', `The file in "oauth.key" has no private key for ${alg}${code}`)
   }
 }

@@ -1,4 +1,4 @@
-/** Finds out with whom one signs in to a server, and for what: MCP 2026-07-28, authorization server discovery. */
+/** Finds the authorization server and the resource of a server (MCP 2026-07-28, authorization server discovery). */
 import { Fault } from '../../protocol/fault.js'
 import type { Wanted } from '../challenge.js'
 import { type IssuerMetadata, type ResourceMetadata, resourceMetadata } from '../documents.js'
@@ -10,46 +10,47 @@ import { canonicalResource, covers } from '../resource.js'
 import { legacyMetadataPlace, resourceMetadataPlaces } from '../well-known.js'
 import type { ClientSettings } from './settings.js'
 
+/** What the discovery depends on. */
 export interface Question {
   /** The server's address, as configured. */
   url: string
-  /** What the server's challenge says. */
+  /** The server's challenge. */
   wanted: Wanted | undefined
   settings: ClientSettings
-  /** Whom the tokens come from that are there. */
+  /** The issuer of the current tokens. */
   known: string | undefined
-  /** The server speaks 2026-07-28: it has to have metadata of its resource. */
+  /** The server speaks 2026-07-28, so it must publish metadata of its resource. */
   modern: boolean
-  /** What is kept of authorization servers does not do. */
+  /** Do not use cached metadata of authorization servers. */
   fresh: boolean
   issuers: Issuers
   reach: Reach
 }
 
-/** With whom one signs in to a server, and for what. */
+/** The authorization server of a server, and the parameters for its tokens. */
 export interface Found {
-  /** As it is sent in every request; undefined where none is. */
+  /** The `resource` parameter of every request; undefined if none is sent. */
   resource: string | undefined
   server: IssuerMetadata
-  /** Scopes that the metadata of the resource name. */
+  /** Scopes in the metadata of the resource. */
   scopes: readonly string[] | undefined
-  /** Nobody has said any of it: it is where a server of 2025-03-26 would have it. */
+  /** Nothing was published: these are the default endpoints of 2025-03-26. */
   guessed?: boolean
 }
 
-/** A revision in which a server is its own authorization server (MCP 2025-03-26, server metadata discovery). */
+/** In this revision a server is its own authorization server (MCP 2025-03-26, server metadata discovery). */
 const LEGACY_HEADERS = { 'mcp-protocol-version': '2025-03-26' }
 
-/** Rejects with a Fault where nobody is found, or nobody that may be trusted. */
+/** Rejects with a Fault if no authorization server is found, or none that may be used. */
 export async function discover(question: Question): Promise<Found> {
   const { url, settings, issuers, reach, fresh } = question
   const metadata = await resourceMetadataOf(question)
   if (!metadata) return withoutMetadata(question)
   if (!covers(metadata.resource, url))
     throw unsafe(
-      `The server is at ${quotedAddress(url)}, and its metadata are of ${quotedAddress(metadata.resource)}, ` +
+      `The server is at ${quotedAddress(url)}, but its metadata is for ${quotedAddress(metadata.resource)}, ` +
         'which does not cover it. ' +
-        'Whoever runs the server has to correct that',
+        'The operator of the server must correct that',
     )
   const issuer = chooseIssuer(metadata, question)
   const { authServerMetadataUrl: metadataUrl } = settings
@@ -62,21 +63,21 @@ export async function discover(question: Question): Promise<Found> {
   }
 }
 
-/** Undefined where there are none. */
+/** The metadata of the resource; undefined if there is none. */
 async function resourceMetadataOf({ url, wanted, reach }: Question): Promise<ResourceMetadata | undefined> {
   const named = wanted?.metadata
-  // What the server says of where its metadata are counts for its own origin: elsewhere they are somebody else's word.
+  // A metadata address on another origin is ignored: the server may only point to its own.
   const places = named !== undefined && isOnOrigin(named, url) ? [named] : resourceMetadataPlaces(url)
   let withheld: string | undefined
   for (const place of places) {
     const got = await getObject(place, reach)
-    if (got.kind === 'withheld') withheld ??= `${quotedAddress(place)} answers with HTTP ${got.status}`
+    if (got.kind === 'withheld') withheld ??= `${quotedAddress(place)} answered HTTP ${got.status}`
     if (got.kind !== 'object') continue
     const { success, data } = resourceMetadata.safeParse(got.value)
-    if (!success) throw unsafe(`${quotedAddress(place)} has no metadata of a protected resource`)
+    if (!success) throw unsafe(`${quotedAddress(place)} has no valid metadata of a protected resource`)
     return data
   }
-  if (withheld !== undefined) throw failed(`The metadata of the server are not public: ${withheld}`)
+  if (withheld !== undefined) throw failed(`The server's metadata is not public: ${withheld}`)
   return undefined
 }
 
@@ -87,18 +88,18 @@ function isOnOrigin(address: string, url: string): boolean {
 function chooseIssuer({ authorization_servers: listed = [] }: ResourceMetadata, { settings, known }: Question): string {
   const { issuer, clientId } = settings
   if (issuer !== undefined) {
-    // A client that was registered with one issuer is nobody at another.
+    // A client registered at one issuer is unknown to others.
     const isListed = listed.some((one) => one === issuer || withSlash(one) === withSlash(issuer))
     if (clientId !== undefined && listed.length > 0 && !isListed)
       throw new Fault(
         'clientNeeded',
-        `"oauth.clientId" belongs to the issuer ${quoted(issuer)}, and the server names ${listed.map(quoted).join(', ')}. ` +
+        `"oauth.clientId" belongs to the issuer ${quoted(issuer)}, but the server names ${listed.map(quoted).join(', ')}. ` +
           'Correct "oauth.issuer" and "oauth.clientId"',
       )
     return issuer
   }
   const [first] = listed
-  if (first === undefined) throw failed('The metadata of the server name no authorization server. Set "oauth.issuer"')
+  if (first === undefined) throw failed('The metadata of the server names no authorization server. Set "oauth.issuer"')
   return known !== undefined && listed.includes(known) ? known : first
 }
 
@@ -110,18 +111,18 @@ async function withoutMetadata({ url, settings, modern, issuers, reach, fresh }:
     const server = await issuers.find({ issuer, metadataUrl, reach, fresh })
     return { resource: resource === false ? undefined : resource, server, scopes: undefined }
   }
-  if (modern) throw failed('The server publishes no metadata that say who signs people in. Set "oauth.issuer"')
+  if (modern) throw failed('The server publishes no metadata about its authorization server. Set "oauth.issuer"')
   return { resource: undefined, ...(await ownServer(url, reach)), scopes: undefined }
 }
 
-/** The authorization server that a server of 2025-03-26 is itself. */
+/** The authorization server of a server of 2025-03-26, which is the server itself. */
 export async function ownServer(url: string, reach: Reach): Promise<Pick<Found, 'server' | 'guessed'>> {
   const { origin } = new URL(url)
   const found = await metadataAt(legacyMetadataPlace(url), origin, { ...reach, headers: LEGACY_HEADERS })
   return found ? { server: found } : { server: defaultEndpoints(origin), guessed: true }
 }
 
-/** MCP 2025-03-26, fallbacks for servers without metadata discovery. All clients of that revision use S256. */
+/** The default endpoints of MCP 2025-03-26, for servers without metadata. Clients of that revision must use PKCE. */
 function defaultEndpoints(origin: string): IssuerMetadata {
   return {
     issuer: origin,

@@ -1,4 +1,4 @@
-/** Says with whom and how one would sign in to a server, and as what one is signed in. For people. */
+/** Describes for people how to sign in to a server, and the state of accounts. */
 
 import { printable } from '../../printable.js'
 import type { AccountRefusal } from '../../protocol/account.js'
@@ -9,17 +9,18 @@ import { clientChoice } from './register.js'
 import type { ClientSettings } from './settings.js'
 import type { AccountStatus } from './status.js'
 
+/** How a sign-in would go. */
 export interface SignInExplanation {
   /** The authorization server. */
   issuer: string
   resource: string | undefined
-  /** Scopes that would be asked for; undefined where nobody names any. */
+  /** Scopes that would be requested; undefined if none are named. */
   scopes: readonly string[] | undefined
-  /** How the bridge would be known as a client; `none` where it cannot be. */
+  /** How the bridge would be known to the authorization server; `none` if it cannot be. */
   client: 'configured' | 'document' | 'registered' | 'none'
 }
 
-/** Looks at what a server and its authorization server publish. Nothing secret is sent. Rejects with a Fault. */
+/** Reads what a server and its authorization server publish. Sends nothing secret. Rejects with a Fault. */
 export async function explainSignIn(
   accounts: Accounts,
   settings: ClientSettings,
@@ -37,44 +38,44 @@ export async function explainSignIn(
 }
 
 const KNOWN = {
-  configured: 'as the client of the configuration',
-  document: 'by its metadata document',
-  registered: 'by registering itself',
-  none: 'not at all: the authorization server registers nobody, so set "oauth.clientId"',
+  configured: '"oauth.clientId" of the configuration',
+  document: 'client metadata document',
+  registered: 'dynamic registration',
+  none: 'none: the authorization server does not register clients. Set "oauth.clientId"',
 } as const
 
-/** In lines, for a terminal. */
+/** Lines for a terminal. */
 export function inLines({ issuer, resource, scopes, client }: SignInExplanation): string[] {
   return [
-    `with       ${printable(issuer, 200)}`,
-    ...(resource === undefined ? [] : [`for        ${printable(resource, 200)}`]),
-    `known      ${KNOWN[client]}`,
-    `scopes     ${scopes === undefined || scopes.length === 0 ? 'none are named' : printable(scopes.join(' '), 300)}`,
+    `issuer     ${printable(issuer, 200)}`,
+    ...(resource === undefined ? [] : [`resource   ${printable(resource, 200)}`]),
+    `client     ${KNOWN[client]}`,
+    `scopes     ${scopes === undefined || scopes.length === 0 ? 'none named' : printable(scopes.join(' '), 300)}`,
   ]
 }
 
-/** What `mcp-bridge auth status` and `mcp-bridge login` say of an account. */
+/** The lines of `mcp-bridge auth status` and `mcp-bridge login` for an account. */
 export function statusLines(status: AccountStatus, now: number): string[] {
   const { account, issuer, scopes, client, expires, signedIn, renewable, pending } = status
-  const state = signedIn ? 'signed in' : pending ? 'waiting for somebody to sign in' : 'not signed in'
+  const state = signedIn ? 'signed in' : pending ? 'waiting for a sign-in' : 'not signed in'
   const minutes = expires === undefined ? undefined : Math.round((expires - now) / 60_000)
   const until =
     minutes === undefined
       ? 'until the server refuses the token'
       : minutes > 0
-        ? `for ${minutes} more min${renewable ? ', renewed by itself' : ''}`
+        ? `for ${minutes} more min${renewable ? ', renewed automatically' : ''}`
         : renewable
           ? 'renewed at the next request'
-          : 'no longer'
+          : 'for less than 1 min'
   return [
     `account    ${printable(account, 100)}: ${state}${signedIn ? ` ${until}` : ''}`,
-    ...(issuer === undefined ? [] : [`with       ${printable(issuer, 200)}`]),
-    ...(client === undefined ? [] : [`known      ${KNOWN[client]}`]),
+    ...(issuer === undefined ? [] : [`issuer     ${printable(issuer, 200)}`]),
+    ...(client === undefined ? [] : [`client     ${KNOWN[client]}`]),
     ...(scopes.length === 0 ? [] : [`scopes     ${printable(scopes.join(' '), 300)}`]),
   ]
 }
 
-/** All accounts that are kept, and why others cannot be read. */
+/** All stored accounts, and why some records cannot be used. */
 export async function listAccounts(
   store: Store,
   now: number,

@@ -1,4 +1,4 @@
-/** Requests to a token endpoint, one for each grant, and what an answer or a refusal means. */
+/** Requests to a token endpoint, one function for each grant. */
 import {
   type AuthorizationServer,
   allowInsecureRequests,
@@ -24,7 +24,7 @@ import { clientAuthOf, dependsOnEncoding } from './client-auth.js'
 import { regular } from './regular.js'
 import type { ClientSettings } from './settings.js'
 
-/** With whom a token is asked for, as whom, and for what. */
+/** The parties to a request: issuer, client and resource. */
 export interface GrantContext {
   server: IssuerMetadata
   client: Client
@@ -34,32 +34,32 @@ export interface GrantContext {
   now?: (() => number) | undefined
 }
 
-/** A token, and the client as it has shown itself to be accepted. */
+/** A token, and the client with the authentication that the issuer accepted. */
 export interface Granted {
   token: Token
   client: Client
 }
 
-/** The authorization server has said no. */
+/** The authorization server refused a grant. */
 export class GrantRefused extends Error {
   override name = 'GrantRefused'
-  /** The error code of OAuth. */
+  /** The OAuth error code. */
   readonly code: string
 
   constructor(code: string, options?: ErrorOptions) {
-    super(`The authorization server answers with the error ${code}`, options)
+    super(`The authorization server answered with the error ${code}`, options)
     this.code = code
   }
 }
 
 const TIME_LIMIT = 10_000
-/** A token that fits into a header of most servers. */
+/** A token short enough for the header limits of most servers. */
 const TOKEN = /^[\x21-\x7e]{1,16384}$/
 const CODE = /^[\w.:-]{1,64}$/
-/** Error codes that another try may not end with. */
+/** Error codes after which another attempt may succeed. */
 const TRANSIENT: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error', 'slow_down'])
 
-/** Redeems the code of an authorization response that has been checked (`validateAuthResponse`). */
+/** Redeems the code of a validated authorization response (`validateAuthResponse`). */
 export function redeemCode(
   context: GrantContext,
   { response, verifier, redirectUri, asked }: CodeToRedeem,
@@ -72,6 +72,7 @@ export function redeemCode(
   )
 }
 
+/** A code, and what its request contained. */
 export interface CodeToRedeem {
   response: URLSearchParams
   verifier: string
@@ -79,7 +80,7 @@ export interface CodeToRedeem {
   asked: readonly string[]
 }
 
-/** Asks for another access token. The scopes stay those that were granted: they are not sent. */
+/** Requests another access token. Scopes are not sent, so the granted ones stay. */
 export async function refresh(context: GrantContext, before: Token): Promise<Granted> {
   const old = before.refresh ?? ''
   const parameters = withResource(context, { refresh_token: old })
@@ -89,7 +90,7 @@ export async function refresh(context: GrantContext, before: Token): Promise<Gra
   return { client, token: { ...token, refresh: token.refresh ?? old } }
 }
 
-/** A token for the client itself. */
+/** Requests a token for the client itself. */
 export function clientCredentials(context: GrantContext, asked: readonly string[]): Promise<Granted> {
   const parameters = withResource(context, asked.length > 0 ? { scope: asked.join(' ') } : {})
   return granted(context, { asked, granted: asked }, (server, client, auth, options) =>
@@ -97,7 +98,7 @@ export function clientCredentials(context: GrantContext, asked: readonly string[
   )
 }
 
-/** Has a token forgotten by who gave it (RFC 7009). Rejects where that is not known to have happened. */
+/** Revokes a token (RFC 7009). Rejects unless the issuer confirms it. */
 export async function revoke(context: GrantContext, token: Token): Promise<void> {
   const { client, settings } = context
   const [text, hint] = token.refresh === undefined ? [token.access, 'access_token'] : [token.refresh, 'refresh_token']
@@ -109,7 +110,7 @@ export async function revoke(context: GrantContext, token: Token): Promise<void>
   await processRevocationResponse(response)
 }
 
-/** The server as the library takes it. */
+/** The issuer's metadata in the form of oauth4webapi. */
 export function serverOf({ server }: Pick<GrantContext, 'server'>): AuthorizationServer {
   const said = Object.entries(server).filter(([, value]) => value !== undefined)
   return Object.fromEntries(said) as unknown as AuthorizationServer
@@ -117,7 +118,7 @@ export function serverOf({ server }: Pick<GrantContext, 'server'>): Authorizatio
 
 type Options = ReturnType<typeof requestOptions>
 type Ask = (server: AuthorizationServer, client: LibraryClient, auth: ClientAuth, options: Options) => Promise<Response>
-/** Scopes that are asked for, and those that are granted where the answer names none. */
+/** The requested scopes, and those that count as granted if the answer names none. */
 type Scopes = Readonly<Record<'asked' | 'granted', readonly string[]>>
 
 async function granted(context: GrantContext, scopes: Scopes, ask: Ask): Promise<Granted> {
@@ -127,7 +128,7 @@ async function granted(context: GrantContext, scopes: Scopes, ask: Ask): Promise
   } catch (error) {
     const isUnknown = error instanceof GrantRefused && error.code === 'invalid_client'
     if (!isUnknown || !dependsOnEncoding(client, settings)) throw error
-    // Some issuers take the parts of Basic credentials as they are. What has worked is kept.
+    // Some issuers expect the parts of Basic credentials unencoded. The form that worked is stored.
     const other = { ...client, plain: client.plain !== true }
     return { token: await request(context, scopes, other, ask), client: other }
   }
@@ -147,7 +148,7 @@ async function request(context: GrantContext, { asked, granted }: Scopes, client
   }
   const { access_token: access, expires_in: seconds, refresh_token, scope, token_type } = answer
   if (token_type !== 'bearer' || !TOKEN.test(access) || (refresh_token !== undefined && !TOKEN.test(refresh_token)))
-    throw new Fault('authFailed', `${nameOf(server)} gives a token of a kind that cannot be sent`)
+    throw new Fault('authFailed', `${nameOf(server)} answered with a token that cannot be sent as a bearer token`)
   return {
     issuer: server.issuer,
     ...(resource !== undefined && { resource }),
@@ -161,17 +162,14 @@ async function request(context: GrantContext, { asked, granted }: Scopes, client
   }
 }
 
-/** What a thrown error says: a GrantRefused, or a Fault. Nothing that the authorization server wrote stays in it but the code. */
+/** A thrown error as a GrantRefused or a Fault. It keeps only the code of what the authorization server wrote. */
 function refusalOf(error: unknown, server: IssuerMetadata): Error {
   if (error instanceof Fault) return error
   if (error instanceof ResponseBodyError && !TRANSIENT.has(error.error))
     return new GrantRefused(CODE.test(error.error) ? error.error : 'unknown')
-  if (error instanceof ResponseBodyError) return unavailable(`${nameOf(server)} is not available (${error.error})`)
+  if (error instanceof ResponseBodyError) return unavailable(`${nameOf(server)} is unavailable (${error.error})`)
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
-  return new Fault(
-    'authFailed',
-    `${nameOf(server)} gives an answer that is none of OAuth${code === '' ? '' : ` (${code})`}`,
-  )
+  return new Fault('authFailed', `${nameOf(server)} gave an invalid OAuth answer${code === '' ? '' : ` (${code})`}`)
 }
 
 function nameOf({ issuer }: IssuerMetadata): string {
@@ -184,7 +182,7 @@ function withResource({ resource }: GrantContext, parameters: Record<string, str
 
 function requestOptions({ server, reach }: GrantContext) {
   return {
-    // Whether an endpoint may do without TLS has been decided with its metadata, and is again when it is connected to.
+    // Plain HTTP was checked when the metadata was read, and is checked again when connecting.
     [allowInsecureRequests]: true,
     [customFetch]: async (
       url: string,
@@ -193,7 +191,7 @@ function requestOptions({ server, reach }: GrantContext) {
   }
 }
 
-/** Rejects with a Fault where there is no answer, or none that decides anything. */
+/** Rejects with a Fault if there is no answer, or one without a decision. */
 async function post(
   url: string,
   method: string,
@@ -218,9 +216,9 @@ async function post(
   const { status } = answered
   const retryAfter = secondsOf(answered.headers['retry-after'])
   if (status >= 500 || status === 429 || status === 408)
-    throw unavailable(`${what} answers with HTTP ${status}`, retryAfter === undefined ? {} : { retryAfter })
+    throw unavailable(`${what} answered HTTP ${status}`, retryAfter === undefined ? {} : { retryAfter })
   if (status >= 300 && status < 400)
-    throw new Fault('authFailed', `${what} redirects a request for a token, and redirects are not followed`)
+    throw new Fault('authFailed', `${what} redirected a token request. Redirects are not followed`)
   const own = new Headers()
   for (const [name, value] of Object.entries(answered.headers))
     for (const one of [value ?? []].flat()) own.append(name, one)

@@ -1,4 +1,4 @@
-/** What it takes to obtain tokens for one server: loaded when a server refuses a request, and not before. */
+/** Obtains tokens for one server. Loaded only when a server refuses a request. */
 import { Fault } from '../../protocol/fault.js'
 import type { Wanted } from '../challenge.js'
 import type { IssuerMetadata } from '../documents.js'
@@ -14,10 +14,11 @@ import { clientCredentials, type Granted, GrantRefused, refresh, revoke } from '
 import { knownClient } from './register.js'
 import { type ClientSettings, isRenewable } from './settings.js'
 
+/** The server, and what is needed to sign in to it. */
 export interface ServerOptions {
   /** The server's name, for people. */
   server: string
-  /** The server's address, as it is connected to. */
+  /** The server's address, as connected to. */
   url: string
   settings: ClientSettings
   store: Store
@@ -29,12 +30,13 @@ export interface ServerOptions {
   now?: (() => number) | undefined
 }
 
-/** Whose tokens are obtained, and where they are kept. */
+/** The record for the tokens. */
 export interface Place {
   key: string
   holder: Holder
 }
 
+/** Obtains, renews and revokes tokens for one server. */
 export class Obtainer {
   readonly #options: ServerOptions
   readonly #reach: Reach
@@ -49,8 +51,8 @@ export class Obtainer {
   }
 
   /**
-   * With whom one signs in, and for what; an issuer that there are tokens of in the record is kept to, as long as the server
-   * names it. Rejects with a Fault.
+   * Finds the issuer and the resource. The issuer of existing tokens is kept while the server names it. Rejects with a
+   * Fault.
    */
   async find(wanted: Wanted | undefined, record: TokenRecord | undefined, fresh: boolean): Promise<Found> {
     const { url, settings, isModern } = this.#options
@@ -62,7 +64,7 @@ export class Obtainer {
     return found
   }
 
-  /** A client of the configuration belongs to the issuer that it was used with first, unless the configuration says more. */
+  /** A configured client without a configured issuer belongs to the issuer that it was first used with. */
   #checkConfigured({ issuer }: IssuerMetadata, record: TokenRecord | undefined): void {
     const { clientId, issuer: configured } = this.#options.settings
     const client = record?.client ?? record?.pending?.client
@@ -70,12 +72,12 @@ export class Obtainer {
     if (!isOther || configured === issuer) return
     throw new Fault(
       'clientNeeded',
-      `"oauth.clientId" was used with the issuer ${quoted(client.issuer)}, and the server names ${quoted(issuer)} now. ` +
-        'If that is right, set "oauth.issuer" and the client that belongs to it',
+      `"oauth.clientId" was used with the issuer ${quoted(client.issuer)}, but the server now names ${quoted(issuer)}. ` +
+        'If that is correct, set "oauth.issuer" and the client that belongs to it',
     )
   }
 
-  /** A token in the place of the one known. Resolves to undefined where that takes a person now; rejects with a Fault. */
+  /** A token to replace `known`. Resolves to undefined if only a person can obtain one; rejects with a Fault. */
   renew({ key, holder }: Place, known: string): Promise<Token | undefined> {
     return renewInTurn({
       store: this.#options.store,
@@ -88,7 +90,7 @@ export class Obtainer {
     })
   }
 
-  /** A token for the client itself, in the place of the one known. Rejects with a Fault. */
+  /** A token for the client itself, to replace `known`. Rejects with a Fault. */
   async askAsClient(
     { key, holder }: Place,
     found: Found,
@@ -104,18 +106,18 @@ export class Obtainer {
       isRenewable: () => true,
       renew: async () => kept(await this.#asClient(found.server, found.resource, asked)),
     })
-    if (!token) throw failed(`The token for ${quoted(this.#options.server)} was taken away while it was obtained`)
+    if (!token) throw failed(`The token for ${quoted(this.#options.server)} was removed while it was being obtained`)
     return token
   }
 
-  /** A person's sign-in. */
+  /** Starts the sign-in of a person. */
   flow(place: Place, found: Found, asked: readonly string[], known: string | undefined, by: FlowBy): Flow {
     const { server, store, settings, person, log } = this.#options
     const common = { server, store, settings, person, log, reach: this.#reach, now: this.#now }
     return new Flow({ ...common, ...place, found, asked, known, ...by })
   }
 
-  /** Has the tokens of a record forgotten by who gave them. Resolves to whether that is known to have happened. */
+  /** Revokes the tokens of a record. Resolves to whether the issuer confirmed it. */
   async revoke({ token, client }: TokenRecord): Promise<boolean> {
     if (!token || !client) return false
     try {
@@ -141,7 +143,7 @@ export class Obtainer {
       return kept(await refresh(this.#contextOf(server, client, token.resource), token))
     } catch (error) {
       if (!(error instanceof GrantRefused)) throw error
-      // No other try would end differently: the grant is over.
+      // The grant has ended: another attempt would fail too.
       return (now) => {
         delete now.token
         if (error.code === 'invalid_client') delete now.client
@@ -152,16 +154,16 @@ export class Obtainer {
   async #asClient(server: IssuerMetadata, resource: string | undefined, asked: readonly string[]): Promise<Granted> {
     const { settings } = this.#options
     const client = knownClient(server, settings, undefined, this.#now())
-    if (!client) throw new Fault('clientNeeded', 'The grant "client_credentials" needs "oauth.clientId"')
+    if (!client) throw new Fault('clientNeeded', 'The grant "client_credentials" requires "oauth.clientId"')
     try {
       return await clientCredentials(this.#contextOf(server, client, resource), asked)
     } catch (error) {
       if (!(error instanceof GrantRefused)) throw error
-      throw failed(`The authorization server ${quoted(server.issuer)} gives the bridge no token: ${error.code}`)
+      throw failed(`The authorization server ${quoted(server.issuer)} refused a token for the bridge: ${error.code}`)
     }
   }
 
-  /** Tokens go back to nobody but the issuer that gave them. Undefined where the configuration leads to another one. */
+  /** Tokens are sent only to the issuer that gave them. Undefined if the configuration now names another. */
   async #serverOf({ issuer, resource }: Token): Promise<IssuerMetadata | undefined> {
     const { url, settings } = this.#options
     const { authServerMetadataUrl: metadataUrl } = settings
@@ -178,7 +180,7 @@ export class Obtainer {
   }
 }
 
-/** Who begins a sign-in, and until when it may last. */
+/** Who started a sign-in (`insist`: by a command), and what ends it. */
 export interface FlowBy {
   insist: boolean
   signal: AbortSignal

@@ -1,4 +1,7 @@
-/** How the bridge becomes a client of an issuer: as configured, by a document of its own, or by registering (RFC 7591). */
+/**
+ * How the bridge becomes a client of an issuer: by configuration, by a metadata document, or by registration (RFC
+ * 7591).
+ */
 import { guardedRequest } from '../../net/fetch.js'
 import { Fault } from '../../protocol/fault.js'
 import { type IssuerMetadata, registration } from '../documents.js'
@@ -9,7 +12,7 @@ import type { Client } from '../store/record.js'
 import { configuredMethod, type Method } from './client-auth.js'
 import type { ClientSettings } from './settings.js'
 
-/** In which way a client is known to an issuer; `none` where there is no way. */
+/** How a client is known to an issuer; `none` if no way is supported. */
 export function clientChoice(server: IssuerMetadata, settings: ClientSettings): Client['how'] | 'none' {
   if (settings.clientId !== undefined) return 'configured'
   if (server.client_id_metadata_document_supported === true && settings.clientMetadataUrl !== undefined)
@@ -17,7 +20,7 @@ export function clientChoice(server: IssuerMetadata, settings: ClientSettings): 
   return server.registration_endpoint === undefined ? 'none' : 'registered'
 }
 
-/** A client that need not be registered; undefined where that is the only way. Throws a Fault where there is none. */
+/** A client that needs no registration; undefined if it must register. Throws a Fault if neither is possible. */
 export function knownClient(
   server: IssuerMetadata,
   settings: ClientSettings,
@@ -38,17 +41,18 @@ export function knownClient(
       const enter = redirectUri === undefined ? '' : `. Its redirect URI is ${redirectUri}`
       throw new Fault(
         'clientNeeded',
-        `The authorization server ${quoted(server.issuer)} registers nobody by itself: ` +
+        `The authorization server ${quoted(server.issuer)} does not register clients: ` +
           `register a client there, and set "oauth.clientId"${enter}`,
       )
     }
   }
 }
 
+/** A client to register. */
 export interface RegistrationRequest {
   server: IssuerMetadata
   settings: ClientSettings
-  /** On this machine, by the name `localhost`. */
+  /** On this machine, with the host `localhost`. */
   redirectUri: string
   scopes: readonly string[]
   reach: Reach
@@ -56,15 +60,15 @@ export interface RegistrationRequest {
 }
 
 const TIME_LIMIT = 10_000
-/** Methods that a registered client can use, best first. A client that can keep no secret needs none. */
+/** Methods that a registered client can use, best first. A public client needs no secret. */
 const METHODS = ['none', 'client_secret_basic', 'client_secret_post'] as const satisfies readonly Method[]
-/** Errors of a registration that other metadata may mend (RFC 7591, 3.2.2). */
+/** Registration errors after which other metadata may succeed (RFC 7591, 3.2.2). */
 const ABOUT_METADATA: ReadonlySet<string> = new Set(['invalid_redirect_uri', 'invalid_client_metadata'])
 const CODE = /^[\w.:-]{1,64}$/
 
 /**
- * Registers a client. Where that is refused for what can be said otherwise, tries again: with the address in the place of
- * `localhost`, and without scopes, because not every issuer knows at registration those of its resources.
+ * Registers a client. If the issuer rejects the metadata, tries again: with the address in place of `localhost`, and
+ * without scopes, because some issuers do not know the scopes of resources at registration.
  */
 export async function register(request: RegistrationRequest): Promise<Client> {
   const { redirectUri, server, scopes } = request
@@ -82,17 +86,18 @@ export async function register(request: RegistrationRequest): Promise<Client> {
     if (!ABOUT_METADATA.has(registered)) break
   }
   throw failed(
-    `The authorization server ${quoted(server.issuer)} does not register the bridge (${refusal}). Set "oauth.clientId"`,
+    `The authorization server ${quoted(server.issuer)} refused to register the bridge (${refusal}). Set "oauth.clientId"`,
   )
 }
 
-/** Gives the error code where the registration is refused. */
+/** Resolves to the error code if the registration is refused. */
 async function registerOnce(request: RegistrationRequest): Promise<Client | string> {
   const { server, settings, redirectUri, scopes, reach, now = Date.now() } = request
   const what = `The authorization server ${quoted(server.issuer)}`
   const supported = server.token_endpoint_auth_methods_supported ?? []
   const asked = METHODS.find((one) => (supported.length > 0 ? supported : ['client_secret_basic']).includes(one))
-  if (!asked) throw failed(`${what} authenticates clients in no way that a registered one can. Set "oauth.clientId"`)
+  if (!asked)
+    throw failed(`${what} supports no authentication method that a registered client can use. Set "oauth.clientId"`)
   const renews = server.grant_types_supported?.includes('refresh_token') ?? true
   const body = {
     client_name: settings.clientName ?? 'MCP Bridge',
@@ -112,20 +117,20 @@ async function registerOnce(request: RegistrationRequest): Promise<Client | stri
   }).catch((error: unknown) => {
     throw networkFault(error, what)
   })
-  if (status >= 500 || status === 429 || status === 408) throw unavailable(`${what} answers with HTTP ${status}`)
+  if (status >= 500 || status === 429 || status === 408) throw unavailable(`${what} answered HTTP ${status}`)
   const said = objectIn(bytes)
   if (status !== 200 && status !== 201) {
     const code = said && 'error' in said ? said.error : undefined
     return typeof code === 'string' && CODE.test(code) ? code : `HTTP ${status}`
   }
   const { success, data } = registration.safeParse(said)
-  if (!success) throw unsafe(`${what} gives a registration that is none`)
+  if (!success) throw unsafe(`${what} answered with an invalid registration`)
   const secret = data.client_secret ?? undefined
-  // What the issuer says of the method counts, not what was asked for.
+  // The issuer decides the method, not the request.
   const method = data.token_endpoint_auth_method ?? (secret === undefined ? 'none' : asked)
   if (!isMethod(method) || (method !== 'none' && secret === undefined))
     throw failed(
-      `${what} registers the bridge for a way to authenticate that it has not (${quoted(method)}). Set "oauth.clientId"`,
+      `${what} registered the bridge with an authentication method that it cannot use (${quoted(method)}). Set "oauth.clientId"`,
     )
   return {
     issuer: server.issuer,

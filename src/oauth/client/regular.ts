@@ -1,10 +1,10 @@
-/** Answers of token endpoints, made what RFC 6749 says that they are: many that work otherwise are not. */
+/** Normalizes answers of token endpoints: many deviate from RFC 6749. */
 import { objectIn } from '../get-object.js'
 
 /**
- * The same answer, regular: 200 with `error` is 400; a list of scopes is one text; members that are null, and an `expires_in`
- * that is no time, are left out; what names no type is a bearer token; a challenge beside an error in JSON is left out, and
- * so is an ID token, which nobody asked for.
+ * The answer in the form of RFC 6749: 200 with `error` becomes 400; a list of scopes becomes one string; null members,
+ * and an `expires_in` that is not a time, are left out; a missing type becomes bearer; a challenge beside a JSON error,
+ * and an ID token, are left out.
  */
 export function regular(status: number, headers: Headers, bytes: Uint8Array): Response {
   const said = objectIn(bytes)

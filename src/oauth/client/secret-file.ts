@@ -1,20 +1,20 @@
-/** Secrets in files that others write anew while the bridge runs. */
+/** Secrets in files that other programs may replace while the bridge runs. */
 import { readFileSync } from 'node:fs'
 import { Fault } from '../../protocol/fault.js'
 
 const MAX_LENGTH = 64 * 1024
 
-/** The one line of a file, read each time. `option` is the one that names the file. Throws a Fault. */
+/** The one line of a file, read each time. `option` is the option that names the file. Throws a Fault. */
 export function readSecretFile(path: string, option: string): string {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-    throw new Fault('authFailed', `The file of "${option}" cannot be read (${code})`, { cause })
+    throw new Fault('authFailed', `The file in "${option}" cannot be read (${code})`, { cause })
   }
   const secret = text.trim()
   if (!/^[\x21-\x7e]+$/.test(secret) || secret.length > MAX_LENGTH)
-    throw new Fault('authFailed', `The file of "${option}" has to have one line of visible ASCII without spaces`)
+    throw new Fault('authFailed', `The file in "${option}" must have one line of visible ASCII without spaces`)
   return secret
 }

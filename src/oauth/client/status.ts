@@ -1,24 +1,26 @@
-/** How an account stands, for people. Nothing of it is secret but the query of an endpoint that has one. */
+/** The state of an account, for people. It has no secret, except the query of an endpoint that has one. */
 import type { Client, TokenRecord } from '../store/record.js'
 
+/** The state of an account. */
 export interface AccountStatus {
   endpoint: string
   account: string
   issuer: string | undefined
   resource: string | undefined
-  /** Scopes that are granted. */
+  /** Granted scopes. */
   scopes: readonly string[]
   /** How the bridge is known to the issuer. */
   client: Client['how'] | undefined
-  /** Milliseconds since 1970; undefined where nobody has said. */
+  /** Milliseconds since 1970; undefined if unknown. */
   expires: number | undefined
-  /** There is a token that can be used, or renewed without a person. */
+  /** There is a token that is valid or can be renewed without a person. */
   signedIn: boolean
   renewable: boolean
-  /** A person is being waited for. */
+  /** Waiting for a person. */
   pending: boolean
 }
 
+/** The state of the account of a record. */
 export function statusOf({ endpoint, account, token, client, pending }: TokenRecord, now: number): AccountStatus {
   const renewable = token?.refresh !== undefined
   return {

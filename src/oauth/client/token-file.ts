@@ -1,12 +1,16 @@
-/** A token that somebody else writes into a file: read again when the file changes, and when the server refuses it. */
+/**
+ * A token that another program writes into a file. Read again when the file changes and when the server refuses the
+ * token.
+ */
 import { stampOf } from '../../net/private-file.js'
 import type { Account, AccountRefusal } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import { readSecretFile } from './secret-file.js'
 
-/** Milliseconds between one look at the file and the next. */
+/** Milliseconds between checks of the file. */
 const LOOK_EVERY = 500
 
+/** The account of a token in a file. */
 export class TokenFile implements Account {
   readonly #path: string
   #looked = Number.NEGATIVE_INFINITY
@@ -16,7 +20,7 @@ export class TokenFile implements Account {
     this.#path = path
   }
 
-  /** Throws a Fault where there is no token in the file. */
+  /** Throws a Fault if the file has no token. */
   authorization(): string {
     const now = performance.now()
     if (this.#read && now - this.#looked < LOOK_EVERY) return this.#read.header
@@ -31,17 +35,13 @@ export class TokenFile implements Account {
     return this.refused(refusal)
   }
 
-  /** The token that is in the file now, if it is another one. Rejects with a Fault. */
+  /** The token in the file, if it is now another one. Rejects with a Fault. */
   async refused({ status, sent }: AccountRefusal): Promise<string> {
     this.#read = undefined
     const header = this.authorization()
     if (header !== sent && status === 401) return header
-    throw new Fault(
-      'upstreamAuthRequired',
-      `The server does not take the token of "oauth.tokenFile" (HTTP ${status})`,
-      {
-        data: { httpStatus: String(status) },
-      },
-    )
+    throw new Fault('upstreamAuthRequired', `The server refused the token in "oauth.tokenFile" (HTTP ${status})`, {
+      data: { httpStatus: String(status) },
+    })
   }
 }

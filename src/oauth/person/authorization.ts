@@ -1,4 +1,4 @@
-/** The authorization request that a browser is sent with, and what it brings back (RFC 6749, 4.1; RFC 7636; RFC 9207). */
+/** The authorization request for the browser, and its response (RFC 6749, 4.1; RFC 7636; RFC 9207). */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import {
   calculatePKCECodeChallenge,
@@ -13,7 +13,7 @@ import { quoted, unsafe } from '../failure.js'
 import type { Pending } from '../store/record.js'
 
 const CODE = /^[\w.:-]{1,64}$/
-/** Errors that say that somebody declined. */
+/** Error codes that mean that the person declined. */
 const DECLINED: ReadonlySet<string> = new Set([
   'access_denied',
   'consent_required',
@@ -21,21 +21,21 @@ const DECLINED: ReadonlySet<string> = new Set([
   'login_required',
 ])
 
-/** The secrets of a sign-in: the verifier, and the digest of the state that is made of it. */
+/** The secrets of a sign-in: the code verifier, and the digest of the state derived from it. */
 export function newSecrets(): Pick<Pending, 'verifier' | 'state'> {
   const verifier = generateRandomCodeVerifier()
   return { verifier, state: digest(stateOf(verifier)) }
 }
 
 /**
- * The state of a sign-in, 256 bits that nobody can guess without the verifier. It is made anew where it is needed: whichever
- * process sends the browser, all of its windows can be finished.
+ * The state of a sign-in: 256 bits, derived from the verifier. Any process can derive it again, so every opened window
+ * can be finished.
  */
 function stateOf(verifier: string): string {
   return createHmac('sha256', verifier).update('state').digest('base64url')
 }
 
-/** Whether an answer belongs to a sign-in. */
+/** Whether a response belongs to a sign-in. */
 export function isAnswerTo(params: URLSearchParams, { state }: Pick<Pending, 'state'>): boolean {
   const given = params.getAll('state')
   return given.length === 1 && timingSafeEqual(Buffer.from(digest(given[0] as string)), Buffer.from(state))
@@ -45,19 +45,19 @@ function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** Throws a Fault where the authorization server does not say that it checks what keeps a code from being stolen. */
+/** Throws a Fault if the authorization server does not announce PKCE, which protects the code. */
 export function checkPkce(
   { issuer, code_challenge_methods_supported: methods }: IssuerMetadata,
   assume: boolean,
 ): void {
   if (assume || methods?.includes('S256')) return
   throw unsafe(
-    `The authorization server ${quoted(issuer)} does not say that it supports PKCE with S256. ` +
-      'If it does all the same, set "oauth.pkce" to "assume"',
+    `The authorization server ${quoted(issuer)} does not announce PKCE with S256. ` +
+      'If it supports that, set "oauth.pkce" to "assume"',
   )
 }
 
-/** The address that a browser is sent to. `params` cannot replace what the protocol needs. */
+/** The address for the browser. `params` cannot replace parameters of the protocol. */
 export async function authorizationAddress(
   endpoint: string,
   pending: Pending,
@@ -84,27 +84,29 @@ export async function authorizationAddress(
 }
 
 /**
- * The authorization response, as its code can be redeemed. Throws a Fault for what is none of this issuer, which tells
- * nothing of it; and for what says that there is no code.
+ * The authorization response, validated to redeem its code. Throws a Fault if it is not from this issuer or if it is an
+ * error.
  */
 export function checkedResponse(params: URLSearchParams, server: IssuerMetadata, clientId: string): URLSearchParams {
   const { issuer, authorization_response_iss_parameter_supported: says = false } = server
   const given = params.getAll('iss')
   if (given.length === 0 && says)
-    throw unsafe(`An answer came back without the issuer, which ${quoted(issuer)} says that it always names`)
+    throw unsafe(
+      `The authorization response has no issuer, although ${quoted(issuer)} announces that it always sends one`,
+    )
   if (given.length > 1 || (given.length === 1 && given[0] !== issuer))
-    throw unsafe(`An answer came back that names another issuer than ${quoted(issuer)}`)
+    throw unsafe(`The authorization response names another issuer than ${quoted(issuer)}`)
   const error = params.get('error')
   if (error !== null) {
     const code = CODE.test(error) ? error : 'unknown'
     if (DECLINED.has(code)) throw new Fault('signInRefused', `Signing in was declined at ${quoted(issuer)} (${code})`)
-    throw new Fault('authFailed', `The authorization server ${quoted(issuer)} answers with the error ${code}`)
+    throw new Fault('authFailed', `The authorization server ${quoted(issuer)} answered with the error ${code}`)
   }
   try {
     const response = validateAuthResponse(serverOf({ server }), { client_id: clientId }, params, skipStateCheck)
     if (response.has('code')) return response
   } catch {
-    // What it says is of the answer: nothing of that is shown.
+    // Its message quotes the response, which must not be shown.
   }
-  throw unsafe(`An answer of ${quoted(issuer)} came back that is none of OAuth`)
+  throw unsafe(`The authorization response of ${quoted(issuer)} is not valid OAuth`)
 }

@@ -1,35 +1,36 @@
-/** Opens an address in the browser of the person at this machine. No shell is involved. */
+/** Opens an address in the browser of the person at this machine, without a shell. */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { parseAddress } from '../../net/address.js'
 import { bare } from '../../net/connect.js'
 import { isLoopback } from '../../net/guard.js'
 
+/** How to find a browser. */
 export interface BrowserOptions {
-  /** A command and its arguments, to which the address is added (or put in the place of `%s`); `none` for no browser. */
+  /** A command and its arguments. The address replaces `%s`, or is appended. `none` for no browser. */
   command?: readonly string[] | 'none' | undefined
   env: Readonly<Record<string, string | undefined>>
   platform: string
-  /** Whether a file is there; the system's by default. */
+  /** Whether a file exists; by default asks the file system. */
   exists?: ((path: string) => boolean) | undefined
 }
 
-/** Opens an address. Resolves to whether a browser was started, which may not be known to have worked. */
+/** Opens an address. Resolves to whether a browser was probably started. */
 export type OpenBrowser = (address: string) => Promise<boolean>
 
-/** Characters that an address may have by itself. Others are encoded, in case somebody further on uses a shell. */
+/** All other characters are encoded, in case the opened program passes the address to a shell. */
 const HARMLESS = /[^\w\-.~:/?#[\]@!&*+,=%]/g
-/** Variables that a browser needs to find the person's desktop. Others may be secrets of the bridge. */
+/** Variables that a browser needs to find the desktop. Others are removed: they may be secrets. */
 const DESKTOP = new RegExp(
   '^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|TERM|TMPDIR|TEMP|TMP|DISPLAY|XAUTHORITY|DESKTOP_SESSION|SESSION_MANAGER|' +
     'SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE|PROGRAMDATA|PROGRAMFILES.*|HOMEDRIVE|HOMEPATH|' +
     'VSCODE_IPC_HOOK_CLI|WSLENV|(?:LC|XDG|DBUS|WAYLAND|GTK|QT|KDE|GNOME|MOZ|SNAP|FLATPAK|WSL)_[A-Z0-9_]*)$',
   'i',
 )
-/** Milliseconds after which a browser that is still there counts as started. */
+/** Milliseconds after which a running process counts as a started browser. */
 const STARTED = 1_500
 
-/** The browser that can be used here; undefined where a person has to be shown the address instead. */
+/** The command for the browser; undefined if the address must be shown instead. */
 export function browserCommand({
   command,
   env,
@@ -41,7 +42,7 @@ export function browserCommand({
   const own = env['BROWSER']?.split(/:(?!\\)/)[0]?.trim()
   if (own === 'none') return undefined
   if (own) return exists(own) ? [own] : own.split(/\s+/)
-  // Whoever works here over the network or in a container has a browser elsewhere.
+  // Over SSH and in containers the person's browser is on another machine.
   if (env['SSH_CONNECTION'] || env['SSH_TTY'] || exists('/.dockerenv') || exists('/run/.containerenv')) return undefined
   if (platform === 'darwin') return ['open']
   if (platform === 'win32') return ['rundll32', 'url.dll,FileProtocolHandler']
@@ -49,6 +50,7 @@ export function browserCommand({
   return env['DISPLAY'] || env['WAYLAND_DISPLAY'] ? ['xdg-open'] : undefined
 }
 
+/** Opens addresses as `options` say. */
 export function browser(options: BrowserOptions): OpenBrowser {
   return async (address) => {
     const command = browserCommand(options)
@@ -62,11 +64,11 @@ export function browser(options: BrowserOptions): OpenBrowser {
   }
 }
 
-/** An address as it is given to a browser: https, or http on this machine. Throws where it is another. */
+/** An address that may be passed to a browser: https, or http on this machine. Throws otherwise. */
 export function browserAddress(address: string): string {
   const { href, protocol, hostname } = parseAddress(address)
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(bare(hostname))))
-    throw new TypeError('A browser is sent to https:// addresses only')
+    throw new TypeError('Only https:// addresses are opened in a browser')
   return href.replace(HARMLESS, (character) => encodeURIComponent(character).replace(/['()]/g, hex))
 }
 
@@ -76,7 +78,7 @@ function desktopOf(env: BrowserOptions['env']): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => DESKTOP.test(name)))
 }
 
-/** Programs that open browsers end at once; those that stay are browsers. */
+/** Helper programs exit at once; a process that stays is the browser. */
 function start(file: string, args: readonly string[], env: NodeJS.ProcessEnv, platform: string): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn(file, args, { env, stdio: 'ignore', detached: true, shell: false, windowsHide: true })
@@ -87,7 +89,7 @@ function start(file: string, args: readonly string[], env: NodeJS.ProcessEnv, pl
       resolve(started)
     }
     child.once('error', () => end(false))
-    // What Windows gives back says nothing.
+    // On Windows the exit code says nothing.
     child.once('exit', (code) => end(code === 0 || platform === 'win32'))
   })
 }

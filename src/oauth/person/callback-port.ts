@@ -1,6 +1,7 @@
 /**
- * The port that browsers come back to for one account. It is also a mutex over all processes of this machine: whoever listens
- * there leads the sign-in, and the others are told that they are siblings. Ports that strangers have are passed over.
+ * The callback port of one account, to which browsers are redirected. It is also a mutex between the processes of this
+ * machine: the process that listens runs the sign-in, and tells the others that it is a sibling. Ports of other
+ * programs are skipped.
  */
 import { digest } from '../../seal.js'
 import type { ClientSettings } from '../client/settings.js'
@@ -9,30 +10,32 @@ import type { Pending } from '../store/record.js'
 import { holderOf, type Listener, listen } from './loopback.js'
 import type { PageName } from './pages.js'
 
+/** The account, and its handler. */
 export interface CallbackPortOptions {
-  /** Of the account's record: names the account to siblings, and chooses the port. */
+  /** The key of the account's record: identifies the account to siblings, and chooses the port. */
   key: string
   settings: Pick<ClientSettings, 'redirectUri' | 'callbackPort'>
   now: () => number
-  /** What a browser brought back. Resolves to what it is shown. */
+  /** Handles a redirect. Resolves to the page for the browser. */
   onAnswer(params: URLSearchParams): Promise<PageName>
 }
 
-/** Milliseconds for which somebody who has answered that they are a sibling is one. */
+/** Milliseconds for which a sibling's answer counts. */
 const SIBLING_FOR = 5_000
-/** For which a sibling may not answer, because it is busy. */
+/** Milliseconds to wait for the answer of a busy sibling. */
 const STRANGE_FOR = 15_000
-/** For which a port that nobody seems to have may not be had. */
+/** Milliseconds to retry a port that seems free but cannot be taken. */
 const VACANT_FOR = 2_000
 const PORTS = { first: 33_000, count: 15_000, tries: 8 }
 
+/** The callback port of one account. */
 export class CallbackPort {
   readonly #options: CallbackPortOptions
   readonly #name: string
   #listener: Listener | undefined
   #siblingUntil = 0
   #strangeSince: number | undefined
-  /** Sign-ins whose port somebody else has now: nobody can finish them. */
+  /** Sign-ins whose port another program has: they cannot be finished. */
   readonly #lost = new Set<string>()
 
   constructor(options: CallbackPortOptions) {
@@ -40,24 +43,24 @@ export class CallbackPort {
     this.#name = digest(`sibling ${options.key}`)
   }
 
-  /** Where this process listens, if it does. */
+  /** The port that this process listens on, if it does. */
   get port(): number | undefined {
     return this.#listener?.port
   }
 
-  /** Where a browser is to come back to, at a port of this machine. */
+  /** The redirect URI at a port of this machine. */
   redirectUri(port: number): string {
     return this.#options.settings.redirectUri ?? `http://localhost:${port}/callback`
   }
 
-  /** Whether somebody else has the port of a sign-in, who is no sibling. */
+  /** Whether another program has the port of a sign-in. */
   hasLost({ state }: Pending): boolean {
     return this.#lost.has(state)
   }
 
   /**
-   * Listens at the port of a sign-in, or at any of the account's where there is none. Resolves to whether this process does;
-   * if not, a sibling does, or it is worth trying again. Rejects with a Fault where no port can be had.
+   * Listens at the port of a sign-in, or without one at any of the account's ports. Resolves to whether this process
+   * listens. If not, a sibling does, or a retry makes sense. Rejects with a Fault if no port is free.
    */
   async take(pending: Pending | undefined): Promise<boolean> {
     const own = pending && portOf(pending.redirectUri)
@@ -68,17 +71,17 @@ export class CallbackPort {
       if (taken !== undefined) return taken
     }
     const ports = this.#ports.join(', ')
-    throw failed(`No port is free on this machine for the browser to come back to (${ports}). Set "oauth.callbackPort"`)
+    throw failed(`No callback port for the browser is free on this machine (${ports}). Set "oauth.callbackPort"`)
   }
 
-  /** Lets others have the port. */
+  /** Frees the port for others. */
   async release(): Promise<void> {
     const listener = this.#listener
     this.#listener = undefined
     await listener?.close()
   }
 
-  /** Undefined where a stranger has the port. */
+  /** Undefined if another program has the port. */
   async #try(port: number, pending: Pending | undefined): Promise<boolean | undefined> {
     const { settings, now, onAnswer } = this.#options
     const path = settings.redirectUri === undefined ? '/callback' : new URL(settings.redirectUri).pathname
@@ -91,7 +94,7 @@ export class CallbackPort {
       this.#siblingUntil = now() + SIBLING_FOR
       return false
     }
-    // A sibling on a busy machine may take its time, and a port that has just become free may be had in a moment.
+    // A busy sibling may answer late, and a port that has just become free may be available in a moment.
     const patience = pending ? STRANGE_FOR : holder === 'nobody' ? VACANT_FOR : 0
     this.#strangeSince ??= now()
     if (this.#strangeSince + patience > now()) return false
@@ -108,6 +111,7 @@ export class CallbackPort {
   }
 }
 
+/** The port of an address; 80 if it names none, 0 if it is invalid. */
 export function portOf(uri: string): number {
   return URL.canParse(uri) ? Number(new URL(uri).port) || 80 : 0
 }

@@ -1,6 +1,6 @@
 /**
- * One sign-in of a person. It belongs to the record, not to a process: whoever has its port can finish it. The process that
- * has the port sends the browser, once for all; the others look at what comes of it, and take over where that process ends.
+ * One sign-in of a person. It belongs to the record, not to a process: the process that has the callback port opens the
+ * browser, once for all. The others watch the record, and take over if that process ends.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { checkDestination } from '../../net/fetch.js'
@@ -20,18 +20,20 @@ import { CallbackPort, portOf } from './callback-port.js'
 import type { PageName } from './pages.js'
 import { readPasted } from './paste.js'
 
-/** How a person is asked. */
+/** How to ask a person. */
 export interface Person {
   open: OpenBrowser
-  /** Shows an address to somebody whose browser is elsewhere. */
+  /** Shows an address to a person whose browser is on another machine. */
   show(address: string): void
 }
 
+/** Where the steps of a sign-in are logged. */
 export interface FlowLog {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
 }
 
+/** The sign-in, and what it needs. */
 export interface FlowOptions {
   /** The server's name, for people. */
   server: string
@@ -42,9 +44,9 @@ export interface FlowOptions {
   settings: ClientSettings
   reach: Reach
   asked: readonly string[]
-  /** The access token that will not do. */
+  /** The access token to be replaced. */
   known: string | undefined
-  /** Somebody has asked for it by a command: the browser is sent again, however lately it was. */
+  /** Started by a command: opens the browser again, even if it was opened recently. */
   insist: boolean
   person: Person
   log: FlowLog
@@ -53,33 +55,34 @@ export interface FlowOptions {
   signal: AbortSignal
 }
 
-/** Milliseconds. */
+/** All in milliseconds. */
 const LIFETIME = 600_000
 const OPENED_FOR = 300_000
 const INTERVAL = 250
-/** For which whoever took an answer may take to redeem its code. */
+/** For redeeming the code of a response. */
 const REDEEMED_WITHIN = 30_000
-/** For which a client that was registered is used again, because issuers forget them. */
+/** For reusing a registered client: issuers delete unused ones. */
 const CLIENT_FOR = 3_600_000
-/** Authorizations of an account. */
+/** Most authorizations of an account. */
 const RATE = { most: 3, within: 300_000 }
 
+/** The sign-in. */
 export class Flow {
   readonly asked: readonly string[]
   readonly #options: FlowOptions
   readonly #port: CallbackPort
   readonly #began: number
-  /** Since when somebody has been waiting who may be shown a browser once more. */
+  /** When a request last started to wait. It may open the browser again. */
   #reminded: number
   #insists: boolean
   #address: string | undefined
   #isShown = false
   #onShown: () => void = () => {}
-  /** Resolves when the person has been shown the address, because no browser could be started. */
+  /** Resolves when the address was shown, because no browser could be started. */
   readonly shown = new Promise<void>((resolve) => {
     this.#onShown = resolve
   })
-  /** A sign-in that is wanted here has begun: if it is there no longer, somebody has ended it. */
+  /** A suitable sign-in was in the record. If it disappears, another process or `logout` has ended it. */
   #seen = false
   #wake: () => void = () => {}
 
@@ -93,24 +96,24 @@ export class Flow {
     this.#insists = options.insist
   }
 
-  /** Where the person signs in, once that is known. */
+  /** The address of the sign-in page, once known. */
   get address(): string | undefined {
     return this.#address
   }
 
-  /** No browser could be started here: the person has been shown the address. */
+  /** No browser could be started, so the address was shown. */
   get isShown(): boolean {
     return this.#isShown
   }
 
-  /** Somebody else waits for it. */
+  /** Another request waits for the sign-in. */
   remind(insist = false): void {
     this.#reminded = this.#options.now()
     if (insist) this.#insists = true
     this.#wake()
   }
 
-  /** Resolves to the token, whichever process gets it. Rejects with a Fault where there will be none. */
+  /** Resolves to the token, whichever process obtains it. Rejects with a Fault if the sign-in fails. */
   async run(): Promise<Token> {
     const { store, key, signal, settings, found } = this.#options
     try {
@@ -131,22 +134,22 @@ export class Flow {
     }
   }
 
-  /** Takes an answer that a person has pasted. Resolves to what became of it; undefined where it is none. */
+  /** Handles a pasted response. Resolves to its page; undefined if it is not a response. */
   async paste(text: string): Promise<PageName | undefined> {
     const params = readPasted(text)
     return params && this.#answer(params)
   }
 
-  /** One step forward. Resolves to whether to look again at once. */
+  /** One step. Resolves to whether to continue at once. */
   async #advance(found: Pending | undefined): Promise<boolean> {
     const { now } = this.#options
     const pending = this.#suits(found) ? found : undefined
     if (!pending && this.#began + LIFETIME <= now())
-      throw new Fault('signInRequired', `Signing in to ${quoted(this.#options.server)} did not begin in 10 minutes`)
+      throw new Fault('signInRequired', `Signing in to ${quoted(this.#options.server)} did not start within 10 minutes`)
     if (pending && pending.began + LIFETIME <= now())
       throw new Fault(
         'signInRequired',
-        `Nobody has finished signing in to ${quoted(this.#options.server)} in 10 minutes`,
+        `Nobody finished signing in to ${quoted(this.#options.server)} within 10 minutes`,
       )
     // Its code is being redeemed.
     if (pending?.claimed !== undefined && pending.claimed + REDEEMED_WITHIN > now()) return false
@@ -160,14 +163,14 @@ export class Flow {
     }
     const had = this.#port.port
     if (!(await this.#port.take(usable))) return false
-    // What was there before the port was had may be over.
+    // Another process may have ended it before this one got the port.
     if (this.#port.port !== had) return true
     if (usable) return false
     await this.#begin(had as number)
     return true
   }
 
-  /** Whether a sign-in that somebody began is the one that is wanted here. */
+  /** Whether a sign-in in the record is for the same issuer, resource, client and scopes. */
   #suits(pending: Pending | undefined): pending is Pending {
     const { found, asked, settings } = this.#options
     return (
@@ -177,7 +180,7 @@ export class Flow {
       (settings.clientId === undefined || pending.client.id === settings.clientId) &&
       includesAll(pending.asked, asked) &&
       !this.#port.hasLost(pending) &&
-      // One that was over before this one began is nobody's.
+      // It had not expired when this one started.
       pending.began + LIFETIME > this.#began
     )
   }
@@ -189,7 +192,7 @@ export class Flow {
     return fits && includesAll(token.asked, asked) ? token : undefined
   }
 
-  /** Only who has the port begins: nobody else is doing it. */
+  /** Called only by the process that has the port, so there is one sign-in at a time. */
   async #begin(port: number): Promise<void> {
     const { store, key, holder, found, asked, now, log, server } = this.#options
     await this.#checkRate()
@@ -214,23 +217,23 @@ export class Flow {
     log.info({ server, issuer: found.server.issuer }, 'sign-in began')
   }
 
-  /** Whatever goes wrong again and again does not open window after window. */
+  /** Limits how often a recurring failure opens a browser. */
   async #checkRate(): Promise<void> {
     const { store, key, now, insist, server } = this.#options
     const began = (await store.read(key))?.began ?? []
     if (insist || began.filter((moment) => moment + RATE.within > now()).length < RATE.most) return
     throw new Fault(
       'signInRequired',
-      `Signing in to ${quoted(server)} was begun ${RATE.most} times in 5 minutes. Sign in by "mcp-bridge login"`,
+      `Signing in to ${quoted(server)} was started ${RATE.most} times in 5 minutes. Sign in with "mcp-bridge login"`,
     )
   }
 
-  /** Nobody is sent to sign in where it could not be finished, or where nobody should go. */
+  /** Checks both endpoints before a person is sent to one of them. */
   async #checkEndpoints(): Promise<void> {
     const { found, reach } = this.#options
     const { authorization_endpoint, token_endpoint, issuer } = found.server
     if (authorization_endpoint === undefined || token_endpoint === undefined)
-      throw failed(`The authorization server ${quoted(issuer)} has no endpoint where a person could sign in`)
+      throw failed(`The authorization server ${quoted(issuer)} lacks an authorization endpoint or a token endpoint`)
     for (const endpoint of [authorization_endpoint, token_endpoint])
       await checkDestination(endpoint, reach).catch((error: unknown) => {
         throw networkFault(error, `The authorization server ${quoted(issuer)}`)
@@ -246,14 +249,14 @@ export class Flow {
     const before = record?.pending?.client ?? record?.client
     const isYoung = before?.how === 'registered' && before.since + CLIENT_FOR > now()
     const isSame = before?.issuer === server.issuer && portOf(before.redirectUri ?? '') === portOf(redirectUri)
-    // An issuer may hold a client to the scopes that it has registered for.
+    // An issuer may restrict a client to the scopes that it registered for.
     const registeredFor = record?.pending?.asked ?? record?.asked?.scopes ?? []
     if (isYoung && isSame && includesAll(registeredFor, asked)) return before
     return register({ server, settings, redirectUri, scopes: asked, reach, now: now() }).catch((error: unknown) => {
       if (!found.guessed || !(error instanceof Fault) || error.fault !== 'authFailed') throw error
       throw failed(
-        `${quoted(this.#options.server)} wants credentials and publishes nothing about signing in. ` +
-          'If it takes a key, set it in "headers"; if there is an authorization server, set "oauth.issuer"',
+        `${quoted(this.#options.server)} requires credentials and publishes nothing about signing in. ` +
+          'If it requires a key, set it in "headers"; if it has an authorization server, set "oauth.issuer"',
       )
     })
   }
@@ -262,7 +265,7 @@ export class Flow {
     const { store, key, holder, now, person, log, server } = this.#options
     const insists = this.#insists
     this.#insists = false
-    // Before the browser is started: a process that is killed meanwhile leaves no second window.
+    // Noted before the browser is started, so that a process that is killed meanwhile does not cause a second window.
     const isOwn = await store.change(key, holder, (record) => {
       if (record.pending?.state !== pending.state) return false
       const isFirst = record.pending.opened === pending.opened
@@ -283,7 +286,7 @@ export class Flow {
     return authorizationAddress(found.server.authorization_endpoint ?? '', pending, settings.params)
   }
 
-  /** Takes what a browser brought back. An answer to something else changes nothing. */
+  /** Handles a redirect. A response to another sign-in changes nothing. */
   async #answer(params: URLSearchParams): Promise<PageName> {
     const { store, key, holder, found, settings, reach, now, log, server } = this.#options
     const known = (await store.read(key))?.pending
@@ -292,7 +295,7 @@ export class Flow {
       const { pending } = record
       const isOpen = pending && pending.claimed === undefined && pending.began + LIFETIME > now()
       if (!isOpen || !isAnswerTo(params, pending)) return undefined
-      // One use, whatever becomes of it.
+      // A response is used once, whether or not that succeeds.
       pending.claimed = now()
       return structuredClone(pending)
     })
@@ -303,7 +306,7 @@ export class Flow {
       const context = { server: found.server, client, resource, settings, reach, now }
       const { token, client: accepted } = await redeemCode(context, { response, verifier, redirectUri, asked })
       await store.change(key, holder, (record) => {
-        // Whoever has signed out meanwhile wants no token.
+        // The person has signed out meanwhile: drop the token.
         if (record.pending?.state !== pending.state) return
         delete record.pending
         delete record.ended
@@ -321,7 +324,7 @@ export class Flow {
     }
   }
 
-  /** Tells all who wait, in all processes, how a sign-in has ended. */
+  /** Records how a sign-in ended, for all processes that wait. */
   async #note(error: unknown, pending: Pending | undefined): Promise<Fault> {
     const { store, key, holder, now } = this.#options
     const fault = this.#asFault(error)
@@ -330,7 +333,7 @@ export class Flow {
     await store.change(key, holder, (record) => {
       if (pending && record.pending?.state !== pending.state) return
       delete record.pending
-      // The issuer has forgotten it.
+      // The issuer no longer knows the client.
       const isForgotten = error instanceof GrantRefused && /^(?:invalid|unauthorized)_client$/.test(error.code)
       if (isForgotten && record.client?.id === pending?.client.id) delete record.client
       const { message, retryAfter } = fault
@@ -347,7 +350,7 @@ export class Flow {
   #asFault(error: unknown): Fault {
     const { issuer } = this.#options.found.server
     return error instanceof GrantRefused
-      ? failed(`The authorization server ${quoted(issuer)} does not redeem the code: ${error.code}`)
+      ? failed(`The authorization server ${quoted(issuer)} refused the code: ${error.code}`)
       : Fault.from(error)
   }
 
@@ -356,14 +359,14 @@ export class Flow {
     if (signal.aborted) return error
     const record = await store.read(key).catch(() => undefined)
     const isNoted = record?.ended !== undefined && record.ended.since >= this.#began
-    // Without the port, it is not this process that knows how it ends.
+    // Only the process with the port knows how the sign-in ended.
     const fault =
       isNoted || this.#port.port === undefined ? this.#asFault(error) : await this.#note(error, record?.pending)
     log.warn({ server, reason: fault.row.reason }, `sign-in ended: ${fault.message}`)
     return fault
   }
 
-  /** Until something may have changed. */
+  /** Waits until the record may have changed. */
   async #pause(): Promise<void> {
     const waiting = new AbortController()
     const woken = new Promise<void>((resolve) => {

@@ -1,38 +1,40 @@
 /**
- * Where the browser comes back to: a listener on this machine alone. Its port is also what keeps several processes apart that
- * want the same sign-in: one of them has it, and tells the others that it is a sibling.
+ * The listener to which browsers are redirected, on this machine only. Its port is also a mutex between processes that
+ * want the same sign-in: the one that has it tells the others that it is a sibling.
  */
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { PAGE_HEADERS, type PageName, pages } from './pages.js'
 
+/** What to listen for. */
 export interface ListenerOptions {
   port: number
-  /** Of the redirect URI. */
+  /** The path of the redirect URI. */
   path: string
-  /** Names the account, to siblings and to nobody else. */
+  /** Identifies the account to siblings only. */
   name: string
-  /** What the browser brought back. Resolves to what it is shown. */
+  /** Handles a redirect. Resolves to the page for the browser. */
   onAnswer(params: URLSearchParams): Promise<PageName>
 }
 
+/** A running listener. */
 export interface Listener {
   readonly port: number
   close(): Promise<void>
 }
 
-/** Who has a port. */
+/** The program that has a port: another bridge with the same account, another program, or none. */
 export type Holder = 'sibling' | 'stranger' | 'nobody'
 
 const SIBLING_PATH = '/.well-known/mcp-bridge'
 const HOSTS = ['127.0.0.1', '::1'] as const
-/** Milliseconds that a sibling has to say who it is: it may be starting, on a machine that is busy. */
+/** Milliseconds for a sibling to answer; it may be starting on a busy machine. */
 const ASK_TIMEOUT = 3_000
-/** Milliseconds for what is being answered when a listener closes. */
+/** Milliseconds for pending answers when a listener closes. */
 const LAST_ANSWERS = 1_000
 const NOT_HERE: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT'])
 const GONE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENETUNREACH', ...NOT_HERE])
 
-/** Listens on this machine, by both of its addresses; undefined where somebody else has the port. */
+/** Listens on both loopback addresses; undefined if another program has the port. */
 export async function listen(options: ListenerOptions): Promise<Listener | undefined> {
   const servers: Server[] = []
   let { port } = options
@@ -58,7 +60,7 @@ export async function listen(options: ListenerOptions): Promise<Listener | undef
 
 class PortTaken extends Error {}
 
-/** Gives the port; undefined where this machine has no such address. */
+/** Resolves to the port; undefined if this machine does not have the address. */
 function bind(server: Server, host: string, port: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
@@ -72,7 +74,7 @@ function bind(server: Server, host: string, port: number): Promise<number | unde
   })
 }
 
-/** Asks whoever has a port on this machine whether it is a sibling. */
+/** Asks the program at a port of this machine whether it is a sibling. */
 export async function holderOf(port: number, name: string): Promise<Holder> {
   for (const host of HOSTS) {
     const holder = await ask(host, port, name)
@@ -101,7 +103,7 @@ function ask(host: string, port: number, name: string): Promise<Holder> {
 function answer(request: IncomingMessage, response: ServerResponse, options: ListenerOptions): void {
   const { method, url = '', headers } = request
   const { port, path, name, onAnswer } = options
-  // Nobody comes here by another name: what a web page has been made to ask for is not answered.
+  // Requests with another Host are refused: a web page may have caused them by DNS rebinding.
   const hosts = [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`]
   const [asked = '', query = ''] = split(url)
   if (!hosts.includes(headers.host ?? '')) return end(response, 421)
@@ -128,7 +130,7 @@ function end(response: ServerResponse, status: number, text = ''): void {
   response.writeHead(status, { ...PAGE_HEADERS, 'content-type': 'text/plain' }).end(text)
 }
 
-/** What is being answered is answered still. */
+/** Closes after pending answers are sent. */
 async function closeAll(servers: readonly Server[]): Promise<void> {
   await Promise.all(
     servers.map(

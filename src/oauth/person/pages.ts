@@ -1,5 +1,6 @@
-/** What a browser shows when it comes back from the authorization server. Nothing of the request is in it. */
+/** The pages that a browser shows after the redirect. They contain nothing of the request. */
 
+/** The result that a page reports. */
 export type PageName = 'signedIn' | 'failed' | 'unknown'
 
 interface Page {
@@ -20,21 +21,22 @@ const page = (status: number, title: string, text: string): Page => ({
 `,
 })
 
+/** The pages. */
 export const pages: Readonly<Record<PageName, Page>> = {
   signedIn: page(200, 'Signed in', 'You can close this window and go back to your application.'),
   failed: page(
     400,
     'Not signed in',
-    'The sign-in did not succeed. Close this window: your application, or the command that you started, says why.',
+    'The sign-in failed. You can close this window. Your application, or the command that you started, shows the reason.',
   ),
   unknown: page(
     400,
     'Not signed in',
-    'This sign-in is not known here, or it is over. Close this window, and start again from your application.',
+    'This sign-in is unknown or has ended. You can close this window. Start again from your application.',
   ),
 }
 
-/** Nothing is loaded, kept, framed or told to whoever is visited next. */
+/** Forbids loading, caching, framing and referrers. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -1,8 +1,8 @@
-/** Reads the address that a browser was sent back to, where a person has copied it because the browser is elsewhere. */
+/** Reads the redirect address that a person copied from a browser on another machine. */
 
 const MAX_LENGTH = 16 * 1024
 
-/** The parameters of an authorization response: of a whole address, or of its query alone. Undefined where there are none. */
+/** The parameters of an authorization response, in an address or in its query alone. Undefined if there are none. */
 export function readPasted(text: string): URLSearchParams | undefined {
   const line = text.trim()
   if (line === '' || line.length > MAX_LENGTH || /\s/.test(line)) return undefined

@@ -1,6 +1,7 @@
 /**
- * Records in files, one for each account with each server: 0600, in a folder of 0700. A file that is damaged, or that others
- * can reach, is neither used nor changed. Where the folder cannot be written, records live as long as the process.
+ * Records in files, one for each account at each server, with mode 0600 in a folder with mode 0700. A file that is
+ * damaged, or that other users can access, is neither used nor changed. If the folder is not writable, records are kept
+ * in memory.
  */
 import { mkdirSync, readdirSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
@@ -20,28 +21,30 @@ import { MemoryStore } from './memory.js'
 import { emptyRecord, type Holder, isEmpty, recordSchema, type TokenRecord } from './record.js'
 import type { Listed, Store } from './store.js'
 
+/** Where the files are. */
 export interface FileStoreOptions {
   folder: string
-  /** Who may own the files, beside root; whoever runs this by default. */
+  /** The user that must own the files, unless root does; by default that of this process. */
   uid?: number
   lock?: LockOptions
-  /** Is told, once, why records are not written. */
+  /** Called once with the reason why records are not written. */
   onDegraded?: ((why: string) => void) | undefined
 }
 
 const MAX_BYTES = 256 * 1024
 const MAX_DEPTH = 8
 const SUFFIX = '.json'
-/** Of which a list is made. */
+/** Most files that `list` reads. */
 const MAX_FILES = 1_000
 
-/** Where tokens are kept unless something else is configured. */
+/** The default folder for tokens. */
 export function defaultTokenFolder(env: Readonly<Record<string, string | undefined>>, home?: string): string {
   const configured = env['XDG_CONFIG_HOME']
   const folder = configured !== undefined && isAbsolute(configured) ? configured : join(home ?? homedir(), '.config')
   return join(folder, 'mcp-bridge', 'tokens')
 }
 
+/** The store. */
 export class FileStore implements Store {
   readonly #folder: string
   readonly #rules: PrivateFileRules
@@ -104,7 +107,7 @@ export class FileStore implements Store {
     await locked(
       `${path}.lock`,
       (stillMine) => {
-        // What is refused is not ours to take away.
+        // A file that must not be used is not removed either.
         this.#load(key)
         stillMine()
         removePrivateFile(path)
@@ -145,7 +148,7 @@ export class FileStore implements Store {
     return join(this.#folder, key + SUFFIX)
   }
 
-  /** Throws a Fault where there is a file that must not be used. */
+  /** Throws a Fault if there is a file that must not be used. */
   #load(key: string): TokenRecord | undefined {
     const path = this.#pathOf(key)
     const refused = (why: string) => new Fault('storeRefused', `The token file ${path} is not used: ${why}`)
@@ -157,7 +160,7 @@ export class FileStore implements Store {
       if (parsed.success) return parsed.data
       const [issue] = parsed.error.issues
       throw refused(
-        `it is not one (${printable(issue?.path.join('.') ?? '', 100)}: ${issue?.message}). Move it away to sign in again`,
+        `its content is invalid (${printable(issue?.path.join('.') ?? '', 100)}: ${issue?.message}). Move it away to sign in again`,
       )
     } catch (error) {
       if (error instanceof StrictJsonError) throw refused(`it is damaged. Move it away to sign in again`)
@@ -177,7 +180,7 @@ export class FileStore implements Store {
   #degrade(error: Error & { code: unknown }): void {
     if (this.#degraded) return
     this.#degraded = true
-    this.#onDegraded(`Tokens cannot be written to ${this.#folder} (${String(error.code)}): they are kept in memory`)
+    this.#onDegraded(`Tokens cannot be written to ${this.#folder} (${String(error.code)}). They are kept in memory`)
   }
 }
 

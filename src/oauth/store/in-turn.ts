@@ -1,6 +1,6 @@
 /**
- * Renews a token in one process at a time: two that redeem one refresh token lose the whole grant. Whoever renews holds a
- * lease in the record; the others wait for what comes of it. The lease of a process that was killed runs out.
+ * Renews a token in one process at a time: redeeming a refresh token twice revokes the whole grant. The process that
+ * renews holds a lease in the record; others wait for its result. If a process is killed, its lease expires.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,27 +8,28 @@ import { unavailable } from '../failure.js'
 import type { Holder, Token, TokenRecord } from './record.js'
 import type { Store } from './store.js'
 
+/** A renewal. */
 export interface Renewal {
   store: Store
   key: string
   holder: Holder
-  /** The access token that will not do; any other one that is there will. */
+  /** The access token to be replaced. Any other token in the record is accepted. */
   known: string | undefined
-  /** Whether there is anything to renew by. */
+  /** Whether a record can be renewed. */
   isRenewable(record: TokenRecord): boolean
-  /** Asks for another token. Resolves to what is to be changed in the record, where it is still as it was. */
+  /** Requests another token. Resolves to the change of the record, which is applied if its token is still the same. */
   renew(record: TokenRecord): Promise<(record: TokenRecord) => void>
   now?: () => number
   signal?: AbortSignal | undefined
 }
 
-/** Milliseconds. */
+/** All in milliseconds. */
 const LEASE = 20_000
-/** Longer than a lease, so that a process that was killed costs time and no call. */
+/** Longer than a lease, so that a killed process delays calls but does not fail them. */
 const PATIENCE = 25_000
 const INTERVAL = 100
 
-/** Resolves to a token other than the one known; undefined where there is none after all. Rejects with a Fault. */
+/** Resolves to a token other than `known`; undefined if there is none. Rejects with a Fault. */
 export async function renewInTurn(renewal: Renewal): Promise<Token | undefined> {
   const { store, key, holder, known, now = Date.now, signal } = renewal
   const owner = randomUUID()
@@ -61,7 +62,7 @@ async function takeTurn(
   const finish = (apply: (record: TokenRecord) => void) =>
     store.change(key, holder, (record) => {
       if (record.lease?.owner === owner) delete record.lease
-      // What somebody else has put there meanwhile, or taken away, stays as it is.
+      // A token that another process stored or removed meanwhile stays so.
       if (record.token?.access === before.token?.access) apply(record)
       return record.token
     })
@@ -86,7 +87,7 @@ async function leaseOver({ store, key, now = Date.now, signal }: Renewal, deadli
     }
     if (until <= now()) return
     if (now() > deadline)
-      throw unavailable('Another process is getting a token for the server, and does not come to an end')
+      throw unavailable('Another process is renewing the token for this server and has not finished')
     await sleep(INTERVAL, undefined, { signal })
   }
 }

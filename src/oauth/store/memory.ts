@@ -1,7 +1,8 @@
-/** Records that live as long as the process. */
+/** Records in memory, for as long as the process runs. */
 import { emptyRecord, type Holder, isEmpty, type TokenRecord } from './record.js'
 import type { Listed, Store } from './store.js'
 
+/** The store. */
 export class MemoryStore implements Store {
   readonly #records = new Map<string, { record: TokenRecord; stamp: string }>()
   #changes = 0

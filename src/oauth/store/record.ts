@@ -1,18 +1,18 @@
-/** What is kept of one account with one server: its client, its tokens, and the sign-in that is under way. */
+/** The record of one account at one server: its client, its tokens, and a sign-in in progress. */
 import * as z from 'zod'
 
 const moment = z.int().nonnegative()
 const line = (max: number) => z.string().min(1).max(max)
 const scopes = z.array(line(256)).max(200)
 
-/** How the bridge is known to an issuer. The secret of a client that the configuration has is not kept. */
+/** How an issuer knows the bridge. The secret of a configured client is not stored. */
 const client = z.strictObject({
   issuer: line(2_048),
   how: z.enum(['configured', 'document', 'registered']),
   id: line(4_096),
   secret: line(4_096).optional(),
   method: z.enum(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt', 'client_assertion']),
-  /** The issuer takes the parts of Basic credentials as they are, rather than form-encoded. */
+  /** The issuer expects the parts of Basic credentials unencoded. */
   plain: z.boolean().optional(),
   redirectUri: line(2_048).optional(),
   since: moment,
@@ -20,11 +20,11 @@ const client = z.strictObject({
 
 const token = z.strictObject({
   issuer: line(2_048),
-  /** As it was sent; absent where none was. */
+  /** The parameter that was sent; absent if none was. */
   resource: line(2_048).optional(),
   access: line(16_384),
   type: z.literal('bearer'),
-  /** Absent where nobody has said. */
+  /** Milliseconds since 1970; absent if unknown. */
   expires: moment.optional(),
   refresh: line(16_384).optional(),
   asked: scopes,
@@ -32,7 +32,7 @@ const token = z.strictObject({
   since: moment,
 })
 
-/** A sign-in that a person may still finish. Whoever listens at its redirect URI can. */
+/** A sign-in that a person may still finish, at its redirect URI. */
 const pending = z.strictObject({
   issuer: line(2_048),
   resource: line(2_048).optional(),
@@ -43,13 +43,13 @@ const pending = z.strictObject({
   redirectUri: line(2_048),
   asked: scopes,
   began: moment,
-  /** When a browser was last sent to the issuer; 0 for never. */
+  /** When a browser was last opened; 0 for never. */
   opened: moment,
-  /** When an answer with this state came in: there is no second one. */
+  /** When a response with this state was received. Further ones are ignored. */
   claimed: moment.optional(),
 })
 
-/** Faults that a sign-in can end with, for whoever waits for it in another process. */
+/** Faults that a sign-in can end with, for processes that wait. */
 export const ENDINGS = [
   'signInRefused',
   'signInRequired',
@@ -66,13 +66,13 @@ export const recordSchema = z.strictObject({
   client: client.optional(),
   token: token.optional(),
   pending: pending.optional(),
-  /** Somebody is getting another token, and is left alone until then. */
+  /** A process is renewing the token. Others wait until then. */
   lease: z.strictObject({ owner: line(64), until: moment }).optional(),
-  /** Scopes that were asked for last, and of whom. */
+  /** The scopes requested last, and the issuer. */
   asked: z.strictObject({ issuer: line(2_048), scopes }).optional(),
-  /** Scopes that the server wanted though they had been asked for. */
+  /** Scopes that the server required although they had been requested. */
   refused: z.strictObject({ scopes, since: moment }).optional(),
-  /** How the last sign-in ended, if not with a token. */
+  /** How the last sign-in ended, if it failed. */
   ended: z
     .strictObject({
       fault: z.enum(ENDINGS),
@@ -82,7 +82,7 @@ export const recordSchema = z.strictObject({
       since: moment,
     })
     .optional(),
-  /** When the last authorizations began. */
+  /** When the last authorizations started. */
   began: z.array(moment).max(16).default([]),
 })
 
@@ -91,7 +91,7 @@ export type Client = z.infer<typeof client>
 export type Token = z.infer<typeof token>
 export type Pending = z.infer<typeof pending>
 
-/** Whose record it is. */
+/** The account of a record. */
 export interface Holder {
   endpoint: string
   account: string
@@ -101,7 +101,7 @@ export function emptyRecord({ endpoint, account }: Holder): TokenRecord {
   return { version: 1, endpoint, account, began: [] }
 }
 
-/** Whether there is anything in a record that is worth keeping. */
+/** Whether a record has nothing worth storing. */
 export function isEmpty({ client, token, pending, lease, asked, refused, ended, began }: TokenRecord): boolean {
   return [client, token, pending, lease, asked, refused, ended].every((one) => one === undefined) && began.length === 0
 }

@@ -1,22 +1,24 @@
-/** Where the records of accounts are kept. */
+/** The interface of stores for the records of accounts. */
 import type { Holder, TokenRecord } from './record.js'
 
+/** A store. All processes with the same folder share it. */
 export interface Store {
-  /** Changes whenever the record does. Cheap: it is looked at while requests wait. */
+  /** Changes whenever the record does. Cheap: called while requests wait. */
   stamp(key: string): string
-  /** Undefined where there is none. Rejects with the fault `storeRefused` where there is one that must not be used. */
+  /** Undefined if there is none. Rejects with the fault `storeRefused` if there is one that must not be used. */
   read(key: string): Promise<TokenRecord | undefined>
   /**
-   * Changes a record while nobody else does, in any process; one that is not there begins as an empty one of `holder`.
-   * Resolves when others can see it. `edit` is short, and may be called again; where it throws, nothing is changed.
+   * Changes a record under a lock across processes; a missing one starts as the empty record of `holder`. Resolves when
+   * others can see the change. `edit` must be short and may be called again; if it throws, nothing is changed.
    */
   change<T>(key: string, holder: Holder, edit: (record: TokenRecord) => T): Promise<T>
-  /** Forgets a record. */
+  /** Removes a record. */
   remove(key: string): Promise<void>
-  /** All records, and why others are not used. */
+  /** All records, and why others cannot be used. */
   list(): Promise<readonly Listed[]>
 }
 
+/** A record, or why it cannot be used. */
 export interface Listed {
   key: string
   record?: TokenRecord
