@@ -1,56 +1,59 @@
-/** Servers that have been found: each once, whoever has named it. */
+/** Servers that discovery has found. Each endpoint appears once, even if several sources name it. */
 
 import { freeName } from '../formats/names.js'
 import { Failure } from '../net/failure.js'
 import { DECEPTIVE } from '../printable.js'
 import { canonical, type Endpoint } from './endpoint.js'
 
-/** Where a server may be named. The first one that names it decides what is said of it. */
+/** The kinds of sources, by priority: the first one that names a server describes it. */
 export const SOURCES = ['config', 'registry', 'well-known', 'address'] as const
 export type Source = (typeof SOURCES)[number]
+/** How a server is connected to. */
 export type Transport = 'stdio' | 'http' | 'sse'
 
-/** A server as one place names it. */
+/** A server as one source names it. */
 export interface Finding {
   name: string
   endpoint: Endpoint
-  /** The transport that is asked for; undefined where that is left to be found out. */
+  /** The requested transport; undefined if it is to be detected. */
   transport?: Transport | undefined
   source: Source
-  /** The file or address where it stands; of what was given by hand, that itself. */
+  /** The file or address that names it; for a target given by hand, the target itself. */
   from: string
-  /** What would stand in `mcpServers`. */
+  /** Its entry for `mcpServers`. */
   entry: Record<string, unknown>
-  /** May be connected to. A command that the network has named is shown, and never run. */
+  /** The bridge may connect to it. A command from the network is only shown, never run. */
   runnable: boolean
-  /** What a person has to fill in before it can be used: variables, headers, inputs. */
+  /** Values that a person must provide first: variables, headers, inputs. */
   wants?: readonly string[] | undefined
-  /** Where it has a manifest. */
+  /** The address of its manifest. */
   manifest?: { url: string } | undefined
   version?: string | undefined
   description?: string | undefined
 }
 
+/** A server, from all sources. */
 export interface Candidate extends Finding {
-  /** What others say of the same endpoint, in the order of their priority. */
+  /** The findings of other sources for the same endpoint, by priority. */
   alsoFrom: readonly Finding[]
 }
 
+/** A source that could not be read. */
 export interface PlaceFailure {
   /** The file or the address. */
   place: string
   error: Failure
 }
 
-/** How many candidates there may be. */
+/** Most candidates in one discovery. */
 export const CANDIDATES = 64
 
-/** What some places say. What cannot be read there is a failure of its own, and spoils nothing else. */
+/** Findings of some sources. A source that cannot be read is recorded as a failure and does not affect others. */
 export class Findings {
   readonly findings: Finding[] = []
   readonly failures: PlaceFailure[] = []
 
-  /** Reads something that may fail: undefined where it has. */
+  /** Reads a source. Undefined if it failed with a Failure, which is recorded. */
   async attempt<T>(place: string, read: () => T | Promise<T>): Promise<T | undefined> {
     try {
       return await read()
@@ -61,7 +64,7 @@ export class Findings {
     }
   }
 
-  /** Takes over what others have found, as far as there is room. */
+  /** Adds other findings, up to CANDIDATES. */
   add({ findings, failures }: Findings): void {
     this.findings.push(...findings.slice(0, CANDIDATES - this.findings.length))
     this.failures.push(...failures.slice(0, CANDIDATES - this.failures.length))
@@ -69,8 +72,8 @@ export class Findings {
 }
 
 /**
- * Makes one list of what several places have found: by priority, each endpoint once, each name once. Of a command, what may
- * be run comes first, because what the network says of it must not take the place of what a person has written.
+ * Merges findings by priority, so that each endpoint and each name appears once. For a command, runnable findings come
+ * first: a finding of the network must not replace what a person has written.
  */
 export function merge(lists: readonly (readonly Finding[])[]): { candidates: Candidate[]; leftOut: number } {
   const rank = ({ source, runnable }: Finding) => SOURCES.indexOf(source) + (runnable ? 0 : SOURCES.length)
@@ -88,14 +91,14 @@ export function merge(lists: readonly (readonly Finding[])[]): { candidates: Can
   return { candidates, leftOut: merged.length - candidates.length }
 }
 
-/** The transport that a document means by a word; undefined where it means none that there is. */
+/** The transport that a word in a document means; undefined if unknown. */
 export function transportNamed(word: unknown): Transport | undefined {
   if (typeof word !== 'string') return undefined
   if (/^(?:https?|streamable[-_ ]?https?|stream(?:able)?)$/i.test(word)) return 'http'
   return /^(?:stdio|sse)$/i.test(word) ? (word.toLowerCase() as Transport) : undefined
 }
 
-/** Whether a text of the network may stand in an entry: nothing that is replaced there, and nothing that cannot be seen. */
+/** Whether a text from the network may be part of an entry: it has no `${…}` and no invisible characters. */
 export function isPlain(text: string): boolean {
   return text.length <= 2_048 && !text.includes('${') && !DECEPTIVE.test(text)
 }

@@ -1,30 +1,31 @@
-/** Asks endpoints as often as it helps: again after what may pass, not again while an answer holds, not for ever. */
+/** Requests to endpoints with caching, retries and a circuit breaker. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../net/failure.js'
 
-/** What an attempt came to, and the milliseconds for which it holds. */
+/** The result of an attempt, and the milliseconds for which it is fresh. */
 export interface Outcome<T> {
   value: T
   freshFor: number
 }
 
-/** A cycle is an attempt with all its retries; this one came to nothing. */
+/** A cycle, that is an attempt with all its retries, that failed. */
 export interface FailedCycle {
   endpoint: string
   phase: string
   reason: string
   error: Error
-  /** The endpoint is left alone from now on, for a while. */
+  /** The circuit breaker is open: no requests for COOL_DOWN. */
   opens: boolean
 }
 
+/** How to run cycles. */
 export interface CyclesOptions {
-  /** Is told of every failed cycle, once. */
+  /** Called once for every failed cycle. */
   told(failed: FailedCycle): void
-  /** Attempts at once. */
+  /** Most concurrent attempts. */
   parallel?: number | undefined
-  /** Ends what is under way, and all that waits. */
+  /** Ends everything in progress or waiting. */
   signal?: AbortSignal | undefined
   now?: (() => number) | undefined
   sleep?: ((milliseconds: number, signal: AbortSignal | undefined) => Promise<unknown>) | undefined
@@ -32,42 +33,42 @@ export interface CyclesOptions {
 }
 
 const RETRIES = [1_000, 2_000, 4_000] as const
-/** Of the time until a retry, to either side, so that what failed together does not come back together. */
+/** Random part of each delay, to either side, so that endpoints that failed together are not retried together. */
 const JITTER = 0.2
 const FAILURES = 3
 const COOL_DOWN = 300_000
 const FRESH = { least: 300_000, most: 3_600_000 } as const
 const PARALLEL = 8
-/** Of which something is remembered. */
+/** Most endpoints that are remembered. */
 const ENDPOINTS = 256
 
-/** An endpoint has failed too often, and is not asked before a certain time. */
+/** The circuit breaker of an endpoint is open. */
 export class CoolingDown extends Failure {
   override name = 'CoolingDown'
   readonly until: number
 
   constructor(until: number, cause: Error | undefined) {
-    const message = `It failed ${FAILURES} times in a row, and is left alone for a while: ${cause?.message ?? ''}`
+    const message = `It failed ${FAILURES} times in a row and is not contacted for ${COOL_DOWN / 60_000} minutes: ${cause?.message ?? ''}`
     super('cooling', 'down', false, message, { cause })
     this.until = until
   }
 }
 
-/** What is known of an endpoint. */
+/** The state of an endpoint. */
 interface State<T> {
-  /** The cycle that is under way, which all who ask meanwhile share. */
+  /** The cycle in progress. Concurrent callers share it. */
   flight?: Promise<T> | undefined
   kept?: { value: T; until: number } | undefined
-  /** Cycles in a row. */
+  /** Failed cycles in a row. */
   failures: number
   coolUntil: number
   error?: Error
 }
 
 /**
- * Cycles of endpoints, whatever is asked of them. A value is kept for as long as its attempt says, but for 5 minutes at least
- * and an hour at most. What fails in a way that may pass is tried again after 1, 2 and 4 seconds. After three failed
- * cycles in a row an endpoint is left alone for five minutes; then one attempt decides whether for another five.
+ * Runs cycles for endpoints. A value is cached for as long as its attempt says, at least 5 minutes and at most an hour.
+ * Transient failures are retried after 1, 2 and 4 seconds. After three failed cycles in a row the endpoint is not
+ * contacted for five minutes; then a single attempt decides about another five.
  */
 export class Cycles<T> {
   readonly #states = new LRUCache<string, State<T>>({ max: ENDPOINTS })
@@ -82,8 +83,8 @@ export class Cycles<T> {
   }
 
   /**
-   * What an endpoint says: what is kept of it, what the cycle that is under way comes to, or what a new one does. Rejects with
-   * the error of the last attempt, or with CoolingDown.
+   * The cached value of an endpoint, or the result of the cycle in progress, or of a new one. Rejects with the error of
+   * the last attempt, or with CoolingDown.
    */
   async run(endpoint: string, attempt: (signal: AbortSignal | undefined) => Promise<Outcome<T>>): Promise<T> {
     const state = this.#states.get(endpoint) ?? { failures: 0, coolUntil: 0 }
@@ -94,7 +95,7 @@ export class Cycles<T> {
     if (now < state.coolUntil) throw new CoolingDown(state.coolUntil, state.error)
     const flight = this.#cycle(endpoint, state, attempt).then(
       ({ value, freshFor }) => {
-        // What was forgotten meanwhile is not remembered after all.
+        // `forget` was called meanwhile: do not cache the value.
         if (state.flight !== flight) return value
         state.flight = undefined
         state.kept = { value, until: this.#now() + clamp(freshFor) }
@@ -109,7 +110,7 @@ export class Cycles<T> {
     return flight
   }
 
-  /** Forgets what an endpoint has said: the next one who wants to know it asks again. */
+  /** Drops the cached value of an endpoint. */
   forget(endpoint: string): void {
     const state = this.#states.get(endpoint)
     if (state === undefined) return
@@ -117,7 +118,7 @@ export class Cycles<T> {
     state.flight = undefined
   }
 
-  /** Until when an endpoint is left alone; undefined where it is not. */
+  /** When the circuit breaker of an endpoint closes, in milliseconds of `now`; undefined if it is not open. */
   coolsUntil(endpoint: string): number | undefined {
     const until = this.#states.peek(endpoint)?.coolUntil ?? 0
     return this.#now() < until ? until : undefined
@@ -137,7 +138,7 @@ export class Cycles<T> {
         state.failures = 0
         return outcome
       } catch (error) {
-        // To be stopped is no failure of the endpoint.
+        // A shutdown is not a failure of the endpoint.
         signal?.throwIfAborted()
         const retry = retries[tries]
         if (retry === undefined || !described(error).transient) {
@@ -160,12 +161,12 @@ export class Cycles<T> {
   }
 }
 
-/** How long the headers of an answer let it be kept, in milliseconds, as far as that is in our bounds. */
+/** Milliseconds for which the response headers allow caching, within FRESH. */
 export function freshness(headers: Readonly<Record<string, string | string[] | undefined>>): number {
   const text = [headers['cache-control'] ?? ''].flat().join(',').toLowerCase()
   const directives = text.split(',').map((directive) => directive.trim())
   if (directives.includes('no-store') || directives.includes('no-cache')) return FRESH.least
-  // Of several, the one that promises least.
+  // Of several values, the smallest.
   const ages = directives.flatMap((directive) => /^max-age="?(\d+)"?$/.exec(directive)?.[1] ?? [])
   return ages.length === 0 ? FRESH.least : clamp(Math.min(...ages.map((age) => Number(age) * 1_000)))
 }
@@ -174,7 +175,7 @@ function clamp(freshFor: number): number {
   return freshFor > FRESH.least ? Math.min(FRESH.most, freshFor) : FRESH.least
 }
 
-/** What an error says of itself: those of discovery know where they happened and whether they may pass. */
+/** The phase, reason and transience of an error. Failures of discovery have them. */
 function described(error: unknown): { phase: string; reason: string; transient: boolean } {
   const { phase, reason, transient } = (error ?? {}) as Record<string, unknown>
   return {
@@ -188,7 +189,7 @@ async function pause(milliseconds: number, signal: AbortSignal | undefined): Pro
   await wait(milliseconds, undefined, signal === undefined ? {} : { signal })
 }
 
-/** Lets only so many do something at once; the others wait, first come, first served. */
+/** Limits concurrency; waiting work starts in order. */
 class Turns {
   readonly #waiting: (() => void)[] = []
   #free: number

@@ -1,6 +1,6 @@
 /**
- * From what a person asks for to servers with a verdict: locate, fetch, verify, shake hands, compare, judge. How each of
- * these is done is given; here is the order, and what follows from what.
+ * From targets to servers with a verdict: locate, fetch, verify, connect, compare, judge. `Parts` does each step; this
+ * file determines the order and what each step uses.
  */
 
 import { Failure } from '../net/failure.js'
@@ -17,12 +17,12 @@ import { MANIFEST_PATH } from './sources/well-known.js'
 import { difference, type Facts, type Handshake, namesEndpoint, type Verdict } from './trust/judge.js'
 import type { Verification } from './trust/jws.js'
 
-/** A step on the way to a verdict. What is asked for is located once; the rest is done for each candidate. */
+/** A step towards a verdict. A target is located once; the other steps are for each candidate. */
 export type Step = 'locate' | 'manifest' | 'signature' | 'handshake' | 'trust'
 
-/** A step has been taken. */
+/** The outcome of a step. */
 export interface Progress {
-  /** What was asked for, or the name of a candidate. */
+  /** The target, or the name of a candidate. */
   about: string
   step: Step
   ms: number
@@ -30,68 +30,69 @@ export interface Progress {
   message: string
 }
 
-/** What came of speaking to a server. */
+/** What was learned by connecting to a server. */
 export interface Meeting {
   era: 'modern' | 'legacy'
   transport: 'stdio' | 'http' | 'sse'
-  /** How it is known what it speaks. */
+  /** How its era was detected. */
   why: string
   handshake: Handshake
   tools: ToolList
-  /** The tools for people: texts as the server gave them. */
+  /** The tools as listed, for people: texts of the server. */
   listing: readonly { name: string; title?: string; description?: string }[]
 }
 
-/** A manifest that says something of a candidate. */
+/** A manifest that covers a candidate. */
 export interface Vouched {
   url: string
   verification: Verification
   server: ManifestServer | undefined
 }
 
-/** How it is done. */
+/** The implementation of the steps. */
 export interface Parts {
   locate(target: string): Promise<Findings>
   fetch: FetchDocument
-  /** Has a document fetched again the next time. */
+  /** Fetch a document again the next time. */
   forget(url: string): void
   verify(fetched: { url: string; bytes: Uint8Array; jws: Uint8Array | undefined }): Promise<Verification>
   pinsOf(origin: string): readonly string[] | undefined
-  /** Speaks to a server, under these pins if there are any. */
+  /** Connects to a server, under these pins if there are any. */
   meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting>
   judge(facts: Facts): Verdict
-  /** Milliseconds, of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   now?: (() => number) | undefined
 }
 
-/** A candidate, what is known of it, and what follows from that. */
+/** A candidate, the facts about it, and its verdict. */
 export interface Examined {
   candidate: Candidate
   facts: Facts
   verdict: Verdict
   manifest?: Vouched | undefined
   meeting?: Meeting | undefined
-  /** Why it could not be met. */
+  /** Why the connection failed. */
   failure?: Failure | undefined
-  /** Whether there is a manifest could not be found out. */
+  /** Whether a manifest exists is unknown, because reading it failed. */
   unread: boolean
   steps: readonly Progress[]
 }
 
+/** The result of a discovery. */
 export interface Discovered {
   servers: readonly Examined[]
-  /** What could not be read. */
+  /** Sources that could not be read. */
   failures: readonly PlaceFailure[]
-  /** Candidates that were too many. */
+  /** Number of candidates above the limit. */
   leftOut: number
 }
 
 type Told = (progress: Progress) => void
 
 const KNOWN: readonly string[] = [...MODERN, ...LEGACY]
-const NONE = 'There is none'
+const NONE = 'No manifest'
 
-/** Finds what the targets name, and examines each. `own` is what the configuration names by itself. */
+/** Finds the servers that the targets name, and examines each. `own` are those of the bridge's configuration. */
 export async function discover(
   targets: readonly string[],
   parts: Parts,
@@ -103,7 +104,10 @@ export async function discover(
   return { servers, failures, leftOut }
 }
 
-/** Finds what the targets name, each server once. Never rejects: what cannot be read is a failure of its own. */
+/**
+ * Finds the servers that the targets name, each once. Never rejects: sources that cannot be read are recorded as
+ * failures.
+ */
 export async function locate(targets: readonly string[], parts: Parts, told: Told = () => {}, own?: Findings) {
   const { now = () => performance.now() } = parts
   const located = await Promise.all(
@@ -115,7 +119,7 @@ export async function locate(targets: readonly string[], parts: Parts, told: Tol
         const found = await parts.locate(target)
         const { length } = found.findings
         const [first] = found.failures
-        tell(length > 0, length > 0 ? `${length} named` : (first?.error.message ?? 'It names no servers'))
+        tell(length > 0, length > 0 ? `${length} named` : (first?.error.message ?? 'No servers named'))
         return found
       } catch (error) {
         if (!(error instanceof Failure)) throw error
@@ -128,12 +132,12 @@ export async function locate(targets: readonly string[], parts: Parts, told: Tol
   return { ...merge(all.map(({ findings }) => findings)), failures: all.flatMap((one) => one.failures) }
 }
 
-/** Whether a person at this machine has put it there: into a configuration, or as a command on a command line. */
+/** Whether a person at this machine has chosen it: in a configuration, or as a command on a command line. */
 export function isConfigured({ source, endpoint, runnable }: Candidate): boolean {
   return runnable && (source === 'config' || (source === 'address' && endpoint.kind === 'stdio'))
 }
 
-/** Looks at one candidate from all sides. */
+/** Takes one candidate through all steps. */
 export async function examine(candidate: Candidate, parts: Parts, told: Told = () => {}): Promise<Examined> {
   const { name, endpoint, runnable } = candidate
   const { now = () => performance.now() } = parts
@@ -159,7 +163,7 @@ export async function examine(candidate: Candidate, parts: Parts, told: Told = (
   const configured = isConfigured(candidate)
   const origin = originOf(candidate)
   const pins = origin === undefined ? undefined : parts.pinsOf(origin)
-  // In commands a server is called by its address, which means the same wherever they are run.
+  // Commands name a server by its address: that is the same in every configuration.
   const called = endpoint.kind === 'http' ? endpoint.url : name
   const facts: Facts = { name: called, kind: endpoint.kind, endpoint: canonical(endpoint), origin, configured }
   const judged = async (more: Partial<Facts>, rest: Pick<Examined, 'manifest' | 'meeting' | 'failure'> = {}) => {
@@ -172,7 +176,7 @@ export async function examine(candidate: Candidate, parts: Parts, told: Told = (
     const unread = steps.some(({ step, ok }) => step === 'manifest' && !ok)
     return { candidate, facts: known, verdict: value as Verdict, unread, steps, ...rest }
   }
-  // What the network has named as a program is shown to people, and that is all.
+  // Programs that the network names are shown to people and never run.
   if (!runnable) return judged({})
 
   const manifest = configured ? undefined : await vouchedFor(candidate, parts, step)
@@ -195,24 +199,25 @@ export async function examine(candidate: Candidate, parts: Parts, told: Told = (
   }
   const { handshake, tools } = met.value
   Object.assign(known, { handshake, tools, pin: pins && { pins, matched: true } })
-  // What does not describe the server is not kept until it would be too old.
+  // A manifest that does not describe the server may be outdated: fetch it again the next time.
   if (manifest?.server && difference({ ...facts, ...known }, manifest.server) !== undefined)
     forgetManifest(manifest.url, parts)
   return judged(known, { manifest, meeting: met.value })
 }
 
+/** Fetch a manifest and its signature again the next time. */
 export function forgetManifest(url: string, { forget }: Pick<Parts, 'forget'>): void {
   forget(url)
   forget(signatureOf(url))
 }
 
-/** What an error of the bridge says of a server that could not be met. */
+/** An error of connecting to a server, as a Failure of discovery. */
 export function handshakeFailure(error: unknown, isProgram: boolean): Failure {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof Failure) return cause
   const { fault, message, data } = Fault.from(error)
-  // A program is not started again and again.
+  // `program` is not transient: a program is not restarted in a loop.
   const reason = isProgram ? 'program' : (REASONS[fault] ?? 'protocol')
-  const ours = data['supported'] === undefined ? '' : `; it speaks ${KNOWN.join(', ')}`
+  const ours = data['supported'] === undefined ? '' : `; the bridge supports ${KNOWN.join(', ')}`
   return failure('handshake', reason, printable(message + ours, 1_000), { cause: error })
 }
 
@@ -233,7 +238,7 @@ type TakeStep = <T>(
   say: (value: T) => [ok: boolean, message: string],
 ) => Promise<{ value: T; failed?: never } | { value?: never; failed: Failure }>
 
-/** What is said of a candidate in a manifest: the one that named it, or the one of its own host. */
+/** The manifest that covers a candidate: one that named it, or that of its own host. */
 async function vouchedFor(candidate: Candidate, parts: Parts, step: TakeStep): Promise<Vouched | undefined> {
   const named = [candidate, ...candidate.alsoFrom].flatMap(({ manifest }) => manifest?.url ?? [])
   const own = candidate.endpoint.kind === 'http' ? [new URL(MANIFEST_PATH, candidate.endpoint.url).href] : []
@@ -257,7 +262,7 @@ async function vouchedFor(candidate: Candidate, parts: Parts, step: TakeStep): P
     () => Promise.all(documents.value.map((one) => verify(one, candidate, parts))),
     (all) => {
       const best = chosen(all, named)
-      if (!best) return [true, 'No manifest says anything of it']
+      if (!best) return [true, 'No manifest covers this server']
       const { verification: it } = best
       return it.trusted ? [true, `by ${it.publisher}, key ${it.keyId}`] : [false, it.message]
     },
@@ -272,13 +277,13 @@ async function verify(
 ): Promise<Vouched> {
   const jws = await parts.fetch(signatureOf(url), 'application/jose')
   const verification = await parts.verify({ url, bytes, jws: jws?.bytes })
-  // One of the two may be older than the other: both are fetched again before anybody is told a second time.
+  // One of the two may be outdated, so both are fetched again the next time.
   if (!verification.trusted && verification.reason === 'signature') forgetManifest(url, parts)
   const server = verification.manifest?.servers.find((one) => namesEndpoint(one, canonical(endpoint)))
   return { url, verification, server }
 }
 
-/** Of several, the one that can be trusted; then one that says something of it; then what named it, whatever it is now. */
+/** The trusted manifest that covers the candidate; otherwise any that covers it; otherwise the one that named it. */
 function chosen(all: readonly Vouched[], named: readonly string[]): Vouched | undefined {
   return (
     all.find(({ verification, server }) => verification.trusted && server) ??
@@ -287,13 +292,13 @@ function chosen(all: readonly Vouched[], named: readonly string[]): Vouched | un
   )
 }
 
-/** Throws a Failure with both lists, where a manifest says that the server speaks nothing that we do. */
+/** Throws a Failure with both lists if, by the manifest, the server supports no revision that the bridge supports. */
 function checkRevisions(server: ManifestServer | undefined): void {
   if (!server || server.protocolRevisions.some((one) => KNOWN.includes(one))) return
   throw failure(
     'handshake',
     'no-common-revision',
-    `The server speaks ${server.protocolRevisions.join(', ')}, and the bridge ${KNOWN.join(', ')}`,
+    `The server supports ${server.protocolRevisions.join(', ')}; the bridge supports ${KNOWN.join(', ')}`,
   )
 }
 

@@ -1,22 +1,24 @@
-/** Documents of the network: fetched through the guard, in cycles, and kept for as long as they hold. */
+/** Documents from the network: fetched through the guard and cached, with retries. */
 
 import { Failure } from '../net/failure.js'
 import { type Fetched, type FetchOptions, guardedFetch } from '../net/fetch.js'
 import { Cycles, type CyclesOptions, freshness } from './cycle.js'
 
-/** Fetches a document; undefined where its host says that there is none. Rejects with a Failure. */
+/** Fetches a document; undefined if it does not exist. Rejects with a Failure. */
 export type FetchDocument = (url: string, accept?: string) => Promise<Fetched | undefined>
 
+/** Fetches and caches documents. */
 export interface Documents {
   fetch: FetchDocument
-  /** Has a document fetched again the next time, however fresh it is. */
+  /** Fetch a document again the next time, even if it is fresh. */
   forget(url: string): void
 }
 
+/** Documents with a cache of their own. */
 export function documents(options: Omit<FetchOptions, 'accept'> & CyclesOptions): Documents {
   const cycles = new Cycles<Fetched | undefined>({
     ...options,
-    // What follows the question mark is nobody's business but the host's.
+    // The query may be secret, so it is not reported.
     told: (failed) => options.told({ ...failed, endpoint: failed.endpoint.replace(/[?#].*$/s, '') }),
   })
   return {

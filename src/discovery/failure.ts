@@ -1,4 +1,4 @@
-/** What can go wrong in discovery: on the network, and beyond it. */
+/** The failures of discovery: those of the network, and its own. */
 import { failuresOf, NETWORK_REASONS } from '../net/failure.js'
 
 const REASONS = {
@@ -16,12 +16,9 @@ const REASONS = {
   },
 } as const
 
-/**
- * Where it went wrong, beside the phases of the network: reading a file; what a document says; what a server says when it is
- * spoken to.
- */
+/** Where it failed: the phases of the network; reading a file; the content of a document; connecting to a server. */
 export type Phase = keyof typeof REASONS
 export type Reason<P extends Phase = Phase> = P extends Phase ? keyof (typeof REASONS)[P] & string : never
 
-/** A failure of a phase, for one of the reasons that the phase has. */
+/** Makes a failure of a phase, with one of its reasons. */
 export const failure = failuresOf(REASONS)

@@ -1,12 +1,12 @@
-/** The folder of whoever runs this. */
+/** The home folder of the user who runs this. */
 import { homedir, userInfo } from 'node:os'
 
-/** HOME, or where that is empty, what the system knows of its user; undefined where nobody knows. */
+/** HOME, or the home folder in the user database; undefined if neither is known. */
 export function homeFolder(): string | undefined {
   try {
     return homedir() || userInfo().homedir || undefined
   } catch {
-    // A container may run as a user whom nothing names.
+    // A container may run as a user without an entry in the user database.
     return undefined
   }
 }

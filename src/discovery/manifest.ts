@@ -1,7 +1,7 @@
 /**
- * What a publisher says of its servers, in a document of our own (docs/discovery.md). `npm run schema` makes
- * config/manifest.schema.json of it. Nothing is ignored: a member that is not known here makes the whole invalid, because
- * whoever wrote it meant something by it, and what it would mean is covered by the signature like all the rest.
+ * The manifest: a document in which a publisher describes its servers (docs/discovery.md). `npm run schema` generates
+ * config/manifest.schema.json from it. An unknown member makes a manifest invalid: it is signed like the rest, so it
+ * must not be ignored.
  */
 
 import * as z from 'zod'
@@ -9,10 +9,10 @@ import { DECEPTIVE, printable } from '../printable.js'
 import { readStrictly, StrictJsonError } from '../rpc/strict-json.js'
 import { httpEndpoint } from './endpoint.js'
 
-/** A manifest is not one, and where. */
+/** A manifest is invalid. The message says where. */
 export class ManifestError extends Error {
   override name = 'ManifestError'
-  /** As in `servers.0.transports.0.url`; empty for the whole. */
+  /** As in `servers.0.transports.0.url`; empty for the whole document. */
   readonly path: string
 
   constructor(path: string, message: string) {
@@ -21,13 +21,14 @@ export class ManifestError extends Error {
   }
 }
 
+/** Longest manifest. */
 export const MAX_MANIFEST_BYTES = 256 * 1024
 const UNKNOWN = 'is not a member of a manifest'
 const MAX_DEPTH = 16
 const MAX_SERVERS = 64
 /** Of all servers together. */
 const MAX_TOOLS = 2_000
-/** Milliseconds for which one document may hold: what nobody has looked at for a year is not vouched for. */
+/** Longest validity in milliseconds: a manifest must be renewed at least once a year. */
 const MAX_VALIDITY = 366 * 86_400_000
 
 const text = (max: number) =>
@@ -35,19 +36,19 @@ const text = (max: number) =>
     .string()
     .min(1)
     .max(max)
-    .refine((value) => !DECEPTIVE.test(value), 'has characters in it that cannot be seen')
+    .refine((value) => !DECEPTIVE.test(value), 'has invisible characters')
 
-/** Also the key of the server in all that is made of it. */
+/** The name is also the key of the server in generated configurations. */
 export const serverName = z
   .string()
   .regex(/^[A-Za-z0-9][\w.-]{0,63}$/, 'has to begin with a letter or digit and be made of these, ".", "_" and "-"')
-  .refine((name) => !(name in {}), 'is a name that programs have a meaning of their own for')
+  .refine((name) => !(name in {}), 'is a reserved name')
 
 const publisher = z
   .string()
   .regex(/^[a-z0-9](?:[a-z0-9.-]{0,126}[a-z0-9])?$/, 'has to be made of small letters, digits, "." and "-"')
 
-/** One address in the one way to write it, so that what is signed is what is compared. */
+/** An address in canonical spelling, so that signed and compared texts are equal. */
 const address = z
   .string()
   .max(2_048)
@@ -59,8 +60,8 @@ const address = z
 function wrongWith(url: string): string | undefined {
   if (!URL.canParse(url)) return 'has to be an https:// address'
   const { protocol, hostname, username, password } = new URL(url)
-  if (username !== '' || password !== '') return 'has a user in it'
-  if (url.includes('#')) return 'has a fragment'
+  if (username !== '' || password !== '') return 'must not have a user name or password'
+  if (url.includes('#')) return 'must not have a fragment'
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
     return 'has to be an https:// address; http:// is for this machine only'
   const href = spelling(url)
@@ -155,14 +156,14 @@ const manifestSchema = z
     const names = new Set<string>()
     let tools = 0
     for (const [at, { name, tools: listed }] of servers.entries()) {
-      if (names.has(name.toLowerCase())) wrong('is the name of another server as well', 'servers', at, 'name')
+      if (names.has(name.toLowerCase())) wrong('is used for two servers', 'servers', at, 'name')
       names.add(name.toLowerCase())
       if (listed === 'runtime') continue
       tools += listed.length
-      if (tools > MAX_TOOLS) return wrong(`makes more than ${MAX_TOOLS} tools`, 'servers', at, 'tools')
+      if (tools > MAX_TOOLS) return wrong(`brings the total above ${MAX_TOOLS} tools`, 'servers', at, 'tools')
       const own = new Set<string>()
       for (const [nth, { name }] of listed.entries()) {
-        if (own.has(name)) wrong('is the name of another tool as well', 'servers', at, 'tools', nth, 'name')
+        if (own.has(name)) wrong('is used for two tools', 'servers', at, 'tools', nth, 'name')
         own.add(name)
       }
     }
@@ -173,16 +174,16 @@ export type Manifest = z.infer<typeof manifestSchema>
 export type ManifestServer = Manifest['servers'][number]
 export type ManifestTransport = ManifestServer['transports'][number]
 
-/** Reads what a publisher says. Throws a ManifestError. */
+/** Reads a manifest. Throws a ManifestError. */
 export function readManifest(bytes: Uint8Array): Manifest {
   const value = jsonOf(bytes)
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new ManifestError('', 'is no JSON object')
+    throw new ManifestError('', 'is not a JSON object')
   const parsed = manifestSchema.safeParse(value)
   if (parsed.success) return parsed.data
-  // What is called by a wrong name is missing under the right one as well.
+  // A misspelled name also causes an issue that the correct one is missing.
   const issues = parsed.error.issues.flatMap((issue) => flatten(issue, []))
-  const first = issues.find(({ message }) => message === UNKNOWN) ?? issues[0] ?? { path: '', message: 'is not one' }
+  const first = issues.find(({ message }) => message === UNKNOWN) ?? issues[0] ?? { path: '', message: 'is invalid' }
   throw new ManifestError(first.path, first.message)
 }
 
@@ -202,7 +203,7 @@ function jsonOf(bytes: Uint8Array): unknown {
   }
 }
 
-/** The issues of the branch of a union that came closest. */
+/** The issues of the best matching branch of a union. */
 function flatten(issue: z.core.$ZodIssue, before: readonly PropertyKey[]): { path: string; message: string }[] {
   const path = [...before, ...issue.path]
   if (issue.code === 'invalid_union') {

@@ -1,51 +1,52 @@
 /**
- * What this bridge says of the servers that it fronts, as a manifest. Two replicas that serve the same say it in the same
- * bytes from the next hour on, and the serial goes up with time, so that nobody takes one of them for an old document.
+ * The manifest of the servers behind this bridge. Within one hour all replicas that serve the same publish the same
+ * bytes, and the serial increases with time, so that no replica's document looks outdated.
  */
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import { type ManifestServer, readManifest } from './manifest.js'
 import { signManifest } from './trust/jws.js'
 import type { SigningKey } from './trust/keys.js'
 
-/** A server that is published. */
+/** A server to publish. */
 export interface Fronted {
   name: string
-  /** Where it is served, as in `/github/mcp`. */
+  /** The path at which it is served, as in `/github/mcp`. */
   path: string
-  /** What it says of itself: a document about a server that nobody has met could only be wrong. */
+  /** The name and version in its handshake. A server without a handshake yet is not published. */
   identity: { name: string; version: string }
   description?: string | undefined
   capabilities?: Readonly<Record<string, unknown>> | undefined
   auth?: ManifestServer['auth']
 }
 
+/** What to publish. */
 export interface Publication {
   publisher: string
-  /** The address under which clients reach the bridge. */
+  /** The address of the bridge for clients. */
   base: string
   servers: readonly Fronted[]
 }
 
-/** A document as it is served, with what goes beside it. */
+/** A document to serve, and its signature. */
 export interface Published {
   manifest: Uint8Array
-  /** The signature, where there is a key. */
+  /** The signature, if there is a key. */
   jws: string | undefined
   cacheControl: string
 }
 
-/** Milliseconds after which the document is made anew, and for which it holds. */
+/** Milliseconds until the document is renewed, and until it expires. */
 const RENEWED = 3_600_000
 const VALIDITY = 7 * 86_400_000
-/** Seconds. */
+/** Seconds for which clients may cache it. */
 const MAX_AGE = 300
 
-/** Who publishes, where nobody has said: the host under which the bridge is reached. */
+/** The default publisher: the host of the bridge's address. */
 export function publisherOf(base: string): string {
   return new URL(base).hostname.replace(/^\[(.*)\]$/, (_all, address: string) => `ip6-${address.replaceAll(':', '-')}`)
 }
 
-/** The manifest as it is from a moment on. Throws a ManifestError where it would be none. */
+/** The manifest issued at a moment. Throws a ManifestError if it would be invalid. */
 export function publishedManifest({ publisher, base, servers }: Publication, from: number): Uint8Array {
   const issued = Math.floor(from / 1000) * 1000
   const document = {
@@ -71,7 +72,10 @@ export function publishedManifest({ publisher, base, servers }: Publication, fro
   return bytes
 }
 
-/** Gives what is to be served at a moment: the same until there is something else to say, or an hour begins. */
+/**
+ * Returns a function that gives the document for a moment: a new one if the content has changed or a new hour has
+ * begun.
+ */
 export function publishing(options: {
   content(): Publication
   key?: SigningKey | undefined

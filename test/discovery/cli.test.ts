@@ -218,7 +218,7 @@ t.test('keys and pins', async (t) => {
 
   const pinned = await run('trust', 'pin', origin, ...allow)
   t.match(pinned, { code: 0, stdout: /is pinned to .{44}\.[\s\S]*Without --backup/ })
-  t.match(await run('discover', origin, ...allow), { stdout: /trusted: it has the key that is pinned/ })
+  t.match(await run('discover', origin, ...allow), { stdout: /trusted: it has the pinned key/ })
   t.match(await run('trust', 'unpin', origin), { code: 0 })
   t.match(await run('trust', 'unpin', origin), { code: 1, stderr: /is not pinned/ })
 })

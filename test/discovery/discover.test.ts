@@ -40,7 +40,7 @@ for (const [sdk, serverOf] of Object.entries({ 'SDK v1': legacyServer, 'SDK v2':
       candidate: { name: 'weather', source: 'well-known' },
       verdict: {
         state: 'quarantined',
-        reason: /nobody vouches for it.*not signed/,
+        reason: /approval vouches for it.*not signed/,
         remedy: `mcp-bridge trust approve ${world.url}`,
       },
       meeting: {
@@ -109,7 +109,7 @@ t.test('four sources that contradict each other', async (t) => {
   t.match(one.verdict, { state: 'trusted', by: 'configuration' })
   t.match(shown, {
     candidate: { runnable: false, entry: { command: 'npx', args: ['-y', 'evil@1.0.0'] } },
-    verdict: { state: 'refused', reason: /nobody at this machine has chosen to run/ },
+    verdict: { state: 'refused', reason: /nobody at this machine has chosen to run it/ },
     meeting: undefined,
   })
   t.same(
@@ -171,7 +171,7 @@ t.test('a server that is not what its manifest says is quarantined, and the mani
   const cases: [what: string, offered: Parameters<typeof offers>[0], manifest: object, said: RegExp][] = [
     ['another name', { name: 'whether' }, {}, /its name is "whether" and not "weather"/],
     ['another version', { version: '6.6.6' }, {}, /its version is "6.6.6"/],
-    ['other capabilities', {}, { capabilities: { prompts: {} } }, /what it offers/],
+    ['other capabilities', {}, { capabilities: { prompts: {} } }, /list of capabilities/],
     ['another revision', {}, { protocolRevisions: ['2025-06-18'] }, /its revision/],
     ['another tool', {}, { tools: [{ name: 'read', annotations: { readOnlyHint: true } }] }, /"delete_all"/],
     [

@@ -101,7 +101,7 @@ const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = 
     'an address of which nothing is known',
     facts(),
     trust(),
-    { state: 'quarantined', reason: /^nobody vouches for it$/, remedy: approve },
+    { state: 'quarantined', reason: /^no signature, pin or approval vouches for it$/, remedy: approve },
   ],
   [
     'a manifest without a signature',
@@ -154,19 +154,19 @@ const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = 
     'a signed manifest, with a key that has been taken away',
     facts({ manifest: signed }),
     trust({ keys: [] }),
-    { state: 'quarantined', reason: /not one of acme.example any more/ },
+    { state: 'quarantined', reason: /no longer a key of acme.example/ },
   ],
   [
     'a signed manifest of another address',
     facts({ manifest: signed, endpoint: 'https://evil.example/mcp' }),
     trust(),
-    { state: 'quarantined', reason: /nothing of this address/ },
+    { state: 'quarantined', reason: /does not cover this address/ },
   ],
   [
     'a signed manifest, with a server that is not in it',
     facts({ manifest: { ...signed, server: { ...(signed.server as ManifestServer) } } }),
     trust(),
-    { state: 'quarantined', reason: /nothing of this address/ },
+    { state: 'quarantined', reason: /does not cover this address/ },
   ],
   [
     'a signed manifest, and nobody knows which server of it',
@@ -178,13 +178,13 @@ const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = 
     'a manifest with a wrong signature',
     facts({ manifest: await manifest({}, {}, 'wrong') }),
     trust(),
-    { state: 'quarantined', reason: /not one of these bytes/ },
+    { state: 'quarantined', reason: /does not match its content/ },
   ],
   [
     'a manifest with a wrong signature, pinned and approved',
     facts({ manifest: await manifest({}, {}, 'wrong'), ...pinned() }),
     trust({ pins: [PIN, BACKUP], approval: {} }),
-    { state: 'quarantined', reason: /not to be trusted/ },
+    { state: 'quarantined', reason: /cannot be trusted/ },
   ],
   [
     'the manifest of a publisher that nobody knows',
@@ -221,13 +221,13 @@ const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = 
     'more capabilities than in the manifest',
     facts({ manifest: signed, handshake: { ...HANDSHAKE, capabilities: ['prompts', 'tools'] } }),
     trust(),
-    { state: 'quarantined', reason: /what it offers/ },
+    { state: 'quarantined', reason: /list of capabilities/ },
   ],
   [
     'fewer capabilities than in the manifest',
     facts({ manifest: signed, handshake: { ...HANDSHAKE, capabilities: [] } }),
     trust(),
-    { state: 'quarantined', reason: /what it offers/ },
+    { state: 'quarantined', reason: /list of capabilities/ },
   ],
   [
     'a handshake that disagrees, approved',
@@ -254,7 +254,7 @@ const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = 
     'a tool that is not in the manifest',
     facts({ manifest: signed, tools: MORE }),
     trust(),
-    { state: 'quarantined', reason: /not in it: "exfiltrate"/ },
+    { state: 'quarantined', reason: /does not list: "exfiltrate"/ },
   ],
   ['a tool less than in the manifest', facts({ manifest: signed, tools: listOf(READ) }), trust(), { state: 'trusted' }],
   [
@@ -311,13 +311,13 @@ const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = 
     'connections under pins that have been replaced',
     facts(pinned()),
     trust({ pins: [BACKUP] }),
-    { state: 'quarantined', reason: /pinned anew/ },
+    { state: 'quarantined', reason: /pins of its origin have changed/ },
   ],
   [
     'connections under pins that have been taken away',
     facts(pinned()),
     trust(),
-    { state: 'quarantined', reason: /nobody vouches/ },
+    { state: 'quarantined', reason: /approval vouches/ },
   ],
   [
     'a pin of another origin',
@@ -348,13 +348,13 @@ const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = 
     'an approval of another endpoint',
     facts(),
     trust({ approval: { endpoint: 'https://other.example/mcp' } }),
-    { state: 'quarantined', reason: /nobody vouches/ },
+    { state: 'quarantined', reason: /approval vouches/ },
   ],
   [
     'an approval that has run out',
     facts(),
     trust({ approval: { until: NOW } }),
-    { state: 'quarantined', reason: /was until/, remedy: approve },
+    { state: 'quarantined', reason: /expired on/, remedy: approve },
   ],
   [
     'an approval of the future',
@@ -416,7 +416,7 @@ t.test('a manifest that was good when it was fetched is so no longer than it say
   t.equal(judge(facts({ manifest: signed }), trust(), NOW + DAY + 60_000).state, 'trusted')
   t.match(judge(facts({ manifest: signed }), trust(), NOW + DAY + 60_001), {
     state: 'quarantined',
-    reason: /held until/,
+    reason: /expired on/,
   })
 })
 

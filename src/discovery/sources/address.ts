@@ -1,4 +1,4 @@
-/** What a person means who gives a host, an address, a file, a question to a registry or a command. */
+/** Interprets a target that a person gives: a host, an address, a file, a search in a registry, or a command. */
 import { posix, win32 } from 'node:path'
 import parseCommandLine from 'string-argv'
 import { parseAddress } from '../../net/address.js'
@@ -6,21 +6,22 @@ import type { Finding, Transport } from '../candidate.js'
 import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
+/** The meaning of a target. */
 export type Meaning =
-  /** Look at what this host says of its servers. */
+  /** A host: look for its published servers. */
   | { kind: 'host'; origin: string }
   | { kind: 'registry'; query: string }
   | { kind: 'file'; path: string }
-  /** It is the server itself. */
+  /** The server itself. */
   | { kind: 'server'; finding: Finding }
 
 /** Programs that start what their first argument names. */
 const LAUNCHERS: ReadonlySet<string> = new Set(['npx', 'uvx', 'bunx', 'node', 'python', 'python3', 'deno', 'bun'])
 
 /**
- * Tells by its form what is meant: `registry:query`; `stdio:command args`, or anything with a space in it; `https://…`, where
- * an address without a path means its host; a path of a file; a host, with or without a port or a path. Throws a
- * Failure where it may mean anything.
+ * The meaning of a target, by its form: `registry:query`; `stdio:command args`, or anything with a space; `https://…`,
+ * where an address without a path means its host; a path of a file; a host, with or without port or path. Throws a
+ * Failure if it is ambiguous.
  */
 export function meaningOf(given: string): Meaning {
   const text = given.trim()
@@ -31,7 +32,7 @@ export function meaningOf(given: string): Meaning {
   if (/^https?:\/\//i.test(text)) return atAddress(text)
   if (/\s/.test(text)) return command(text, text)
   if (/^(?:[.~]?[\\/]|\.\.[\\/]|[A-Za-z]:[\\/])|\.(?:jsonc?|toml)$/i.test(text)) return { kind: 'file', path: text }
-  // A name with a dot in it, a name with a port, this machine, or an address of IPv6.
+  // A name with a dot, a name with a port, localhost, or an IPv6 address.
   if (/^(?:[^/:@.]+\.[^/:@]+|[^/:@]+(?=:\d)|localhost|\[[\da-f:.]+\])(?::\d+)?(?:\/.*)?$/iu.test(text))
     return atAddress(`https://${text}`)
   throw failure(
@@ -49,9 +50,13 @@ function atAddress(text: string): Meaning {
 
 function server(address: string, from: string, transport?: Transport): Meaning {
   const { username, password } = parseAddress(address)
-  // On a command line others can read it, and it would be kept by its address.
+  // Others can read a command line, and the address would be stored with the secrets.
   if (username !== '' || password !== '')
-    throw failure('url', 'credentials', 'An address is given without user and password; they have a place in a header')
+    throw failure(
+      'url',
+      'credentials',
+      'An address must not have a user name or password. Put the credential into a header',
+    )
   const endpoint = httpEndpoint(address)
   const entry = { ...(transport !== undefined && { type: transport }), url: endpoint.url }
   const name = addressName(endpoint.url)
@@ -61,7 +66,7 @@ function server(address: string, from: string, transport?: Transport): Meaning {
 function command(text: string, from: string): Meaning {
   const [program, ...args] = parseCommandLine(text)
   if (program === undefined)
-    throw failure('url', 'malformed', 'stdio: wants a command, as in stdio:"npx -y some-server"')
+    throw failure('url', 'malformed', 'stdio: requires a command, as in stdio:"npx -y some-server"')
   const endpoint = stdioEndpoint(program, args)
   const entry = { command: program, args }
   const name = programName(program, args)
@@ -71,15 +76,12 @@ function command(text: string, from: string): Meaning {
   }
 }
 
-/** What a server at an address is called where nobody has named it: its host. */
+/** The default name of a server at an address: its host. */
 export function addressName(address: string): string {
   return URL.canParse(address) ? new URL(address).hostname : address
 }
 
-/**
- * What a program is called where nobody has named it: of `npx -y @scope/server@1.2`, `server`; of `/usr/bin/server.exe --flag`,
- * `server`.
- */
+/** The default name of a program: `server` for `npx -y @scope/server@1.2` and for `/usr/bin/server.exe --flag`. */
 export function programName(program: string, args: readonly string[]): string {
   const last = (path: string) => win32.basename(posix.basename(path)).replace(/\.(?:exe|cmd|bat|[cm]?[jt]s|py)$/i, '')
   const started = LAUNCHERS.has(last(program))

@@ -1,4 +1,4 @@
-/** Servers in the configuration files that people already have for other programs. */
+/** Servers in the configuration files of other programs. */
 
 import { open } from 'node:fs/promises'
 import { posix, win32 } from 'node:path'
@@ -9,12 +9,12 @@ import { type Finding, Findings, type Transport, transportNamed } from '../candi
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
-/** Of this machine, and of who asks. */
+/** What determines where these files are. */
 export interface Surroundings {
   platform: string
   home: string
   cwd: string
-  /** The folder of applications' data, on Windows. */
+  /** The application data folder on Windows. */
   appData?: string | undefined
 }
 
@@ -22,6 +22,7 @@ type Entry = Record<string, unknown>
 
 const FILE_BYTES = 1024 * 1024
 
+/** The usual configuration files; those of the project come before those of the user. */
 /** Where programs keep their servers: those of the project before those of the person. */
 export function usualFiles({ platform, home, cwd, appData }: Surroundings): string[] {
   const { join } = platform === 'win32' ? win32 : posix
@@ -54,8 +55,8 @@ export function usualFiles({ platform, home, cwd, appData }: Surroundings): stri
 }
 
 /**
- * The servers that these files name, whoever wrote them. What cannot be read is a failure of its own and spoils nothing else;
- * a file that is not there or names none is none, unless it is `wanted`.
+ * The servers in these files. A file that cannot be read is recorded as a failure. A file that does not exist or names
+ * no servers is skipped, unless `wanted`.
  */
 export async function findInFiles(
   paths: readonly string[],
@@ -78,7 +79,7 @@ export async function findInFiles(
   return found
 }
 
-/** What an entry of `mcpServers` stands for. Throws a Failure where it is none. */
+/** The finding for an entry of `mcpServers`. Throws a Failure if it is invalid. */
 export function finding(name: string, entry: Entry, from: string): Finding {
   const { command, args = [] } = entry
   const { url } = entry
@@ -106,7 +107,7 @@ export function finding(name: string, entry: Entry, from: string): Finding {
   }
 }
 
-/** Entries of a file, whoever wrote it. Throws a Failure where it has none. */
+/** The entries of a file. Throws a Failure if it has none in a known format. */
 function serversOf(
   text: string,
   { path, home, wanted }: { path: string; home: string; wanted: boolean },
@@ -118,9 +119,9 @@ function serversOf(
     if (cause instanceof FormatError) throw failure('file', 'malformed', `${path} is ${cause.message}`)
     throw cause
   }
-  // Settings of a program may name none.
+  // The settings of a program may have no servers.
   if (servers === undefined && !wanted) return []
-  if (!isRecord(servers)) throw failure('file', 'malformed', `${path} names no servers in a way that is known here`)
+  if (!isRecord(servers)) throw failure('file', 'malformed', `${path} has no servers in a known format`)
   return Object.entries(servers).map(([name, entry]) => [name, isRecord(entry) ? entry : {}])
 }
 
@@ -128,7 +129,7 @@ async function readBounded(path: string): Promise<string> {
   try {
     await using file = await open(path)
     const stat = await file.stat()
-    if (!stat.isFile()) throw failure('file', 'unreadable', `${path} is no file`)
+    if (!stat.isFile()) throw failure('file', 'unreadable', `${path} is not a regular file`)
     const bytes = Buffer.alloc(FILE_BYTES + 1)
     let length = 0
     for (let read = -1; read !== 0 && length <= FILE_BYTES; length += read)

@@ -1,4 +1,4 @@
-/** Servers in a registry that speaks the API of the official one. */
+/** Servers in a registry with the API of the official one. */
 import * as z from 'zod'
 import { printable } from '../../printable.js'
 import { CANDIDATES, Findings } from '../candidate.js'
@@ -6,9 +6,10 @@ import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'
 import { packageOf, parsed, parseJson, type Reached, remoteOf } from './server-json.js'
 
+/** The address of the official registry. */
 export const OFFICIAL_REGISTRY = 'https://registry.modelcontextprotocol.io'
 
-/** So few that a page of them stays well below what a document may have. */
+/** Servers in a page: few enough that a page stays far below the size limit of documents. */
 const PAGE = 30
 const PAGES = 10
 const OFFICIAL = 'io.modelcontextprotocol.registry/official'
@@ -31,8 +32,8 @@ const listed = z.object({
 })
 
 /**
- * The servers that have the query in their names: at the addresses that the registry names, and as the commands that would
- * start their packages. Asks for ten pages at most.
+ * The servers whose names contain the query: the addresses that the registry names, and the commands that would start
+ * their packages. Reads at most ten pages.
  */
 export async function findInRegistry(
   query: string,
@@ -50,7 +51,7 @@ export async function findInRegistry(
     if (read === undefined) break
     for (const one of read.servers) await found.attempt(place, () => readServer(one, place, found))
     cursor = read.metadata.nextCursor || undefined
-    // A registry that leads in a circle has nothing new to say.
+    // A registry whose cursors form a circle has no more pages.
     if (cursor === undefined || cursors.has(cursor)) break
     cursors.add(cursor)
   } while (cursors.size < PAGES && found.findings.length < CANDIDATES)
@@ -60,7 +61,7 @@ export async function findInRegistry(
 
 async function readPage(url: string, fetch: FetchDocument): Promise<z.infer<typeof page>> {
   const document = await fetch(url)
-  if (document === undefined) throw failure('http', 'absent', 'There is no registry there')
+  if (document === undefined) throw failure('http', 'absent', 'There is no registry at this address')
   return parsed(page, parseJson(document.bytes), 'A page of the registry')
 }
 
@@ -69,7 +70,7 @@ async function readServer(value: unknown, from: string, found: Findings): Promis
   const { status = 'active', isLatest = true } = _meta[OFFICIAL] ?? {}
   if (status === 'deleted' || !isLatest) return
   const about = {
-    // Of com.example/weather, what is after the slash.
+    // The part of com.example/weather after the slash.
     name: server.name.replace(/^.*\//s, ''),
     source: 'registry' as const,
     from,

@@ -1,4 +1,4 @@
-/** What a registry's `server.json` says of how a server is reached, and what documents of the same family do. */
+/** How to reach a server, by a registry's `server.json` and by similar documents. */
 
 import * as z from 'zod'
 import { parseAddress } from '../../net/address.js'
@@ -7,7 +7,7 @@ import { type Finding, isPlain, transportNamed } from '../candidate.js'
 import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
-/** How a server is reached, as a document has it. */
+/** How to reach a server. */
 export type Reached = Pick<Finding, 'endpoint' | 'transport' | 'entry' | 'runnable' | 'wants'>
 
 const input = z.object({
@@ -39,7 +39,7 @@ const packaged = z.object({
   transport: z.object({ type: z.string() }).default({ type: 'stdio' }),
 })
 
-/** The programs that start packages, by where those come from. A document may choose among these, and name no other. */
+/** The programs that start packages, by the registry of the package. A document may choose among these only. */
 const RUNNERS: ReadonlyMap<string, { programs: readonly string[]; before: readonly string[]; version: string }> =
   new Map([
     ['npm', { programs: ['npx'], before: ['-y'], version: '@' }],
@@ -47,32 +47,28 @@ const RUNNERS: ReadonlyMap<string, { programs: readonly string[]; before: readon
     ['oci', { programs: ['docker', 'podman'], before: ['run', '-i', '--rm'], version: ':' }],
   ])
 
-/** What a document has in one place, checked. Throws a Failure that quotes nothing of it. */
+/** The validated value. Throws a Failure that does not quote the document. */
 export function parsed<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const result = schema.safeParse(value)
   if (result.success) return result.data
   const path = result.error.issues[0]?.path.join('.') ?? ''
-  throw failure(
-    'document',
-    'malformed',
-    `${what} is not as it should be${path === '' ? '' : ` (${printable(path, 100)})`}`,
-  )
+  throw failure('document', 'malformed', `${what} is invalid${path === '' ? '' : ` (${printable(path, 100)})`}`)
 }
 
-/** The JSON of a document. Throws a Failure that quotes nothing of it. */
+/** The JSON of a document. Throws a Failure that does not quote it. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
-    throw failure('document', 'malformed', 'What was fetched is no JSON')
+    throw failure('document', 'malformed', 'The fetched document is not JSON')
   }
 }
 
-/** An address that a server is reached at (`remotes[]`). */
+/** The address of a server (`remotes[]`). */
 export function remoteOf(value: unknown): Reached {
   const { type, url, headers, variables } = parsed(remote, value, 'An address of a server')
   const { text, wants } = filled({ value: url, variables }, 'address')
-  if (wants.length > 0) throw failure('document', 'incomplete', 'An address of a server has to be filled in first')
+  if (wants.length > 0) throw failure('document', 'incomplete', 'The address of a server has variables without a value')
   return reachedAt(
     text,
     type,
@@ -80,26 +76,27 @@ export function remoteOf(value: unknown): Reached {
   )
 }
 
-/** A server at an address that a document names, which takes nothing of us with it. */
+/** A server at an address from a document. Nothing of this machine is added to it. */
 export function reachedAt(address: string, type: unknown, wants: readonly string[] = []): Reached {
   const transport = transportNamed(type)
   if (transport === undefined || transport === 'stdio')
-    throw failure('document', 'unsupported', 'A server is reached in a way that is not known here')
+    throw failure('document', 'unsupported', 'A document names an unsupported transport')
   const { username, password } = parseAddress(address)
   if (username !== '' || password !== '')
-    throw failure('url', 'credentials', 'A document names no user and no password')
-  if (!isPlain(address)) throw failure('url', 'malformed', 'An address of a document refers to something of ours')
+    throw failure('url', 'credentials', 'An address of a document must not have a user name or password')
+  if (!isPlain(address))
+    throw failure('url', 'malformed', 'An address of a document has a placeholder or invisible characters')
   const endpoint = httpEndpoint(address)
   return { endpoint, transport, entry: { type: transport, url: endpoint.url }, runnable: true, ...wanting(wants) }
 }
 
-/** The command that starts a package (`packages[]`), as a person would write it: it is shown, and never run. */
+/** The command that starts a package (`packages[]`), as a person would write it. It is shown, never run. */
 export function packageOf(value: unknown): Reached {
   const one = parsed(packaged, value, 'A package of a server')
   const runner = RUNNERS.get(one.registryType)
   const program = one.runtimeHint ?? runner?.programs[0] ?? ''
   if (!runner?.programs.includes(program) || one.transport.type !== 'stdio')
-    throw failure('document', 'unsupported', 'A package is started in a way that is not known here')
+    throw failure('document', 'unsupported', 'A document names an unsupported kind of package')
   const runtime = rendered(one.runtimeArguments)
   const own = rendered(one.packageArguments)
   const variables = one.environmentVariables
@@ -115,27 +112,27 @@ export function packageOf(value: unknown): Reached {
   ])
 }
 
-/** A command that a document names. */
+/** A command from a document. */
 export function shownCommand(
   command: string,
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
   wants: readonly string[] = [],
 ): Reached {
-  // In an entry, what is in ${} would be replaced by what only we know.
+  // A `${…}` in an entry would be replaced by values of this machine.
   if (![command, ...args, ...Object.entries(env).flat()].every(isPlain))
-    throw failure('document', 'malformed', 'A command of a document has something in it that cannot be shown')
+    throw failure('document', 'malformed', 'A command of a document has a placeholder or invisible characters')
   const entry = { command, args, ...(Object.keys(env).length > 0 && { env }) }
   return { endpoint: stdioEndpoint(command, args), transport: 'stdio', entry, runnable: false, ...wanting(wants) }
 }
 
-/** A package and its version, where that is not in its name already, as in images. */
+/** A package with its version, unless the name has a version already, as with images. */
 function withVersion({ identifier, version }: z.infer<typeof packaged>, separator: string): string {
   const last = identifier.slice(identifier.lastIndexOf('/') + 1)
   return version === undefined || last.includes(separator) ? identifier : `${identifier}${separator}${version}`
 }
 
-/** Arguments as they stand on a command line. What has no value and need not have one is left out. */
+/** Arguments as on a command line. Optional arguments without a value are left out. */
 function rendered(list: readonly z.infer<typeof argument>[]): { texts: string[]; wants: string[] } {
   const texts: string[] = []
   const wants: string[] = []
@@ -154,7 +151,7 @@ function isGiven(one: z.infer<typeof input>): boolean {
   return one.value !== undefined || one.default !== undefined || one.isRequired === true
 }
 
-/** The value of an input, its variables filled in. Where a person has to say something, `<what>` stands for it. */
+/** The value of an input with its variables replaced. `<what>` stands for a value that a person must provide. */
 function filled(
   { value, default: usual, variables }: z.infer<typeof template>,
   label: string,

@@ -1,4 +1,4 @@
-/** Servers that a host names at addresses that are known beforehand. */
+/** Servers that a host publishes at well-known addresses. */
 
 import * as z from 'zod'
 import type { Fetched } from '../../net/fetch.js'
@@ -8,7 +8,7 @@ import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'
 import { parsed, parseJson, type Reached, reachedAt, remoteOf, shownCommand } from './server-json.js'
 
-/** As much of our manifest as is needed to find what it names. What reads it throws where it is none. */
+/** Reads the part of a manifest that names servers. Throws if it is invalid. */
 export type ReadManifest = (bytes: Uint8Array) => {
   servers: readonly {
     name: string
@@ -21,14 +21,15 @@ export type ReadManifest = (bytes: Uint8Array) => {
   }[]
 }
 
+/** The path of the manifest. */
 export const MANIFEST_PATH = '/.well-known/mcp.json'
-/** Drafts that are seen in the wild. They are read for addresses only. */
+/** Paths of drafts that hosts still publish. Only addresses are read from them. */
 const CATALOG_PATH = '/.well-known/mcp/catalog.json'
 const CARD_PATH = '/.well-known/mcp/server-card.json'
 const CARD_TYPE = 'application/mcp-server-card+json'
-/** Reserved for the card of the server that is at the address before it. */
+/** Reserved for the card of the server at the address before it. */
 const CARD_SUFFIX = /\/server-card\/?$/
-/** Of a catalog. */
+/** Most cards of a catalog. */
 const CARDS = 16
 
 const catalog = z.object({ entries: z.array(z.unknown()) })
@@ -39,7 +40,7 @@ const catalogEntry = z.object({
 })
 const text = z.string().optional().catch(undefined)
 const place = z.object({ type: text, url: text, endpoint: text })
-/** Everything that cards have been seen to be, of all drafts at once. */
+/** The members of cards in all drafts. */
 const card = z.object({
   name: text,
   version: text,
@@ -53,8 +54,8 @@ const card = z.object({
 })
 
 /**
- * What a host (`https://example.com`) says of the servers that it knows: in a manifest, which may be signed, and in the
- * catalogs and cards of drafts. That there is none of these is no failure.
+ * The servers that a host (`https://example.com`) publishes: in a manifest, which may be signed, and in catalogs and
+ * cards of drafts. A host without any of these is not a failure.
  */
 export async function findAtHost(origin: string, fetch: FetchDocument, readManifest: ReadManifest): Promise<Findings> {
   const look = async (path: string, read: (document: Fetched, found: Findings) => unknown, accept?: string) => {
@@ -70,7 +71,7 @@ export async function findAtHost(origin: string, fetch: FetchDocument, readManif
     look(CATALOG_PATH, (document, found) => readCatalog(document, fetch, found)),
     look(CARD_PATH, readCard, CARD_TYPE),
   ])
-  // In the order of what they are worth, whichever came first.
+  // By priority, not by the order of the responses.
   const found = new Findings()
   for (const each of looked) found.add(each)
   return found
@@ -84,7 +85,7 @@ async function readServers({ url, bytes }: Fetched, readManifest: ReadManifest, 
     throw failure('document', 'malformed', cause instanceof Error ? cause.message : String(cause), { cause })
   }
   for (const { name, version, description, transports } of servers) {
-    // The best one comes first; but a program that nobody may start from here is the last to choose.
+    // The first transport, but programs last: they cannot be started from here.
     const best = transports.find(({ type }) => type !== 'stdio') ?? transports[0]
     if (best === undefined) continue
     await found.attempt(url, () => {
@@ -98,7 +99,7 @@ async function readCatalog({ url, bytes }: Fetched, fetch: FetchDocument, found:
   const { entries } = parsed(catalog, parseJson(bytes), 'A catalog')
   if (entries.length > CARDS)
     await found.attempt(url, () => {
-      throw failure('document', 'incomplete', `Of a catalog, only the first ${CARDS} entries are looked at`)
+      throw failure('document', 'incomplete', `The catalog is too long: only its first ${CARDS} entries are read`)
     })
   await Promise.all(
     entries.slice(0, CARDS).map((each) =>
@@ -106,7 +107,7 @@ async function readCatalog({ url, bytes }: Fetched, fetch: FetchDocument, found:
         const entry = parsed(catalogEntry, each, 'An entry of a catalog')
         if ((entry.type ?? entry.mediaType) !== CARD_TYPE) return
         const document = await fetch(resolved(entry.url, url), CARD_TYPE)
-        if (document === undefined) throw failure('http', 'absent', 'A catalog names a card that is not there')
+        if (document === undefined) throw failure('http', 'absent', 'A catalog names a card that does not exist')
         await readCard(document, found)
       }),
     ),
@@ -115,18 +116,18 @@ async function readCatalog({ url, bytes }: Fetched, fetch: FetchDocument, found:
 
 async function readCard({ url, bytes }: Fetched, found: Findings): Promise<void> {
   const read = parsed(card, parseJson(bytes), 'A card of a server')
-  // Where a card has `serverInfo`, its own version is that of the card.
+  // If a card has `serverInfo`, its own version is that of the card.
   const { name = read.name ?? new URL(url).hostname, version, description = read.description } = read.serverInfo ?? read
   const ways: (() => Reached)[] = [
     ...(read.remotes ?? []).map((one) => () => remoteOf(one)),
     ...placesIn(read, url).map((one) => () => reachedAt(resolved(one.address, url), one.type)),
   ]
-  if (ways.length === 0) throw failure('document', 'incomplete', 'A card says nothing of where its server is')
+  if (ways.length === 0) throw failure('document', 'incomplete', 'A card names no address of its server')
   for (const way of ways)
     await found.attempt(url, () => found.findings.push({ ...about(url, name, version, description), ...way() }))
 }
 
-/** Where the server of a card is, in the ways in which cards say it apart from `remotes`. */
+/** The addresses in a card, other than `remotes`. */
 function placesIn(read: z.infer<typeof card>, url: string): { address: string; type: string }[] {
   const { transport, transports = [] } = read
   const type = typeof transport === 'string' ? transport : undefined
@@ -141,7 +142,7 @@ function placesIn(read: z.infer<typeof card>, url: string): { address: string; t
 
 function about(from: string, name: string, version: string | undefined, description: string | undefined) {
   return {
-    // Of com.example/weather, what is after the slash.
+    // The part of com.example/weather after the slash.
     name: name.replace(/^.*\//s, ''),
     source: 'well-known' as const,
     from,
@@ -150,8 +151,8 @@ function about(from: string, name: string, version: string | undefined, descript
   }
 }
 
-/** An address of a document, which may be relative to where that is. */
+/** An address in a document, which may be relative to the document's own. */
 function resolved(address: string, base: string): string {
-  if (!URL.canParse(address, base)) throw failure('url', 'malformed', 'A document names an address that is none')
+  if (!URL.canParse(address, base)) throw failure('url', 'malformed', 'A document names an invalid address')
   return new URL(address, base).href
 }

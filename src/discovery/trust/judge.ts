@@ -1,7 +1,7 @@
 /**
- * Decides how far a server is trusted. Trust comes from the operator's own configuration, from a signature of a publisher
- * whose key is in the trust store, from a pinned key of the origin, or from a person who has approved the server as it was.
- * What has none of these is in quarantine; what shows a key that it must not have is refused.
+ * Decides how far a server is trusted. A server is trusted if it is in the operator's configuration, if a publisher
+ * whose key is in the trust store has signed its manifest, if its origin has a pinned key, or if a person has approved
+ * its tools. Otherwise it is in quarantine. A server that shows a key other than the pinned one is refused.
  */
 
 import type { Standing, ToolList } from '../../ports/trust-status.js'
@@ -13,51 +13,52 @@ import type { Approval, KeptList, Seen, Trust } from './store.js'
 
 /** What is known of a candidate. */
 export interface Facts {
-  /** What it is called here, in commands as well. */
+  /** Its name here and in commands. */
   name: string
   kind: 'http' | 'stdio'
-  /** The one spelling of its endpoint. */
+  /** The canonical key of its endpoint. */
   endpoint: string
-  /** Scheme, host and port of an address that is reached over TLS. */
+  /** Scheme, host and port, if it is reached over TLS. */
   origin?: string | undefined
-  /** A person has put it into the configuration of this bridge, or has given this very command on its command line. */
+  /** A person has put it into the bridge's configuration, or has given this command on its command line. */
   configured: boolean
   manifest?: { verification: Verification; server: ManifestServer | undefined } | undefined
-  /** The pins under which its connections are made, and whether the key that it showed was one of them. */
+  /** The pins of its connection, and whether its key was one of them. */
   pin?: { pins: readonly string[]; matched: boolean } | undefined
   handshake?: Handshake | undefined
-  /** Its tools, as they are listed now. */
+  /** Its current tools. */
   tools?: ToolList | undefined
 }
 
-/** What a server has said of itself when it was reached. */
+/** What a server states in its handshake. */
 export interface Handshake {
   name: string
   version: string
-  /** What was agreed on. */
+  /** The negotiated revision. */
   revision: string
-  /** Names of what it offers. */
+  /** The names of its capabilities. */
   capabilities: readonly string[]
 }
 
+/** How far a server is trusted, and why. */
 export interface Verdict extends Standing {
   by: 'configuration' | 'signature' | 'pin' | 'approval' | undefined
-  /** The key or the pins that an approval of it is bound to. */
+  /** The key or the pins that an approval is bound to. */
   bound: string
-  /** What does not hold any longer because the tools are others: it takes a person to make it hold again. */
+  /** The approval or first look that the tools no longer match. It stays invalid until a person approves again. */
   broken?: Pick<Approval, 'endpoint' | 'since'> | undefined
-  /** It is trusted for its key, and nobody has noted yet which tools it has. */
+  /** It is trusted for its key, and its tools have not been recorded yet. */
   unseen?: boolean | undefined
 }
 
-/** A manifest that could not be verified for these says nothing against the server: it is as if there were none. */
+/** With these results a manifest counts as absent, not as a sign against the server. */
 const HARMLESS: ReadonlySet<Untrusted> = new Set(['unsigned', 'unknown-publisher'])
-/** What an approval is bound to where there is neither key nor pin. */
+/** What an approval is bound to without a key or a pin. */
 const UNBOUND = 'none'
-/** Milliseconds by which clocks may differ. */
+/** Tolerated difference of clocks, in milliseconds. */
 const LEEWAY = 60_000
 const MOST_NAMES = 5
-/** What hints are where a tool says nothing of them (MCP, ToolAnnotations). */
+/** Defaults of hints (MCP, ToolAnnotations). */
 const DEFAULT_HINTS: Readonly<Record<string, boolean>> = {
   readOnlyHint: false,
   destructiveHint: true,
@@ -65,6 +66,7 @@ const DEFAULT_HINTS: Readonly<Record<string, boolean>> = {
   openWorldHint: true,
 }
 
+/** The verdict on a server, by the facts, the trust store and the time (milliseconds since 1970). */
 export function judge(facts: Facts, trust: Trust, now: number): Verdict {
   const { name, endpoint, origin, manifest, pin, tools } = facts
   const approving = `mcp-bridge trust approve ${quoted(name)}`
@@ -83,27 +85,28 @@ export function judge(facts: Facts, trust: Trust, now: number): Verdict {
     verdict('quarantined', reason, { missing, ...more })
 
   if (pin?.matched === false)
-    return verdict('refused', `${origin} shows another key than the pinned one, so that it may be somebody else`, {
+    return verdict('refused', `${origin} shows another key than the pinned one: it may be another server`, {
       missing: 'a connection to the pinned key',
       remedy: `mcp-bridge trust pin ${quoted(name)}`,
     })
   if (facts.configured) return verdict('trusted', 'it is in the configuration', { by: 'configuration' })
   if (facts.kind === 'stdio')
-    return verdict('refused', 'it is a program that nobody at this machine has chosen to run', {
-      missing: 'an entry in the configuration of the bridge, made by somebody who has looked at the command',
+    return verdict('refused', 'it is a program, and nobody at this machine has chosen to run it', {
+      missing: 'an entry in the configuration of the bridge, after a review of the command',
     })
   if (trust.refusal !== undefined)
-    return quarantined(trust.refusal, 'a trust store that can be used: repair the file, or move it away')
+    return quarantined(trust.refusal, 'a valid trust store: repair the file, or move it away')
   if (pins && !pin)
-    return quarantined('its origin is pinned, and it has not been connected to yet', 'a connection to it')
+    return quarantined('its origin is pinned, but it has not been connected to yet', 'a connection to it')
   if (pins && pin && !same(pins, pin.pins))
-    return quarantined('its origin has been pinned anew since it was connected to', 'a connection under these pins')
+    return quarantined('the pins of its origin have changed since the last connection', 'a connection under these pins')
 
   const doubt = doubtful(facts, trust, now)
-  if (doubt) return quarantined(doubt.reason, 'a manifest that its publisher stands by', { remedy: doubt.remedy })
+  if (doubt)
+    return quarantined(doubt.reason, 'a manifest with a valid signature of its publisher', { remedy: doubt.remedy })
   const differs = manifest?.server && difference(facts, manifest.server)
   if (differs !== undefined)
-    return quarantined(`it is not what its manifest says: ${differs}`, 'a manifest that agrees with the server')
+    return quarantined(`it differs from its manifest: ${differs}`, 'a manifest that agrees with the server')
 
   const by = signed ? 'signature' : pins ? 'pin' : undefined
   const approval = trust.approvalOf(endpoint)
@@ -116,7 +119,7 @@ export function judge(facts: Facts, trust: Trust, now: number): Verdict {
   const noted = seen?.bound === bound ? seen : undefined
   const changed = by && tools && noted && changeOf(noted, tools, 'first seen')
   if (by && changed === undefined) {
-    const reason = signed ? `its manifest is signed by ${signed.publisher}` : 'it has the key that is pinned'
+    const reason = signed ? `its manifest is signed by ${signed.publisher}` : 'it has the pinned key'
     return verdict('trusted', reason, { by, dependsOnTools: true, unseen: noted === undefined })
   }
   const changedSince = approved && tools && changeOf(approved, tools, 'approved')
@@ -132,17 +135,20 @@ export function judge(facts: Facts, trust: Trust, now: number): Verdict {
   if (reason !== undefined) {
     const consent = changedSince === undefined ? noted : approved
     const broken = consent?.withdrawn === undefined ? consent : undefined
-    return quarantined(reason, 'an approval of its tools as they are now', { remedy: approving, broken })
+    return quarantined(reason, 'an approval of its current tools', { remedy: approving, broken })
   }
   const unproven = manifest?.verification.trusted === false ? manifest.verification.message : undefined
   return quarantined(
-    lapse ?? (unproven === undefined ? 'nobody vouches for it' : `nobody vouches for it: of its manifest, ${unproven}`),
+    lapse ??
+      (unproven === undefined
+        ? 'no signature, pin or approval vouches for it'
+        : `no signature, pin or approval vouches for it (its manifest: ${unproven})`),
     'a signature by a publisher whose key is in the trust store, a pin of its origin, or an approval',
     { remedy: approving },
   )
 }
 
-/** Why a manifest speaks against its server, or does not speak for it though it is signed. */
+/** Why a manifest counts against its server. */
 function doubtful(
   { endpoint, manifest }: Facts,
   trust: Trust,
@@ -150,7 +156,7 @@ function doubtful(
 ): { reason: string; remedy: string } | undefined {
   if (!manifest) return undefined
   const { verification, server } = manifest
-  const because = (what: string, remedy = '') => ({ reason: `its manifest is not to be trusted: ${what}`, remedy })
+  const because = (what: string, remedy = '') => ({ reason: `its manifest cannot be trusted: ${what}`, remedy })
   if (!verification.trusted) {
     const { reason, message } = verification
     if (HARMLESS.has(reason)) return undefined
@@ -159,15 +165,15 @@ function doubtful(
   }
   const { publisher, keyId, expires } = verification
   if (!trust.keysOf(publisher).some(({ id }) => id === keyId))
-    return because(`the key that it is signed with is not one of ${publisher} any more`)
-  if (expires < now - LEEWAY) return because(`it held until ${new Date(expires).toISOString()}`)
-  // The signature is over this very entry, and over nothing that was found in another way.
+    return because(`its signing key is no longer a key of ${publisher}`)
+  if (expires < now - LEEWAY) return because(`it expired on ${new Date(expires).toISOString()}`)
+  // The signature must cover this very entry, and the entry this endpoint.
   if (!server || !verification.manifest.servers.includes(server) || !namesEndpoint(server, endpoint))
-    return because('it says nothing of this address')
+    return because('it does not cover this address')
   return undefined
 }
 
-/** Whether a manifest means this endpoint by what it says of a server. */
+/** Whether an entry of a manifest covers this endpoint. */
 export function namesEndpoint({ transports }: ManifestServer, endpoint: string): boolean {
   return transports.some((one) => {
     const { type } = one
@@ -175,23 +181,23 @@ export function namesEndpoint({ transports }: ManifestServer, endpoint: string):
   })
 }
 
-/** Why an approval does not hold, whatever the tools are. */
+/** Why an approval is not valid, regardless of the tools. */
 function lapseOf({ since, until, bound }: Approval, now: string, at: number): string | undefined {
   const given = `the approval of ${dayOf(since)}`
   if (bound !== now) return `${given} was for a server with another key, or with none`
-  if (at >= until) return `${given} was until ${dayOf(until)}`
-  // Where the clock has been set back, nobody knows for how long.
-  return at < since - LEEWAY ? `${given} is of the future` : undefined
+  if (at >= until) return `${given} expired on ${dayOf(until)}`
+  // The clock was set back, so the end of the approval is unknown.
+  return at < since - LEEWAY ? `${given} is dated in the future` : undefined
 }
 
-/** What has changed since somebody looked; once something has, only looking again makes up for it. */
+/** How the tools differ from those approved or first seen. Once withdrawn, only a new approval helps. */
 function changeOf({ list, since, withdrawn }: Seen, tools: ToolList, what: string): string | undefined {
   if (withdrawn !== undefined) return withdrawn
   if (list.digest === tools.digest) return undefined
   return `its tools have changed since they were ${what} on ${dayOf(since)}: ${changes(list, tools)}`
 }
 
-/** What is different between two lists, for people: names come from the server. */
+/** The difference between two lists, for people. The names come from the server. */
 export function changes(before: KeptList, { tools }: ToolList): string {
   const known = new Map(before.tools)
   const added = [...tools.keys()].filter((name) => !known.has(name))
@@ -203,7 +209,7 @@ export function changes(before: KeptList, { tools }: ToolList): string {
   return parts.map(([what, names]) => `${what} ${enumerated(names)}`).join('; ')
 }
 
-/** How a server differs from what its manifest says of it, if it does. */
+/** How a server differs from its manifest; undefined if it does not. */
 export function difference({ handshake, tools }: Facts, server: ManifestServer): string | undefined {
   if (handshake) {
     const expected = server.serverName ?? server.name
@@ -214,17 +220,17 @@ export function difference({ handshake, tools }: Facts, server: ManifestServer):
     const said = server.capabilities && Object.keys(server.capabilities).sort()
     const offered = [...handshake.capabilities].sort()
     if (said && said.join(' ') !== offered.join(' '))
-      return differing('what it offers', offered.join(', '), said.join(', '))
+      return differing('its list of capabilities', offered.join(', '), said.join(', '))
   }
   if (!tools || server.tools === 'runtime') return undefined
   const listed = new Map(server.tools.map((tool) => [tool.name, tool]))
   const unlisted = [...tools.tools.keys()].filter((name) => !listed.has(name))
-  if (unlisted.length > 0) return `it has tools that are not in it: ${enumerated(unlisted)}`
+  if (unlisted.length > 0) return `it has tools that the manifest does not list: ${enumerated(unlisted)}`
   for (const [name, { hints }] of tools.tools) {
-    // What is left out is vouched for by nobody, and so is what it would mean.
+    // Hints that the manifest leaves out have their default values.
     const promised = listed.get(name)?.annotations
     const other = promised && Object.keys(DEFAULT_HINTS).find((hint) => saying(promised, hint) !== saying(hints, hint))
-    if (other !== undefined) return `"${printable(name)}" has another ${other} than it says`
+    if (other !== undefined) return `"${printable(name)}" has another ${other} than in the manifest`
   }
   return undefined
 }
@@ -250,7 +256,7 @@ function dayOf(moment: number): string {
   return new Date(moment).toISOString().slice(0, 10)
 }
 
-/** As a shell takes it. */
+/** Quoted for a shell. */
 function quoted(text: string): string {
   return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -1,10 +1,10 @@
 /**
- * Signatures of manifests: a detached JWS (RFC 7515, appendix F) over the bytes of the document, in a document of its own
- * beside it, `<address of the manifest>.jws`. It is in the compact form, with nothing between the dots:
- * `<header>..<signature>`. The payload is encoded as usual; `b64` (RFC 7797) is not spoken.
+ * Signatures of manifests: a detached JWS (RFC 7515, appendix F) over the bytes of the manifest, in a document of its
+ * own at `<address of the manifest>.jws`. It has the compact form with an empty payload: `<header>..<signature>`. The
+ * payload is base64url-encoded for signing; `b64` (RFC 7797) is not supported.
  *
- * Its header says `alg` and may say `kid` and `typ`. Anything else makes it invalid: a header tells how to check a signature,
- * and what is not understood could tell it otherwise. No key is ever taken from it.
+ * The header has `alg`, and may have `kid` and `typ`. Any other member makes the signature invalid, because it could
+ * change how the signature is to be verified. No key is ever taken from the header.
  */
 import { createHash } from 'node:crypto'
 import { FlattenedSign, flattenedVerify } from 'jose'
@@ -12,53 +12,56 @@ import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
 import { type Manifest, ManifestError, readManifest } from '../manifest.js'
 import { type Algorithm, algorithmOf, type PublisherKey, type SigningKey } from './keys.js'
 
+/** A manifest, and what is needed to verify it. */
 export interface Verifying {
   bytes: Uint8Array
-  /** What stands beside the manifest; undefined where nothing does. */
+  /** The document at `<address>.jws`; undefined if there is none. */
   jws: Uint8Array | undefined
-  /** The keys of a publisher, and of nobody else. */
+  /** The trusted keys of a publisher. */
   keysOf(publisher: string): readonly PublisherKey[]
-  /** The newest document that has been trusted of the publisher at this address. */
+  /** The newest trusted document of the publisher at this address. */
   lastOf(publisher: string): Issue | undefined
   /** Milliseconds since 1970. */
   now: number
 }
 
-/** Which document of a publisher it is. */
+/** A version of a publisher's document. */
 export interface Issue {
   serial: number
-  /** Of its bytes. */
+  /** Digest of the bytes. */
   digest: string
 }
 
+/** The result of a verification. */
 export type Verification =
   | ({ trusted: true; manifest: Manifest; publisher: string; keyId: string; expires: number } & Issue)
-  /** The manifest is there where it could be read: for people, and for what a person approves. */
+  /** The manifest, if it could be read: for people, and for approvals. */
   | { trusted: false; manifest: Manifest | undefined; reason: Untrusted; message: string }
 
+/** Why a manifest is not trusted. */
 export type Untrusted =
-  /** Not a manifest. */
+  /** It is invalid. */
   | 'malformed'
-  /** Nothing stands beside it, or nothing that is a detached JWS. */
+  /** There is no signature, or not a detached JWS. */
   | 'unsigned'
-  /** The signature is none of the kind that is understood. */
+  /** The signature is of an unsupported kind. */
   | 'header'
   | 'unknown-publisher'
   | 'unknown-key'
-  /** It is not over these bytes, or by another key. */
+  /** It does not match these bytes, or was made with another key. */
   | 'signature'
-  /** A newer document of the publisher has been seen here, or another one with the same serial. */
+  /** A newer document of the publisher was seen here, or another one with the same serial. */
   | 'rolled-back'
   | 'not-yet-valid'
   | 'expired'
 
 const MAX_JWS_BYTES = 4 * 1024
-/** Milliseconds by which clocks may differ. */
+/** Tolerated difference of clocks, in milliseconds. */
 const LEEWAY = 60_000
 const HEADER_MEMBERS: readonly string[] = ['alg', 'kid', 'typ']
 const SHAPE = /^([\w-]+)\.\.([\w-]+)\r?\n?$/
 
-/** Says whether a manifest is its publisher's. What is used afterwards has to be the manifest that comes back. */
+/** Verifies that a manifest is its publisher's. Use only the manifest in the result. */
 export async function verifyManifest({ bytes, jws, keysOf, lastOf, now }: Verifying): Promise<Verification> {
   let manifest: Manifest | undefined
   try {
@@ -69,8 +72,8 @@ export async function verifyManifest({ bytes, jws, keysOf, lastOf, now }: Verify
     const keyId = await signerOf(bytes, signature, candidates(signature, publisher, keysOf(publisher)))
     const digest = digestOfBytes(bytes)
     checkIssue({ serial, digest }, lastOf(publisher))
-    if (issued > now + LEEWAY) throw new Distrust('not-yet-valid', `it holds from ${dayOf(issued)} on`)
-    if (expires < now - LEEWAY) throw new Distrust('expired', `it held until ${dayOf(expires)}`)
+    if (issued > now + LEEWAY) throw new Distrust('not-yet-valid', `it is valid from ${dayOf(issued)}`)
+    if (expires < now - LEEWAY) throw new Distrust('expired', `it expired on ${dayOf(expires)}`)
     return { trusted: true, manifest, publisher, keyId, serial, expires, digest }
   } catch (error) {
     if (error instanceof Distrust) return { trusted: false, manifest, reason: error.reason, message: error.message }
@@ -79,12 +82,13 @@ export async function verifyManifest({ bytes, jws, keysOf, lastOf, now }: Verify
   }
 }
 
-/** The text of the document that belongs beside a manifest. */
+/** The text of the signature document of a manifest. */
 export async function signManifest(bytes: Uint8Array, { id, algorithm, key }: SigningKey): Promise<string> {
   const signed = await new FlattenedSign(bytes).setProtectedHeader({ alg: algorithm, kid: id }).sign(key)
   return `${signed.protected}..${signed.signature}`
 }
 
+/** SHA-256 in base64url. */
 export function digestOfBytes(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64url')
 }
@@ -109,19 +113,18 @@ function readSignature(jws: Uint8Array): Signature {
   const wrong = (what: string) => new Distrust('header', `its signature ${what}`)
   const text = jws.length > MAX_JWS_BYTES ? '' : Buffer.from(jws).toString('latin1')
   const [, encoded = '', signature = ''] = SHAPE.exec(text) ?? []
-  // It may be a page that says in words that there is nothing.
-  if (encoded === '') throw new Distrust('unsigned', 'what stands beside it is no detached JWS: <header>..<signature>')
-  // Of several ways to encode the same bytes only one is taken.
-  if (![encoded, signature].every((part) => encode(decode(part)) === part))
-    throw wrong('is not encoded as it has to be')
+  // It may be an error page of the host.
+  if (encoded === '') throw new Distrust('unsigned', 'its .jws document is not a detached JWS: <header>..<signature>')
+  // Only the canonical encoding is accepted.
+  if (![encoded, signature].every((part) => encode(decode(part)) === part)) throw wrong('is not in canonical base64url')
   const header = headerOf(decode(encoded))
   if (typeof header !== 'object' || header === null || Array.isArray(header)) throw wrong('has no header')
   const other = Object.keys(header).find((name) => !HEADER_MEMBERS.includes(name))
-  if (other !== undefined)
-    throw wrong(`says ${JSON.stringify(other.slice(0, 32))} in its header, which is not accepted`)
-  if (Object.values(header).some((value) => typeof value !== 'string')) throw wrong('has a header of the wrong types')
+  if (other !== undefined) throw wrong(`has the unsupported header member ${JSON.stringify(other.slice(0, 32))}`)
+  if (Object.values(header).some((value) => typeof value !== 'string'))
+    throw wrong('has header members that are not strings')
   const { alg, kid } = header as Partial<Record<string, string>>
-  if (!isAlgorithm(alg)) throw wrong('is made by an algorithm other than EdDSA and ES256')
+  if (!isAlgorithm(alg)) throw wrong('uses an algorithm other than EdDSA and ES256')
   return { protected: encoded, signature, alg, kid }
 }
 
@@ -136,17 +139,19 @@ function headerOf(bytes: Uint8Array): unknown {
   try {
     return readStrictly(bytes, { maxBytes: MAX_JWS_BYTES, maxDepth: 2 })
   } catch (error) {
-    if (error instanceof StrictJsonError) throw new Distrust('header', 'its signature has a header that is no JSON')
+    if (error instanceof StrictJsonError) throw new Distrust('header', 'the header of its signature is not valid JSON')
     throw error
   }
 }
 
-/** The keys that may have made a signature: those of the publisher, and of these the one that is named. */
+/**
+ * The keys that may have made a signature: those of the publisher with its algorithm, and with its key id if it names
+ * one.
+ */
 function candidates({ alg, kid }: Signature, publisher: string, keys: readonly PublisherKey[]) {
   if (keys.length === 0) throw new Distrust('unknown-publisher', `no key of ${publisher} is in the trust store`)
   const fitting = keys.filter(({ id, jwk }) => algorithmOf(jwk) === alg && (kid === undefined || kid === id))
-  if (fitting.length === 0)
-    throw new Distrust('unknown-key', `it is signed with another key than those of ${publisher}`)
+  if (fitting.length === 0) throw new Distrust('unknown-key', `it is signed with a key that is not one of ${publisher}`)
   return fitting
 }
 
@@ -157,13 +162,14 @@ async function signerOf(payload: Uint8Array, signature: Signature, keys: readonl
     const verified = await flattenedVerify(jws, { ...jwk, alg }, { algorithms: [alg] }).catch(() => undefined)
     if (verified) return id
   }
-  throw new Distrust('signature', 'its signature is not one of these bytes by a key of its publisher')
+  throw new Distrust('signature', 'its signature does not match its content and the keys of its publisher')
 }
 
 function checkIssue({ serial, digest }: Issue, last: Issue | undefined): void {
   if (last === undefined || serial > last.serial || (serial === last.serial && digest === last.digest)) return
-  const how = serial === last.serial ? 'with the same serial' : `with the serial ${last.serial}, and this is ${serial}`
-  throw new Distrust('rolled-back', `another one ${how} has been seen before`)
+  const how =
+    serial === last.serial ? 'with the same serial' : `with the higher serial ${last.serial} (this one has ${serial})`
+  throw new Distrust('rolled-back', `another document ${how} was seen before`)
 }
 
 function dayOf(moment: number): string {

@@ -1,11 +1,11 @@
-/** The keys of publishers: Ed25519 and P-256, and nothing else. */
+/** The keys of publishers: Ed25519 and P-256 only. */
 import { createPrivateKey, createPublicKey, type JsonWebKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
 import { calculateJwkThumbprint } from 'jose'
 import * as z from 'zod'
 
 const coordinate = z.string().regex(/^[\w-]{43}$/)
 
-/** A public key as a JWK (RFC 7517), with nothing beside what makes it one. */
+/** A public key as a JWK (RFC 7517), without further members. */
 export const publicJwk = z.discriminatedUnion('kty', [
   z.strictObject({ kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: coordinate }),
   z.strictObject({ kty: z.literal('EC'), crv: z.literal('P-256'), x: coordinate, y: coordinate }),
@@ -14,45 +14,48 @@ export const publicJwk = z.discriminatedUnion('kty', [
 export type PublicJwk = z.infer<typeof publicJwk>
 export type Algorithm = 'EdDSA' | 'ES256'
 
+/** A publisher's public key. */
 export interface PublisherKey {
   /** Its thumbprint (RFC 7638). */
   id: string
   jwk: PublicJwk
 }
 
+/** A private key to sign with. */
 export interface SigningKey {
   id: string
   algorithm: Algorithm
   key: KeyObject
 }
 
-/** A text is not the key that it has to be. */
+/** A key cannot be used. The message says why. */
 export class KeyError extends Error {
   override name = 'KeyError'
 }
 
-/** Reads the public key in a file: a JWK, or PEM as of openssl. Throws a KeyError. */
+/** Reads a public key: a JWK, or PEM as written by openssl. Throws a KeyError. */
 export async function readPublicKey(text: string): Promise<PublisherKey> {
   if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text) || hasPrivatePart(text))
-    throw new KeyError('This is a private key, which nobody but its publisher may have: give the public one')
+    throw new KeyError('This is a private key. Give the public key: only its publisher may have the private one')
   if (!text.trim().startsWith('{') && !text.includes('-----BEGIN PUBLIC KEY-----'))
-    throw new KeyError('This is no public key: neither a JWK nor PEM that says BEGIN PUBLIC KEY')
+    throw new KeyError('This is not a public key: it is neither a JWK nor PEM with BEGIN PUBLIC KEY')
   const jwk = publicPart(read(text, createPublicKey))
   return { id: await idOf(jwk), jwk }
 }
 
-/** Reads a private key to sign with. Throws a KeyError. */
+/** Reads a private key. Throws a KeyError. */
 export async function readSigningKey(text: string): Promise<SigningKey> {
   const key = read(text, createPrivateKey)
   const jwk = publicPart(createPublicKey(key))
   return { id: await idOf(jwk), algorithm: algorithmOf(jwk), key }
 }
 
+/** The thumbprint of a key (RFC 7638), base64url. */
 export function idOf(jwk: PublicJwk): Promise<string> {
   return calculateJwkThumbprint(jwk)
 }
 
-/** What a key signs with: it is never used in another way, whatever a signature says. */
+/** The only algorithm for a key, whatever a signature says. */
 export function algorithmOf({ kty }: PublicJwk): Algorithm {
   return kty === 'OKP' ? 'EdDSA' : 'ES256'
 }
@@ -61,14 +64,14 @@ function read(text: string, create: (key: string | JsonWebKeyInput) => KeyObject
   try {
     return create(text.trim().startsWith('{') ? { key: JSON.parse(text) as JsonWebKey, format: 'jwk' } : text)
   } catch (cause) {
-    throw new KeyError('This is no key that can be read: it has to be PEM or a JWK', { cause })
+    throw new KeyError('The key cannot be read: it must be PEM or a JWK', { cause })
   }
 }
 
 function publicPart(key: KeyObject): PublicJwk {
   const exported = ['ed25519', 'ec'].includes(key.asymmetricKeyType ?? '') ? key.export({ format: 'jwk' }) : undefined
   const jwk = publicJwk.safeParse(exported)
-  if (!jwk.success) throw new KeyError('This key is of another kind: it has to be Ed25519 or P-256')
+  if (!jwk.success) throw new KeyError('Unsupported key: it must be Ed25519 or P-256')
   return jwk.data
 }
 

@@ -1,6 +1,6 @@
 /**
- * Pins of origins: the public key that a server has to have, and one more for when it changes. Everything else is checked
- * as well: the chain, the names and the dates of the certificate. It is done on the very socket that is used, for each one.
+ * Pins of origins: the public key that a server must have, and one more for a change of keys. The chain, the names and
+ * the dates of the certificate are verified too. Each connection is checked on its own socket.
  */
 import { createHash, X509Certificate } from 'node:crypto'
 import {
@@ -12,67 +12,74 @@ import {
 } from 'node:tls'
 import { buildConnector } from 'undici'
 
-/** A connection is not the one to its origin that the pins say. */
+/** A connection does not satisfy the pins of its origin. */
 export class PinError extends Error {
   override name = 'PinError'
   readonly code = 'ERR_PIN_MISMATCH'
 }
 
-/** What a certificate says, for people who are to decide whether to pin its key. */
+/** The contents of a certificate, for people who decide whether to pin its key. */
 export interface Certificate {
   pin: string
   subject: string
   issuer: string
   names: string
-  /** As the certificate says it. */
+  /** In the format of the certificate. */
   validTo: string
 }
 
+/** How to connect. */
 export interface PinnedOptions extends Pick<ConnectionOptions, 'ca' | 'lookup'> {
-  /** Milliseconds until a connection has to be there. */
+  /** Milliseconds until the connection must be established. */
   timeout?: number
 }
 
+/** Most pins of an origin. */
 export const MAX_PINS = 4
 const PIN = /^[A-Za-z0-9+/]{43}=$/
 
-/** SHA-256 of the public key in a certificate (its SubjectPublicKeyInfo), in base64: as in RFC 7469, and as openssl makes it. */
+/** SHA-256 of the public key in a certificate (its SubjectPublicKeyInfo) in base64, as in RFC 7469. */
 export function pinOf(certificate: Uint8Array): string {
   const key = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' })
   return createHash('sha256').update(key).digest('base64')
 }
 
+/** Whether a text has the form of a pin. */
 export function isPin(text: string): boolean {
   return PIN.test(text) && Buffer.from(text, 'base64').toString('base64') === text
 }
 
-/** Pins are of a scheme, a host and a port. Throws a TypeError where an address has no TLS, and so nothing to pin. */
+/**
+ * The origin of an address: scheme, host and port. Throws a TypeError if it is not https, because then there is no key
+ * to pin.
+ */
 export function originToPin(url: string): string {
   const { protocol, origin } = new URL(url)
-  if (protocol !== 'https:') throw new TypeError(`${origin} is not reached over TLS, so that there is no key to pin`)
+  if (protocol !== 'https:') throw new TypeError(`${origin} is not reached over TLS, so it has no key to pin`)
   return origin
 }
 
-/** For `checkServerIdentity` of node:tls: the certificate has to be for the host, and its key one of these. */
+/** For `checkServerIdentity` of node:tls: the certificate must be for the host, and its key one of the pins. */
 export function checkPinned(pins: readonly string[]) {
   return (host: string, certificate: PeerCertificate): Error | undefined =>
     checkServerIdentity(host, certificate) ?? mismatch(host, certificate, pins)
 }
 
 /**
- * Looks at a connection before anything is sent through it. Throws a PinError unless it is to the host, verified in full,
- * and with a key of these. A session that is resumed shows no certificate, and is not taken.
+ * Checks a connection before anything is sent. Throws a PinError unless it is fully verified, to this host, with a
+ * pinned key. A resumed session shows no certificate and is refused.
  */
 export function assertPinned(socket: TLSSocket, host: string, pins: readonly string[]): void {
   if (!socket.encrypted || !socket.authorized || socket.isSessionReused())
-    throw new PinError(`The connection to ${host} has not been verified, as one to a pinned origin has to be`)
+    throw new PinError(`The connection to ${host} was not verified, which its pinned origin requires`)
   const problem = checkPinned(pins)(host, socket.getPeerCertificate(true))
   if (problem) throw problem
 }
 
 /**
- * Connects a dispatcher of undici to one origin, and to no other. Each set of pins wants a dispatcher of its own, so that no
- * connection is used again that was made under another one. Sessions are not resumed: Node does not check who it is then.
+ * A connector for an undici dispatcher that connects to one origin only. Each set of pins needs a dispatcher of its
+ * own, so that connections made under other pins are not reused. Sessions are not resumed: Node does not verify the
+ * server then.
  */
 export function pinnedConnector(
   origin: string,
@@ -87,7 +94,7 @@ export function pinnedConnector(
     allowH2: false,
     maxCachedSessions: 0,
     rejectUnauthorized: true,
-    // Whatever name was asked for on the way: it is the origin that is pinned.
+    // Checks the pinned origin's host, not the requested name.
     checkServerIdentity: (_name: string, certificate: PeerCertificate) => check(host, certificate),
   })
   return (target, done) => {
@@ -110,7 +117,7 @@ export function pinnedConnector(
   }
 }
 
-/** What the certificate of an origin says, as far as whoever connects is content with it. */
+/** The certificate of an origin, over a connection that the connector accepts. */
 export function lookAt(origin: string, connector: buildConnector.connector): Promise<Certificate> {
   const { protocol, hostname, port } = new URL(originToPin(origin))
   return new Promise((resolve, reject) => {
@@ -130,5 +137,5 @@ function describe({ raw, subject, issuer, subjectaltname = '', valid_to }: Detai
 function mismatch(host: string, { raw }: PeerCertificate, pins: readonly string[]): PinError | undefined {
   const pin = (raw as Buffer | undefined) && pinOf(raw)
   if (pin !== undefined && pins.includes(pin)) return undefined
-  return new PinError(`${host} shows a key that is not pinned (${pin ?? 'none'}): it may be somebody else`)
+  return new PinError(`${host} shows a key that is not pinned (${pin ?? 'none'}): it may be another server`)
 }

@@ -1,6 +1,6 @@
 /**
- * The file that a trust store is kept in. One that is not as it has to be is not used, not changed and not replaced: nothing
- * is trusted because of it until a person has looked.
+ * The file of a trust store. An invalid file is not used, changed or replaced: nothing in it is trusted until a person
+ * has repaired it.
  */
 
 import { isAbsolute, join } from 'node:path'
@@ -15,17 +15,17 @@ import { isPin, MAX_PINS } from './pin.js'
 const moment = z.int().nonnegative()
 const line = (max: number) => z.string().min(1).max(max)
 
-/** A list of tools as it is kept: names with digests. Pairs, because tools may have any name. */
+/** A stored list of tools: names with digests. Pairs, because a tool may have any name. */
 const keptList = z.strictObject({ digest: line(64), tools: z.array(z.tuple([z.string(), line(64)])).max(2_000) })
 
-/** The tools of a server as they were when somebody looked. */
+/** The tools of a server when a person approved them, or when they were first seen. */
 const looked = {
   endpoint: line(16_384),
-  /** The key or the pins that the server had. */
+  /** The key or the pins of the server at that time. */
   bound: line(1_024),
   list: keptList,
   since: moment,
-  /** Why it does not hold any longer. */
+  /** Why it is no longer valid. */
   withdrawn: line(1_024).optional(),
 }
 
@@ -37,7 +37,7 @@ const approval = z.strictObject({
   until: moment,
 })
 
-/** Of a server that is trusted for its key: when it was first seen. */
+/** A server that is trusted for its key: its tools when first seen. */
 const seen = z.strictObject(looked)
 
 const storeSchema = z.strictObject({
@@ -50,7 +50,7 @@ const storeSchema = z.strictObject({
     .array(
       z.strictObject({
         origin: line(2_048),
-        pins: z.array(z.string().refine(isPin, 'is no pin')).min(1).max(MAX_PINS),
+        pins: z.array(z.string().refine(isPin, 'is not a pin')).min(1).max(MAX_PINS),
         added: moment,
       }),
     )
@@ -63,17 +63,18 @@ const storeSchema = z.strictObject({
   seen: z.array(seen).default([]),
 })
 
+/** The content of the file. */
 export type StoreFile = z.infer<typeof storeSchema>
 export type Approval = z.infer<typeof approval>
 export type KeptList = z.infer<typeof keptList>
 export type Seen = z.infer<typeof seen>
 
-/** The store cannot be changed. */
+/** The store cannot be changed. The message says why. */
 export class TrustStoreError extends Error {
   override name = 'TrustStoreError'
 }
 
-/** A file as it was found. */
+/** A file as read. */
 export interface Found {
   file: StoreFile
   refusal: string | undefined
@@ -85,7 +86,7 @@ const MAX_BYTES = 8 * 1024 * 1024
 const MAX_DEPTH = 8
 const NOTHING: StoreFile = { version: 1, keys: [], pins: [], approvals: [], serials: [], seen: [] }
 
-/** Where the store is unless something else is configured; undefined where the person has no folder. */
+/** The default path of the store; undefined if the user has no home folder. */
 export function defaultStorePath(
   env: Readonly<Record<string, string | undefined>>,
   home = homeFolder(),
@@ -95,7 +96,7 @@ export function defaultStorePath(
   return home === undefined ? undefined : join(home, '.config', 'mcp-bridge', 'trust.json')
 }
 
-/** Reads the file, or says why it is not used. `uid` is who may own it, beside root. Never throws. */
+/** Reads the file, or says why it is not used. `uid` is the user that must own it, unless root does. Never throws. */
 export function readStoreFile(path: string, uid: number): Found {
   const found = readPrivateFile(path, { uid, maxBytes: MAX_BYTES })
   const { stamp } = found
@@ -108,7 +109,7 @@ export function readStoreFile(path: string, uid: number): Found {
   if (found.kind === 'refused') return refused(found.why)
   try {
     const parsed = storeSchema.safeParse(readStrictly(found.bytes, { maxBytes: MAX_BYTES, maxDepth: MAX_DEPTH }))
-    if (!parsed.success) return refused(`it is not one (${whyNot(parsed.error)})`)
+    if (!parsed.success) return refused(`its content is invalid (${whyNot(parsed.error)})`)
     return { file: parsed.data, refusal: undefined, stamp }
   } catch (error) {
     if (error instanceof StrictJsonError) return refused(`it is damaged (${printable(error.message, 200)})`)
@@ -116,15 +117,16 @@ export function readStoreFile(path: string, uid: number): Found {
   }
 }
 
-/** Puts another file in the place of this one: whoever looks sees the whole of either. Throws a TrustStoreError. */
+/** Replaces the file atomically: readers see either the old or the new content. Throws a TrustStoreError. */
 export function writeStoreFile(path: string, file: StoreFile, stillMine: () => void): void {
   const checked = storeSchema.safeParse(file)
-  if (!checked.success) throw new TrustStoreError(`The trust store cannot be changed to this: ${whyNot(checked.error)}`)
+  if (!checked.success)
+    throw new TrustStoreError(`The change would make the trust store invalid: ${whyNot(checked.error)}`)
   const text = Buffer.from(`${JSON.stringify(file, null, 2)}\n`)
   if (text.length > MAX_BYTES) throw new TrustStoreError(`The trust store would be larger than ${MAX_BYTES} bytes`)
   writePrivateFile(path, text, stillMine)
 }
 
 function whyNot({ issues: [first] }: z.ZodError): string {
-  return first ? `${printable(first.path.join('.'), 100)}: ${first.message}` : 'it is no store'
+  return first ? `${printable(first.path.join('.'), 100)}: ${first.message}` : 'it is not a trust store'
 }

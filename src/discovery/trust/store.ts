@@ -1,6 +1,6 @@
 /**
- * What the people at this machine have said about whom they trust: keys of publishers, pins of origins, approvals of servers;
- * and what must not be forgotten of manifests and tools.
+ * The trust decisions of people at this machine: keys of publishers, pins of origins, approvals of servers. Also
+ * remembers serials of manifests and first seen tools.
  */
 
 import { mkdirSync } from 'node:fs'
@@ -25,9 +25,9 @@ import {
 
 export { type Approval, defaultStorePath, type KeptList, type Seen, TrustStoreError } from './store-file.js'
 
-/** What decisions about trust are made of. */
+/** What verdicts are based on. */
 export interface Trust {
-  /** Why nothing in the store counts, where that is so. */
+  /** Why nothing in the store counts, if so. */
   readonly refusal: string | undefined
   keysOf(publisher: string): readonly PublisherKey[]
   lastOf(publisher: string, url: string): Issue | undefined
@@ -36,28 +36,30 @@ export interface Trust {
   seenOf(endpoint: string): Seen | undefined
 }
 
+/** Where the store is. */
 export interface TrustStoreOptions {
   path: string
-  /** Who may own the file, beside root; whoever runs this by default. */
+  /** The user that must own the file, unless root does; by default that of this process. */
   uid?: number
   now?: () => number
   lock?: LockOptions
 }
 
-/** Of what is noted, the oldest goes. */
+/** Most recorded serials and lists of tools; the oldest are dropped. */
 const MAX_SERIALS = 4_096
 const MAX_SEEN = 256
 
-/** A list of tools as it is kept. */
+/** A list of tools in the form that is stored. */
 export function keptListOf({ digest, tools }: ToolList): KeptList {
   return { digest, tools: [...tools].map(([name, tool]) => [name, tool.digest]) }
 }
 
+/** The store. Reads the file again when it changes. */
 export class TrustStore implements Trust {
   readonly path: string
   readonly #options: Required<Pick<TrustStoreOptions, 'uid' | 'now'>> & { lock: LockOptions }
   #found: Found | undefined
-  /** What has been noted, as long as the file does not say it: it may not be writable. */
+  /** Records that are not in the file, which may not be writable. */
   readonly #serials = new Map<string, Issue>()
   readonly #seen = new Map<string, Seen>()
   readonly #withdrawn = new Map<string, string>()
@@ -72,7 +74,7 @@ export class TrustStore implements Trust {
     return this.#current.refusal
   }
 
-  /** Why something that was to be noted is known to this process only. */
+  /** Why records exist only in this process; undefined if they are in the file. */
   get degraded(): string | undefined {
     return this.#degraded
   }
@@ -106,13 +108,13 @@ export class TrustStore implements Trust {
     return withdrawn === undefined ? one : { ...(one as T), withdrawn }
   }
 
-  /** Everything that people have said, for people. */
+  /** All decisions, for people. */
   list(): Pick<StoreFile, 'keys' | 'pins' | 'approvals'> {
     const { keys, pins, approvals } = this.#current.file
     return { keys, pins, approvals: approvals.map(({ endpoint }) => this.approvalOf(endpoint) as Approval) }
   }
 
-  /** Says whether a manifest that was fetched from an address is its publisher's; of one that is, remembers the serial. */
+  /** Verifies a fetched manifest. If it is trusted, records its serial. */
   async verify(fetched: { url: string; bytes: Uint8Array; jws: Uint8Array | undefined }): Promise<Verification> {
     const { url, bytes, jws } = fetched
     const verification = await verifyManifest({
@@ -126,7 +128,7 @@ export class TrustStore implements Trust {
     return verification
   }
 
-  // What people say. All of these reject with a TrustStoreError, or with what the system has to say, where nothing was changed.
+  // Decisions of people. These reject with a TrustStoreError or a system error; then nothing is changed.
 
   addKey(publisher: string, { id, jwk }: PublisherKey): Promise<void> {
     const added = this.#options.now()
@@ -135,12 +137,12 @@ export class TrustStore implements Trust {
     })
   }
 
-  /** Says whether there was one. */
+  /** Resolves to whether there was one. */
   removeKey(publisher: string, id: string): Promise<boolean> {
     return this.#change(({ keys }) => remove(keys, (one) => one.publisher === publisher && one.id === id))
   }
 
-  /** Puts an approval in the place of any other one of the endpoint. Of the whole server, it is a new first look as well. */
+  /** Replaces the approval of the endpoint. An approval of the whole server also replaces the first seen tools. */
   approve(given: Omit<Approval, 'since' | 'list' | 'withdrawn'> & { list: ToolList }): Promise<void> {
     const { endpoint, bound, name, tools, until } = given
     const looked: Seen = { endpoint, bound, list: keptListOf(given.list), since: this.#options.now() }
@@ -153,12 +155,12 @@ export class TrustStore implements Trust {
     })
   }
 
-  /** Says whether there was one. */
+  /** Resolves to whether there was one. */
   revoke(endpoint: string): Promise<boolean> {
     return this.#change(({ approvals }) => remove(approvals, (one) => one.endpoint === endpoint))
   }
 
-  /** Puts pins in the place of any others of the origin. */
+  /** Replaces the pins of the origin. */
   pin(origin: string, given: readonly string[]): Promise<void> {
     const added = this.#options.now()
     return this.#change(({ pins }) => {
@@ -167,14 +169,14 @@ export class TrustStore implements Trust {
     })
   }
 
-  /** Says whether there were any. */
+  /** Resolves to whether there were any. */
   unpin(origin: string): Promise<boolean> {
     return this.#change(({ pins }) => remove(pins, (one) => one.origin === origin))
   }
 
-  // What notes itself. It holds in this process even where it cannot be written.
+  // Automatic records. They count in this process even if the file cannot be written.
 
-  /** A document of a publisher has been trusted: none that is older will be. */
+  /** Records a trusted document of a publisher: older ones are refused from now on. */
   async noteSerial(publisher: string, url: string, { serial, digest }: Issue): Promise<void> {
     const last = this.lastOf(publisher, url)
     if (last && last.serial >= serial) return
@@ -188,7 +190,7 @@ export class TrustStore implements Trust {
     })
   }
 
-  /** The tools of a server that is trusted for its key have been seen for the first time. */
+  /** Records the tools of a server that is trusted for its key, when they are first seen. */
   async noteTools(endpoint: string, bound: string, list: ToolList): Promise<void> {
     if (this.seenOf(endpoint)?.bound === bound) return
     const noted: Seen = { endpoint, bound, list: keptListOf(list), since: this.#options.now() }
@@ -201,7 +203,10 @@ export class TrustStore implements Trust {
     })
   }
 
-  /** The tools are others than somebody has looked at: that holds no longer, even if they become again what they were. */
+  /**
+   * Marks an approval or a first look as withdrawn, because the tools have changed. It stays so even if they change
+   * back.
+   */
   async withdraw({ endpoint, since }: Pick<Seen, 'endpoint' | 'since'>, why: string): Promise<void> {
     const withdrawn = printable(why, 1_000)
     this.#withdrawn.set(keyOf(endpoint, since), withdrawn)
