@@ -1,4 +1,4 @@
-/** Text that was meant to be a message and cannot be read as one: whom it was meant for can often be told all the same. */
+/** Finds the request that a text was meant to answer, although the text is not a valid message. */
 import type { Source } from './source.js'
 import type { Json } from './splice.js'
 
@@ -10,9 +10,9 @@ const SCALAR = /[^\s,}\]]{1,300}/y
 const KEYS: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'result', 'error'])
 
 /**
- * The id of the request that a broken text answers: one that has NaN or NUL in it, is nested too deep, or lacks its result.
- * Undefined where no id can be read, and where the text may be something else: a request, or a line of a log. Every
- * character is looked at once.
+ * The id of the request that an invalid text answers: for example, it contains NaN or NUL, is nested too deeply, or
+ * lacks its result. Undefined if it has no readable id or may be something else: a request, or a line of a log. Reads
+ * each character once.
  */
 export function brokenAnswerTo({ text }: Source): Json | undefined {
   if (at(text, 0, SPACE) === text.length || text.charAt(at(text, 0, SPACE)) !== '{') return undefined
@@ -45,7 +45,7 @@ export function brokenAnswerTo({ text }: Source): Json | undefined {
   return found.has('jsonrpc') && !found.has('method') && complete ? found.get('id') : undefined
 }
 
-/** Where the string ends that begins at `start`: behind its closing quote, or where the text ends. */
+/** Index after the closing quote of the string at `start`; the length of the text if it does not end. */
 function endOfString(text: string, start: number): number {
   for (let i = start + 1; i < text.length; i++) {
     const c = text.charCodeAt(i)
@@ -55,7 +55,7 @@ function endOfString(text: string, start: number): number {
   return text.length
 }
 
-/** Where something ends that is matched from `start` on. */
+/** Index after the match of `pattern` at `start`. */
 function at(text: string, start: number, pattern: RegExp): number {
   pattern.lastIndex = start
   return pattern.test(text) ? pattern.lastIndex : start

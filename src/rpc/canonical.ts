@@ -1,11 +1,11 @@
-/** One text for all ways to write a JSON value: what two texts have in common that mean the same. */
+/** A canonical text for a JSON value: equal for texts that mean the same. */
 import { JsonError } from './scan.js'
 import type { Json } from './splice.js'
 
 /**
- * The value without white space, members sorted by name, strings in their shortest spelling. Numbers stay as they are
- * written, because 9007199254740993 is not 9007199254740992. The text has to be JSON. Each character is read once, however
- * deep it stands. Throws a JsonError where the text is not JSON, as far as it notices.
+ * The value without white space, with members sorted by name and strings in their shortest form. Numbers are unchanged,
+ * because 9007199254740993 is not 9007199254740992. Each character is read once, at any depth. Expects JSON; throws a
+ * JsonError for some invalid texts only.
  */
 export function canonical(json: Json): Json {
   return new Reader(json).value()
@@ -23,7 +23,7 @@ class Reader {
     this.#text = text
   }
 
-  /** Reads the value that comes next. */
+  /** Reads the next value. */
   value(): Json {
     switch (this.#peek()) {
       case 0x7b:
@@ -52,7 +52,7 @@ class Reader {
     }
     this.#at++
     members.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
-    // Added up rather than joined: to join copies what is deep inside once for each level.
+    // Concatenated, not joined: joining would copy inner texts once for each level.
     let out = '{'
     for (const [at, { key, value }] of members.entries()) out += `${at === 0 ? '' : ','}${key}:${value}`
     return `${out}}`
@@ -80,7 +80,7 @@ class Reader {
     return plain ? text : JSON.stringify(JSON.parse(text))
   }
 
-  /** A number or a word. */
+  /** A number, `true`, `false` or `null`. */
   #plain(): Json {
     const start = this.#at
     while (this.#at < this.#text.length && !ENDS.has(this.#text.charCodeAt(this.#at))) this.#at++
@@ -88,7 +88,7 @@ class Reader {
     return this.#text.slice(start, this.#at)
   }
 
-  /** The first character that is no white space. */
+  /** The next character that is not white space. */
   #peek(): number {
     let c = this.#read()
     while (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) {
@@ -103,11 +103,11 @@ class Reader {
     return this.#text.charCodeAt(this.#at)
   }
 
-  /** Goes past a character, if it comes next. */
+  /** Skips a character, if it is the next one. */
   #skip(character: number): void {
     if (this.#peek() === character) this.#at++
   }
 }
 
-/** What ends a number or a word. */
+/** Characters that end a number or a word. */
 const ENDS: ReadonlySet<number> = new Set(Array.from(' \n\r\t,]}', (character) => character.charCodeAt(0)))

@@ -1,27 +1,28 @@
 /**
- * Bytes that come in pieces. Large pieces stay the memory that they came in; small ones are put together, because each of
- * them would cost more than what is in it.
+ * Collects bytes that arrive in pieces. Large pieces are kept as they are; small ones are copied together, because each
+ * piece has more overhead than content.
  */
 
-/** Bytes of a block into which small pieces are copied, and from which on a piece is not small. */
+/** The size of blocks for small pieces, and the length from which a piece is large. */
 const BLOCK = 64 * 1024
 const LARGE = 4 * 1024
 
+/** The collected pieces. */
 export class Gathering {
   #pieces: Uint8Array[] = []
-  /** Where small pieces go: the last piece, of which only the beginning is used. */
+  /** The block for small pieces, which is also the last piece; only its beginning is used. */
   #block: Uint8Array | undefined
   #used = 0
   #length = 0
 
-  /** Bytes that have been gathered. */
+  /** Bytes collected. */
   get length(): number {
     return this.#length
   }
 
   push(piece: Uint8Array): void {
     this.#length += piece.length
-    // What comes in one piece, as most does, is not copied.
+    // The first piece is not copied: most messages arrive in one piece.
     if (piece.length >= LARGE || this.#pieces.length === 0) {
       this.#close()
       this.#pieces.push(piece)
@@ -36,7 +37,7 @@ export class Gathering {
     this.#used += piece.length
   }
 
-  /** Gives everything, and begins anew. */
+  /** Returns everything, and starts again. */
   take(): Uint8Array[] {
     this.#close()
     const pieces = this.#pieces
@@ -45,7 +46,7 @@ export class Gathering {
     return pieces
   }
 
-  /** Nothing more goes into the last block. */
+  /** Cuts the last block to its used part. */
   #close(): void {
     if (this.#block) this.#pieces[this.#pieces.length - 1] = this.#block.subarray(0, this.#used)
     this.#block = undefined

@@ -1,6 +1,6 @@
 /**
- * Newline framing on byte 0x0A (MCP stdio). Bytes, because the line ends of Unicode (U+2028 and its kin, legal inside a
- * JSON string) are none here, and because a character may be cut in two by a chunk.
+ * Newline framing on byte 0x0A (MCP stdio). Works on bytes, because Unicode line ends (such as U+2028, legal in a JSON
+ * string) do not end a line, and because a chunk may end in the middle of a character.
  */
 
 import { Gathering } from './gathering.js'
@@ -11,18 +11,18 @@ const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const NOTHING = new Uint8Array(0)
 
-/** What stands for a line that was too long to keep. */
+/** Replaces a line that was too long. */
 export const TOO_LONG = Symbol('too long')
-/** A line is the pieces of memory in which it came: one, unless a chunk ended in the middle of it. */
+/** The pieces of memory of a line: one, unless a chunk ended in the middle of it. */
 export type Line = readonly Uint8Array[] | typeof TOO_LONG
 
 /**
- * Takes bytes in chunks cut anywhere and gives lines without their end; a carriage return before it is taken off, and
- * empty lines are left out. Of a line of over `limit` bytes nothing is kept but the fact.
+ * Turns chunks of bytes into lines, without their line ends (LF or CRLF). Empty lines are dropped. A line of more than
+ * `limit` bytes is not kept: it becomes TOO_LONG.
  */
 export class LineDecoder {
   readonly #limit: number
-  /** The beginning of a line, unless it is too long already. */
+  /** The beginning of the current line, unless it is already too long. */
   readonly #rest = new Gathering()
   #restLength = 0
 
@@ -30,7 +30,7 @@ export class LineDecoder {
     this.#limit = limit
   }
 
-  /** Bytes of a line that has not ended yet. */
+  /** Bytes of the current, unfinished line. */
   get pending(): number {
     return this.#restLength
   }
@@ -46,7 +46,7 @@ export class LineDecoder {
     return lines
   }
 
-  /** What stood after the last line end when the stream ended. */
+  /** The rest after the last line end, when the stream has ended. */
   end(): Line[] {
     const lines: Line[] = []
     if (this.#restLength > 0) this.#finish(NOTHING, lines)
@@ -71,14 +71,14 @@ export class LineDecoder {
   }
 }
 
-/** One message as one line. Raw line breaks, legal between tokens only, become spaces. */
+/** A message as one line. Raw line breaks, which are legal only between tokens, become spaces. */
 export function encodeLine(message: string): string
 export function encodeLine(message: Wire): Wire
 export function encodeLine(message: Wire): Wire {
   return typeof message === 'string' ? `${flat(message)}\n` : [...message.map(flat), '\n']
 }
 
-/** The same text or bytes without line breaks. */
+/** The text or bytes with line breaks replaced by spaces. */
 export function flat<P extends Piece>(part: P): P
 export function flat(part: Piece): Piece {
   if (typeof part === 'string')

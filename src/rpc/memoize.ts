@@ -1,20 +1,21 @@
-/** Remembers what came of a text, for texts that come again and again: what a client says of itself never changes. */
+/** Caches results by text, for texts that recur: a client sends the same capabilities with each request. */
 import { own } from './own.js'
 
+/** The size of a cache. */
 export interface RecentOptions<T> {
-  /** Texts of each of the two generations that are kept. */
+  /** Most texts in each of the two generations. */
   max?: number
-  /** Something is kept no longer. */
+  /** Called when an entry is dropped. */
   dropped?: (value: T) => void
 }
 
 const MAX = 100
-/** Characters of a text; longer ones are not kept. */
+/** Longest key in characters; longer ones are not cached. */
 export const MAX_KEY = 1_024
 
 /**
- * What texts have led to lately. What has not been asked for while so many others were new is dropped: a hit costs one
- * look-up, and nothing has to be put in order.
+ * A cache with two generations. An entry that is not used while `max` others are added is dropped. A hit is one
+ * look-up, without any reordering.
  */
 export class Recent<T> {
   readonly #max: number
@@ -37,7 +38,7 @@ export class Recent<T> {
     return kept
   }
 
-  /** Keeps what has just been made, unless its key is too long. */
+  /** Adds an entry, unless its key is too long. */
   set(key: string, value: T): void {
     if (key.length <= MAX_KEY) this.#add(own(key), value)
     else this.#dropped?.(value)
@@ -54,6 +55,7 @@ export class Recent<T> {
   }
 }
 
+/** The function with its results cached by argument. */
 export function memoize<T>(judge: (text: string) => T): (text: string) => T {
   const known = new Recent<T>()
   return (text) => {

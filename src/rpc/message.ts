@@ -1,11 +1,12 @@
-/** JSON-RPC 2.0 messages as they stand on a wire, with ids kept to the letter. */
+/** JSON-RPC 2.0 messages, with their ids kept exactly as received. */
 import { firstCharacter, type Member, type ScanOptions, type Span, scanArray, scanValue } from './scan.js'
 import { cut, join, pieces, type Source, type Wire } from './source.js'
 import { type Json, type Payload, parseSource } from './splice.js'
 
-/** A request id as the text it came in: `7` and `"7"` differ, and 9007199254740993 stays what it is. */
+/** The JSON text of a request id: `7` and `"7"` differ, and 9007199254740993 keeps its value. */
 export type Id = string & { readonly Id: unique symbol }
 
+/** What a peer may send. */
 export type Message = Request | Notification | Response | Batch | Invalid
 
 export interface Request {
@@ -21,7 +22,7 @@ export interface Notification {
   params: Params
 }
 
-/** An answer. Where a peer sent both a result and an error, the error is what counts. */
+/** An answer. If a peer sends both a result and an error, the error counts. */
 export interface Response {
   kind: 'response'
   id: Id | undefined
@@ -31,36 +32,36 @@ export interface Response {
 export interface Batch {
   kind: 'batch'
   source: Source
-  /** At most one more than a batch may have, so that nobody reads the rest of one that is refused. */
+  /** At most MAX_BATCH + 1, so that the rest of a refused batch is not read. */
   elements: Span[]
 }
 
-/** JSON, but no message. The id is there when it can be read, so that the sender can be told. */
+/** JSON, but not a valid message. The id is set if it is readable, for the error answer. */
 export interface Invalid {
   kind: 'invalid'
   id: Id | undefined
   why: string
 }
 
-/** Absent, an object, or something that no method of MCP accepts. */
+/** The params if they are an object; otherwise why there are none. */
 export type Params = Payload | 'absent' | 'not an object'
 
 const DESCEND: ReadonlySet<string> = new Set(['params', 'result', '_meta'])
 const MAX_STRING_ID = 256
-/** Messages that a batch may have. */
+/** Most messages in a batch. */
 export const MAX_BATCH = 100
 const INTEGER = /^-?(?:0|[1-9][0-9]{0,63})$/
 
-/** Reads one message. Throws a JsonError when the text is not JSON. */
+/** Reads one message. Throws a JsonError if the text is not JSON. */
 export function parseMessage(source: Source, options: Omit<ScanOptions, 'descend'> = {}): Message {
   const { character } = firstCharacter(source)
   if (character === '{') return shape(parseSource(source, { ...options, descend: DESCEND }))
   if (character === '[') return { kind: 'batch', source, elements: scanArray(source, MAX_BATCH + 1, options) }
   scanValue(source, options)
-  return { kind: 'invalid', id: undefined, why: 'A message is a JSON object' }
+  return { kind: 'invalid', id: undefined, why: 'A message must be a JSON object' }
 }
 
-/** What a message is by the members of its envelope, none of which may stand twice. */
+/** The message with these members. Members of the envelope must not be duplicated. */
 function shape({ source, members }: Payload): Message {
   let version: Member | undefined
   let idMember: Member | undefined
@@ -102,7 +103,7 @@ function shape({ source, members }: Payload): Message {
   const idText = idMember && cut(source, idMember.start, idMember.end)
   const id = idText === undefined ? undefined : readId(idText)
 
-  if (twice) return invalid(id, `The member "${twice}" stands twice in the message`)
+  if (twice) return invalid(id, `The member "${twice}" appears twice in the message`)
   if (!version || cut(source, version.start, version.end) !== '"2.0"') return invalid(id, '"jsonrpc" has to be "2.0"')
   if (methodMember) {
     const method = stringAt(source, methodMember)
@@ -115,14 +116,14 @@ function shape({ source, members }: Payload): Message {
   if (idText !== undefined && idText !== 'null' && !id) return invalid(id, '"id" has to be a string or an integer')
   if (failure) return { kind: 'response', id, outcome: { kind: 'error', source, member: failure } }
   if (result) return { kind: 'response', id, outcome: { kind: 'result', source, member: result } }
-  return invalid(id, 'Neither "method" nor "result" nor "error"')
+  return invalid(id, 'The message has none of "method", "result" and "error"')
 }
 
 function invalid(id: Id | undefined, why: string): Invalid {
   return { kind: 'invalid', id, why }
 }
 
-/** The string that stands at a place; undefined where something else stands there. */
+/** The string at a position; undefined if there is something else. */
 function stringAt(source: Source, { start, end }: Member): string | undefined {
   const text = cut(source, start, end)
   if (!text.startsWith('"')) return undefined
@@ -135,27 +136,30 @@ function paramsOf(source: Source, member: Member | undefined): Params {
   return { source, start: member.start, end: member.end, members: member.members, edits: undefined }
 }
 
-/** The id that a JSON text is, or undefined where it is none: null, a fraction, an exponent, an object, a novel. */
+/** The id in a JSON text; undefined if it is not a valid one: null, a fraction, an exponent, an object, or too long. */
 export function readId(text: Json): Id | undefined {
   const ok = text.startsWith('"') ? text.length <= MAX_STRING_ID + 2 : INTEGER.test(text)
   return ok ? (text as Id) : undefined
 }
 
-/** What ids that are equal have in common, however their text is escaped. */
+/** A key that is equal for equal ids, regardless of escapes. */
 export function idKey(id: Id): string {
   return id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id
 }
 
 /**
- * The number that an id stands for, also where it is a string of that number: servers give our ids and progress tokens
- * back as such, and SDK v1 takes them (`Number(id)` in shared/protocol). Undefined where it is no whole number above 0.
+ * The number of an id, also if it is a string of that number: a server may return numeric ids and progress tokens as
+ * strings, and the client of SDK 1.x accepts that (`Number(id)` in shared/protocol). Undefined if it is not an integer
+ * above 0.
  */
 export function numberOf(id: Json): number | undefined {
   const number = Number(id.startsWith('"') ? id.slice(1, -1) : id)
   return Number.isSafeInteger(number) && number > 0 ? number : undefined
 }
 
-/** The key (see `idKey`) under which an id is kept, also where it came back in the other form: `"7"` for 7, 7 for `"7"`. */
+/**
+ * The key (see `idKey`) under which an id is kept, also if it came back in the other form: `"7"` for 7, or 7 for `"7"`.
+ */
 export function keptKey(kept: ReadonlyMap<string, unknown>, id: Id): string | undefined {
   const key = idKey(id)
   if (kept.has(key)) return key
@@ -180,20 +184,23 @@ export function result(id: Id, json: Wire): Wire {
   return typeof json === 'string' ? `${head}${json}}` : [head, ...json, '}']
 }
 
-/** An error answer. Without an id where none could be read: `null` is refused by deployed clients. */
+/**
+ * An error answer. Without an id if none could be read: clients of SDK 1.x reject `null`
+ * (`JSONRPCErrorResponseSchema`).
+ */
 export function error(id: Id | undefined, { code, message, data }: RpcError): string {
   const body = `"error":{"code":${code},"message":${JSON.stringify(message)}${data === undefined ? '' : `,"data":${data}`}}`
   return id === undefined ? `{"jsonrpc":"2.0",${body}}` : `{"jsonrpc":"2.0","id":${id},${body}}`
 }
 
-/** An answer as it came, under another id. */
+/** An answer with another id. */
 export function response(id: Id, { outcome: { kind, source, member } }: Response): Wire {
   const said = pieces(source, member.start, member.end)
   const wire = [`{"jsonrpc":"2.0","id":${id},"${kind}":`, ...said, '}']
   return source.asides ? wire : join(wire)
 }
 
-/** A JSON-RPC error object; `data` is carried as the text it came in. */
+/** A JSON-RPC error object; `data` is its JSON text, unchanged. */
 export interface RpcError {
   code: number
   message: string

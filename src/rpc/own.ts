@@ -1,5 +1,8 @@
-/** A text in memory of its own. A part of a text keeps all of it in memory: what is kept for long has to be copied. */
+/**
+ * Copies a text into memory of its own. A substring keeps the whole text in memory, so texts that are kept for long
+ * must be copied.
+ */
 export function own<T extends string | undefined>(text: T): T {
-  // Putting two texts together costs nothing; taking a part of the whole makes V8 copy it.
+  // Concatenation is lazy; taking a substring of it makes V8 copy the text.
   return text === undefined ? text : (` ${text}`.slice(1) as T)
 }

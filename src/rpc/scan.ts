@@ -1,12 +1,13 @@
 /**
- * Finds where the parts of a JSON text stand, without building values. What passes is well-formed JSON (RFC 8259) of
- * bounded depth; what is kept are positions, so that bytes can be carried on exactly as they came in.
+ * Finds the positions of the parts of a JSON text without building values. It checks that the text is well-formed (RFC
+ * 8259) and of bounded depth. Positions allow bytes to be forwarded exactly as received.
  */
 import { cut, type Source } from './source.js'
 
+/** A text is not well-formed JSON. */
 export class JsonError extends Error {
   override name = 'JsonError'
-  /** Index of the UTF-16 unit that cannot stand where it stands. */
+  /** Index of the first invalid UTF-16 unit. */
   readonly position: number
 
   constructor(message: string, position: number) {
@@ -15,35 +16,37 @@ export class JsonError extends Error {
   }
 }
 
-/** Well-formed as far as it was read, but more than is accepted. */
+/** The text exceeds a bound. It is well-formed up to there. */
 export class JsonBoundError extends JsonError {
   override name = 'JsonBoundError'
 }
 
-/** Half-open range of a JSON text. */
+/** A half-open range of a JSON text. */
 export interface Span {
   start: number
   end: number
 }
 
-/** One member of an object. `at` is where its key begins, `start` and `end` enclose its value. */
+/** A member of an object. `at` is the start of its key; `start` and `end` enclose its value. */
 export interface Member extends Span {
   key: string
   at: number
-  /** The value's own members, where it is an object that was asked for by key. */
+  /** The members of the value, if it is an object and its key is in `descend`. */
   members: Member[] | undefined
 }
 
+/** Bounds, and what to look into. */
 export interface ScanOptions {
-  /** Levels of nesting that are accepted; the outermost value is level 1. */
+  /** Most levels of nesting; the outermost value is level 1. */
   maxDepth?: number
-  /** Values that are accepted, counting every level. */
+  /** Most values on all levels together. */
   maxValues?: number
-  /** Objects under these keys are taken apart as well, at any level reached through such keys. */
+  /** Keys of objects whose members are listed too, if the enclosing object is the outermost one or such an object. */
   descend?: ReadonlySet<string>
   /**
-   * Look at every character of every string, however large the text. Otherwise raw control characters and bad escapes
-   * in the strings of a text of over 16 Ki characters go unnoticed: that is where the time would go in a large result.
+   * Check every character of every string in large texts too. Otherwise raw control characters and invalid escapes in
+   * strings of texts of more than 16 Ki characters go unnoticed: checking these would take most of the time for a large
+   * result.
    */
   strict?: boolean
 }
@@ -60,26 +63,26 @@ const CLOSE_BRACKET = 0x5d
 const MINUS = 0x2d
 const ZERO = 0x30
 const NINE = 0x39
-/** Characters up to which looking at each of them costs little. */
+/** Texts up to this length are always checked character by character. */
 const SMALL = 16 * 1024
-/** Leaps that get no further than this on average are not worth their cost. */
+/** Skipping from quote to quote pays off if it advances by at least this many characters on average. */
 const WORTH_LEAPING = 48
 const NO_KEYS: ReadonlySet<string> = new Set()
-/** What makes the end of a string, or its validity, depend on more than the next quote. */
+/** Escapes and control characters: with one of these, a string may be invalid or not end at the next quote. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that a string must not have
 const SPECIAL = /[\\\x00-\x1f]/
-/** The second character of each escape but `\u`. */
+/** The second characters of all escapes except `\u`. */
 const ESCAPES: ReadonlySet<number> = new Set(Array.from('"\\/bfnrt', (character) => character.charCodeAt(0)))
 const WORDS: Readonly<Record<number, string>> = { 116: 'true', 102: 'false', 110: 'null' }
 
-/** Takes apart the object that a text consists of, white space around it aside. Throws a JsonError. */
+/** The members of the object that the text consists of, apart from white space. Throws a JsonError. */
 export function scanObject(source: Source, options: ScanOptions = {}): Span & { members: Member[] } {
   const object = objectFrom(source, space(source.text, 0), begin(source, options, true), options.descend)
   expectEnd(source.text, object.end)
   return object
 }
 
-/** Takes apart the object that stands at `start`. Throws a JsonError when something else stands there. */
+/** The members of the object at `start`. Throws a JsonError if there is no object. */
 export function objectAt(source: Source, start: number, options: ScanOptions = {}): Span & { members: Member[] } {
   return objectFrom(source, start, begin(source, options), options.descend)
 }
@@ -91,7 +94,7 @@ function objectFrom(source: Source, start: number, scan: Scan, descend = NO_KEYS
   return { start, end, members }
 }
 
-/** Takes apart the array that a text consists of, as far as its first `most` elements. Throws a JsonError. */
+/** The elements of the array that the text consists of, at most the first `most`. Throws a JsonError. */
 export function scanArray(source: Source, most: number, options?: ScanOptions): Span[] {
   const { elements, end } = arrayAt(source, space(source.text, 0), options, most)
   if (elements.length < most) expectEnd(source.text, end)
@@ -99,8 +102,8 @@ export function scanArray(source: Source, most: number, options?: ScanOptions): 
 }
 
 /**
- * Where the elements of the array that stands at `start` are. Throws a JsonError when something else stands there. With
- * `most` elements the looking ends, in the middle of the array if there are more.
+ * The positions of the elements of the array at `start`. Throws a JsonError if there is no array. Stops after `most`
+ * elements, even in the middle of the array.
  */
 export function arrayAt(
   source: Source,
@@ -126,13 +129,13 @@ export function arrayAt(
   }
 }
 
-/** The first character that is not white space: what kind of value a text holds, if it is JSON at all. */
+/** The first character that is not white space. It determines the kind of value. */
 export function firstCharacter({ text }: Source): { at: number; character: string } {
   const at = space(text, 0)
   return { at, character: text.charAt(at) }
 }
 
-/** Checks that a text is one JSON value and nothing else. Throws a JsonError. */
+/** Checks that the text is exactly one JSON value. Throws a JsonError. */
 export function scanValue(source: Source, options: ScanOptions = {}): Span {
   const { text } = source
   const start = space(text, 0)
@@ -141,24 +144,24 @@ export function scanValue(source: Source, options: ScanOptions = {}): Span {
   return { start, end }
 }
 
-/** The state of one scan. */
+/** The state of a scan. */
 interface Scan {
   maxDepth: number
   valuesLeft: number
   strict: boolean
   /** The text has no escape and no control character: each string ends at the next quote. */
   plain: boolean
-  /** Whether it is an object that is open, at each level of what is being skipped. */
+  /** For each level that is being skipped: whether it is an object (otherwise an array). */
   open: boolean[]
 }
 
-/** Begins a scan. `whole`: all of the text is going to be scanned, so that a look at all of it costs little. */
+/** Starts a scan. `whole`: the whole text will be scanned, so one search in all of it is cheap in comparison. */
 function begin({ text, asides }: Source, options: ScanOptions, whole = false): Scan {
   const { maxDepth = MAX_DEPTH, maxValues = Number.POSITIVE_INFINITY, strict = text.length <= SMALL } = options
   return { maxDepth, valuesLeft: maxValues, strict, plain: whole && strict && !asides && !SPECIAL.test(text), open: [] }
 }
 
-/** Collects the members of the object at `at`. Like all that follow, it returns the position after its end. */
+/** Lists the members of the object at `at`. Like the functions below, returns the position after its end. */
 function takeApart(
   source: Source,
   at: number,
@@ -191,13 +194,13 @@ function takeApart(
   }
 }
 
-/** Skips the value at `at`, whatever it is, checking its grammar on the way. */
+/** Skips the value at `at`, checking its grammar. */
 function skip(text: string, at: number, depth: number, scan: Scan): number {
   const { open } = scan
   let i = at
   let level = 0
   for (;;) {
-    // A value begins at i.
+    // A value starts at i.
     const c = text.charCodeAt(i)
     if (c === OPEN_BRACE || c === OPEN_BRACKET) {
       count(scan, i, depth + level)
@@ -233,7 +236,7 @@ function skip(text: string, at: number, depth: number, scan: Scan): number {
   }
 }
 
-/** Skips a key and its colon, up to where the value begins. */
+/** Skips a key and its colon; returns the start of the value. */
 function skipKey(text: string, at: number, scan: Scan): number {
   if (text.charCodeAt(at) !== QUOTE) throw unexpected(text, at)
   return skipColon(text, skipString(text, at, scan))
@@ -255,7 +258,7 @@ function skipString(text: string, at: number, scan: Scan): number {
   let i = at + 1
   while (i < text.length) {
     const c = text.charCodeAt(i)
-    // Most of what is read are small letters, which stand behind all that needs a second look.
+    // Most characters are lower-case letters, which are above all that need a check.
     if (c > BACKSLASH) i++
     else if (c === QUOTE) return i + 1
     else if (c < 0x20) throw new JsonError('Control character in a string', i)
@@ -264,7 +267,7 @@ function skipString(text: string, at: number, scan: Scan): number {
   throw new JsonError('Unterminated string', text.length)
 }
 
-/** Finds the end of a string, from one quote to the next; where they stand close, character by character. */
+/** Finds the end of a string by jumping from quote to quote; character by character if quotes are frequent. */
 function leap(text: string, from: number): number {
   let i = from
   for (let leaps = 1; ; leaps++) {
@@ -304,7 +307,7 @@ function isHex(c: number | undefined): boolean {
   return c !== undefined && ((c >= ZERO && c <= NINE) || (c >= 0x41 && c <= 0x46) || (c >= 0x61 && c <= 0x66))
 }
 
-/** Skips a number or one of the three words. */
+/** Skips a number, `true`, `false` or `null`. */
 function skipPlain(text: string, at: number): number {
   const c = text.charCodeAt(at)
   if (c === MINUS || (c >= ZERO && c <= NINE)) return skipNumber(text, at)

@@ -1,26 +1,27 @@
 /**
- * A JSON text as it came in. V8 searches and slices strings fast, and makes large ones slowly: so the long strings inside
- * a large text are set aside as the bytes they are, and the text that is looked through has a mark in place of each.
+ * A received JSON text. V8 is fast at searching and slicing strings, but slow at creating large ones. So long strings
+ * in a large text are set aside as bytes, and the text to scan has a mark in place of each.
  */
 
+/** A JSON text with its long strings set aside. */
 export interface Source {
   /** JSON, with a mark for every string that was set aside. */
   readonly text: string
   readonly asides: readonly Aside[] | undefined
 }
 
-/** A JSON string to the letter, quotes included, as the pieces of memory that it came in. */
+/** The exact bytes of a JSON string, quotes included, in the pieces in which they arrived. */
 type Aside = readonly Uint8Array[]
 
-/** A text on its way out: in one piece, or in several of which the large ones are bytes. */
+/** A text to send: one string, or several pieces, of which the large ones are bytes. */
 export type Wire = string | readonly Piece[]
 export type Piece = string | Uint8Array
 
-/** Bytes up to which a text is one string, whatever is in it. */
+/** Texts of up to this many bytes are one string. */
 const LARGE = 32 * 1024
-/** Bytes from which a string is set aside. */
+/** Strings of at least this many bytes are set aside. */
 const LONG = 8 * 1024
-/** Strings to look at before giving up where none is long, and their average length below which that is so. */
+/** Number of strings to examine before giving up if none is long, and the average length below which to give up. */
 const SAMPLE = 64
 const AVERAGE = 256
 
@@ -31,24 +32,25 @@ const MARKS = new RegExp(`${MARK}(\\d+)"`, 'g')
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
+/** A Source without any string set aside. */
 export function sourceOf(text: string): Source {
   return { text, asides: undefined }
 }
 
-/** What a text weighs in memory, in characters and bytes. A part of it weighs as much as all of it. */
+/** The memory that a text keeps alive, in characters and bytes. A part keeps the whole text alive. */
 export function weightOf({ text, asides }: Source): number {
   if (!asides) return text.length
   return asides.reduce((sum, aside) => sum + aside.reduce((bytes, { length }) => bytes + length, 0), text.length)
 }
 
-/** What a wire weighs, in characters and bytes. */
+/** The length of a wire, in characters and bytes. */
 export function lengthOf(wire: Wire): number {
   return typeof wire === 'string' ? wire.length : wire.reduce((sum, { length }) => sum + length, 0)
 }
 
 /**
- * Takes bytes in the pieces in which they came. Throws a TypeError where they are no UTF-8. Strings are set aside only
- * where the caller has a fast way to tell whether bytes are ASCII, and they are.
+ * A Source from the pieces of bytes in which a text arrived. Throws a TypeError if they are not UTF-8. Strings are set
+ * aside only if `isAscii` is given, a fast test for ASCII, and they are ASCII.
  */
 export function sourceOfBytes(pieces: readonly Uint8Array[], isAscii?: (bytes: Uint8Array) => boolean): Source {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
@@ -60,8 +62,8 @@ export function sourceOfBytes(pieces: readonly Uint8Array[], isAscii?: (bytes: U
 }
 
 /**
- * Takes bytes of a server as SDK clients take them: what is not UTF-8 becomes U+FFFD. `repaired` says whether there was
- * any such byte.
+ * A Source from a server's bytes, decoded as SDK clients do: invalid UTF-8 becomes U+FFFD. `repaired` tells whether
+ * there was any.
  */
 export function repairedSourceOf(
   pieces: readonly Uint8Array[],
@@ -75,24 +77,24 @@ export function repairedSourceOf(
   }
 }
 
-/** The text between two positions, with everything in it that was set aside. */
+/** The text between two positions, with the strings that were set aside. */
 export function cut({ text, asides }: Source, start: number, end: number): string {
   const part = text.slice(start, end)
   if (!asides || !part.includes(MARK)) return part
   return part.replace(MARKS, (_mark, index: string) => (asides[Number(index)] ?? []).map(decode).join(''))
 }
 
-/** The pieces between two positions of a wire: what was set aside remains bytes. */
+/** The pieces between two positions, for sending: strings that were set aside stay bytes. */
 export function pieces({ text, asides }: Source, start: number, end: number): Piece[] {
   const part = text.slice(start, end)
   if (!asides || !part.includes(MARK)) return [part]
-  // What stands between the marks alternates with their numbers.
+  // Texts between marks alternate with the numbers of the marks.
   return part
     .split(MARKS)
     .flatMap((between, at): Piece[] => (at % 2 === 0 ? [between] : [...(asides[Number(between)] ?? [])]))
 }
 
-/** The whole of a wire as a text. */
+/** The whole wire as one text. */
 export function join(wire: Wire): string {
   return typeof wire === 'string' ? wire : wire.map((part) => (typeof part === 'string' ? part : decode(part))).join('')
 }
@@ -100,7 +102,7 @@ export function join(wire: Wire): string {
 const NOTHING = new Uint8Array(0)
 const decode = (bytes: Uint8Array) => utf8.decode(bytes)
 
-/** All pieces in one. */
+/** All pieces in one array. */
 function whole(pieces: readonly Uint8Array[], length: number): Uint8Array {
   const [only = NOTHING, ...more] = pieces
   if (more.length === 0) return only
@@ -113,18 +115,21 @@ function whole(pieces: readonly Uint8Array[], length: number): Uint8Array {
   return bytes
 }
 
-/** Goes from quote to quote and sets the long strings aside; gives up where there are none and looking is not worth it. */
+/**
+ * Goes from quote to quote and sets long strings aside. Undefined if there are none or if the strings are too short on
+ * average.
+ */
 function setAside(chunks: readonly Uint8Array[]): Source | undefined {
   const asides: Aside[] = []
   let text = ''
   let strings = 0
   let seen = 0
   let inString = false
-  // What has been read of the string that goes on at the end of a chunk: as characters only while it may be a short one.
+  // The part of an unfinished string that was read: as characters only while the string may still be short.
   let bytes: Uint8Array[] = []
   let length = 0
   let characters = ''
-  // Backslashes at the very end of what has been read: whether the first character of the next chunk is escaped.
+  // Number of backslashes at the end of the last chunk: whether the first character of the next one is escaped.
   let trailing = 0
 
   for (const chunk of chunks) {
@@ -136,7 +141,7 @@ function setAside(chunks: readonly Uint8Array[]): Source | undefined {
       seen += chunk.length
       continue
     }
-    // ASCII: characters are where bytes are, and a string of 64 KiB is searched faster than as many bytes.
+    // The text is ASCII, so characters and bytes have the same positions, and a string is searched faster than bytes.
     const part = utf8.decode(chunk)
     let start = 0
     for (let quote = part.indexOf('"'); quote >= 0; quote = part.indexOf('"', quote + 1)) {
@@ -176,7 +181,7 @@ function setAside(chunks: readonly Uint8Array[]): Source | undefined {
     seen += chunk.length
     if (asides.length === 0 && strings > SAMPLE && seen / strings < AVERAGE) return undefined
   }
-  // A string without an end is no JSON, which is for the scanner to say.
+  // A string without an end is invalid JSON. The scanner reports that.
   return asides.length === 0 || inString ? undefined : { text, asides }
 }
 

@@ -1,17 +1,18 @@
 /**
- * Byte-exact edits of a JSON object. A Payload is the text that came in and the edits to be made to it: they gather
- * without cost, and are rendered once, on the way out. Every member that no edit names reaches the other side as the
- * bytes it came in, so `9007199254740993`, `1.0`, duplicate keys deep inside and the order of members all survive.
+ * Byte-exact edits of a JSON object. A Payload is a received text with the edits to make; it is rendered once, when
+ * sent. Members that no edit names are forwarded as received, so `9007199254740993`, `1.0`, duplicate keys in nested
+ * objects and the order of members survive.
  */
 import { arrayAt, type Member, objectAt, type ScanOptions, type Span, scanObject } from './scan.js'
 import { cut, type Piece, pieces, type Source, sourceOf, type Wire, weightOf } from './source.js'
 
-/** JSON text: one value, as it stands on a wire. */
+/** The JSON text of one value. */
 export type Json = string
 
-/** Member name to its new value; `undefined` removes the member. */
+/** New values by member name; `undefined` removes the member. */
 export type Edits = Readonly<Record<string, Json | undefined>>
 
+/** A JSON object with pending edits. */
 export interface Payload {
   readonly source: Source
   readonly start: number
@@ -20,15 +21,15 @@ export interface Payload {
   readonly edits: ReadonlyMap<string, Json | undefined> | undefined
 }
 
-/** Members up to which comparing each with each is faster than a set. */
+/** Up to this many members, comparing each with each is faster than a set. */
 const FEW = 8
-/** Members from which on they are looked up by name: somebody may look for each of them. */
+/** From this many members on, an index by name is built. */
 const MANY = 64
 
-/** The object `{}`: what a message that has no params carries. */
+/** The object `{}`, for messages without params. */
 export const EMPTY: Payload = { source: sourceOf('{}'), start: 0, end: 2, members: [], edits: undefined }
 
-/** Takes a text that is one JSON object. Throws a JsonError when it is not. */
+/** The object in a text. Throws a JsonError if it is not one JSON object. */
 export function parseObject(text: Json, options?: ScanOptions): Payload {
   return parseSource(sourceOf(text), options)
 }
@@ -38,13 +39,13 @@ export function parseSource(source: Source, options?: ScanOptions): Payload {
   return { source, start, end, members, edits: undefined }
 }
 
-/** The object that stands at a place of a text that has been scanned, or undefined where something else stands. */
+/** The object at a position of a scanned text; undefined if there is something else. */
 export function payloadAt(source: Source, { start, end, members }: Span & Partial<Member>): Payload | undefined {
   if (source.text[start] !== '{') return undefined
   return { source, start, end, members: members ?? objectAt(source, start).members, edits: undefined }
 }
 
-/** The object under `key`, or undefined where there is none or it is something else. */
+/** The object under `key`; undefined if there is none. */
 export function objectIn(payload: Payload, key: string): Payload | undefined {
   if (payload.edits?.has(key)) {
     const text = payload.edits.get(key)
@@ -54,7 +55,7 @@ export function objectIn(payload: Payload, key: string): Payload | undefined {
   return member && payloadAt(payload.source, member)
 }
 
-/** Where the array under `key` and its elements stand, or undefined where there is none or it is something else. */
+/** The positions of the array under `key` and of its elements; undefined if there is none. */
 export function arrayIn(payload: Payload, key: string): (Span & { source: Source; elements: Span[] }) | undefined {
   const edited = payload.edits?.has(key)
   const text = edited ? payload.edits?.get(key) : undefined
@@ -65,8 +66,8 @@ export function arrayIn(payload: Payload, key: string): (Span & { source: Source
 }
 
 /**
- * The array under `key` with each object in it replaced by what `change` makes of it, which may be several or none;
- * undefined where nothing changes. What is no object stays, unless `others` makes something of it.
+ * The array under `key`, with each object in it replaced by the result of `change`: one, several or none. Other
+ * elements stay, unless `others` replaces them. Undefined if nothing changes.
  */
 export function mapElements(
   payload: Payload,
@@ -93,7 +94,7 @@ export function mapElements(
       copied = span.end
       begun = true
     } else if (begun) {
-      // With an element that goes, the comma goes that stands before it, or after it where it is the first.
+      // A removed element takes the comma before it along; the first one the comma after it.
       out += cut(source, copied, elements[at - 1]?.end ?? copied)
       copied = span.end
     } else {
@@ -104,27 +105,27 @@ export function mapElements(
   return copied === start ? undefined : out + cut(source, copied, end)
 }
 
-/** The text of the value under `key`; of duplicates the last, as JSON.parse has it. */
+/** The text of the value under `key`; the last one of duplicates, as with JSON.parse. */
 export function raw(payload: Payload, key: string): Json | undefined {
   if (payload.edits?.has(key)) return payload.edits.get(key)
   const member = find(payload, key)
   return member && cut(payload.source, member.start, member.end)
 }
 
-/** The first character of the value under `key`, which says what kind of value it is. */
+/** The first character of the value under `key`, which determines its kind. */
 export function opens(payload: Payload, key: string): string | undefined {
   if (payload.edits?.has(key)) return payload.edits.get(key)?.charAt(0)
   const member = find(payload, key)
   return member && payload.source.text.charAt(member.start)
 }
 
-/** The value under `key`, parsed: for what we act on, never for what we carry. */
+/** The parsed value under `key`. For values that the bridge uses, not for values that it forwards. */
 export function value(payload: Payload, key: string): unknown {
   const text = raw(payload, key)
   return text === undefined ? undefined : JSON.parse(text)
 }
 
-/** The text under `key`, and of what is no text its JSON: a name for what a peer may have put anything into. */
+/** The string under `key`, or the JSON text of another value. For messages about what a peer sent. */
 export function textUnder(payload: Payload, key: string): string {
   const found = value(payload, key)
   return typeof found === 'string' ? found : String(raw(payload, key))
@@ -134,7 +135,7 @@ export function has(payload: Payload, key: string): boolean {
   return payload.edits?.has(key) ? payload.edits.get(key) !== undefined : find(payload, key) !== undefined
 }
 
-/** Names of all members that would be rendered, in their order. */
+/** Names of all members after the edits, in order. */
 export function keys(payload: Payload): string[] {
   const names = new Set(payload.members.map((member) => member.key))
   for (const [key, edit] of payload.edits ?? []) {
@@ -151,7 +152,7 @@ export function isEmpty(payload: Payload): boolean {
   return members.every(({ key }) => edits.has(key))
 }
 
-/** A key that stands twice in the object, which two parsers may read differently. */
+/** A duplicate key of the object: parsers may disagree about its value. */
 export function duplicateKey({ members }: Payload): string | undefined {
   if (members.length <= FEW) {
     return members.find(({ key }, at) => members.some((other, before) => before < at && other.key === key))?.key
@@ -164,14 +165,14 @@ export function duplicateKey({ members }: Payload): string | undefined {
   return undefined
 }
 
-/** What keeping the object costs, in characters and bytes: all of the text that it stands in, and what has been edited. */
+/** The memory that the object keeps alive, in characters and bytes: its whole text, and its edits. */
 export function sizeOf({ source, edits }: Payload): number {
   let size = weightOf(source)
   for (const text of edits?.values() ?? []) size += text?.length ?? 0
   return size
 }
 
-/** The same object with these members set or removed. Nothing is rendered yet. */
+/** The object with these members set or removed. Nothing is rendered yet. */
 export function edit(payload: Payload, edits: Edits): Payload {
   let merged: Map<string, Json | undefined> | undefined
   for (const key in edits) {
@@ -194,7 +195,7 @@ export function write(payload: Payload): Json {
   return out
 }
 
-/** Renders the object for a wire: what is large and untouched stays the bytes that it is. */
+/** Renders the object for sending; large unchanged parts stay bytes. */
 export function wire(payload: Payload): Wire {
   const { source, start, end, edits } = payload
   if (!source.asides) return write(payload)
@@ -205,9 +206,9 @@ export function wire(payload: Payload): Wire {
 }
 
 /**
- * What the rendered object consists of: new text, and spans of the old. Members in a row that no edit names are copied as
- * one span, white space included; a replaced member keeps its place, a new one goes to the end, and of duplicates of an
- * edited key none is left.
+ * The parts of the rendered object: new texts and spans of the old one. Consecutive unchanged members are one span,
+ * including white space. A replaced member keeps its place; a new one goes to the end. All duplicates of an edited key
+ * are removed.
  */
 function render({ members }: Payload, edits: ReadonlyMap<string, Json | undefined>): (string | Span)[] {
   const parts: (string | Span)[] = []
@@ -240,7 +241,7 @@ function render({ members }: Payload, edits: ReadonlyMap<string, Json | undefine
   return parts
 }
 
-/** The members of large objects by their names, made when somebody looks for one: of equal names, the last counts. */
+/** Indexes of large objects, built on demand. Of equal names, the last counts. */
 const indices = new WeakMap<readonly Member[], ReadonlyMap<string, Member>>()
 
 function find({ members }: Payload, key: string): Member | undefined {

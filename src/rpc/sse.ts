@@ -1,21 +1,23 @@
-/** Server-Sent Events (WHATWG HTML, section 9.2): an encoder for ours and a bounded decoder for a server's. */
+/** Server-Sent Events (WHATWG HTML, section 9.2): an encoder, and a decoder with bounds. */
 
 import { flat } from './lines.js'
 import type { Wire } from './source.js'
 
+/** One event. */
 export interface SseEvent {
-  /** `message` where the stream names none. */
+  /** `message` if the stream names none. */
   event: string
   data: string
-  /** The id that this event set; absent where it set none. */
+  /** Set if this event sets an id. */
   id?: string
 }
 
-/** Pieces of a line that are put together. */
+/** Number of pieces of a line after which they are joined. */
 const LOOSE = 1_024
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 
+/** An event stream exceeds a bound. */
 export class SseError extends Error {
   override name = 'SseError'
 }
@@ -26,7 +28,7 @@ export interface SseBounds {
   event: number
 }
 
-/** One event that carries a JSON text. Raw line breaks, legal between tokens only, become spaces. */
+/** An event with a JSON text. Raw line breaks, which are legal only between tokens, become spaces. */
 export function encodeEvent(json: Wire, { id, retry }: { id?: string; retry?: number } = {}): Wire {
   const head = id === undefined ? '' : `id: ${id}\n`
   const wait = retry === undefined ? '' : `retry: ${retry}\n`
@@ -35,17 +37,17 @@ export function encodeEvent(json: Wire, { id, retry }: { id?: string; retry?: nu
 }
 
 /**
- * Takes lines of some fields out of a stream of events that passes by in chunks cut anywhere. Nothing else is held back, and
- * no other byte is touched.
+ * Removes the lines of some fields from an event stream that passes through in chunks. It delays nothing else and
+ * changes no other byte.
  */
 export class FieldFilter {
   readonly #fields: readonly Uint8Array[]
   readonly #longest: number
-  /** The beginning of a line that may become one of those. */
+  /** The start of a line that may have one of the fields. */
   #held: Uint8Array = new Uint8Array(0)
   #atStart = true
   #dropping = false
-  /** What came last is a carriage return: a line feed after it is of the same line end, and goes where that went. */
+  /** The last byte was a carriage return: a following line feed belongs to the same line end. */
   #carriage: 'passed' | 'dropped' | undefined
 
   constructor(fields: readonly string[]) {
@@ -54,7 +56,7 @@ export class FieldFilter {
     this.#longest = Math.max(...this.#fields.map(({ length }) => length))
   }
 
-  /** What of a chunk passes. */
+  /** The parts of a chunk to pass on. */
   push(chunk: Uint8Array): Uint8Array[] {
     const bytes = this.#held.length === 0 ? chunk : concat(this.#held, chunk)
     this.#held = new Uint8Array(0)
@@ -104,19 +106,19 @@ function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
   return joined
 }
 
-/** A line that every reader skips: it keeps the connection from being taken for dead. */
+/** A comment line, which readers ignore. It keeps the connection from timing out. */
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
 /**
- * Takes the text of a stream in pieces cut anywhere and gives events. Throws an SseError when a line or an event grows
- * over its bound. An unfinished event at the end of the stream is dropped, as the standard has it.
+ * Decodes the text of an event stream, which may arrive in any chunks. Throws an SseError if a line or an event exceeds
+ * its bound. An unfinished event at the end of the stream is dropped, as the standard requires.
  */
 export class SseDecoder {
-  /** Milliseconds to wait before reconnecting, when the server has said so. */
+  /** Milliseconds to wait before reconnecting, if the server has set them. */
   retry: number | undefined
   readonly #bounds: SseBounds
   #rest: string[] = []
-  /** Pieces at the end of these that have not been put together: each costs more than what is in it. */
+  /** Number of pieces at the end that were not joined yet. Each has more overhead than content. */
   #loose = 0
   #restLength = 0
   #skipLineFeed = false
@@ -130,7 +132,7 @@ export class SseDecoder {
     this.#bounds = bounds
   }
 
-  /** Characters of an event that is not complete. */
+  /** Characters of the current, incomplete event. */
   get pending(): number {
     return this.#restLength + this.#dataLength
   }
@@ -147,7 +149,7 @@ export class SseDecoder {
       this.#skipLineFeed = false
       if (text.startsWith('\n')) start = 1
     }
-    // Looked up again only when passed: a chunk with many line feeds and no carriage return is searched for one once.
+    // Searched again only after it was passed, so that a chunk without carriage returns is searched for one only once.
     let feed = text.indexOf('\n', start)
     let carriage = text.indexOf('\r', start)
     while (feed >= 0 || carriage >= 0) {
@@ -214,7 +216,7 @@ export class SseDecoder {
     }
   }
 
-  /** Events without data are handed on as well: that is how a server gives an id before it has anything to say. */
+  /** Events without data are returned too: servers send them to set an id early. */
   #dispatch(events: SseEvent[]): void {
     const id = this.#id
     if (this.#data.length > 0 || id !== undefined) {

@@ -1,16 +1,17 @@
 /**
- * JSON that no two programs read differently: what is signed, and what decides about trust. Beside the grammar, each name
- * stands once in its object, in whatever case and spelling, and none is one that programs have a meaning of their own for.
+ * JSON that all programs read alike, for what is signed and what decides about trust. Beyond the grammar, names must be
+ * unique in their object regardless of case and escapes, and must not be names with a special meaning in JavaScript.
  */
 import { arrayAt, JsonError, objectAt, scanValue } from './scan.js'
 import { type Source, sourceOf } from './source.js'
 
+/** Bounds of a document. */
 export interface JsonBounds {
   maxBytes: number
   maxDepth: number
 }
 
-/** Why bytes are not what they have to be, and where. */
+/** Why bytes are refused, and where. */
 export class StrictJsonError extends Error {
   override name = 'StrictJsonError'
   /** As in `servers.0.name`; empty for the whole. */
@@ -22,21 +23,21 @@ export class StrictJsonError extends Error {
   }
 }
 
-/** Names under which a careless program finds, or loses, more than was said. */
+/** Names with a special meaning in JavaScript objects. */
 const TREACHEROUS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 const BOM: readonly number[] = [0xef, 0xbb, 0xbf]
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The value that the bytes say. Throws a StrictJsonError. */
+/** The parsed value. Throws a StrictJsonError. */
 export function readStrictly(bytes: Uint8Array, { maxBytes, maxDepth }: JsonBounds): unknown {
   if (bytes.length > maxBytes) throw new StrictJsonError('', `is larger than ${maxBytes} bytes`)
-  if (BOM.every((byte, at) => bytes[at] === byte)) throw new StrictJsonError('', 'begins with a byte order mark')
+  if (BOM.every((byte, at) => bytes[at] === byte)) throw new StrictJsonError('', 'starts with a byte order mark')
   const text = decode(bytes)
   try {
     const source = sourceOf(text)
     checkNames(source, scanValue(source, { maxDepth, strict: true }).start, [])
   } catch (error) {
-    if (error instanceof JsonError) throw new StrictJsonError('', `is no JSON as it has to be: ${error.message}`)
+    if (error instanceof JsonError) throw new StrictJsonError('', `is not valid JSON: ${error.message}`)
     throw error
   }
   return JSON.parse(text)
@@ -61,9 +62,9 @@ function checkNames(source: Source, start: number, path: readonly (string | numb
   for (const { key, start: value } of objectAt(source, start).members) {
     const place = [...path, key]
     const twin = seen.get(key.toLowerCase())
-    if (twin === key) throw new StrictJsonError(place.join('.'), 'stands twice in its object')
-    if (twin !== undefined) throw new StrictJsonError(place.join('.'), `differs from "${twin}" in nothing but case`)
-    if (TREACHEROUS.has(key)) throw new StrictJsonError(place.join('.'), 'is not a name that anything may have here')
+    if (twin === key) throw new StrictJsonError(place.join('.'), 'appears twice in its object')
+    if (twin !== undefined) throw new StrictJsonError(place.join('.'), `differs from "${twin}" only in case`)
+    if (TREACHEROUS.has(key)) throw new StrictJsonError(place.join('.'), 'is a reserved name')
     seen.set(key.toLowerCase(), key)
     checkNames(source, value, place)
   }
