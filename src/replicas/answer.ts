@@ -1,16 +1,17 @@
-/** Answers what other replicas carry here, as if it had come over a connection of this one's own. */
+/** Answers requests that other replicas forward, as if they had arrived on a connection of this replica. */
 import { createServer, type IncomingMessage, type RequestListener, request } from 'node:http'
 import { type Duplex, duplexPair } from 'node:stream'
 import { BODY, CUT, carriedHeaders, END, HEAD, piecesOf, type Question, say } from './frames.js'
 import type { Link } from './links.js'
 
+/** Answers forwarded requests with an HTTP server of its own. */
 export class Answering {
-  /** It listens nowhere: its connections are ours. */
+  /** It has no port: it gets in-process connections. */
   readonly #server = createServer({ maxHeaderSize: 32 * 1024 }, (...args) => this.#answer(...args))
   readonly #carried = new WeakSet<object>()
   #answer: RequestListener = (_request, response) => response.writeHead(503).end()
 
-  /** What answers. */
+  /** Sets the handler of requests. */
   use(answer: RequestListener): void {
     this.#answer = answer
   }
@@ -19,7 +20,7 @@ export class Answering {
     this.#server.closeAllConnections()
   }
 
-  /** Whether a connection brings what another replica has carried here: it goes no further. */
+  /** Whether a connection carries a forwarded request, which must not be forwarded again. */
   isCarried(connection: object): boolean {
     return this.#carried.has(connection)
   }
@@ -52,7 +53,7 @@ export class Answering {
     asking.end(body)
   }
 
-  /** A connection to our own server that needs no network: what has gone on one side has gone on the other. */
+  /** An in-process connection to the server. If one side closes, so does the other. */
   #connect(): Duplex {
     const [near, far] = duplexPair()
     near.once('close', () => far.destroy())
@@ -63,7 +64,7 @@ export class Answering {
   }
 }
 
-/** Hands an answer over as it comes. */
+/** Sends an answer over the link as it arrives. */
 async function hand(link: Link, response: IncomingMessage): Promise<void> {
   const { statusCode = 500, rawHeaders } = response
   await say(link, HEAD, { status: statusCode, headers: carriedHeaders(rawHeaders) })

@@ -1,26 +1,28 @@
-/** What servers say has changed, told from replica to replica: each hears only what its own sessions and processes are told. */
+/** Broadcasts changes that servers report: each replica's own connections receive only a part of them. */
 import type { ChangeListener, ChangeNotice } from '../ports/replicas.js'
 import { type Json, parseObject, write } from '../rpc/splice.js'
 import type { Sealer } from '../seal.js'
 import type { Redis } from './redis.js'
 
+/** The parties of the broadcast. */
 export interface BroadcastOptions {
-  /** This replica. */
+  /** The id of this replica. */
   id: string
-  /** What all channels begin with. */
+  /** Prefix of all channels. */
   prefix: string
   redis: Redis
   sealer(): Sealer
 }
 
-/** As it is said. */
+/** A change as sent. */
 type Told = Omit<ChangeNotice, 'params'> & { params: Json; from: string }
 
-/** Milliseconds in which the same is told once, however many sessions hear of it. */
+/** Milliseconds within which equal changes are sent once, even if several sessions receive them. */
 const TOGETHER = 100
-/** Characters of a notice: it only says what has changed. */
+/** Longest notification, in characters. */
 const MAX_LENGTH = 64 * 1024
 
+/** Sends and receives changes. */
 export class Broadcast {
   readonly #options: BroadcastOptions
   readonly #channel: string
@@ -36,7 +38,7 @@ export class Broadcast {
     }
   }
 
-  /** Tells the other replicas, as far as that is possible. */
+  /** Sends a change to the other replicas, if Redis is reachable. */
   tell(notice: ChangeNotice): void {
     const { id, redis, sealer } = this.#options
     const text = JSON.stringify({ ...notice, params: write(notice.params), from: id })

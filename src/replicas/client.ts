@@ -1,19 +1,20 @@
-/** A connection to Redis, as the library has it. Loaded on demand: most bridges are on their own. */
+/** Connections to Redis by the library @redis/client. Loaded on demand: most bridges have no replicas. */
 import { createClient, ErrorReply } from '@redis/client'
 
 export { ErrorReply }
 
 export type Client = ReturnType<typeof clientOf>
 
-/** Milliseconds between attempts to connect: the first, and the most. */
+/** Milliseconds between attempts to connect: the first delay and the longest. */
 const RECONNECT = { first: 50, most: 500 }
-/** Milliseconds between signs of life on a connection, and of silence after which it is dropped. */
+/** Milliseconds between pings, and of silence until a connection is dropped. */
 const PING_EVERY = 1_000
 const SILENCE = 4_000
 const CONNECT_TIMEOUT = 2_000
-/** Commands that may wait to be answered. */
+/** Most commands that may wait for an answer. */
 const MAX_WAITING = 20_000
 
+/** A client that is not connected yet. */
 export function clientOf(url: string) {
   return createClient({
     url,
@@ -21,11 +22,12 @@ export function clientOf(url: string) {
     disableOfflineQueue: true,
     commandsQueueMaxLength: MAX_WAITING,
     pingInterval: PING_EVERY,
-    // Whatever Redis says to CLIENT SETINFO, it is an answer. Without one a connection does not count as made, and the next
-    // attempt waits: something else may accept connections in the place of Redis and close them.
+    // CLIENT SETINFO makes the library wait for an answer before a connection counts as established, even if the answer
+    // is an error. Without that, another program that accepts connections in place of Redis and closes them would cause
+    // attempts without delay.
     disableClientInfo: false,
     maintNotifications: 'disabled',
-    // The library would count by itself, and only until a command is written.
+    // `Redis` has its own timeout: the one of the library ends when a command is written.
     commandOptions: { timeout: 0 },
     socket: {
       connectTimeout: CONNECT_TIMEOUT,

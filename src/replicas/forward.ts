@@ -1,18 +1,18 @@
-/** A request that another replica is to answer: it is carried there on a link, and the answer comes back on it. */
+/** Forwards a request to another replica over a link, and returns its answer. */
 
 import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica } from '../ports/replicas.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
 import { BODY, carriedHeaders, END, HEAD, type Head, piecesOf, type Question, say } from './frames.js'
 import type { Broken, Link } from './links.js'
 
-/** Bytes of an answer that may wait to be read before the other side waits as well. */
+/** Bytes of an answer that may wait to be read before the other replica is paused. */
 const HOLD_AT = 256 * 1024
 
-/** What is told where the answer cannot be had: before anything of the request has been said, and after. */
+/** The fault for a broken link: before anything of the request was sent, and after. */
 const FAULTS: Readonly<Record<Owned, Record<Broken, [before: FaultName, after: FaultName]>>> = {
   call: {
     lost: ['suspendedCallLost', 'suspendedCallLost'],
-    // What was answered is kept for a while where it was: to ask again does nothing twice.
+    // The owner keeps its answer for a while, so repeating the request later is safe.
     away: ['storeUnavailable', 'storeUnavailable'],
     refused: ['overloaded', 'suspendedCallLost'],
   },
@@ -23,19 +23,20 @@ const FAULTS: Readonly<Record<Owned, Record<Broken, [before: FaultName, after: F
   },
 }
 const MESSAGES: Readonly<Record<string, string>> = {
-  suspendedCallLost: 'The replica that held this call is gone, and the call with it',
-  storeUnavailable: 'Redis is not available, by which the replica that holds this is reached',
-  overloaded: 'The replica that holds this has too much to do',
+  suspendedCallLost: 'The replica that held this call is gone, and the call is lost',
+  storeUnavailable: 'Redis is unavailable, so the replica that owns this is unreachable',
+  overloaded: 'The replica that owns this is overloaded',
   sessionNotFound: 'Session not found: the replica that held it is gone; call initialize to open another',
-  replicaLost: 'The replica that holds this session was lost in the middle of the request',
+  replicaLost: 'The replica that owns this session was lost during the request',
 }
 
+/** The fault for a link that broke; `said`: something of the request may have been sent. */
 export function faultOf(why: Broken, what: Owned, said: boolean): Fault {
   const name = FAULTS[what][why][said ? 1 : 0]
   return new Fault(name, MESSAGES[name] as string, name === 'storeUnavailable' ? { retryAfter: 1 } : {})
 }
 
-/** Carries a request over a link. Rejects with a Fault. */
+/** Forwards a request over a link. Rejects with a Fault. */
 export async function forward(
   link: Link,
   { what }: OwnedByReplica,
@@ -47,7 +48,7 @@ export async function forward(
   signal.addEventListener('abort', leave, { once: true })
   if (signal.aborted) leave()
   const question: Question = { method, path, headers: carriedHeaders(headers, 'content-length') }
-  // All of it is in memory already: nothing is gained by waiting for room.
+  // The whole request is in memory already, so waiting for room saves nothing.
   say(link, HEAD, question).catch(() => {})
   for (const piece of piecesOf(body)) say(link, BODY, piece).catch(() => {})
   say(link, END).catch(() => {})
@@ -60,7 +61,7 @@ export async function forward(
   }
 }
 
-/** An answer as it comes. */
+/** An answer as it arrives. */
 class Answer {
   readonly head: Promise<Head>
   readonly #link: Link
@@ -82,10 +83,10 @@ class Answer {
     link.onBroken = (why) => this.#fail(faultOf(why, what, link.said))
   }
 
-  /** Nobody wants the answer any more. */
+  /** Cancels the answer: the client no longer waits for it. */
   leave(): void {
     this.#link.abandon()
-    this.#fail(new Fault('requestTimeout', 'The client has gone'))
+    this.#fail(new Fault('requestTimeout', 'The client has disconnected'))
   }
 
   async *read(done: () => void): AsyncGenerator<Uint8Array, void> {

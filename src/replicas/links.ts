@@ -1,6 +1,6 @@
 /**
- * Links between replicas, over channels of Redis that may lose, repeat and shuffle what is said on them, and over a Redis that
- * may be away for a while: what is sent on a link arrives once and in order, or both sides learn that it does not.
+ * Links between replicas over Redis channels, which may lose, repeat and reorder packets, and over a Redis that may be
+ * unreachable for a while. What is sent on a link arrives once and in order, or both sides learn that it does not.
  */
 import { randomBytes } from 'node:crypto'
 import type { Sealer } from '../seal.js'
@@ -8,44 +8,45 @@ import { type Data, openPacket, type Packet, sealPacket } from './packet.js'
 import type { Redis } from './redis.js'
 import { Incoming, Outgoing } from './reliable.js'
 
-/** Why a link has come to its end before everything was said. */
+/** Why a link ended early. */
 export type Broken =
-  /** Nothing has been heard of the other side, though Redis works. */
+  /** The other side is silent although Redis works. */
   | 'lost'
-  /** Redis is away for too long. */
+  /** Redis is unreachable for too long. */
   | 'away'
-  /** The other side does not want it, or not any more. */
+  /** The other side refuses the link, or has ended it. */
   | 'refused'
 
+/** The parties of the links. */
 export interface LinksOptions {
-  /** This replica. */
+  /** The id of this replica. */
   id: string
-  /** What all channels begin with. */
+  /** Prefix of all channels. */
   prefix: string
   redis: Pick<Redis, 'working' | 'publish' | 'listen'>
   sealer(): Sealer
-  /** Somebody has opened a link to this replica, and begins to say something. */
+  /** Another replica has opened a link to this one. */
   opened(link: Link): void
-  /** A replica has said something. */
+  /** A packet of a replica has arrived. */
   heard(replica: string): void
-  /** Nobody listens where a replica ought to. Resolves to whether it has said goodbye. */
+  /** Nobody receives on a replica's channel. Resolves to whether that replica has shut down. */
   hasLeft(replica: string): Promise<boolean>
 }
 
-/** Milliseconds between looks at what is to be said again, and that may pass between two of them for all we know. */
+/** Milliseconds between checks for what to send again, and the most that counts as passed between two checks. */
 const TICK = 250
 const MOST = 1_000
 /**
- * Milliseconds of silence, while Redis works, after which the other side is lost: who waits for an answer asks for signs of
- * life all the time.
+ * Milliseconds of silence, while Redis works, after which the other side is lost. The side that waits for an answer
+ * asks for acknowledgements all the time.
  */
 const SILENCE = { asker: 5_000, owner: 10_000 }
-/** Milliseconds after which what has not been acknowledged is sent again, and of silence after which a sign of life is asked for. */
+/** Milliseconds until an unacknowledged part is sent again, and of silence until an acknowledgement is requested. */
 const AGAIN_AFTER = 400
 const ASK_AFTER = 400
-/** Milliseconds for which Redis may be away: before anything of a request has been said, and after. */
+/** Milliseconds for which Redis may be unreachable: before anything of a request was sent, and after. */
 const AWAY = { before: 2_000, after: 30_000 }
-/** Milliseconds for which what has arrived may wait to be acknowledged together with what follows. */
+/** Milliseconds for which an acknowledgement may wait for further parts. */
 const ACKNOWLEDGE_WITHIN = 10
 const MAX_LINKS = 20_000
 
@@ -54,19 +55,19 @@ export class Link {
   readonly id: string
   /** The replica on the other side. */
   readonly peer: string
-  /** Whether this side has opened it. */
+  /** Whether this side has opened the link. */
   readonly asks: boolean
   readonly outgoing = new Outgoing()
   readonly incoming = new Incoming()
-  /** What is said has to carry it; known to who has opened the link when the other side has answered. */
+  /** Proves that a packet is for this link. The opener learns it from the other side's first answer. */
   key: string | undefined
-  /** Whether this side takes no more at the moment. */
+  /** This side accepts no more for now. */
   full = false
-  /** Everything has been said: the link ends when it has arrived. */
+  /** Everything was sent: the link ends when it has arrived. */
   finishing = false
   over = false
   broken: Broken | undefined
-  /** Milliseconds in which the other side was not heard though Redis worked, and since it has not worked. */
+  /** Milliseconds of silence while Redis worked, and milliseconds since Redis stopped working. */
   silent = 0
   away = 0
   acknowledging: NodeJS.Timeout | undefined
@@ -81,7 +82,7 @@ export class Link {
     this.asks = asks
   }
 
-  /** Whether the other side may have been told something. */
+  /** Whether the other side may have received something. */
   get said(): boolean {
     return this.key !== undefined
   }
@@ -92,31 +93,32 @@ export class Link {
     return this.outgoing.room()
   }
 
-  /** Has the other side wait, or go on. */
+  /** Pauses or resumes the other side. */
   hold(full: boolean): void {
     if (this.full === full || this.over) return
     this.full = full
     this.#links.acknowledge(this)
   }
 
-  /** This side has said all: the link ends when that has arrived. */
+  /** This side has sent everything: the link ends when that has arrived. */
   finish(): void {
     this.finishing = true
     this.#links.endIfDone(this)
   }
 
-  /** This side has heard all. */
+  /** This side has received everything. */
   end(): void {
     this.#links.acknowledge(this)
     this.#links.drop(this)
   }
 
-  /** Ends the link, and tells the other side. */
+  /** Ends the link early, and informs the other side. */
   abandon(): void {
     this.#links.abandon(this)
   }
 }
 
+/** All links of this replica. */
 export class Links {
   readonly #options: LinksOptions
   readonly #links = new Map<string, Link>()
@@ -137,7 +139,7 @@ export class Links {
     return this.#links.size
   }
 
-  /** Opens a link to another replica. What is sent on it waits until that has answered. */
+  /** Opens a link to another replica. Parts wait until that has answered. */
   open(peer: string): Link {
     const link = new Link(this, newId(), peer, true)
     this.#links.set(link.id, link)
@@ -145,7 +147,7 @@ export class Links {
     return link
   }
 
-  /** Finds out whether a replica answers, for those who come later. */
+  /** Checks whether a replica answers, for later requests. */
   knock(peer: string): void {
     this.#say(peer, { kind: 'hello', link: newId(), from: this.#options.id })
   }
@@ -156,7 +158,7 @@ export class Links {
     this.#flush(link)
   }
 
-  /** Says what has arrived, and whether more may come. */
+  /** Acknowledges what has arrived, and says whether more is accepted. `asks`: requests an acknowledgement. */
   acknowledge(link: Link, asks = false): void {
     if (link.key !== undefined) this.#sayData(link, { asks })
   }
@@ -236,7 +238,7 @@ export class Links {
     this.endIfDone(link)
   }
 
-  /** Sends what has not been sent, as far as there is room for it. */
+  /** Sends parts that were not sent yet, as far as there is room. */
   #flush(link: Link): void {
     if (link.key === undefined || link.over) return
     for (const { number, part } of link.outgoing.next()) this.#sayData(link, { number }, part)
@@ -252,7 +254,7 @@ export class Links {
 
   #tick(): void {
     const now = performance.now()
-    // For what this process itself has slept through, nobody else is to blame.
+    // Time in which this process did not run does not count as silence of the other side.
     const passed = Math.min(now - this.#lastTick, MOST)
     this.#lastTick = now
     const { working } = this.#options.redis
@@ -288,12 +290,12 @@ export class Links {
     )
   }
 
-  /** Says something, as far as that is possible: what matters is said again. */
+  /** Sends a packet if possible. Important ones are sent again anyway. */
   #say(to: string, packet: Packet, part?: Uint8Array): void {
     this.#publish(to, packet, part).catch(() => {})
   }
 
-  /** Gives how many have heard it. Rejects where Redis is away. */
+  /** Resolves to the number of receivers. Rejects if Redis is unreachable. */
   #publish(to: string, packet: Packet, part?: Uint8Array): Promise<number> {
     const { redis, sealer } = this.#options
     const channel = this.#channelOf(to)

@@ -1,13 +1,16 @@
-/** What replicas say to each other: sealed, so that whoever has Redis can neither read nor make it. */
+/**
+ * The packets between replicas. They are sealed, so that others with access to Redis can neither read nor forge them.
+ */
 import type { Sealer } from '../seal.js'
 
+/** What a replica sends. */
 export type Packet =
-  /** One replica wants to have a request answered by another. Nothing of the request is said yet. */
+  /** Opens a link. It contains nothing of the request yet. */
   | { kind: 'hello'; link: string; from: string }
-  /** The other one is there. What follows has to carry its key: what is said once does not hold a second time. */
+  /** Accepts the link. Later packets must carry its key, so that a recorded link cannot be replayed. */
   | { kind: 'welcome'; link: string; from: string; key: string }
   | Data
-  /** A link that is not known, or that has been given up. */
+  /** The link is unknown or was ended. */
   | { kind: 'reset'; link: string; from: string }
 
 export interface Data {
@@ -15,29 +18,30 @@ export interface Data {
   link: string
   from: string
   key: string
-  /** The number of the part that follows; 0 where none does. */
+  /** The number of the part in this packet; 0 for none. */
   number: number
   /** All parts of the other side up to this one have arrived. */
   acknowledged: number
-  /** The other side is to wait before it sends more. */
+  /** The other side must not send more for now. */
   full: boolean
-  /** An answer is wanted, as a sign of life. */
+  /** An acknowledgement is requested. */
   asks: boolean
 }
 
 const NOTHING = new Uint8Array(0)
 const LINE_FEED = 10
 
+/** The bytes of a packet. */
 export function encodePacket(packet: Packet, part: Uint8Array = NOTHING): Buffer {
   return Buffer.concat([Buffer.from(`${JSON.stringify(packet)}\n`), part])
 }
 
-/** Seals what is said on a channel: on another it means nothing. */
+/** Seals a packet for a channel: it cannot be opened for another. */
 export function sealPacket(sealer: Sealer, channel: string, packet: Packet, part?: Uint8Array): Buffer {
   return sealer.sealBytes(encodePacket(packet, part), channel)
 }
 
-/** What was said, or undefined where it was not said by a replica. */
+/** The packet in a message; undefined if it was not sealed by a replica for this channel. */
 export function openPacket(
   sealer: Sealer,
   channel: string,

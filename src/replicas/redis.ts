@@ -1,11 +1,12 @@
 /**
- * The connections to Redis: one that says and asks, one that listens. Nobody waits for Redis: what takes too long has failed,
- * and after that nothing is asked for a moment.
+ * The connections to Redis: one for commands, one for subscriptions. A command that takes too long counts as failed,
+ * and after a failure no commands are sent for a moment.
  */
 import type { Client } from './client.js'
 
 type Library = typeof import('./client.js')
 
+/** How to connect to Redis. */
 export interface RedisOptions {
   url: string
   /** Milliseconds that one command may take. */
@@ -13,26 +14,28 @@ export interface RedisOptions {
   log: RedisLog
 }
 
+/** Where the state of the connections is logged. */
 export interface RedisLog {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
 }
 
-/** Redis cannot be asked at the moment. */
+/** Redis is unreachable, or a command has failed. */
 export class RedisAway extends Error {
   override name = 'RedisAway'
 }
 
 type Listener = (message: Buffer) => void
 
-/** Milliseconds after a failure in which Redis is not asked. */
+/** Milliseconds after a failure in which no commands are sent. */
 const REST = 500
-/** Milliseconds for which Redis has to stay before that is said. */
+/** Milliseconds for which Redis must stay reachable before that is logged. */
 const STEADY = 2_000
-/** Milliseconds for which a start waits for Redis. */
+/** Milliseconds for which the start waits for Redis. */
 const FIRST_WAIT = 2_000
 
+/** Both connections. */
 export class Redis {
   readonly #options: RedisOptions
   #library: Library | undefined
@@ -41,20 +44,20 @@ export class Redis {
   readonly #listeners = new Map<string, Listener>()
   #listens = false
   #restUntil = 0
-  /** Commands that have not been answered, and since when nothing has been. */
+  /** Commands without an answer, and since when there was none. */
   #open = 0
   #since = 0
   #reported = false
   #steady: NodeJS.Timeout | undefined
   #closed = false
-  /** We listen again, after a time in which nothing was heard. */
+  /** Called when the subscriptions work again after an interruption. */
   onReturn: () => void = () => {}
 
   constructor(options: RedisOptions) {
     this.#options = options
   }
 
-  /** Whether Redis answers, and we hear what is said to us. */
+  /** Whether Redis answers and the subscriptions work. */
   get working(): boolean {
     return this.#answers && this.#listens && this.#listening?.isReady === true
   }
@@ -64,9 +67,9 @@ export class Redis {
     return this.#asking?.isReady === true && !late && performance.now() >= this.#restUntil
   }
 
-  /** Connects, and goes on trying. Resolves when it is connected, or when that takes too long. */
+  /** Connects, and keeps trying. Resolves when connected, or after FIRST_WAIT. */
   async connect(): Promise<void> {
-    // Loaded on demand, because most bridges are on their own.
+    // Loaded on demand: most bridges have no replicas.
     const library = await import('./client.js')
     if (this.#closed) return
     this.#library = library
@@ -92,12 +95,12 @@ export class Redis {
     clearTimeout(timer)
   }
 
-  /** Says something to whoever listens. Gives how many do; rejects with RedisAway. */
+  /** Publishes a message. Resolves to the number of receivers; rejects with RedisAway. */
   publish(channel: string, message: Buffer): Promise<number> {
     return this.#ask((client) => client.publish(channel, message))
   }
 
-  /** Hears what is said on a channel. To be called before it is connected. */
+  /** Subscribes to a channel. To be called before `connect`. */
   listen(channel: string, listener: Listener): void {
     this.#listeners.set(channel, listener)
   }
@@ -108,7 +111,7 @@ export class Redis {
     return text === null ? undefined : Buffer.from(text, 'base64')
   }
 
-  /** Keeps bytes under a key for so many milliseconds. Rejects with RedisAway. */
+  /** Stores bytes under a key for so many milliseconds. Rejects with RedisAway. */
   async set(key: string, bytes: Buffer, milliseconds: number): Promise<void> {
     const PX = Math.max(1, Math.round(milliseconds))
     await this.#ask((client) => client.set(key, bytes.toString('base64'), { expiration: { type: 'PX', value: PX } }))
@@ -143,9 +146,9 @@ export class Redis {
     try {
       return await Promise.race([asked, late])
     } catch (error) {
-      // A refusal is an answer: it may have no room, or not let us do this.
+      // An error reply is an answer: Redis may be out of memory, or refuse the command.
       if (!(this.#library && error instanceof this.#library.ErrorReply)) this.#restUntil = performance.now() + REST
-      throw error instanceof RedisAway ? error : new RedisAway('Redis has not done a command', { cause: error })
+      throw error instanceof RedisAway ? error : new RedisAway('A Redis command failed', { cause: error })
     } finally {
       clearTimeout(timer)
     }
@@ -156,7 +159,7 @@ export class Redis {
     this.#listens = true
   }
 
-  /** With these policies Redis forgets records before their time, and says nothing of it. */
+  /** With these policies Redis may evict keys before they expire, without an error. */
   async #checkPolicy(client: Client): Promise<void> {
     const found = await client.configGet('maxmemory-policy').catch(() => undefined)
     const policy = found?.['maxmemory-policy']
@@ -164,7 +167,7 @@ export class Redis {
       this.#options.log.warn({ policy }, 'Redis may forget what replicas keep in it: its policy should be noeviction')
   }
 
-  /** Says once that Redis has gone, and once that it is back to stay. */
+  /** Logs once that Redis is unreachable, and once that it has stayed reachable again. */
   #watched(client: Client): Client {
     const { log } = this.#options
     client.on('error', (error: Error) => {

@@ -1,29 +1,30 @@
-/** Parts that arrive in order and once, over a way that may lose, repeat and shuffle what goes over it. */
+/** Delivers parts once and in order over a channel that may lose, repeat and reorder them. */
 
-/** Bytes that may be on their way, and that may wait, before whoever makes them waits as well. */
+/** Bytes that may be in transit, and bytes that may wait, before the sender is paused. */
 const WINDOW = 1024 * 1024
-/** What is sent again at once. */
+/** The most that is sent again at once. */
 const AGAIN = { parts: 32, bytes: 256 * 1024 }
-/** Parts that may come before those that stand before them. */
+/** Parts that may arrive ahead of missing ones. */
 const MAX_EARLY = 65_536
 
+/** A part and its number. */
 export interface Numbered {
   number: number
   part: Uint8Array
 }
 
-/** What is to be sent, and what has been and may have to be sent again. */
+/** Parts to send, and parts that may have to be sent again. */
 export class Outgoing {
   readonly #parts: Uint8Array[] = []
   #acknowledged = 0
   #bytes = 0
-  /** Parts that have been sent and not acknowledged, and their bytes. */
+  /** Parts sent but not acknowledged, and their bytes. */
   #sent = 0
   #sentBytes = 0
-  /** When something of that was last sent, or acknowledged. */
+  /** When one of them was last sent or acknowledged. */
   #since = 0
   #waiting: (() => void)[] = []
-  /** The other side cannot take more at the moment. */
+  /** The other side accepts no more for now. */
   full = false
 
   get empty(): boolean {
@@ -48,18 +49,18 @@ export class Outgoing {
     this.wake()
   }
 
-  /** Resolves when there is room for more, or when that does not matter any more. */
+  /** Resolves when there is room for more, or when the link has ended. */
   async room(): Promise<void> {
     if (this.#hasRoom) return
     await new Promise<void>((resolve) => this.#waiting.push(resolve))
   }
 
-  /** Lets those go on who wait for room, if there is some. */
+  /** Resumes senders that wait for room, if there is some. */
   wake(over = false): void {
     if (over || this.#hasRoom) for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
-  /** Parts that have not been sent yet, as many as may be on their way. They count as sent. */
+  /** The parts that may be sent now. They count as sent. */
   next(): Numbered[] {
     const found: Numbered[] = []
     while (!this.full && this.#sent < this.#parts.length && this.#sentBytes < WINDOW) {
@@ -71,7 +72,7 @@ export class Outgoing {
     return found
   }
 
-  /** The oldest parts that have been sent, where for so many milliseconds none was, and none has arrived. */
+  /** The oldest unacknowledged parts, if nothing was sent or acknowledged for so many milliseconds. */
   again(milliseconds: number): Numbered[] {
     const now = performance.now()
     if (now - this.#since < milliseconds) return []
@@ -91,13 +92,13 @@ export class Outgoing {
   }
 }
 
-/** What has arrived. */
+/** Received parts. */
 export class Incoming {
   readonly #early = new Map<number, Uint8Array>()
-  /** The last part up to which all have arrived. */
+  /** The number up to which all parts have arrived. */
   arrived = 0
 
-  /** Takes a part. Gives those that are complete with it, in order. */
+  /** Takes a part. Returns all parts that are now complete, in order. */
   take(number: number, part: Uint8Array): Uint8Array[] {
     if (number <= this.arrived || number > this.arrived + MAX_EARLY) return []
     this.#early.set(number, part)

@@ -1,4 +1,4 @@
-/** The replicas of a bridge, which reach each other by way of Redis: what lives in one is served by all. */
+/** The replicas of a bridge, connected by Redis: what one of them owns can be reached through all. */
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import type {
@@ -18,22 +18,24 @@ import { Links } from './links.js'
 import { Redis, type RedisLog } from './redis.js'
 import { RedisStore } from './store.js'
 
+/** How replicas reach each other. */
 export interface ReplicasOptions {
   url: string
-  /** What all keys and channels begin with. */
+  /** Prefix of all keys and channels. */
   prefix: string
   /** Milliseconds that one command may take. */
   timeout: number
-  /** The same for all replicas. */
+  /** Equal in all replicas. */
   keys: readonly SealKey[]
   log: RedisLog
 }
 
-/** Milliseconds for which it is remembered that a replica is gone: nobody else waits to find out. */
+/** Milliseconds for which a replica is known to be gone, so that later requests fail at once. */
 const REMEMBERED = 60_000
-/** Milliseconds for which a replica that has ended is known to have: nothing that lived in it could live longer. */
+/** Milliseconds for which a shut down replica is recorded in Redis: longer than anything in it could live. */
 const GOODBYE = 3_600_000
 
+/** The `Replicas` over Redis. */
 export class RedisReplicas implements Replicas {
   readonly id = randomBytes(8).toString('hex')
   readonly #redis: Redis
@@ -59,17 +61,17 @@ export class RedisReplicas implements Replicas {
     })
   }
 
-  /** Keys may change: what is sealed is opened by all of them. */
+  /** Replaces the keys. The first one seals, all of them open. */
   set keys(keys: readonly SealKey[]) {
     this.#sealer = new Sealer(keys, 'replica')
   }
 
-  /** Connects to Redis. Without it everything goes on that needs nobody else. */
+  /** Connects to Redis. Without Redis, everything works that needs no other replica. */
   connect(): Promise<void> {
     return this.#redis.connect()
   }
 
-  /** Has what is carried here be answered as what comes in here is. */
+  /** Sets the handler for forwarded requests. */
   serve(answer: RequestListener): void {
     this.#serving.use(answer)
   }
@@ -110,7 +112,7 @@ export class RedisReplicas implements Replicas {
     return this.#notices.hear(server, listener)
   }
 
-  /** Says goodbye: what lived here is gone, and nobody needs to wait to find out. */
+  /** Records that this replica has shut down, so that requests for what it owned fail at once. */
   async close(): Promise<void> {
     this.#links.close()
     this.#serving.close()

@@ -1,17 +1,19 @@
-/** What all replicas know, kept in Redis for a time: sealed, under names that tell nothing. */
+/** The values that all replicas share, kept in Redis for a time. Values are sealed, and keys reveal nothing. */
 
 import type { Store } from '../ports/replicas.js'
 import { Fault } from '../protocol/fault.js'
 import { digest, type Sealer } from '../seal.js'
 import type { Redis } from './redis.js'
 
+/** Where the values are. */
 export interface RedisStoreOptions {
-  /** What all keys begin with. */
+  /** Prefix of all keys. */
   prefix: string
   redis: Redis
   sealer(): Sealer
 }
 
+/** The `Store` in Redis. */
 export class RedisStore implements Store {
   readonly #options: RedisStoreOptions
 
@@ -22,7 +24,7 @@ export class RedisStore implements Store {
   async recall(kind: string, name: string): Promise<string | undefined> {
     const key = this.#keyOf(kind, name)
     const sealed = await this.#options.redis.get(key).catch((cause: unknown) => {
-      throw new Fault('storeUnavailable', 'Redis is not available, in which replicas keep what they share', {
+      throw new Fault('storeUnavailable', 'Redis is unavailable, so the state that replicas share is too', {
         cause,
         retryAfter: 1,
       })
