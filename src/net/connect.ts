@@ -1,4 +1,4 @@
-/** Connections that lead where the guard has looked, and nowhere else. */
+/** Connections that lead only to addresses that the guard has checked. */
 import { lookup } from 'node:dns/promises'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { rootCertificates, type TLSSocket, connect as upgrade } from 'node:tls'
@@ -7,27 +7,29 @@ import type { buildConnector } from 'undici'
 import { Failure, failure, type NetworkReason } from './failure.js'
 import type { Guard } from './guard.js'
 
+/** How to connect. */
 export interface ConnectOptions {
   guard: Guard
-  /** The addresses of a host, as the system knows them unless something else does. */
+  /** Resolves a host to its addresses; by default with the system's resolver. */
   resolve?: ((host: string) => Promise<readonly string[]>) | undefined
-  /** Certificates of further authorities. */
+  /** Further trusted certificates, as PEM. */
   ca?: string | undefined
-  /** Looks at a connection that is secure before anything is asked through it. What it throws refuses it. */
+  /** Called with a TLS connection before anything is sent. Throws to refuse it. */
   secured?: ((socket: TLSSocket, host: string) => void) | undefined
-  /** Milliseconds until a connection has to be there. */
+  /** Milliseconds until the connection must be established. */
   timeout?: number | undefined
-  /** Ends attempts that are under way. */
+  /** Ends attempts in progress. */
   signal?: AbortSignal | undefined
-  /** Opens a connection to one of some addresses, which have been checked. */
+  /** Opens a connection to one of the given addresses, which were checked. */
   dial?: Dial | undefined
-  /** Is told which phase begins. */
+  /** Called when a phase starts. */
   entered?: ((phase: 'resolve' | 'connect' | 'tls') => void) | undefined
 }
 
+/** Opens a connection to one of some addresses. */
 export type Dial = (addresses: readonly string[], port: number) => Socket
 
-/** Where a connection is to lead. */
+/** The destination of a connection. */
 interface Target {
   host: string
   port: number
@@ -36,9 +38,9 @@ interface Target {
 
 const TIMEOUT = 8_000
 
-/** Where a host has several addresses. */
+/** Options for hosts with several addresses. */
 const ONE_AFTER_THE_OTHER = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: 1_000 }
-/** Errors of the system, and what they are a case of. */
+/** System errors, and their reasons. */
 const CONNECTING: Readonly<Record<string, NetworkReason<'connect'>>> = {
   ECONNREFUSED: 'refused',
   ECONNRESET: 'closed',
@@ -46,8 +48,8 @@ const CONNECTING: Readonly<Record<string, NetworkReason<'connect'>>> = {
 }
 
 /**
- * For undici: makes connections of which every address has passed the guard, to one of these very addresses, and looks once
- * more where they have arrived before the first byte is sent. Rejects with a Failure.
+ * A connector for undici. All addresses of the host must pass the guard; it connects to one of them, and checks the
+ * peer's address before anything is sent. Rejects with a Failure.
  */
 export function guardedConnector(options: ConnectOptions): buildConnector.connector {
   return ({ hostname, protocol, port }, done) => {
@@ -89,7 +91,11 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
     socket = dial(addresses, target.port)
     await inTime(connected(socket, target))
     if (!addresses.some((address) => same(address, socket?.remoteAddress)))
-      throw failure('connect', 'elsewhere', `The connection to ${target.host} does not lead to where it was to lead`)
+      throw failure(
+        'connect',
+        'elsewhere',
+        `The connection to ${target.host} does not lead to one of its checked addresses`,
+      )
     socket.setNoDelay(true)
     if (!target.secure) return socket
     enter('tls')
@@ -123,7 +129,7 @@ export async function checkedAddresses(
   return addresses
 }
 
-/** A host as the system knows it: an address of IPv6 without its brackets. */
+/** A host without the brackets of an IPv6 address. */
 export function bare(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '')
 }
@@ -137,14 +143,14 @@ async function lookUp(host: string, resolve: (host: string) => Promise<readonly 
   const addresses = await resolve(host).catch((cause: unknown) => {
     const code = codeOf(cause)
     if (code === 'ENOTFOUND' || code === 'ENODATA') return []
-    throw failure('resolve', 'resolver', `The address of ${host} cannot be looked up (${code})`, { cause })
+    throw failure('resolve', 'resolver', `The addresses of ${host} cannot be resolved (${code})`, { cause })
   })
-  if (addresses.length === 0) throw failure('resolve', 'unknown-host', `No address is known of ${host}`)
-  // A copy, which nobody else can change any more.
+  if (addresses.length === 0) throw failure('resolve', 'unknown-host', `${host} has no address`)
+  // A copy: the resolver could change its own.
   return [...addresses]
 }
 
-/** Whatever name `connect` would look up: what it gets to know is what has been checked, and no other. */
+/** `connect` must not resolve the name again, so its look-up returns the checked addresses. */
 function dialOne(addresses: readonly string[], port: number): Socket {
   const answers = addresses.map((address) => ({ address, family: isIP(address) }))
   const lookup: LookupFunction = (_host, { all }, done) => {
@@ -158,10 +164,10 @@ function dialOne(addresses: readonly string[], port: number): Socket {
 function connected(socket: Socket, { host }: Target): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('connect', resolve)
-    // It stays: a socket that is destroyed because it came too late has nobody else to tell.
+    // It stays attached: a socket that is destroyed late may still emit an error.
     socket.on('error', (cause) => {
       const reason = CONNECTING[codeOf(cause)] ?? 'unreachable'
-      reject(failure('connect', reason, `${host} cannot be connected to (${codeOf(cause)})`, { cause }))
+      reject(failure('connect', reason, `Cannot connect to ${host} (${codeOf(cause)})`, { cause }))
     })
   })
 }
@@ -170,10 +176,10 @@ function shakeHands(socket: Socket, { host }: Target, ca: string | undefined): T
   return upgrade({
     socket,
     host,
-    // An address is no name to be asked for: the certificate has to be for the address itself.
+    // SNI takes no IP addresses. The certificate must then be for the address.
     ...(isIP(host) === 0 && { servername: host }),
     ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
-    // Said here, so that no variable of the environment can take it back.
+    // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot disable it.
     rejectUnauthorized: true,
     minVersion: 'TLSv1.2',
     ALPNProtocols: ['http/1.1'],
@@ -184,17 +190,19 @@ function secureOf(socket: TLSSocket, { host }: Target): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('secureConnect', resolve)
     socket.on('error', (cause) => reject(tlsFailure(host, cause)))
-    socket.once('close', () => reject(failure('tls', 'closed', `${host} hung up in the middle of the handshake`)))
+    socket.once('close', () =>
+      reject(failure('tls', 'closed', `${host} closed the connection during the TLS handshake`)),
+    )
   })
 }
 
 function tlsFailure(host: string, cause: unknown): Failure {
   const code = codeOf(cause)
   if (code === 'ECONNRESET' || code === 'EPIPE')
-    return failure('tls', 'closed', `${host} hung up in the middle of the handshake`, { cause })
+    return failure('tls', 'closed', `${host} closed the connection during the TLS handshake`, { cause })
   if (code.startsWith('ERR_SSL') || code === 'EPROTO')
-    return failure('tls', 'handshake', `${host} does not speak TLS as it has to be spoken (${code})`, { cause })
-  return failure('tls', 'certificate', `The certificate of ${host} is not to be trusted (${code})`, { cause })
+    return failure('tls', 'handshake', `The TLS handshake with ${host} failed (${code})`, { cause })
+  return failure('tls', 'certificate', `The certificate of ${host} is not trusted (${code})`, { cause })
 }
 
 function same(address: string, other: string | undefined): boolean {

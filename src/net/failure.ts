@@ -1,8 +1,9 @@
-/** What can go wrong on the way to an address, by phase. Each reason says whether another try may end differently. */
+/** Failures on the way to an address, by phase. Each reason is marked as transient or not. */
 
-/** For each phase its reasons, and whether what failed for one is worth another try. */
+/** The reasons of each phase, and whether a retry may succeed. */
 export type Reasons = Readonly<Record<string, Readonly<Record<string, boolean>>>>
 
+/** The phases and reasons of the network. */
 export const NETWORK_REASONS = {
   url: { malformed: false, scheme: false, credentials: false, fragment: false, port: false },
   resolve: { 'unknown-host': false, resolver: true, timeout: true },
@@ -24,8 +25,8 @@ export const NETWORK_REASONS = {
 } as const satisfies Reasons
 
 /**
- * Where it went wrong: in the address itself; looking up its host; what the host is; connecting; the handshake of TLS; the
- * head of the answer; its body.
+ * Where it failed: in the address itself; resolving the host; the guard's check of the host; connecting; the TLS
+ * handshake; the head of the answer; its body.
  */
 export type NetworkPhase = keyof typeof NETWORK_REASONS
 export type NetworkReason<P extends NetworkPhase = NetworkPhase> = P extends NetworkPhase
@@ -33,14 +34,14 @@ export type NetworkReason<P extends NetworkPhase = NetworkPhase> = P extends Net
   : never
 
 /**
- * Why something was not reached, fetched or read. The message names hosts and files, never the query of an address, and
- * nothing of what a server sent.
+ * Why something could not be contacted, fetched or read. The message names hosts and files, but never the query of an
+ * address or content from a server.
  */
 export class Failure extends Error {
   override name = 'Failure'
   readonly phase: string
   readonly reason: string
-  /** Another try may end differently. */
+  /** A retry may succeed. */
   readonly transient: boolean
 
   constructor(phase: string, reason: string, transient: boolean, message: string, options?: ErrorOptions) {
@@ -51,7 +52,7 @@ export class Failure extends Error {
   }
 }
 
-/** Makes failures of the phases of a table, each for one of the reasons that its phase has. */
+/** Returns a function that makes failures of the phases in a table. */
 export function failuresOf<T extends Reasons>(reasons: T) {
   return <P extends keyof T & string>(
     phase: P,
@@ -61,4 +62,5 @@ export function failuresOf<T extends Reasons>(reasons: T) {
   ): Failure => new Failure(phase, reason, reasons[phase]?.[reason] === true, message, options)
 }
 
+/** Makes a failure of the network. */
 export const failure = failuresOf(NETWORK_REASONS)

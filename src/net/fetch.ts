@@ -1,70 +1,71 @@
-/** The one way in which anything is asked for over the network that is not a server of the configuration. */
+/** All requests over the network, except those to configured servers and Redis. */
 import { Client, type Dispatcher } from 'undici'
 import { parseAddress } from './address.js'
 import { bare, type ConnectOptions, checkedAddresses, guardedConnector } from './connect.js'
 import { Failure, failure, type NetworkPhase } from './failure.js'
 import { Guard, type GuardOptions } from './guard.js'
 
+/** How to fetch. */
 export interface FetchOptions
   extends GuardOptions,
     Pick<ConnectOptions, 'resolve' | 'dial' | 'ca' | 'secured' | 'signal'> {
-  /** The media type that is asked for. */
+  /** The requested media type. */
   accept?: string | undefined
-  /** Milliseconds for all of it. */
+  /** Milliseconds for the whole exchange. */
   timeLimit?: number | undefined
-  /** Of the body of the answer. */
+  /** Most bytes of the body. */
   maxBytes?: number | undefined
 }
 
+/** How to send a request. */
 export interface RequestOptions extends FetchOptions {
   method?: 'GET' | 'POST' | undefined
-  /** Beside those that every request has. Names in lower case. */
+  /** Further headers; names in lower case. */
   headers?: Readonly<Record<string, string>> | undefined
   body?: string | undefined
 }
 
-/** A document, as it came. */
+/** A fetched document. */
 export interface Fetched {
-  /** The address that was asked, in its usual spelling. */
+  /** The requested address, in canonical spelling. */
   readonly url: string
-  /** Where the connection led. */
+  /** The IP address of the connection. */
   readonly address: string
   readonly headers: AnswerHeaders
   readonly bytes: Uint8Array
 }
 
-/** An answer, whatever its status. */
+/** An answer of any status. */
 export interface Answered extends Fetched {
   readonly status: number
 }
 
-/** As undici gives them: names in lower case. */
+/** Headers as undici returns them: names in lower case. */
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 const TIME_LIMIT = 8_000
-/** Of silence in the middle of a body. */
+/** Milliseconds of silence within a body. */
 const STALLED = 4_000
-/** Of a document. */
+/** Most bytes of a document. */
 export const DOCUMENT_BYTES = 256 * 1024
 const HEADER_BYTES = 16 * 1024
 
 /**
- * Fetches a document: over TLS from a public host, or from what the options allow; over a connection of its own; without
- * credentials and cookies, following nothing. Throws a Failure for everything but a whole answer with status 200.
+ * Fetches a document: over TLS from a public host or from what `options` allow, on a connection of its own, without
+ * credentials and cookies, and without following redirects. Throws a Failure unless the answer is complete and has
+ * status 200.
  */
 export async function guardedFetch(address: string, options: FetchOptions = {}): Promise<Fetched> {
   const { status: _ok, ...fetched } = await exchange(address, options, checkFound)
   return fetched
 }
 
-/** Asks in the same way, and gives the whole answer, whatever its status: redirects are not followed either. */
+/** Sends a request in the same way, and returns the answer, whatever its status. Redirects are not followed either. */
 export function guardedRequest(address: string, options: RequestOptions = {}): Promise<Answered> {
   return exchange(address, options, () => {})
 }
 
-/**
- * Checks an address that somebody else is going to open: it leads where this process may go as well. Throws a Failure.
- */
+/** Checks an address that another program will open: this process must be allowed to contact it. Throws a Failure. */
 export async function checkDestination(address: string, options: FetchOptions = {}): Promise<URL> {
   const guard = new Guard(options)
   const url = checkAddress(address, guard, options.allowLoopback === true)
@@ -89,7 +90,7 @@ async function exchange(
   let phase: 'resolve' | 'connect' | 'tls' | 'http' | 'body' = 'resolve'
   let arrived = ''
   options.signal?.throwIfAborted()
-  // Aborted with the failure that ends it all.
+  // Aborted with the Failure that ends the exchange.
   const end = new AbortController()
   const timer = setTimeout(
     () => end.abort(failure(phase, 'timeout', `${url.host} took more than ${timeLimit} ms (${phase})`)),
@@ -112,7 +113,7 @@ async function exchange(
         if (error !== null) return done(error, null)
         phase = 'http'
         arrived = socket.remoteAddress ?? ''
-        // What is neither header nor body (extensions of chunks, interim answers) has no bound of its own.
+        // Chunk extensions and interim responses count neither as headers nor as body, so they get this bound.
         socket.on('readable', () => {
           if (socket.bytesRead > HEADER_BYTES + 2 * maxBytes)
             end.abort(phase === 'body' ? tooLarge(url, maxBytes) : tooLong(url))
@@ -134,12 +135,12 @@ async function exchange(
         'user-agent': 'mcp-bridge',
       },
       body: options.body ?? null,
-      // The connection is for this one question.
+      // The connection is for this request only.
       reset: true,
       signal: end.signal,
     })
     phase = 'body'
-    // A body that nobody reads any more may fail as it likes.
+    // Errors of a body that is not read any more are ignored.
     answer.body.on('error', () => {})
     check(answer, url)
     checkBody(answer, url, maxBytes)
@@ -155,15 +156,15 @@ async function exchange(
   }
 }
 
-/** Throws a Failure where an address is none that is ever fetched, whatever it leads to. */
+/** Throws a Failure for addresses that are never fetched, regardless of the host. */
 function checkAddress(address: string, guard: Guard, allowLoopback: boolean): URL {
   const url = parseAddress(address)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && allowLoopback))
-    throw failure('url', 'scheme', `Only https:// is fetched, not ${url.protocol}`)
+    throw failure('url', 'scheme', `Only https:// addresses can be fetched, not ${url.protocol}`)
   if (url.username !== '' || url.password !== '')
-    throw failure('url', 'credentials', 'An address that is fetched has no user and no password')
-  if (address.includes('#')) throw failure('url', 'fragment', 'An address that is fetched has no fragment')
-  if (url.port === '0') throw failure('url', 'port', 'There is no port 0')
+    throw failure('url', 'credentials', 'The address must not have a user name or password')
+  if (address.includes('#')) throw failure('url', 'fragment', 'The address must not have a fragment')
+  if (url.port === '0') throw failure('url', 'port', 'The address must not have port 0')
   guard.checkName(url.hostname)
   return url
 }
@@ -172,21 +173,17 @@ type Head = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>
 
 function checkFound({ statusCode, headers }: Head, { host }: URL): void {
   if (statusCode >= 300 && statusCode < 400 && statusCode !== 304)
-    throw failure(
-      'http',
-      'redirect',
-      `${host} redirects${whereTo(headers['location'])}, and redirects are not followed`,
-    )
-  if (statusCode === 404 || statusCode === 410) throw failure('http', 'absent', `There is nothing there, says ${host}`)
+    throw failure('http', 'redirect', `${host} redirects${whereTo(headers['location'])}. Redirects are not followed`)
+  if (statusCode === 404 || statusCode === 410) throw failure('http', 'absent', `${host} has nothing at this address`)
   if (statusCode >= 500 || [408, 425, 429].includes(statusCode))
-    throw failure('http', 'unavailable', `${host} answers with status ${statusCode}`)
-  if (statusCode !== 200) throw failure('http', 'status', `${host} answers with status ${statusCode}`)
+    throw failure('http', 'unavailable', `${host} answered HTTP ${statusCode}`)
+  if (statusCode !== 200) throw failure('http', 'status', `${host} answered HTTP ${statusCode}`)
 }
 
 function checkBody({ headers }: Head, url: URL, maxBytes: number): void {
   const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers
   if (encoding !== 'identity' || String(transfer).toLowerCase() !== 'chunked')
-    throw failure('http', 'encoding', `${url.host} compresses its answer without being asked to`)
+    throw failure('http', 'encoding', `${url.host} sent a compressed answer, which was not requested`)
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(url, maxBytes)
 }
 
@@ -202,20 +199,20 @@ async function readBody({ body }: Dispatcher.ResponseData, url: URL, maxBytes: n
 }
 
 function tooLarge({ host }: URL, maxBytes: number): Failure {
-  return failure('body', 'too-large', `${host} answers with more than ${maxBytes} bytes`)
+  return failure('body', 'too-large', `${host} answered with more than ${maxBytes} bytes`)
 }
 
 function tooLong({ host }: URL): Failure {
-  return failure('http', 'headers', `${host} answers with more than ${HEADER_BYTES} bytes of headers`)
+  return failure('http', 'headers', `${host} answered with more than ${HEADER_BYTES} bytes of headers`)
 }
 
-/** Where a redirect leads, as far as it may be told: of what comes after the host nothing is. */
+/** The origin that a redirect points to. The rest of the address may be secret. */
 function whereTo(location: string | string[] | undefined): string {
   const origin = typeof location === 'string' && URL.canParse(location) ? new URL(location).origin : 'null'
   return origin === 'null' ? '' : ` to ${origin}`
 }
 
-/** What an error of undici is a case of, which has come after the connection was there. */
+/** An error of undici after the connection was established, as a Failure. */
 function asFailure(error: unknown, phase: NetworkPhase, url: URL): Failure {
   if (error instanceof Failure) return error
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
@@ -224,7 +221,7 @@ function asFailure(error: unknown, phase: NetworkPhase, url: URL): Failure {
   const inBody = phase === 'body'
   switch (code) {
     case 'UND_ERR_BODY_TIMEOUT':
-      return failure('body', 'timeout', `${host} fell silent in the middle of its answer`, because)
+      return failure('body', 'timeout', `${host} stopped sending in the middle of its answer`, because)
     case 'UND_ERR_HEADERS_OVERFLOW':
       return tooLong(url)
     case 'UND_ERR_SOCKET':
@@ -234,11 +231,6 @@ function asFailure(error: unknown, phase: NetworkPhase, url: URL): Failure {
         return failure('body', 'truncated', `The connection to ${host} ended before the answer was complete`, because)
       return failure('http', 'closed', `The connection to ${host} ended without an answer`, because)
     default:
-      return failure(
-        inBody ? 'body' : 'http',
-        'malformed',
-        `${host} does not answer as HTTP wants it (${code})`,
-        because,
-      )
+      return failure(inBody ? 'body' : 'http', 'malformed', `${host} sent an invalid HTTP answer (${code})`, because)
   }
 }

@@ -1,29 +1,31 @@
-/** Which hosts may be reached: those that are public, and those that the operator has listed. */
+/** The hosts that may be contacted: public ones, and those that the operator has listed. */
 import { isIP } from 'node:net'
 import ip from 'ipaddr.js'
 import { failure } from './failure.js'
 
+/** Which hosts are allowed. */
 export interface GuardOptions {
-  /** Hosts (`mcp.corp.example`), addresses (`10.1.2.3`) and networks (`10.0.0.0/8`) that may be reached though they are not public. */
+  /** Further hosts (`mcp.corp.example`), addresses (`10.1.2.3`) and networks (`10.0.0.0/8`) that are not public. */
   allowed?: readonly string[] | undefined
-  /** Also the loopback of this machine, and there without TLS: for development. */
+  /** Also allow loopback addresses, and plain HTTP to them: for development. */
   allowLoopback?: boolean | undefined
 }
 
 type Network = [ip.IPv4 | ip.IPv6, number]
 
-/** Names of the loopback itself, which nobody has to look up. */
+/** Names of the loopback interface. */
 const LOOPBACK_NAME = /^(?:(?:.+\.)?localhost|ip6-localhost|ip6-loopback|(?:.+\.)?localdomain)$/
-/** All of IPv6 that has been given out for the Internet. What is outside of it is something else, known or not. */
+/** The part of IPv6 that is assigned to the Internet. Everything else counts as internal. */
 const GLOBAL_UNICAST = ip.parseCIDR('2000::/3') as Network
-/** A public address at which Azure answers only its own machines, about themselves. */
+/** A public address that serves internal metadata to virtual machines of Azure. */
 const WIRE_SERVER = '168.63.129.16'
 
-/** Whether a host is this machine, as far as its name or its address says so. */
+/** Whether a host is this machine, by its name or address. */
 export function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? LOOPBACK_NAME.test(host) : ip.parse(host).range() === 'loopback'
 }
 
+/** Checks hosts and their addresses. */
 export class Guard {
   readonly #hosts = new Set<string>()
   readonly #networks: Network[] = []
@@ -38,29 +40,25 @@ export class Guard {
     }
   }
 
-  /** Throws a Failure where a host says by its name that it is this machine. */
+  /** Throws a Failure if a host's name is one of this machine. */
   checkName(host: string): void {
     if (LOOPBACK_NAME.test(host) && !this.#loopback && !this.#hosts.has(host))
       throw failure('guard', 'internal-name', `${host} is a name of this machine`)
   }
 
   /**
-   * Throws a Failure unless every one of these addresses of a host may be connected to: one that may not is enough,
-   * because which of them is used is not in our hands. Without TLS (`plain`) only the loopback will do.
+   * Throws a Failure unless all addresses of a host are allowed, because any of them may be used. Without TLS
+   * (`plain`), only loopback addresses are allowed.
    */
   checkAddresses(host: string, addresses: readonly string[], plain: boolean): void {
     for (const address of addresses) {
-      // What is no address in its one usual spelling is nothing to make guesses about.
+      // Addresses in unusual spellings are not interpreted.
       const parsed = isIP(address) === 0 ? undefined : ip.parse(address)
       const loopback = this.#loopback && parsed?.range() === 'loopback'
       if (plain && !loopback)
-        throw failure(
-          'guard',
-          'plain-http',
-          `Without TLS only this machine is reached, and only for development: ${host} is not`,
-        )
+        throw failure('guard', 'plain-http', `Without TLS, only this machine may be contacted: ${host} is another one`)
       if (!loopback && !(parsed && (this.#hosts.has(host) || this.#isListed(parsed) || isPublic(parsed))))
-        throw failure('guard', 'internal-address', `${host} leads to ${address}, which is no public address`)
+        throw failure('guard', 'internal-address', `${host} resolves to ${address}, which is not a public address`)
     }
   }
 
@@ -69,13 +67,13 @@ export class Guard {
   }
 }
 
-/** Whether an address is one of the Internet, and leads nowhere else, either by itself or by another one in it. */
+/** Whether an address is on the public Internet, including an address that is embedded in it. */
 function isPublic(address: ip.IPv4 | ip.IPv6): boolean {
   if (address.range() !== 'unicast') return false
   return address instanceof ip.IPv6 ? address.match(...GLOBAL_UNICAST) : address.toString() !== WIRE_SERVER
 }
 
-/** A host as it stands in an address: in ASCII and lower case. */
+/** A host in ASCII and lower case. */
 function hostName(text: string): string {
   const address = `https://${text}`
   if (text === '' || /[\s:/?#@\\]/.test(text) || !URL.canParse(address))

@@ -1,25 +1,26 @@
 /**
- * Lets one at a time change a file, of all processes that ask: whoever makes the file beside it has the lock. A process that
- * is killed leaves it behind, so that one which has not changed hands for a while is taken away. For the rare case that its
- * owner was only slow, it can ask whether the lock is still its own before it does what cannot be taken back.
+ * A lock between processes: the process that creates the lock file has it. If a process is killed, its lock file stays,
+ * so a lock that has not changed for a while is removed. In the rare case that its owner was only slow, the owner can
+ * check that it still has the lock before an irreversible step.
  */
 import { randomUUID } from 'node:crypto'
 import { linkSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+/** Times of the lock. */
 export interface LockOptions {
-  /** Milliseconds for which one owner is waited for before it is taken for dead. */
+  /** Milliseconds until an owner counts as dead. */
   patience?: number
-  /** Milliseconds between one look and the next. */
+  /** Milliseconds between attempts. */
   interval?: number
 }
 
-/** Throws where the lock has been lost to somebody else. */
+/** Throws if the lock was lost. */
 export type StillMine = () => void
 
 class LockLost extends Error {}
 
-/** Does it while nobody else does. What is done has to be short, and is done again where the lock was lost in between. */
+/** Runs `work` under the lock. It must be short, and runs again if the lock was lost meanwhile. */
 export async function locked<T>(
   path: string,
   change: (stillMine: StillMine) => T,
@@ -62,7 +63,7 @@ function create(path: string, owner: string): boolean {
   }
 }
 
-/** Undefined where there is no lock. One that is being made has no owner yet. */
+/** Undefined if there is no lock. A lock file that is being created has no owner yet. */
 function ownerOf(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
@@ -72,7 +73,9 @@ function ownerOf(path: string): string | undefined {
   }
 }
 
-/** Takes away the lock of a dead owner, unless somebody has done so and made one of their own: then it is put back. */
+/**
+ * Removes the lock of a dead owner. If another process has removed it and created its own meanwhile, that is put back.
+ */
 function takeAway(path: string, dead: string, own: string): void {
   const aside = `${path}.${own}`
   try {

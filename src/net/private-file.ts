@@ -1,6 +1,6 @@
 /**
- * Files that only the owner of this process may change: read with their owner and mode checked, and replaced as a whole.
- * A file that is not as it has to be is neither used nor changed.
+ * Files that only the user of this process may change. Owner and mode are checked when reading; writing replaces the
+ * whole file. A file that fails the checks is neither used nor changed.
  */
 import { randomUUID } from 'node:crypto'
 import {
@@ -20,15 +20,16 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
+/** What a file must satisfy. */
 export interface PrivateFileRules {
-  /** Who may own the file, beside root; below zero on systems without owners and modes. */
+  /** The user that must own the file, unless root does; below zero on systems without owners and modes. */
   uid: number
   maxBytes: number
-  /** Nobody else may even read it, and it has one name only. */
+  /** No other user may read it, and it has no further hard links. */
   secret?: boolean
 }
 
-/** A file as it was found. The stamp changes whenever the file does. */
+/** A file as read. `stamp` changes whenever the file does. */
 export type PrivateFile =
   | { readonly kind: 'absent'; readonly stamp: string }
   | { readonly kind: 'file'; readonly bytes: Uint8Array; readonly stamp: string }
@@ -39,7 +40,7 @@ const WRITABLE_BY_OTHERS = 0o022
 const OPEN_TO_OTHERS = 0o077
 const STICKY = 0o1000
 
-/** Reads the file, or says why it may not be used. Never throws. */
+/** Reads the file, or says why it must not be used. Never throws. */
 export function readPrivateFile(path: string, rules: PrivateFileRules): PrivateFile {
   let stamp = 'unread'
   let fd: number | undefined
@@ -56,7 +57,7 @@ export function readPrivateFile(path: string, rules: PrivateFileRules): PrivateF
     return { kind: 'file', bytes: readFileSync(fd), stamp }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // Something in the place of a folder has no files in it.
+    // A path through something that is not a folder does not exist.
     if (code === 'ENOTDIR') return { kind: 'absent', stamp }
     const why = code === 'ELOOP' ? 'it is a symbolic link' : `it cannot be read (${code || String(error)})`
     return { kind: 'refused', why, stamp }
@@ -66,13 +67,13 @@ export function readPrivateFile(path: string, rules: PrivateFileRules): PrivateF
 }
 
 /**
- * Puts another file in the place of this one: whoever looks sees the whole of either. `stillMine` throws where the lock on
- * the file has been lost. Throws what the system says where nothing was changed.
+ * Replaces the file atomically: readers see either the old or the new content. `stillMine` throws if the lock on the
+ * file was lost. Throws system errors; then nothing was changed.
  */
 export function writePrivateFile(path: string, bytes: Uint8Array, stillMine: () => void): void {
   const folder = dirname(path)
   const prefix = `.${basename(path)}.`
-  // Whoever left one behind was killed in the middle: only the owner of the lock makes any.
+  // Remains of a process that was killed while writing: only the owner of the lock creates such files.
   for (const name of readdirSync(folder))
     if (name.startsWith(prefix) && name.endsWith('.new')) rmSync(join(folder, name), { force: true })
   const aside = join(folder, `${prefix}${randomUUID()}.new`)
@@ -86,19 +87,19 @@ export function writePrivateFile(path: string, bytes: Uint8Array, stillMine: () 
   syncFolder(folder)
 }
 
-/** Takes the file away, if it is there. Throws what the system says. */
+/** Removes the file, if it exists. Throws system errors. */
 export function removePrivateFile(path: string): void {
   rmSync(path, { force: true })
   syncFolder(dirname(path))
 }
 
-/** Changes whenever the file does. Never throws: whoever then reads is told what is the matter. */
+/** Changes whenever the file does. Never throws: a later read reports the error. */
 export function stampOf(path: string): string {
   try {
     const folder = statSync(dirname(path), { throwIfNoEntry: false })
     const around = [folder?.uid, folder?.mode].join(' ')
     const file = lstatSync(path, { throwIfNoEntry: false })
-    // Modes and owners are part of when something last changed; the folder's own change with each file in it.
+    // `ctime` covers mode and owner. The folder's own times change with each file in it, so they are not included.
     return file ? [around, file.dev, file.ino, file.size, file.mtimeMs, file.ctimeMs].join(' ') : `${ABSENT} ${around}`
   } catch {
     return 'unknown'
@@ -111,25 +112,26 @@ function syncFolder(folder: string): void {
     fsyncSync(fd)
     closeSync(fd)
   } catch {
-    // Not every system can do that with a folder; what is written is whole in any case.
+    // Not all systems can sync a folder. The content of the file is complete in any case.
   }
 }
 
 function wrongWith(stats: Stats, { uid, maxBytes, secret = false }: PrivateFileRules): string | undefined {
-  if (!stats.isFile()) return 'it is no file'
+  if (!stats.isFile()) return 'it is not a regular file'
   if (stats.size > maxBytes) return `it is larger than ${maxBytes} bytes`
   if (uid < 0) return undefined
-  if (stats.uid !== uid && stats.uid !== 0) return 'it belongs to somebody else'
-  if ((stats.mode & WRITABLE_BY_OTHERS) !== 0) return 'others may write it (chmod 600 it)'
-  if (secret && (stats.mode & OPEN_TO_OTHERS) !== 0) return 'others may read it (chmod 600 it)'
+  if (stats.uid !== uid && stats.uid !== 0) return 'it belongs to another user'
+  if ((stats.mode & WRITABLE_BY_OTHERS) !== 0) return 'others may write it (run chmod 600 on it)'
+  if (secret && (stats.mode & OPEN_TO_OTHERS) !== 0) return 'others may read it (run chmod 600 on it)'
   if (secret && stats.nlink > 1) return 'it has another name as well (a hard link)'
   return undefined
 }
 
-/** Who may write a folder may put another file in the place of one that they may not. */
+/** A user who may write the folder can replace the file. */
 function wrongWithFolder({ uid: owner, mode }: Stats, { uid }: PrivateFileRules): string | undefined {
   if (uid < 0) return undefined
-  if (owner !== uid && owner !== 0) return 'its folder belongs to somebody else'
-  if ((mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0) return 'others may write its folder (chmod 700 it)'
+  if (owner !== uid && owner !== 0) return 'its folder belongs to another user'
+  if ((mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0)
+    return 'others may write its folder (run chmod 700 on it)'
   return undefined
 }

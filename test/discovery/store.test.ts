@@ -206,11 +206,11 @@ const damaged: [name: string, damage: (path: string, text: string) => void, says
     /damaged/,
   ],
   ['of another version', (path, text) => writeFileSync(path, text.replace('"version": 1', '"version": 2')), /version/],
-  ['that is a list', (path) => writeFileSync(path, '[]'), /it is not one/],
+  ['that is a list', (path) => writeFileSync(path, '[]'), /its content is invalid/],
   [
     'with a member that nobody knows',
     (path, text) => writeFileSync(path, text.replace('{', '{"trustAll":true,')),
-    /it is not one/,
+    /its content is invalid/,
   ],
   ['with a key of another kind', (path, text) => writeFileSync(path, text.replace('"OKP"', '"oct"')), /keys\.0\.jwk/],
   ['with a pin that is none', (path, text) => writeFileSync(path, text.replace(PIN, 'x')), /pins\.0\.pins\.0/],
@@ -245,7 +245,7 @@ const damaged: [name: string, damage: (path: string, text: string) => void, says
       rmSync(path)
       mkdirSync(path)
     },
-    /it is no file/,
+    /it is not a regular file/,
   ],
 ]
 for (const [name, damage, says] of damaged)
@@ -268,15 +268,15 @@ t.test('a file of somebody else is not used, unless that is root', async (t) => 
   const store = await fullStore(t)
   const mine = statSync(store.path).uid
   const stranger = new TrustStore({ path: store.path, uid: mine + 1 })
-  if (mine !== 0) t.match(stranger.refusal, /belongs to somebody else/)
+  if (mine !== 0) t.match(stranger.refusal, /belongs to another user/)
   else {
     t.equal(stranger.refusal, undefined)
     chownSync(store.path, 4711, 4711)
-    t.match(store.refusal, /belongs to somebody else/)
+    t.match(store.refusal, /belongs to another user/)
     trustsNothing(t, new TrustStore({ path: store.path }))
     chownSync(store.path, mine, mine)
     chownSync(dirname(store.path), 4711, 4711)
-    t.match(new TrustStore({ path: store.path }).refusal, /folder belongs to somebody else/)
+    t.match(new TrustStore({ path: store.path }).refusal, /folder belongs to another user/)
   }
 })
 

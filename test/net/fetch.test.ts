@@ -225,7 +225,7 @@ t.test('failures tell neither the query nor anything that a server sent', async 
   const error = await guardedFetch(`https://mcp.example:${server.port}/?secret=query`, inside).catch(
     (one: Error) => one,
   )
-  t.match(error, { message: `mcp.example:${server.port} redirects to https://elsewhere.example:8443, and` })
+  t.match(error, { message: `mcp.example:${server.port} redirects to https://elsewhere.example:8443. Redirects` })
   t.notMatch((error as Error).message, /secret/)
 })
 

@@ -72,7 +72,7 @@ t.test('a secret file is refused where others could read, write or replace it', 
     t.match(readPrivateFile(join(folder, 'link.json'), rules), { kind: 'refused', why: 'it is a symbolic link' })
   })
   await t.test('it is a folder', async (t) => {
-    t.match(readPrivateFile(folderOf(t), rules), { kind: 'refused', why: 'it is no file' })
+    t.match(readPrivateFile(folderOf(t), rules), { kind: 'refused', why: 'it is not a regular file' })
   })
 })
 
