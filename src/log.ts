@@ -1,17 +1,17 @@
-/** The log, on stderr: lines of JSON for programs, readable ones on a terminal. Writing never holds up or fails a call. */
+/** The log on stderr: JSON lines for programs, readable lines on a terminal. Writing never delays or fails a call. */
 import { type Logger, pino, stdTimeFunctions } from 'pino'
 import type { Settings } from './config/settings.js'
 import { jsonLine } from './log/line.js'
 import { readableLine } from './log/readable.js'
 
-/** Where lines go. */
+/** The destination of lines. */
 export interface Output {
   write(line: string): void
-  /** Somebody is looking. */
+  /** It is a terminal. */
   terminal: boolean
 }
 
-/** Whether the log is for people rather than for programs. */
+/** Whether the log is formatted for people. */
 export function isReadable(
   { format }: Pick<Settings['log'], 'format'>,
   { terminal }: Pick<Output, 'terminal'>,
@@ -19,7 +19,9 @@ export function isReadable(
   return format === 'pretty' || (format === 'auto' && terminal)
 }
 
-/** Builds the logger. Every line is one line, bounded, and has no character that hides or drives anything. */
+/**
+ * Creates the logger. Every entry is one line, bounded, and without characters that hide text or control the terminal.
+ */
 export function createLog({ level, format }: Settings['log'], output: Output): Logger {
   const readable = isReadable({ format }, output)
   const write = readable

@@ -1,11 +1,11 @@
 /**
- * Seals what a client keeps for us (AES-256-GCM): it can be neither read nor changed, and says by itself whether it is
- * ours, whose it is and how long it holds.
+ * Encrypts state that clients or Redis keep for the bridge (AES-256-GCM). It can be neither read nor changed outside.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 
+/** A key to seal with. */
 export interface SealKey {
-  /** Names the key in what it has sealed. */
+  /** Identifies the key in sealed texts. */
   id: string
   /** 32 bytes. */
   secret: Uint8Array
@@ -18,17 +18,18 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const MAX_LENGTH = 2_048
 
+/** Seals and opens texts and bytes. */
 export class Sealer {
   readonly #keys: readonly SealKey[]
   readonly #purpose: Uint8Array
 
-  /** The first key seals, all of them open. `purpose` keeps what is sealed for one thing from being used for another. */
+  /** The first key seals; all of them open. Texts sealed for one `purpose` cannot be opened for another. */
   constructor(keys: readonly SealKey[], purpose: string) {
     this.#keys = keys
     this.#purpose = new TextEncoder().encode(`mcp-bridge/${purpose}/1`)
   }
 
-  /** The fields as a text that means nothing to anybody else. */
+  /** Seals the fields in a text. */
   seal(fields: Readonly<Record<string, string | number>>): string {
     const [key] = this.#keys as [SealKey]
     const nonce = randomBytes(NONCE_BYTES)
@@ -37,14 +38,14 @@ export class Sealer {
     return `${VERSION}.${key.id}.${Buffer.concat(sealed).toString('base64url')}`
   }
 
-  /** The fields of a text, or undefined where it is not exactly one that was sealed with one of the keys. */
+  /** The fields in a sealed text; undefined if it was not sealed with one of the keys. */
   open(text: string): Record<string, unknown> | undefined {
     const [version, id, encoded, ...more] = text.split('.')
     const key = this.#keys.find((known) => known.id === id)
     if (text.length > MAX_LENGTH || version !== VERSION || !key || encoded === undefined || more.length > 0)
       return undefined
     const bytes = Buffer.from(encoded, 'base64url')
-    // Base64 can be written in ways that decode to the same: only our own is taken.
+    // Base64 has several spellings of the same bytes: only the canonical one is accepted.
     if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString('base64url') !== encoded) return undefined
     try {
       const decipher = createDecipheriv(CIPHER, key.secret, bytes.subarray(0, NONCE_BYTES), {
@@ -58,7 +59,7 @@ export class Sealer {
     }
   }
 
-  /** The same for bytes. What they are about has to be known to whoever opens them: elsewhere they mean nothing. */
+  /** Seals bytes. They can be opened only with the same `about`. */
   sealBytes(bytes: Uint8Array, about: string): Buffer {
     const [key] = this.#keys as [SealKey]
     const nonce = randomBytes(NONCE_BYTES)
@@ -66,7 +67,7 @@ export class Sealer {
     return Buffer.concat([Buffer.from(key.id, 'hex'), nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
   }
 
-  /** The bytes, or undefined where they are not exactly what was sealed about this with one of the keys. */
+  /** The bytes; undefined if they were not sealed with one of the keys and this `about`. */
   openBytes(sealed: Buffer, about: string): Buffer | undefined {
     const id = sealed.toString('hex', 0, ID_BYTES)
     const key = this.#keys.find((known) => known.id === id)
@@ -85,7 +86,7 @@ export class Sealer {
     return Buffer.concat([this.#purpose, Buffer.from(`/${about}`)])
   }
 
-  /** Stands for a text that is not to be told. */
+  /** A keyed hash that stands for a secret text. */
   hash(text: string): string {
     return hashWith(this.#keys[0] as SealKey, text)
   }
@@ -100,12 +101,12 @@ function hashWith({ secret }: SealKey, text: string): string {
   return createHmac('sha256', secret).update(text).digest('base64url').slice(0, 22)
 }
 
-/** A key of our own, for as long as the process lives. */
+/** A random key, for as long as the process runs. */
 export function newKey(): SealKey {
   return { id: randomBytes(4).toString('hex'), secret: randomBytes(32) }
 }
 
-/** A key that is made of a secret text, the same wherever the text is the same. */
+/** A key derived from a secret text; equal for equal texts. */
 export function keyOf(secret: string): SealKey {
   const bytes = (what: string) => createHmac('sha256', secret).update(what).digest()
   return { id: bytes('name').toString('hex').slice(0, 8), secret: bytes('key') }

@@ -1,20 +1,21 @@
-/** The text of a configuration file: JSON with comments and trailing commas, or TOML; and where everything stands in it. */
+/** Parses configuration files, JSON with comments and trailing commas or TOML, with the positions of their values. */
 import { type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
 import { parse as parseToml, TomlError } from 'smol-toml'
 
-/** Counted from 1. */
+/** A position; line and column start at 1. */
 export interface Position {
   line: number
   column: number
 }
 
+/** A parsed file. */
 export interface Document {
   value: unknown
-  /** Where the value under these keys stands, or the last on the way to it that there is. */
+  /** The position of the value under these keys, or of the innermost enclosing one that exists. */
   locate(keys: readonly string[]): Position
 }
 
-/** Why a text cannot be read, and where. It quotes nothing of the text: secrets may stand there. */
+/** Why a text cannot be parsed, and where. It does not quote the text, which may contain secrets. */
 export class FormatError extends Error {
   override name = 'FormatError'
   readonly position: Position
@@ -27,10 +28,10 @@ export class FormatError extends Error {
 
 const START: Position = { line: 1, column: 1 }
 
-/** What a parser expects, in words. */
+/** Parse errors in words. */
 const EXPECTED: Readonly<Record<string, string>> = {
-  InvalidSymbol: 'a word that is no JSON',
-  InvalidNumberFormat: 'a number that is no JSON',
+  InvalidSymbol: 'an invalid word',
+  InvalidNumberFormat: 'an invalid number',
   PropertyNameExpected: 'a key in double quotes is missing',
   ValueExpected: 'a value is missing',
   ColonExpected: 'a colon is missing',
@@ -41,14 +42,14 @@ const EXPECTED: Readonly<Record<string, string>> = {
   UnexpectedEndOfComment: 'a comment does not end',
   UnexpectedEndOfString: 'a string does not end',
   UnexpectedEndOfNumber: 'a number does not end',
-  InvalidUnicode: 'an escape that is no JSON',
-  InvalidEscapeCharacter: 'an escape that is no JSON (a backslash is written twice)',
-  InvalidCharacter: 'a character that has to be escaped',
+  InvalidUnicode: 'an invalid escape',
+  InvalidEscapeCharacter: 'an invalid escape (write a backslash twice)',
+  InvalidCharacter: 'a character that must be escaped',
 }
 
-/** Reads JSON as editors take it. Throws a FormatError. */
+/** Parses JSON as editors accept it. Throws a FormatError. */
 export function readJson(text: string): Document {
-  // A byte order mark, as editors of Windows write it.
+  // A byte order mark, as some Windows editors write it.
   const plain = text.replace(/^\uFEFF/, '')
   if (plain.trim() === '') throw new FormatError('not valid JSON: the file is empty', START)
   const errors: ParseError[] = []
@@ -57,7 +58,7 @@ export function readJson(text: string): Document {
     const [first] = errors
     if (first)
       throw new FormatError(
-        `not valid JSON: ${EXPECTED[printParseErrorCode(first.error)] ?? 'a mistake'}`,
+        `not valid JSON: ${EXPECTED[printParseErrorCode(first.error)] ?? 'an error'}`,
         at(plain, first.offset),
       )
     if (!root) throw new FormatError('not valid JSON: a value is missing', START)
@@ -68,13 +69,13 @@ export function readJson(text: string): Document {
   }
 }
 
-/** Reads TOML. Positions are those of tables: the parser knows no others. Throws a FormatError. */
+/** Parses TOML. Positions are those of tables: the parser provides no others. Throws a FormatError. */
 export function readToml(text: string): Document {
   const plain = text.replace(/^\uFEFF/, '')
   try {
     return { value: parseToml(plain), locate: (keys) => tableAt(plain, keys) }
   } catch (error) {
-    // What it says goes on with an excerpt of the text.
+    // The rest of the message is an excerpt of the text.
     if (error instanceof TomlError) {
       const [message = ''] = error.message.replace(/^Invalid TOML document: /, '').split('\n')
       throw new FormatError(`not valid TOML: ${message}`, { line: error.line, column: error.column })
@@ -89,7 +90,7 @@ function at(text: string, offset: number): Position {
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
 }
 
-/** Not with the library's own function: a key may be one that objects have from birth. */
+/** Not the library's own function: a key may be the name of a member of Object.prototype. */
 function valueIn({ type, children = [], value }: Node): unknown {
   if (type === 'array') return children.map(valueIn)
   if (type !== 'object') return value
@@ -113,7 +114,7 @@ function nodeAt(root: Node, keys: readonly string[]): Node {
   return found
 }
 
-/** The header of the innermost table with these keys. */
+/** The position of the header of the innermost table with these keys. */
 function tableAt(text: string, keys: readonly string[]): Position {
   const lines = text.split(/\r\n|\n/)
   for (let depth = keys.length; depth > 0; depth--) {

@@ -1,11 +1,11 @@
-/** Names of servers as they stand in paths: letters, digits, ".", "_" and "-". */
+/** Names of servers that can be part of a path: letters, digits, ".", "_" and "-". */
 
 const LENGTH = 64
 const GOOD = /^[\w.-]{1,64}$/
 
 /**
- * A name that can stand in a path, and be a key of anything: letters, digits, ".", "_" and "-", with a letter or a digit at
- * both ends.
+ * Turns a text into a name that can be part of a path and a key of any object: letters, digits, ".", "_" and "-",
+ * starting and ending with a letter or digit.
  */
 export function pathName(text: string): string {
   const name = text
@@ -13,11 +13,11 @@ export function pathName(text: string): string {
     .replace(/[^A-Za-z0-9._-]+/g, '-')
     .replace(/^[._-]+/, '')
   const trimmed = name.slice(0, LENGTH).replace(/(?<![._-])[._-]+$/, '')
-  // Objects have these from birth.
+  // Names of members of Object.prototype.
   return trimmed === '' || trimmed in {} ? `${trimmed}server` : trimmed
 }
 
-/** The same, and none of those that are taken; it is taken from then on. */
+/** As `pathName`, but not one of `taken`. Adds the name to `taken`. */
 export function freeName(wanted: string, taken: Set<string>): string {
   const name = pathName(wanted)
   let free = name
@@ -29,7 +29,7 @@ export function freeName(wanted: string, taken: Set<string>): string {
   return free
 }
 
-/** Names as they are where they will do, which no other gets; by the names that were given. */
+/** Names for the given ones, by these. Valid names stay as they are. */
 export function servedNames(given: readonly string[]): ReadonlyMap<string, string> {
   const taken = new Set(given.filter((name) => GOOD.test(name) && !(name in {})))
   return new Map(given.map((name) => [name, taken.has(name) ? name : freeName(name, taken)]))

@@ -1,19 +1,23 @@
-/** The files of programs that use MCP servers: how each is known, where it names servers, and what its entries mean. */
+/**
+ * The configuration files of programs that use MCP servers: how to recognize them, where they name servers, and how to
+ * translate entries.
+ */
 
+/** An object of a configuration file. */
 export type Entry = Readonly<Record<string, unknown>>
 
-/** A program and the shape of its file. */
+/** A program, and the format of its file. */
 export interface Program {
   name: string
-  /** Keys that lead to its servers. */
+  /** The keys that lead to its servers. */
   servers: readonly string[]
-  /** What stands beside the servers may be options of mcp-bridge. */
+  /** Members beside the servers may be options of mcp-bridge. */
   mayHaveOptions: boolean
-  /** What an entry says, in the words of `mcpServers`. Those of all programs are understood anyway. */
+  /** Translates an entry into the terms of `mcpServers`. Other programs' terms are understood anyway. */
   translate?(entry: Entry): Record<string, unknown>
 }
 
-/** Where the file is, with slashes. Some programs are known by nothing else. */
+/** Paths of files, with slashes. Some programs can be recognized only by the path. */
 const PATHS: readonly [path: RegExp, name: string][] = [
   [/claude_desktop_config\.json$/i, 'Claude Desktop'],
   [/(?:^|\/)\.cursor\/mcp\.json$/, 'Cursor'],
@@ -24,7 +28,7 @@ const PATHS: readonly [path: RegExp, name: string][] = [
 
 const VS_CODE = { name: 'VS Code', mayHaveOptions: false }
 
-/** Whose file this is, as far as it shows; undefined where it names no servers. */
+/** The program that a file belongs to; undefined if it names no servers. */
 export function programOf(file: Entry, path: string): Program | undefined {
   if (isRecord(file['context_servers']))
     return { name: 'Zed', servers: ['context_servers'], mayHaveOptions: false, translate: zed }
@@ -53,7 +57,7 @@ function withMcpServers(file: Entry, path: string): Program {
   return { name: 'mcpServers', servers, mayHaveOptions: true }
 }
 
-/** Other programs' words for the same. */
+/** Other programs' names for the same key. */
 const WORDS: readonly [theirs: string, ours: string][] = [
   ['serverUrl', 'url'],
   ['httpUrl', 'url'],
@@ -61,7 +65,7 @@ const WORDS: readonly [theirs: string, ours: string][] = [
   ['http_headers', 'headers'],
 ]
 
-/** What an entry says, in the words of `mcpServers`, whoever wrote it. */
+/** An entry in the terms of `mcpServers`. */
 export function translated(entry: Entry, program: Program): Record<string, unknown> {
   const words = { ...(program.translate?.(entry) ?? entry) }
   for (const [theirs, ours] of WORDS) {
@@ -81,7 +85,7 @@ export function translated(entry: Entry, program: Program): Record<string, unkno
   }
 }
 
-/** What others say of signing in, as far as it means the same here. The rest is found out. */
+/** Other programs' options for signing in, as far as they have the same meaning. Discovery finds the rest. */
 function signIn(oauth: unknown): unknown {
   if (oauth === false || !isRecord(oauth)) return oauth === false ? false : {}
   const { clientId, clientSecret, callbackPort, scopes = oauth['scope'] } = oauth
@@ -89,20 +93,20 @@ function signIn(oauth: unknown): unknown {
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined && value !== ''))
 }
 
-/** Their name for a key of ours, in an entry that has it. */
+/** The name in an entry for a key of mcp-bridge. */
 export function originalKey(entry: Entry, key: string): string {
   if (key in entry) return key
   return WORDS.find(([theirs, ours]) => ours === key && theirs in entry)?.[0] ?? key
 }
 
-/** An entry may be settings of an extension, which is another's to start; a command may have its arguments with it. */
+/** `command` may be an object with its arguments. Entries of extensions, which Zed itself starts, have none. */
 function zed({ command, source: _source, ...rest }: Entry): Record<string, unknown> {
   if (!isRecord(command)) return { ...rest, ...(command !== undefined && { command }) }
   const { path, args, env } = command
   return { ...rest, command: path, ...(args !== undefined && { args }), ...(env != null && { env }) }
 }
 
-/** Secrets are named by the variables that they are in. */
+/** Secrets are given by the names of environment variables. */
 function codex(entry: Entry): Record<string, unknown> {
   const {
     bearer_token_env_var: token,
@@ -143,12 +147,12 @@ function opencode(entry: Entry): Record<string, unknown> {
   )
 }
 
-/** Variables are `$NAME` as well. */
+/** Variables may be `$NAME`. */
 function gemini(entry: Entry): Record<string, unknown> {
   return deep(entry, (text) => text.replace(/\$([A-Za-z_]\w*)/g, (_all, name) => `\${${name}}`))
 }
 
-/** The same with other texts. */
+/** The value with all its strings changed. */
 export function deep<T>(value: T, change: (text: string) => string): T {
   if (typeof value === 'string') return change(value) as T
   if (Array.isArray(value)) return value.map((item) => deep(item, change)) as T
@@ -160,6 +164,7 @@ function record(value: unknown): Entry {
   return isRecord(value) ? value : {}
 }
 
+/** Whether a value is an object. */
 export function isRecord(value: unknown): value is Entry {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,46 +1,51 @@
-/** Reads a configuration file, whoever wrote it: its servers in the words of `mcpServers`, and what was left out. Pure. */
+/**
+ * Reads a configuration file of any known program: its servers in the terms of `mcpServers`, and what was left out. No
+ * side effects.
+ */
 import { type Document, type Position, readJson, readToml } from './document.js'
 import { servedNames } from './names.js'
 import { deep, type Entry, isRecord, originalKey, type Program, programOf, translated } from './programs.js'
 
 export { FormatError, type Position } from './document.js'
 
+/** The file, and its environment. */
 export interface ReadOptions {
-  /** Where the file is: some programs are known by that, and a project is the folder that it is in. */
+  /** The path of the file: it identifies some programs, and the project folder. */
   path: string
-  /** The folder of the person, for `${userHome}`. */
+  /** The home folder of the user, for `${userHome}`. */
   home?: string | undefined
   /** Names of the options of mcp-bridge, which may stand beside the servers. */
   options: readonly string[]
 }
 
-/** Something that means nothing here, or is not as it was written. */
+/** Something in the file that was left out or changed. */
 export interface Note {
   /** As in `servers.github.envFile`. */
   path: string
   message: string
 }
 
+/** A configuration file in the terms of mcp-bridge. */
 export interface ConfigFile {
-  /** Whose format it is; undefined where it is `mcpServers` as many have it. */
+  /** The program whose format it has; undefined for plain `mcpServers`. */
   program: string | undefined
-  /** Entries in the words of `mcpServers`, by names that can stand in a path; undefined where the file has no such thing. */
+  /** Entries in the terms of `mcpServers`, by names that can be part of a path; undefined if the file has none. */
   servers: Readonly<Record<string, unknown>> | undefined
-  /** Names as they were given, by those names. */
+  /** The original names, by those names. */
   given: ReadonlyMap<string, string>
   /** Options of mcp-bridge beside the servers. */
   options: Entry
   notes: readonly Note[]
-  /** Where something of it stands, by its path in our words: `mcpServers.<name>.url`. */
+  /** The original path and position of a value, by its path in our terms: `mcpServers.<name>.url`. */
   place(path: string): { path: string } & Position
 }
 
 /** More settings than this are counted, not listed. */
 const LISTED = 5
-/** A file in one of these belongs to a project, which is the folder around it. */
+/** A file in one of these belongs to the project in the folder around it. */
 const PROJECT = /^(.*)[\\/](?:\.mcp\.json|opencode\.jsonc?|\.(?:vscode|cursor|gemini|codex|zed)[\\/][\w.-]+)$/s
 
-/** Reads the text of a file. Throws a FormatError where it is neither JSON nor TOML. */
+/** Reads the text of a file. Throws a FormatError if it is neither JSON nor TOML. */
 export function readConfigFile(text: string, options: ReadOptions): ConfigFile {
   const { path } = options
   const document = /\.toml$/i.test(path) ? readToml(text) : readJson(text)
@@ -55,7 +60,7 @@ export function readConfigFile(text: string, options: ReadOptions): ConfigFile {
   const read = isRecord(named) ? readServers(named, program, options) : undefined
   return {
     program: program.name === 'mcpServers' ? undefined : program.name,
-    // What is no object is for the check of the configuration to refuse.
+    // Validation refuses entries that are not objects.
     servers: read ? read.servers : (named as ConfigFile['servers']),
     given: read?.given ?? new Map(),
     options: own,
@@ -87,13 +92,14 @@ function isServer(entry: Entry): boolean {
   return ['command', 'url', 'serverUrl', 'httpUrl'].some((key) => key in entry)
 }
 
-/** What stands beside the servers: options of ours, or settings of the program, which mean nothing here. */
+/** The members beside the servers: options of mcp-bridge, or settings of the program, which are ignored. */
 function beside(file: Entry, program: Program, { options }: ReadOptions): { own: Entry; notes: Note[] } {
   const [first] = program.servers
   const others = Object.keys(file).filter((key) => key !== first && key !== '$schema')
   const ours = program.mayHaveOptions ? others.filter((key) => options.includes(key)) : []
   const foreign = others.filter((key) => !ours.includes(key))
-  // In a file of our own every other key is a mistake; in one of another program, what looks like one of ours may be.
+  // In a file for mcp-bridge every other key is a mistake; in a file of another program, only a key similar to an
+  // option may be one.
   const misspelt = program.mayHaveOptions
     ? foreign.filter((key) => ours.length > 0 || options.some((option) => isNearly(key, option)))
     : []
@@ -107,9 +113,9 @@ function beside(file: Entry, program: Program, { options }: ReadOptions): { own:
   return { own: Object.fromEntries(kept.map((key) => [key, file[key]])), notes }
 }
 
-const INPUTS = 'is what VS Code asks a person for, and is left out: give such values as variables'
+const INPUTS = 'is a value that VS Code asks a person for, and is left out: use environment variables'
 
-/** Whether one is the other with up to two letters that are missing, too many or others. */
+/** Whether two keys differ by at most two missing, additional or different letters. */
 function isNearly(key: string, option: string): boolean {
   if (Math.abs(key.length - option.length) > 2 || option.length < 4) return false
   let row = Array.from({ length: option.length + 1 }, (_, i) => i)
@@ -124,7 +130,7 @@ function isNearly(key: string, option: string): boolean {
   return (row[option.length] ?? 0) <= 2
 }
 
-/** Puts in what stands for places of this machine. What stands for a project is left where the file belongs to none. */
+/** Replaces placeholders for folders of this machine. Those for a project stay if the file belongs to none. */
 function places({ path, home }: ReadOptions): (text: string) => string {
   const project = PROJECT.exec(path)?.[1]
   const separator = path.includes('\\') ? '\\' : '/'
@@ -146,7 +152,7 @@ function valueAt(value: unknown, keys: readonly string[]): unknown {
   return keys.reduce<unknown>((found, key) => (isRecord(found) ? found[key] : undefined), value)
 }
 
-/** The keys of a dotted path, of which each may have dots in it. */
+/** The keys in a dotted path. A key may have dots too. */
 function keysOf(value: unknown, path: string): string[] {
   if (path === '') return []
   const candidates = isRecord(value) ? Object.keys(value) : []
@@ -159,7 +165,7 @@ function keysOf(value: unknown, path: string): string[] {
   return [taken, ...keysOf(next, path.slice(taken.length + 1))]
 }
 
-/** The keys in the file for a path in our words. */
+/** The original keys for a path in our terms. */
 function originalKeys(path: string, file: Entry, program: Program, given: ReadonlyMap<string, string>): string[] {
   const [, below] = /^mcpServers(?:\.(.*))?$/s.exec(path) ?? []
   if (below === undefined) return path === 'mcpServers' ? [...program.servers] : keysOf(file, path)

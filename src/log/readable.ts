@@ -1,4 +1,4 @@
-/** Lines of the log for people at a terminal: a time, a level, what happened, and the rest as key=value. */
+/** Formats log lines for people at a terminal: time, level, message, and the other fields as key=value. */
 import { escaped } from './line.js'
 
 interface Level {
@@ -15,16 +15,16 @@ const LEVELS: Readonly<Record<number, Level>> = {
   60: { name: 'FATAL', colour: 31 },
 }
 const GREY = 90
-/** Values that need no quotes: they cannot be taken for anything else. */
+/** Values that need no quotes, because they are unambiguous. */
 const BARE = /^[\w./:@%+~,-]+$/
 
-/** A line of JSON as one line of text. `colours` is for terminals. */
+/** A JSON line as a line of text. `colours` is for terminals. */
 export function readableLine(line: string, colours: boolean): string {
   const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>
   const paint = (text: string, colour: number) => (colours ? `\u001b[${colour}m${text}\u001b[39m` : text)
   const { name, colour } = LEVELS[Number(level)] ?? { name: String(level), colour: GREY }
   const rest = Object.entries(fields).map(([key, value]) => `${paint(`${shown(key)}=`, GREY)}${shown(value)}`)
-  // The escapes of JSON, which are no longer than those of the line that came in.
+  // JSON escapes, which are no longer than those in the original line.
   const said = escaped(JSON.stringify(String(msg ?? '')).slice(1, -1))
   return `${[timeOf(time), paint(name.padEnd(5), colour), said, ...rest].join(' ')}\n`
 }
@@ -34,7 +34,7 @@ function shown(value: unknown): string {
   return escaped(JSON.stringify(value))
 }
 
-/** The time of day where the reader is. */
+/** The local time of day. */
 function timeOf(time: unknown): string {
   const date = new Date(String(time))
   const two = (number: number) => String(number).padStart(2, '0')

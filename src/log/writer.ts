@@ -1,43 +1,48 @@
-/** Writes lines to a descriptor that may be slow, full or unread: it never waits, keeps a bounded amount, and counts what it drops. */
+/**
+ * Writes lines to a descriptor that may be slow, full or unread. It never blocks, keeps a bounded amount, and counts
+ * dropped lines.
+ */
 import { fstatSync, write } from 'node:fs'
 import type { Writable } from 'node:stream'
 
+/** The descriptor, and bounds. */
 export interface LineWriterOptions {
   fd: number
   /**
-   * The process's own stream for the descriptor. It is used for pipes and sockets, to which it writes without blocking;
-   * `fs.write` would block a thread there until somebody reads, and keep the process from exiting.
+   * The process's own stream for the descriptor. It is used for pipes and sockets, because it writes to them without
+   * blocking. `fs.write` would block a thread until the other side reads, and keep the process from exiting.
    */
   stream(): Writable
-  /** Bytes that may wait to be written. */
+  /** Most bytes that may wait. */
   max?: number
-  /** Milliseconds before another attempt, after the descriptor has refused to take anything. */
+  /** Milliseconds until another attempt after the descriptor has refused a write. */
   retry?: number
 }
 
-/** Writes bytes, and calls back with how many were taken, or with the reason why none were. */
+/** Writes bytes, and calls back with the number written, or with the error. */
 type Write = (bytes: Buffer, done: (error: Error | null | undefined, written: number) => void) => void
 
 const DEFAULTS = { max: 1024 * 1024, retry: 1_000 }
-/** Bytes of one write, if that many wait. */
+/** Most bytes in one write. */
 const AT_ONCE = 64 * 1024
-/** Milliseconds before another attempt where a descriptor that does not block has no room. */
+/** Milliseconds until another attempt if a non-blocking descriptor is full. */
 const NO_ROOM = 50
 
+/** The writer. */
 export class LineWriter {
   readonly #options: Required<LineWriterOptions>
   readonly #write: Write
   #lines: string[] = []
-  /** Bytes of all that waits, of what is being written as well. */
+  /** Bytes waiting, including those being written. */
   #waiting = 0
   #dropped = 0
-  /** Something is being written, or will be at the next opportunity. */
+  /** A write is in progress or scheduled. */
   #busy = false
   #refused = false
-  /** A write is under way. */
+  /** A write is in progress. */
   #writing = false
   readonly #flushed = new Set<() => void>()
-  /** There is room again, after so many lines have been dropped: the place to say so. */
+  /** There is room again after so many lines were dropped. To be reported with the next line. */
   onRoom: (lines: number) => void = () => {}
 
   constructor(options: LineWriterOptions) {
@@ -45,10 +50,10 @@ export class LineWriter {
     this.#write = writerFor(options)
   }
 
-  /** Takes a line, with its line break, or drops it. Never waits and never throws. */
+  /** Takes a line, including its line break, or drops it. Never blocks and never throws. */
   write(line: string): void {
     const bytes = Buffer.byteLength(line)
-    // After one that is missing there is none before that has been said.
+    // After a dropped line, further lines are dropped until that is reported.
     if (this.#dropped > 0 || this.#waiting + bytes > this.#options.max) {
       this.#dropped++
       return
@@ -57,13 +62,13 @@ export class LineWriter {
     this.#waiting += bytes
     if (this.#busy) return
     this.#busy = true
-    // All lines of one turn of the event loop are one write.
+    // All lines of one turn of the event loop go into one write.
     setImmediate(() => this.#next())
   }
 
   /**
-   * Resolves when everything is written, when the descriptor refuses to take it, or after so many milliseconds: to
-   * whether no write is under way.
+   * Resolves when everything is written, when the descriptor refuses, or after so many milliseconds: to whether no
+   * write is in progress.
    */
   async flush(milliseconds: number): Promise<boolean> {
     if (this.#busy && !this.#refused) {
@@ -108,7 +113,7 @@ export class LineWriter {
     })
   }
 
-  /** The disk is full, or the reader has gone: both may change. */
+  /** The disk is full, or the reader has gone: both may be temporary. */
   #tryLater(bytes: Buffer, error: Error): void {
     const hasNoRoom = 'code' in error && error.code === 'EAGAIN'
     if (!hasNoRoom) {
@@ -127,7 +132,7 @@ function writerFor({ fd, stream }: LineWriterOptions): Write {
   const kind = fstatSync(fd)
   if (!kind.isFIFO() && !kind.isSocket()) return (bytes, done) => write(fd, bytes, 0, bytes.length, null, done)
   const pipe = stream()
-  // Each write reports its own failure.
+  // Each write reports its own error.
   pipe.on('error', () => {})
   return (bytes, done) => pipe.write(bytes, (error) => done(error, bytes.length))
 }

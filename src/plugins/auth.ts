@@ -1,6 +1,6 @@
 /**
- * Finds out who asks, the principal (MCP 2026-07-28, basic/authorization): by a token that the configuration names, or by
- * one that is the server's affair. Further in, a caller is known by nothing else.
+ * Determines the principal of a request (MCP 2026-07-28, basic/authorization): by a configured token, or by a token
+ * that the server checks. The rest of the bridge knows callers only by their principal.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
@@ -10,28 +10,30 @@ import { Fault } from '../protocol/fault.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who asks: the name of a token, `t:` and a digest of a token that is not ours to check, `local` or `anon`. */
+    /** The principal: the name of a token, `t:` and the digest of a token that the server checks, `local` or `anon`. */
     principal: string
-    /** The Authorization to be sent on to the server, to the letter; never anything unless it is passed through. */
+    /** The exact Authorization to forward to the server; only with `passthrough`. */
     credential: string | undefined
   }
 }
 
+/** How callers are authenticated. */
 export type AuthMode =
-  /** Nobody is asked for anything. On a loopback it is whoever works at this machine. */
+  /** No authentication. On a loopback address the caller is the person at this machine. */
   | { kind: 'none'; loopback: boolean }
   /** Secrets by the names of their principals. */
   | { kind: 'tokens'; tokens: Readonly<Record<string, string>> }
-  /** The server decides: what a caller shows is kept apart from what others show, and sent on. */
+  /** The server checks tokens: they are forwarded, and callers with different tokens are kept apart. */
   | { kind: 'passthrough' }
 
+/** Authentication, and its exceptions. */
 export interface AuthOptions {
   mode: AuthMode
-  /** Address of the metadata of the protected resource (RFC 9728), for those who are sent to fetch a token. */
+  /** Address of the metadata of the protected resource (RFC 9728), sent with refusals. */
   resourceMetadata?: string | undefined
   /**
-   * Paths that are served without asking who it is. Where a route matches it is the route's own, so that no other way of
-   * writing it opens what is closed; else the path as it was asked for.
+   * Whether a path is served without authentication. For a route it is the route's own path, so that another spelling
+   * does not open a closed one; otherwise the requested path.
    */
   open?: ((path: string) => boolean) | undefined
 }
@@ -43,15 +45,16 @@ interface Caller {
 
 type Refusal = keyof typeof REFUSALS
 
-/** RFC 6750, section 3: who showed no token is told what is wanted, and only who showed one that it is wrong. */
+/** RFC 6750, section 3: a request without a token gets no error code, one with a wrong token gets `invalid_token`. */
 const REFUSALS = {
-  missing: { message: 'This bridge asks for a token, as in "Authorization: Bearer <token>"', error: undefined },
-  wrong: { message: 'The token is not one that this bridge knows', error: 'invalid_token' },
+  missing: { message: 'This bridge requires a token, as in "Authorization: Bearer <token>"', error: undefined },
+  wrong: { message: 'Unknown token', error: 'invalid_token' },
 } as const
 
 const ANYBODY: Caller = { principal: ANONYMOUS }
 const BEARER = /^bearer(?: +|$)/i
 
+/** A Fastify plugin that sets `caller` on each request, or refuses it with 401. */
 export const auth = plugin<AuthOptions>(async function auth(app, { mode, resourceMetadata, open = () => false }) {
   const identify = identifierFor(mode)
 
@@ -90,7 +93,7 @@ function identifierFor(mode: AuthMode): (request: FastifyRequest) => Caller | Re
   }
 }
 
-/** Takes as long whoever it is and however much of a token is right: digests are compared, and always all of them. */
+/** Takes the same time for every token: compares digests, and always all of them. */
 function ownerOf(token: string | undefined, known: readonly { principal: string; digest: Buffer }[]): Caller | Refusal {
   if (token === undefined) return 'missing'
   const digest = sha256(token)
@@ -101,7 +104,7 @@ function ownerOf(token: string | undefined, known: readonly { principal: string;
   return owner
 }
 
-/** What is no bearer token is passed on as well, and told apart by the whole of it. */
+/** An Authorization that is not a bearer token is forwarded too; its whole text identifies the caller. */
 function bearerOf(credential: string | undefined): Caller {
   if (credential === undefined) return ANYBODY
   const token = BEARER.test(credential) ? bearerToken(credential) : credential
@@ -109,14 +112,16 @@ function bearerOf(credential: string | undefined): Caller {
   return { principal: `t:${sha256(token).toString('hex').slice(0, 32)}`, credential }
 }
 
-/** The one Authorization of a request. Of two, Node keeps the first, and a proxy before us may have read the other. */
+/**
+ * The Authorization of a request. Of two, Node keeps the first, but a proxy before the bridge may have read the other.
+ */
 function authorization({ raw: { headers, rawHeaders } }: FastifyRequest): string | undefined {
   const times = rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'authorization').length
-  if (times > 1) throw new Fault('invalidRequest', 'Header authorization came twice')
+  if (times > 1) throw new Fault('invalidRequest', 'The header Authorization appears twice')
   return headers.authorization || undefined
 }
 
-/** What follows the word Bearer, whatever it is made of; undefined where that is nothing, or the scheme another. */
+/** The token after `Bearer`, in any form; undefined if it is empty or the scheme is another. */
 function bearerToken(credential: string | undefined): string | undefined {
   const scheme = BEARER.exec(credential ?? '')?.[0]
   return scheme === undefined ? undefined : credential?.slice(scheme.length) || undefined

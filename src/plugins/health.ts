@@ -1,20 +1,22 @@
-/** Says how the bridge is doing: to what keeps it running, to what sends it traffic, and to what counts. */
+/** The endpoints for liveness, readiness and metrics. */
 import type { FastifyInstance } from 'fastify'
 
+/** What the endpoints report. */
 export interface HealthOptions {
-  /** Whether calls can be sent here, and how things stand in detail. */
+  /** Whether calls can be sent here, and the state of the servers. */
   state(): { ready: boolean; status: string; servers: Readonly<Record<string, object>> }
-  /** Tell more than whether it is ready. */
+  /** Report the state of the servers too. */
   detailed: boolean
-  /** What has been counted, in the format of Prometheus. */
+  /** Metrics in the format of Prometheus. */
   metrics?: { readonly contentType: string; text(): Promise<string> } | undefined
 }
 
-/** Paths that anybody may ask for. */
+/** Paths without authentication. */
 export const OPEN: readonly string[] = ['/healthz', '/readyz']
 
+/** A Fastify plugin that adds the endpoints. */
 export async function health(app: FastifyInstance, { state, detailed, metrics }: HealthOptions): Promise<void> {
-  // The process answers, so it lives: what is the matter with a server is no reason to start the bridge again.
+  // The process answers, so it is alive. A failing server is no reason to restart the bridge.
   app.get('/healthz', async (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {
     const { ready, status, servers } = state()

@@ -1,20 +1,21 @@
 /**
- * Keeps web pages away from a bridge that is not theirs (MCP 2026-07-28, streamable-http, security): a request has to
- * name a host that is ours, and if a browser says what page it comes from, a page that was let in.
+ * Protects the bridge from foreign web pages (MCP 2026-07-28, streamable-http, security): a request must name an
+ * allowed host, and an allowed origin if it names one.
  */
 import cors from '@fastify/cors'
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import { Fault } from '../protocol/fault.js'
 
+/** The allowed hosts and origins. */
 export interface OriginOptions {
-  /** Host names under which the bridge is reached, beside those of the loopback. Without port. */
+  /** Host names of the bridge, in addition to those of the loopback interface. Without port. */
   allowedHosts: readonly string[]
-  /** Origins of web pages that may call, to the letter: scheme, host and port. */
+  /** Exact origins of web pages that may call: scheme, host and port. */
   allowedOrigins: readonly string[]
-  /** Take any host that is an address: it takes a name to lead a page of somebody else's here. */
+  /** Allow all hosts that are IP addresses: DNS rebinding needs a name. */
   addresses?: boolean
-  /** Paths of routes that say nothing which a page may not know, and that are asked for by any name of this machine. */
+  /** Paths of routes with nothing secret, which may be requested under any host name. */
   open: readonly string[]
 }
 
@@ -22,6 +23,7 @@ const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[0-9]{1,3}(?:\.[0-9]{1,3}){3})$/
 const EXPOSED = ['Mcp-Session-Id', 'WWW-Authenticate']
 
+/** A Fastify plugin that refuses requests with a foreign Host or Origin with 403. */
 export const origin = plugin<OriginOptions>(async function origin(app, options) {
   const { allowedHosts, allowedOrigins, addresses = false, open } = options
   const hosts = new Set([...LOOPBACK, ...allowedHosts].map((host) => host.toLowerCase()))
@@ -59,7 +61,7 @@ export const origin = plugin<OriginOptions>(async function origin(app, options) 
   }
 })
 
-/** A page that the bridge's own address serves. Its host has been checked to be ours. */
+/** A page that the bridge itself serves. Its host was checked before. */
 function isOwn(from: string, request: FastifyRequest): boolean {
   return from.toLowerCase() === `${request.protocol}://${request.headers.host?.toLowerCase()}`
 }

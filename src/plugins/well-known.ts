@@ -1,20 +1,23 @@
-/** Lets the servers behind the bridge be found: the manifest of them, and its signature, where clients look for it. */
+/** Serves the manifest of the servers behind the bridge, and its signature, at their well-known addresses. */
 import type { FastifyInstance } from 'fastify'
 import { Fault } from '../protocol/fault.js'
 
+/** Where the manifest comes from. */
 export interface WellKnownOptions {
-  /** The document as it is now. */
+  /** The current document. */
   published(): Promise<{ manifest: Uint8Array; jws: string | undefined; cacheControl: string }>
 }
 
+/** The path of the manifest. */
 export const MANIFEST = '/.well-known/mcp.json'
-/** Paths that anybody may ask for. */
+/** Paths without authentication. */
 export const PUBLIC: readonly string[] = [MANIFEST, `${MANIFEST}.jws`]
 
+/** A Fastify plugin that serves both documents. */
 export async function wellKnown(app: FastifyInstance, { published }: WellKnownOptions): Promise<void> {
   app.get(MANIFEST, async (_request, reply) => {
     const { manifest, cacheControl } = await published()
-    // To the byte: the signature is over these.
+    // Exactly the signed bytes.
     return reply.type('application/json').header('cache-control', cacheControl).send(Buffer.from(manifest))
   })
   app.get(`${MANIFEST}.jws`, async (_request, reply) => {

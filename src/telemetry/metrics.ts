@@ -1,17 +1,17 @@
-/** Counts and times what happens in the bridge, for Prometheus. docs/operations.md says what each metric is for. */
+/** Counts and times what happens in the bridge, for Prometheus. docs/operations.md explains each metric. */
 import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
 import type { BridgeEvent, Gauge, Observe } from '../ports/events.js'
 import { faults } from '../protocol/fault.js'
 import { methods } from '../protocol/methods.js'
 import { type Tally, Timer } from './timer.js'
 
-/** Values that a label may have. The rest is told as one. */
+/** Most values of a label. Further ones are counted as `other`. */
 const MAX_VALUES = 200
 const OTHER = 'other'
-/** Seconds. */
+/** Upper bounds of the histograms' buckets, in seconds. */
 const OF_CALLS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 const OF_THE_BRIDGE = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
-/** Gauges of prom-client that are named like counters, and those that list what another counts by kind. */
+/** Gauges of prom-client that are named like counters, and gauges that repeat others by kind. */
 const LEFT_OUT = [
   'nodejs_active_handles',
   'nodejs_active_handles_total',
@@ -20,26 +20,27 @@ const LEFT_OUT = [
   'nodejs_active_resources_total',
 ]
 
-/** Events that are counted from nought on: where a count comes into being at 1, nobody sees that it has risen. */
+/** Values that are counted from 0 on: Prometheus does not notice an increase in a series that starts at 1. */
 const EVENTS = {
   question: ['parked', 'answered', 'expired', 'refused', 'lost'],
   session: ['opened', 'ended', 'lost'],
   child: ['started', 'restarted', 'ended'],
 } as const
 
-/** Why most requests are refused. */
+/** The reasons of most refusals. */
 const REFUSALS = Object.entries(faults).flatMap(([name, { blame }]) => (blame === 'caller' ? [name] : []))
 
 type CallEvent = Extract<BridgeEvent, { kind: 'call' }>
 
-/** Calls that have all labels in common. There is one of these for each, because to count costs less than to look. */
+/** The counters for one combination of labels. Kept, because looking them up costs more than counting. */
 interface Series {
   labels: Record<string, string>
   calls: number
-  /** Of methods that are known, and end by themselves. */
+  /** Set for known methods whose calls end by themselves. */
   times: { total: Tally; upstream: Tally; bridge: Tally } | undefined
 }
 
+/** Counters and histograms of all events. */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #series = new Map<string, Series>()
@@ -73,24 +74,32 @@ export class Metrics {
       return made
     }
 
-    this.#calls = counter('calls', 'Calls that are over.', 'server client_era server_era method outcome blame relayed')
+    this.#calls = counter(
+      'calls',
+      'Calls that have ended.',
+      'server client_era server_era method outcome blame relayed',
+    )
     this.#times = {
       total: timer('call_duration', 'From the arrival of a call to its answer.', OF_CALLS),
-      upstream: timer('call_upstream', 'The part of it that was with the server.', OF_CALLS),
+      upstream: timer('call_upstream', 'The part of it that was spent waiting for the server.', OF_CALLS),
       bridge: timer('call_bridge', 'The rest of it.', OF_THE_BRIDGE),
     }
-    this.#verdicts = counter('verdicts', 'Findings of what a server speaks, and by what.', 'server era why')
-    this.#questions = counter('questions', 'Rounds of questions to clients, and what became of them.', 'server event')
-    this.#downlevelled = counter('downlevelled', 'What older clients were not told as it was.', 'server feature')
-    this.#cache = counter('cache_events', 'What results that are kept were asked for, and changed.', 'server event')
-    this.#sessions = counter('session_events', 'Sessions of clients, and with servers.', 'server side event')
+    this.#verdicts = counter('verdicts', 'Detected eras of servers, by the kind of evidence.', 'server era why')
+    this.#questions = counter('questions', 'Rounds of questions to clients, by outcome.', 'server event')
+    this.#downlevelled = counter(
+      'downlevelled',
+      'Changes to results and notifications for older clients, by feature.',
+      'server feature',
+    )
+    this.#cache = counter('cache_events', 'Hits, misses, insertions and drops of cached results.', 'server event')
+    this.#sessions = counter('session_events', 'Sessions of clients and with servers.', 'server side event')
     this.#children = counter('child_events', 'Processes of servers on stdio.', 'server event')
-    this.#forwarded = counter('forwarded', 'Requests that belonged to another replica.', 'server outcome')
-    this.#discoveries = counter('discovery_failures', 'Cycles of discovery that came to nothing.', 'phase reason')
-    this.#refusals = counter('refusals', 'Requests that were refused before they were calls.', 'reason')
+    this.#forwarded = counter('forwarded', 'Requests that were forwarded to another replica.', 'server outcome')
+    this.#discoveries = counter('discovery_failures', 'Failed discovery cycles.', 'phase reason')
+    this.#refusals = counter('refusals', 'Requests that were refused before they became calls.', 'reason')
     for (const reason of REFUSALS) this.#refusals.inc({ reason }, 0)
-    this.#used = level('bound_used', 'How far a bound is reached.', 'bound server')
-    this.#limit = level('bound_limit', 'What a bound is.', 'bound server')
+    this.#used = level('bound_used', 'How much of a bound is used.', 'bound server')
+    this.#limit = level('bound_limit', 'The value of a bound.', 'bound server')
     level('build_info', 'The version of the bridge.', 'version').set({ version }, 1)
     collectDefaultMetrics({ register: this.#registry })
     for (const name of LEFT_OUT) this.#registry.removeSingleMetric(name)
@@ -100,7 +109,7 @@ export class Metrics {
     return this.#registry.contentType
   }
 
-  /** All that has been counted, and how far bounds are reached now, in the text format of Prometheus. */
+  /** All metrics, with the current use of bounds, in the text format of Prometheus. */
   text(gauges: Iterable<Gauge>): Promise<string> {
     this.#calls.reset()
     for (const { labels, calls } of this.#series.values()) this.#calls.inc(labels, calls)
@@ -183,7 +192,7 @@ export class Metrics {
   }
 }
 
-/** Lets so many values of a label through, whichever come first. */
+/** Passes the first `max` values of a label; replaces others by `other`. */
 function atMost(max: number, first = (_value: string) => {}): (value: string) => string {
   const known = new Set<string>()
   return (value) => {

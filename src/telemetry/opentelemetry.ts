@@ -1,6 +1,6 @@
 /**
- * Draws up traces with the packages of OpenTelemetry, which read what else their variables say by themselves. Names and
- * attributes are those of the semantic conventions for MCP; what only a bridge knows begins with `mcp_bridge`.
+ * Records traces with the packages of OpenTelemetry, which read their environment variables themselves. Names and
+ * attributes are those of the semantic conventions for MCP; others start with `mcp_bridge`.
  */
 import {
   type Attributes,
@@ -26,13 +26,14 @@ import { methods } from '../protocol/methods.js'
 import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
 import type { Encoding, Tracing, TracingOptions } from './types.js'
 
-/** Milliseconds that the last export may take. */
+/** Milliseconds for the last export. */
 const CLOSE_WITHIN = 3_000
 const MAX_COMPLAINT = 300
 const TRACEPARENT = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
 
 type Fields = Readonly<Record<string, unknown>>
 
+/** Traces of calls, exported by OTLP. */
 export class OpenTelemetry implements Tracing {
   readonly tracer: Tracer
   readonly #provider: BasicTracerProvider
@@ -54,7 +55,7 @@ export class OpenTelemetry implements Tracing {
     const tracer = this.#provider.getTracer('mcp-bridge', version)
     this.tracer = {
       begin: (parent, moment) =>
-        // The clock of the process drifts away from the one on the wall: each call looks at both.
+        // The monotonic clock and the system clock drift apart, so the offset is determined for each call.
         new Work(tracer, SpanKind.SERVER, parent && readContext(parent), Date.now() - performance.now(), moment),
     }
   }
@@ -74,7 +75,7 @@ export class OpenTelemetry implements Tracing {
   }
 }
 
-/** A span, and what it takes to begin another within it. */
+/** A span, and what is needed to start another within it. */
 class Work implements Span {
   readonly #tracer: OtelTracer
   readonly #span: OtelSpan
@@ -106,7 +107,7 @@ class Work implements Span {
   }
 
   end(fields: Fields): void {
-    // What is not sampled is not looked at.
+    // Spans that are not sampled need no attributes.
     if (!this.#span.isRecording()) return
     this.#span.updateName(nameOf(fields))
     this.#span.setAttributes(attributesOf(fields, this.#kind === SpanKind.SERVER ? 'client' : 'server'))
@@ -119,13 +120,13 @@ class Work implements Span {
   }
 }
 
-/** What is complained of: errors are told as JSON, with all that is in them. */
+/** The reason in a complaint of OpenTelemetry. Errors are JSON with many details. */
 function reasonIn(complaint: string): string {
   const message = complaint.startsWith('{') ? (JSON.parse(complaint) as { message?: string }).message : complaint
   return (message ?? complaint).slice(0, MAX_COMPLAINT)
 }
 
-/** What a client says, if it can be read: where it cannot, a trace begins here (W3C Trace Context, 4.3). */
+/** The client's span; undefined if it is invalid: then a trace starts here (W3C Trace Context, 4.3). */
 function readContext({ traceparent, tracestate }: TraceContext): SpanContext | undefined {
   const [, version, traceId = '', spanId = '', flags = '', more] = TRACEPARENT.exec(traceparent) ?? []
   if (version === '00' && more !== undefined) return undefined
@@ -134,14 +135,16 @@ function readContext({ traceparent, tracestate }: TraceContext): SpanContext | u
   return isSpanContextValid(context) ? context : undefined
 }
 
-/** The method and, where there are few of them, what it is about. Methods that nobody knows could be any number. */
+/**
+ * The method, followed by the name of a tool or prompt. Unknown methods get a fixed name: their number is unlimited.
+ */
 function nameOf({ method, name }: Fields): string {
   const known = Object.hasOwn(methods, String(method)) ? methods[String(method)] : undefined
   if (!known) return '_OTHER'
   return known.named === 'name' && typeof name === 'string' ? `${String(method)} ${name}` : String(method)
 }
 
-/** What is known of a call, as seen from the side of the `peer`. */
+/** The attributes of a call, seen from the side of `peer`. */
 function attributesOf(fields: Fields, peer: 'client' | 'server'): Attributes {
   const { method, name, outcome, code } = fields
   const transport = fields[`${peer}Transport`]
@@ -165,7 +168,7 @@ function attributesOf(fields: Fields, peer: 'client' | 'server'): Attributes {
   }
 }
 
-/** Of what was relayed and brought no JSON-RPC, all that is known is the status. */
+/** A relayed answer that was not JSON-RPC has only an HTTP status. */
 function statusOf({ relayed, fault }: Fields, code: number): Attributes {
   if (relayed === true && fault === undefined && code >= 100 && code <= 599)
     return { 'http.response.status_code': code }

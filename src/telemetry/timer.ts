@@ -1,11 +1,11 @@
-/** A histogram that costs next to nothing to feed: that of prom-client looks for its labels each time. */
+/** A histogram that is cheap to update: that of prom-client looks up its labels each time. */
 
 type Labels = Readonly<Record<string, string>>
 
-/** Times that have all labels in common. */
+/** Times with equal labels. */
 export class Tally {
   readonly #bounds: readonly number[]
-  /** How many there were up to each bound and over the one before it; beyond the last bound there is one more. */
+  /** Number of times in each bucket: up to its bound and above the one before. The last bucket has no bound. */
   readonly counts: number[]
   sum = 0
 
@@ -23,7 +23,7 @@ export class Tally {
   }
 }
 
-/** A metric as the registry of prom-client takes it. */
+/** A metric in the form that the registry of prom-client expects. */
 export class Timer {
   readonly name: string
   readonly help: string
@@ -36,7 +36,7 @@ export class Timer {
     this.#bounds = bounds
   }
 
-  /** What takes times of what has these labels. To be asked for once, and kept. */
+  /** The tally for these labels. Get it once, and keep it. */
   tally(labels: Labels): Tally {
     const key = Object.values(labels).join(' ')
     const known = this.#tallies.get(key)
@@ -46,7 +46,7 @@ export class Timer {
     return tally
   }
 
-  /** All that it has counted, as the registry asks for it. */
+  /** All counts, in the form that the registry expects. */
   async get(): Promise<object> {
     const { name, help } = this
     const values = [...this.#tallies.values()].flatMap(({ labels, tally: { counts, sum } }) => {

@@ -1,9 +1,9 @@
-/** Traces for OpenTelemetry, if the usual variables ask for them. What draws them up is loaded only then. */
+/** Starts tracing with OpenTelemetry if the usual environment variables ask for it. Its code is loaded only then. */
 import type { Encoding, Tracing, TracingOptions } from './types.js'
 
 const ENCODINGS: readonly string[] = ['http/protobuf', 'http/json'] satisfies Encoding[]
 
-/** Starts to draw up traces; undefined where nobody wants them, or not in a way that is known here. */
+/** Starts tracing; undefined if it is not requested, or requested in an unsupported way. */
 export async function startTracing(
   env: Readonly<Record<string, string | undefined>>,
   options: TracingOptions,

@@ -1,17 +1,18 @@
-/** How traces are asked for and handed out. */
+/** The interface of tracing. */
 import type { Tracer } from '../protocol/trace.js'
 
-/** Traces that are being drawn up. */
+/** Running tracing. */
 export interface Tracing {
   readonly tracer: Tracer
-  /** Hands over what has not been exported, within a few seconds. Never rejects. */
+  /** Exports what is pending, within a few seconds. Never rejects. */
   close(): Promise<void>
 }
 
+/** How to trace. */
 export interface TracingOptions {
   version: string
   log: { warn(fields: object, message: string): void }
 }
 
-/** How traces are exported: OTLP over HTTP, in one of its encodings. */
+/** The encoding of OTLP over HTTP. */
 export type Encoding = 'http/protobuf' | 'http/json'

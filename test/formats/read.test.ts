@@ -32,7 +32,7 @@ const fixtures: [path: string, program: string, servers: object, notes: RegExp[]
       perplexity: { env: { PERPLEXITY_API_KEY: '${input:perplexity-key}' } },
     },
     [
-      /^inputs is what VS Code asks a person for/,
+      /^inputs is a value that VS Code asks a person for/,
       /^servers\.github\/github-mcp-server is called github-github-mcp-server here/,
       /^servers\.io\.github\.upstash\/context7 is called io\.github\.upstash-context7 here/,
     ],
@@ -172,14 +172,10 @@ const broken: [name: string, text: string, said: string][] = [
   ['nothing', '', 'the file is empty at line 1, column 1'],
   ['a missing comma', '{\n  "a": 1\n  "b": 2\n}', 'a comma is missing at line 3, column 3'],
   ['a missing brace', '{\r\n  "mcpServers": {', 'a closing brace is missing at line 2, column 18'],
-  ['a key without quotes', '{\n\ta: 1}', 'a word that is no JSON at line 2, column 2'],
-  [
-    'a backslash of Windows',
-    '{"a": "C:\\Users"}',
-    'an escape that is no JSON (a backslash is written twice) at line 1, column 7',
-  ],
+  ['a key without quotes', '{\n\ta: 1}', 'an invalid word at line 2, column 2'],
+  ['a backslash of Windows', '{"a": "C:\\Users"}', 'an invalid escape (write a backslash twice) at line 1, column 7'],
   ['a string without end', '{"a": "canary\n}', 'a string does not end at line 1, column 7'],
-  ['more than one value', '{} canary', 'a word that is no JSON at line 1, column 4'],
+  ['more than one value', '{} canary', 'an invalid word at line 1, column 4'],
 ]
 
 t.test('11.24 a mistake in a file is told with line and column, and without what stands there', async (t) => {
