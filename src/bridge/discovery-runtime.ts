@@ -96,11 +96,11 @@ export class Discovery {
         { path: 'discoverAllow', message: cause instanceof Error ? cause.message : String(cause) },
       ])
     }
-    const { fetch, forget } = documents({ ...this.#guard, ...network, ...timing, told, signal })
+    const { fetch, forget } = documents({ ...this.#guard, ...network, ...timing, onFailed: told, signal })
     this.#meetings = new Cycles({
       ...timing,
       signal,
-      told: (failed) => {
+      onFailed: (failed) => {
         this.#reasons.set(failed.endpoint, failed.error.message)
         told({ ...failed, endpoint: failed.endpoint.replace(/[?#].*$/s, '') })
       },

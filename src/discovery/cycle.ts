@@ -22,7 +22,7 @@ export interface FailedCycle {
 /** How to run cycles. */
 export interface CyclesOptions {
   /** Called once for every failed cycle. */
-  told(failed: FailedCycle): void
+  onFailed(failed: FailedCycle): void
   /** Most concurrent attempts. */
   parallel?: number | undefined
   /** Ends everything in progress or waiting. */
@@ -157,7 +157,7 @@ export class Cycles<T> {
     const opens = state.failures >= FAILURES
     if (opens) state.coolUntil = this.#now() + COOL_DOWN
     const { phase, reason } = described(thrown)
-    this.#options.told({ endpoint, phase, reason, error, opens })
+    this.#options.onFailed({ endpoint, phase, reason, error, opens })
   }
 }
 

@@ -87,7 +87,7 @@ export interface Discovered {
   leftOut: number
 }
 
-type Told = (progress: Progress) => void
+type Report = (progress: Progress) => void
 
 const KNOWN: readonly string[] = [...MODERN, ...LEGACY]
 const NONE = 'No manifest'
@@ -96,11 +96,11 @@ const NONE = 'No manifest'
 export async function discover(
   targets: readonly string[],
   parts: Parts,
-  told: Told = () => {},
+  report: Report = () => {},
   own?: Findings,
 ): Promise<Discovered> {
-  const { candidates, failures, leftOut } = await locate(targets, parts, told, own)
-  const servers = await Promise.all(candidates.map((candidate) => examine(candidate, parts, told)))
+  const { candidates, failures, leftOut } = await locate(targets, parts, report, own)
+  const servers = await Promise.all(candidates.map((candidate) => examine(candidate, parts, report)))
   return { servers, failures, leftOut }
 }
 
@@ -108,13 +108,13 @@ export async function discover(
  * Finds the servers that the targets name, each once. Never rejects: sources that cannot be read are recorded as
  * failures.
  */
-export async function locate(targets: readonly string[], parts: Parts, told: Told = () => {}, own?: Findings) {
+export async function locate(targets: readonly string[], parts: Parts, report: Report = () => {}, own?: Findings) {
   const { now = () => performance.now() } = parts
   const located = await Promise.all(
     targets.map(async (target): Promise<Pick<Findings, 'findings' | 'failures'>> => {
       const began = now()
       const tell = (ok: boolean, message: string) =>
-        told({ about: target, step: 'locate', ms: now() - began, ok, message })
+        report({ about: target, step: 'locate', ms: now() - began, ok, message })
       try {
         const found = await parts.locate(target)
         const { length } = found.findings
@@ -138,7 +138,7 @@ export function isConfigured({ source, endpoint, runnable }: Candidate): boolean
 }
 
 /** Takes one candidate through all steps. */
-export async function examine(candidate: Candidate, parts: Parts, told: Told = () => {}): Promise<Examined> {
+export async function examine(candidate: Candidate, parts: Parts, report: Report = () => {}): Promise<Examined> {
   const { name, endpoint, runnable } = candidate
   const { now = () => performance.now() } = parts
   const steps: Progress[] = []
@@ -147,7 +147,7 @@ export async function examine(candidate: Candidate, parts: Parts, told: Told = (
     const tell = (ok: boolean, message: string) => {
       const progress = { about: name, step: what, ms: now() - began, ok, message }
       steps.push(progress)
-      told(progress)
+      report(progress)
     }
     try {
       const value = await work()

@@ -19,7 +19,7 @@ export function documents(options: Omit<FetchOptions, 'accept'> & CyclesOptions)
   const cycles = new Cycles<Fetched | undefined>({
     ...options,
     // The query may be secret, so it is not reported.
-    told: (failed) => options.told({ ...failed, endpoint: failed.endpoint.replace(/[?#].*$/s, '') }),
+    onFailed: (failed) => options.onFailed({ ...failed, endpoint: failed.endpoint.replace(/[?#].*$/s, '') }),
   })
   return {
     fetch: (url, accept) =>

@@ -86,11 +86,11 @@ function keyOf({ method, params, caller, principal, credential, paramHeaders }: 
 
 function repeated({ method }: Call, { result, server }: Last, reason: string, retryAfter: number): Reply {
   // Not to be cached by the client: the server may be back at any time.
-  const told = { kind: 'result', server, cache: { ttlMs: 0, scope: 'private' } } as const
-  if (method !== 'tools/list') return { ...told, result }
+  const reply = { kind: 'result', server, cache: { ttlMs: 0, scope: 'private' } } as const
+  if (method !== 'tools/list') return { ...reply, result }
   const mark = JSON.stringify({ reason, retryAfterMs: Math.round(retryAfter * 1000) })
   const tools = mapElements(result, 'tools', (tool) => marked(tool, mark))
-  return { ...told, result: tools === undefined ? result : edit(result, { tools }) }
+  return { ...reply, result: tools === undefined ? result : edit(result, { tools }) }
 }
 
 function marked(tool: Payload, mark: Json): Payload {

@@ -48,8 +48,8 @@ const notifications: Readonly<Record<string, Shape>> = {
  * wrapped.
  */
 export function downlevelResult(method: string, params: Payload, result: Payload, to: Downlevel): Payload {
-  const tell = Object.hasOwn(results, method) ? results[method] : undefined
-  return tell ? tell(result, to, params) : result
+  const adapt = Object.hasOwn(results, method) ? results[method] : undefined
+  return adapt ? adapt(result, to, params) : result
 }
 
 /** The params of a notification as a client of the revision accepts them. */
@@ -61,6 +61,6 @@ export function downlevelNotification(method: string, params: Payload, to: Downl
 /** A question as a client of the revision with these capabilities can be asked it. */
 export function downlevelQuestion(method: string, params: Payload, capabilities: Payload, to: Downlevel): Question {
   if (method === 'elicitation/create') return elicitation(params, to)
-  const told = method === 'sampling/createMessage' ? samplingParams(params, capabilities, to) : params
-  return { params: told, uplift: (answer) => answer }
+  const adapted = method === 'sampling/createMessage' ? samplingParams(params, capabilities, to) : params
+  return { params: adapted, uplift: (answer) => answer }
 }

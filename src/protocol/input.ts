@@ -159,8 +159,8 @@ function isPlain(filled: unknown): boolean {
 export function liftQuestion(method: string, params: Payload, capabilities: Payload): Json {
   const meta = objectIn(params, '_meta')
   const bare = meta ? withoutEnvelope(edit(params, { _meta: write(edit(meta, { progressToken: undefined })) })) : params
-  const told = edit(lifted(method, bare, capabilities), { task: undefined })
-  const text = write(told)
+  const question = edit(lifted(method, bare, capabilities), { task: undefined })
+  const text = write(question)
   return text === '{}' ? `{"method":"${method}"}` : `{"method":"${method}","params":${text}}`
 }
 

@@ -89,19 +89,19 @@ export function initializeResult(
     capabilities['tasks'] = '{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}'
   const carried = extensions && edit(extensions, { [TASKS_EXTENSION]: undefined })
   if (carried && !isEmpty(carried)) capabilities['extensions'] = write(carried)
-  const told = write(edit(EMPTY, capabilities))
+  const offers = write(edit(EMPTY, capabilities))
   const answer = parseObject(
     write(
       edit(EMPTY, {
         protocolVersion: JSON.stringify(to.revision),
-        capabilities: told,
+        capabilities: offers,
         serverInfo: isImplementation(server) ? server : serverInfo,
         instructions: raw(discovered, 'instructions'),
         _meta: raw(discovered, '_meta'),
       }),
     ),
   )
-  return { answer: write(downlevelResult('initialize', EMPTY, answer, to)), offered: parseObject(told) }
+  return { answer: write(downlevelResult('initialize', EMPTY, answer, to)), offered: parseObject(offers) }
 }
 
 function isImplementation(server: Json | undefined): boolean {
@@ -153,9 +153,9 @@ export function encodeReply(
           `The server answered with a result of the unsupported type "${reply.type.slice(0, 64)}"`,
         )
       const stripped = withoutEnvelope(edit(reply.result, OF_A_MODERN_RESULT))
-      const told = downlevelResult(call.method, call.params, stripped, to)
-      if (task !== undefined) return result(id, wire(ofTask(told, task)))
-      return result(id, wire(to.tasks && call.method === 'tools/list' ? withTaskSupport(told) : told))
+      const adapted = downlevelResult(call.method, call.params, stripped, to)
+      if (task !== undefined) return result(id, wire(ofTask(adapted, task)))
+      return result(id, wire(to.tasks && call.method === 'tools/list' ? withTaskSupport(adapted) : adapted))
     }
     case 'error':
       return errorMessage(id, legacyError(call, reply.error, to.revision))
@@ -163,9 +163,9 @@ export function encodeReply(
 }
 
 /** A result with the id of its task in `_meta`. */
-function ofTask(told: Payload, taskId: string): Payload {
-  const meta = objectIn(told, '_meta') ?? EMPTY
-  return edit(told, { _meta: write(edit(meta, { [RELATED_TASK]: `{"taskId":${JSON.stringify(taskId)}}` })) })
+function ofTask(payload: Payload, taskId: string): Payload {
+  const meta = objectIn(payload, '_meta') ?? EMPTY
+  return edit(payload, { _meta: write(edit(meta, { [RELATED_TASK]: `{"taskId":${JSON.stringify(taskId)}}` })) })
 }
 
 /** Marks every tool as callable as a task, if the bridge makes the tasks. */

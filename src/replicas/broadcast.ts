@@ -15,7 +15,7 @@ export interface BroadcastOptions {
 }
 
 /** A change as sent. */
-type Told = Omit<ChangeNotice, 'params'> & { params: Json; from: string }
+type Sent = Omit<ChangeNotice, 'params'> & { params: Json; from: string }
 
 /** Milliseconds within which equal changes are sent once, even if several sessions receive them. */
 const TOGETHER = 100
@@ -60,9 +60,9 @@ export class Broadcast {
   #take(sealed: Buffer): void {
     const opened = this.#options.sealer().openBytes(sealed, this.#channel)
     if (!opened) return
-    const { from, ...told } = JSON.parse(opened.toString('utf8')) as Told
+    const { from, ...rest } = JSON.parse(opened.toString('utf8')) as Sent
     if (from === this.#options.id) return
-    const notice = { ...told, params: parseObject(told.params) }
+    const notice = { ...rest, params: parseObject(rest.params) }
     for (const listener of this.#listeners.get(notice.server) ?? []) listener.changed(notice)
   }
 }

@@ -211,7 +211,9 @@ t.test('keys and pins', async (t) => {
   t.match(await run('trust', 'key', 'add', 'acme.test', file), { code: 0, stdout: new RegExp(acme.key.id) })
   t.match(await run('discover', origin, ...allow), { code: 0, stdout: /trusted: its manifest is signed by acme\.test/ })
   t.match(await run('trust', 'key', 'remove', 'acme.test', acme.key.id), { code: 0 })
-  t.match(await run('discover', origin, ...allow), { stdout: /quarantined: nobody vouches for it/ })
+  t.match(await run('discover', origin, ...allow), {
+    stdout: /quarantined: no signature, pin or approval vouches for it/,
+  })
   const secret = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
   writeFileSync(file, secret)
   t.match(await run('trust', 'key', 'add', 'acme.test', file), { code: 1, stderr: /This is a private key/ })

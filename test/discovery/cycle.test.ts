@@ -11,7 +11,7 @@ function simulated(options: Partial<CyclesOptions> = {}) {
   const slept: number[] = []
   const told: FailedCycle[] = []
   const cycles = new Cycles<string>({
-    told: (failed) => told.push(failed),
+    onFailed: (failed) => told.push(failed),
     now: () => now,
     sleep: async (milliseconds) => {
       slept.push(milliseconds)
@@ -299,7 +299,7 @@ t.test('what is forgotten is asked for again, though an answer is under way', as
 t.test('what is stopped is no failed cycle', async (t) => {
   const stop = new AbortController()
   const told: FailedCycle[] = []
-  const cycles = new Cycles<string>({ told: (failed) => told.push(failed), signal: stop.signal })
+  const cycles = new Cycles<string>({ onFailed: (failed) => told.push(failed), signal: stop.signal })
   const sleeping = cycles.run(ENDPOINT, flaky(9).attempt)
   const asking = cycles.run('https://slow.example/', async (signal) => {
     await new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(signal.reason as Error)))

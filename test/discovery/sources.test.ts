@@ -27,7 +27,7 @@ async function host(t: Test, pages: Record<string, unknown>) {
     ca: ca.cert,
     allowed: ['mcp.example', 'other.example'],
     resolve: async () => ['127.0.0.1'],
-    told: (failed) => told.push(failed),
+    onFailed: (failed) => told.push(failed),
     sleep: async () => {},
   })
   return {

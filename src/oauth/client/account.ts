@@ -41,7 +41,7 @@ interface RunningFlow {
   flow: Flow
   token: Promise<Token>
   /** A waiting request was told where to sign in, because no browser could be started. */
-  told: boolean
+  isInformed: boolean
 }
 
 /** The record as last read. */
@@ -321,7 +321,7 @@ export class TokenAccount {
     })
     // The request that started it may have been cancelled.
     token.catch(() => {})
-    this.#flow = { flow, token, told: false }
+    this.#flow = { flow, token, isInformed: false }
     return this.#flow
   }
 
@@ -331,17 +331,17 @@ export class TokenAccount {
     flow.remind()
     const patience = this.#options.settings.wait ?? WAIT
     // A person who has not seen the address cannot have signed in, so the wait ends when it is shown.
-    const untold = running.told
+    const tokenOrShown = running.isInformed
       ? token
       : Promise.race([
           token,
           flow.shown.then(() => {
-            running.told = true
+            running.isInformed = true
             throw this.#stillWaiting(flow)
           }),
         ])
     return abortable(
-      within(untold, patience, () => this.#stillWaiting(flow)),
+      within(tokenOrShown, patience, () => this.#stillWaiting(flow)),
       signal,
     )
   }

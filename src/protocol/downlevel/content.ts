@@ -116,6 +116,6 @@ function fnv(content: string, basis: number): number {
 }
 
 function toolResult(block: Payload, to: Downlevel): Payload {
-  const told = shownContent(block, to)
-  return isObjectOrAbsent(told) ? told : wrapped(told)
+  const adapted = shownContent(block, to)
+  return isObjectOrAbsent(adapted) ? adapted : wrapped(adapted)
 }

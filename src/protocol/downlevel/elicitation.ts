@@ -42,19 +42,19 @@ export function elicitation(params: Payload, to: Downlevel): Question {
   const fields = schema && objectIn(schema, 'properties')
   if (!fields) return { params: asked, uplift: asIs }
   const selections = speaks(to, 'elicitationChoices') ? [] : selectionsOf(schema, fields)
-  const told = withBoxes(
-    mapMembers(fields, (field) => toldField(field, to)),
+  const adapted = withBoxes(
+    mapMembers(fields, (field) => adaptedField(field, to)),
     selections,
   )
-  if (told === fields) return { params: asked, uplift: asIs }
-  const form = withoutRequired(edit(schema, { properties: write(told) }), selections)
+  if (adapted === fields) return { params: asked, uplift: asIs }
+  const form = withoutRequired(edit(schema, { properties: write(adapted) }), selections)
   return {
     params: edit(asked, { requestedSchema: write(form) }),
     uplift: (answer) => (selections.length === 0 ? answer : reassembled(answer, selections)),
   }
 }
 
-function toldField(field: Payload, to: Downlevel): Payload {
+function adaptedField(field: Payload, to: Downlevel): Payload {
   const type = value(field, 'type')
   const shape = typeof type === 'string' && Object.hasOwn(shapes.fields, type) ? shapes.fields[type] : undefined
   const fitting = (shape && fit(field, shape, to)) ?? field

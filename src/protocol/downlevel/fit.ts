@@ -32,21 +32,21 @@ export type Shape = Readonly<Record<string, Rule>>
  */
 export function fit(object: Payload, shape: Shape, to: Downlevel, strict = to.strict): Payload | undefined {
   const known = (key: string) => Object.hasOwn(shape, key)
-  const told = strict ? keepMembers(object, known) : object
-  if (told !== object) to.lost('members of other revisions')
-  let fitting = told
+  const defined = strict ? keepMembers(object, known) : object
+  if (defined !== object) to.lost('members of other revisions')
+  let fitting = defined
   for (const [key, rule] of Object.entries(shape)) {
-    if (!has(told, key)) {
+    if (!has(defined, key)) {
       if (rule.needed) return undefined
       continue
     }
-    const verdict = judge(told, key, rule, to, strict)
+    const verdict = judge(defined, key, rule, to, strict)
     if (verdict === 'worthless') return undefined
     if (verdict === 'stays') {
       fitting = within(fitting, key, rule, to, strict)
       continue
     }
-    if (opens(told, key) !== 'n') to.lost(nameOf(told, key, rule))
+    if (opens(defined, key) !== 'n') to.lost(nameOf(defined, key, rule))
     fitting = edit(fitting, { [key]: undefined })
   }
   return fitting

@@ -11,20 +11,20 @@ import type { Downlevel } from './target.js'
 const OPEN_CAPABILITIES = ['experimental', 'extensions'] as const
 
 /**
- * A page of a list, each item adapted by `tell`. Items that a client cannot use are dropped, so that it gets the
+ * A page of a list, each item adapted by `adapt`. Items that a client cannot use are dropped, so that it gets the
  * others.
  */
 export function page(
   result: Payload,
   key: string,
-  tell: (item: Payload) => Payload | undefined,
+  adapt: (item: Payload) => Payload | undefined,
   to: Downlevel,
 ): Payload {
   const none = () => {
     to.lost('malformed items')
     return []
   }
-  return inArray(relax(result, shapes.listResult, to), key, (item) => tell(item) ?? none(), none)
+  return inArray(relax(result, shapes.listResult, to), key, (item) => adapt(item) ?? none(), none)
 }
 
 export function promptResult(result: Payload, to: Downlevel): Payload {
@@ -46,10 +46,10 @@ export function completeResult(result: Payload, to: Downlevel): Payload {
 
 /** The answer to `initialize`. The first SDK refuses to connect if, for example, one icon is invalid. */
 export function initializeResult(result: Payload, to: Downlevel): Payload {
-  const told = inObject(relax(result, shapes.initializeResult, to), 'serverInfo', (server) => {
+  const adapted = inObject(relax(result, shapes.initializeResult, to), 'serverInfo', (server) => {
     return fit(server, shapes.implementation, to) ?? server
   })
-  return inObject(told, 'capabilities', (offered) => {
+  return inObject(adapted, 'capabilities', (offered) => {
     const fitting = fit(offered, shapes.serverCapabilities, to) ?? offered
     return OPEN_CAPABILITIES.reduce((all, name) => inObject(all, name, (one) => withObjects(one, name, to)), fitting)
   })

@@ -10,8 +10,8 @@ import { sampledTool } from './tools.js'
 /** `capabilities` are those that the client declared. */
 export function samplingParams(params: Payload, capabilities: Payload, to: Downlevel): Payload {
   const fitting = fit(withinCapabilities(params, capabilities, to), shapes.sampling, to) ?? params
-  const told = inArray(fitting, 'tools', (tool) => sampledTool(tool, to) ?? [])
-  return inArray(told, 'messages', (message) => samplingMessage(message, to))
+  const adapted = inArray(fitting, 'tools', (tool) => sampledTool(tool, to) ?? [])
+  return inArray(adapted, 'messages', (message) => samplingMessage(message, to))
 }
 
 function withinCapabilities(params: Payload, capabilities: Payload, to: Downlevel): Payload {

@@ -32,7 +32,7 @@ export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
   const { wrapped: names } = to.memory
   const name = value(tool, 'name')
   if (typeof name === 'string') names.delete(name)
-  return toldTool(tool, to, () => {
+  return adaptedTool(tool, to, () => {
     if (typeof name !== 'string' || name.length > MAX_NAME || names.size >= MAX_WRAPPED) return false
     names.add(name)
     return true
@@ -41,19 +41,19 @@ export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
 
 /** A tool in a sampling request. Its results do not pass through here, so its `outputSchema` cannot be wrapped. */
 export function sampledTool(tool: Payload, to: Downlevel): Payload | undefined {
-  return toldTool(tool, to, () => false)
+  return adaptedTool(tool, to, () => false)
 }
 
 /** `promises` returns whether the tool's results can be wrapped from now on, and notes it. */
-function toldTool(tool: Payload, to: Downlevel, promises: () => boolean): Payload | undefined {
+function adaptedTool(tool: Payload, to: Downlevel, promises: () => boolean): Payload | undefined {
   const before = objectIn(tool, 'inputSchema')
   const input = described(before ?? ANY_INPUT, to)
-  const told = edit(tool, {
+  const adapted = edit(tool, {
     execution: undefined,
     ...(input !== before && { inputSchema: write(input) }),
     ...outputOf(tool, to, promises),
   })
-  return fit(told, shapes.tool, to)
+  return fit(adapted, shapes.tool, to)
 }
 
 /** The edit of a tool's `outputSchema`; empty if it stays. */
@@ -67,8 +67,8 @@ function outputOf(tool: Payload, to: Downlevel, promises: () => boolean): { outp
     to.lost('outputSchema')
     return { outputSchema: undefined }
   }
-  const told = described(direct ? schema : wrappedSchema(schema, sound), to)
-  return told === schema ? {} : { outputSchema: write(told) }
+  const adapted = described(direct ? schema : wrappedSchema(schema, sound), to)
+  return adapted === schema ? {} : { outputSchema: write(adapted) }
 }
 
 /** An object schema as clients before 2026-07-28 check it: only at its root. */
@@ -101,8 +101,8 @@ function isStrings(value: unknown): boolean {
 /** The result of a call, wrapped if the list announced that. */
 export function callResult(params: Payload, result: Payload, to: Downlevel): Payload {
   const fitting = relax(result, shapes.callResult, to)
-  const told = has(fitting, 'content') ? shownContent(fitting, to) : edit(fitting, { content: '[]' })
-  return withStructure(params, told, to)
+  const adapted = has(fitting, 'content') ? shownContent(fitting, to) : edit(fitting, { content: '[]' })
+  return withStructure(params, adapted, to)
 }
 
 function withStructure(params: Payload, result: Payload, to: Downlevel): Payload {
