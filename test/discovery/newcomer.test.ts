@@ -72,7 +72,7 @@ t.test('the commands of the tutorial work in their order', { skip }, async (t) =
   const refused = await run(call)
   t.equal(refused.code, 0)
   t.match(refused.stdout, /"isError":true/)
-  t.ok(refused.stdout.includes(`runs: ${approve}`), 'the answer has the command to paste')
+  t.ok(refused.stdout.includes(`run on the bridge's machine: ${approve}`), 'the answer has the command to paste')
   t.notMatch(server.stdout(), 'was called', 'the server has seen nothing of it')
 
   const approved = await run(approve)
