@@ -1,8 +1,9 @@
 /** The log, on stderr: lines of JSON for programs, readable ones on a terminal. Writing never holds up or fails a call. */
-import { type Logger, pino, stdTimeFunctions } from 'pino'
+import { pino, stdTimeFunctions } from 'pino'
 import type { Settings } from './config/settings.js'
 import { jsonLine } from './log/line.js'
 import { readableLine } from './log/readable.js'
+import type { Log } from './logging.js'
 
 /** Where lines go. */
 export interface Output {
@@ -20,7 +21,7 @@ export function isReadable(
 }
 
 /** Builds the logger. Every line is one line, bounded, and has no character that hides or drives anything. */
-export function createLog({ level, format }: Settings['log'], output: Output): Logger {
+export function createLog({ level, format }: Settings['log'], output: Output): Log {
   const readable = isReadable({ format }, output)
   const write = readable
     ? (line: string) => output.write(readableLine(jsonLine(line), output.terminal))

@@ -1,4 +1,4 @@
-/** Lines of the log for people at a terminal: a time, a level, what happened, and the rest as key=value. */
+/** Lines of the log for people at a terminal: a time, a level, the message instead of the event, and the rest as key=value. */
 import { escaped } from './line.js'
 
 interface Level {
@@ -20,7 +20,7 @@ const BARE = /^[\w./:@%+~,-]+$/
 
 /** A line of JSON as one line of text. `colours` is for terminals. */
 export function readableLine(line: string, colours: boolean): string {
-  const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>
+  const { level, time, event: _, msg, ...fields } = JSON.parse(line) as Record<string, unknown>
   const paint = (text: string, colour: number) => (colours ? `\u001b[${colour}m${text}\u001b[39m` : text)
   const { name, colour } = LEVELS[Number(level)] ?? { name: String(level), colour: GREY }
   const rest = Object.entries(fields).map(([key, value]) => `${paint(`${shown(key)}=`, GREY)}${shown(value)}`)

@@ -54,7 +54,7 @@ const LIST_TIMEOUT = 30_000
 /** Characters of a tool's name that is compared with globs. */
 export const MAX_NAME = 256
 /** What the bridge asks by itself is no call of anybody's, so that no line of the log is for it. */
-const QUIET: CallLog = { note() {}, debug() {}, warn() {} }
+const QUIET: CallLog = { note() {}, warn() {} }
 
 export class Quarantine {
   readonly #options: Required<QuarantineOptions>

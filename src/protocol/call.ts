@@ -2,6 +2,7 @@
  * The middle: what every request is while it is in the bridge, whatever era it came from and goes to. A modern request
  * says everything that is needed to answer it, so the middle has its form, without its clothes.
  */
+import type { Log } from '../logging.js'
 import type { Request, Response, RpcError } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
@@ -169,8 +170,7 @@ export interface Relayed {
 export interface CallLog {
   /** Adds to the one line that is written when the call ends. Never a secret, a header value or an argument. */
   note(fields: Record<string, string | number | boolean>): void
-  debug(fields: object, message: string): void
-  warn(fields: object, message: string): void
+  warn: Log['warn']
   /** The call is given to the server. Absent where nobody wants to know. */
   handedOver?(): UpstreamSpan
 }

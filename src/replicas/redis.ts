@@ -2,6 +2,7 @@
  * The connections to Redis: one that says and asks, one that listens. Nobody waits for Redis: what takes too long has failed,
  * and after that nothing is asked for a moment.
  */
+import type { Log } from '../logging.js'
 import type { Client } from './client.js'
 
 type Library = typeof import('./client.js')
@@ -13,11 +14,7 @@ export interface RedisOptions {
   log: RedisLog
 }
 
-export interface RedisLog {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+export type RedisLog = Pick<Log, 'debug' | 'info' | 'warn'>
 
 /** Redis cannot be asked at the moment. */
 export class RedisAway extends Error {
@@ -82,7 +79,8 @@ export class Redis {
     })
     const connected = Promise.all([asking.connect(), listening.connect(), heard]).then(
       () => this.#checkPolicy(asking),
-      (error: unknown) => this.#options.log.debug({ err: error }, 'not connected to Redis'),
+      (error: unknown) =>
+        this.#options.log.debug({ event: 'redis_connect_failed', err: error }, 'cannot connect to Redis'),
     )
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => {
@@ -161,7 +159,10 @@ export class Redis {
     const found = await client.configGet('maxmemory-policy').catch(() => undefined)
     const policy = found?.['maxmemory-policy']
     if (policy?.startsWith('allkeys-'))
-      this.#options.log.warn({ policy }, 'Redis may forget what replicas keep in it: its policy should be noeviction')
+      this.#options.log.warn(
+        { event: 'redis_may_evict', policy },
+        'Redis may evict keys that replicas need; set its maxmemory-policy to noeviction',
+      )
   }
 
   /** Says once that Redis has gone, and once that it is back to stay. */
@@ -170,7 +171,7 @@ export class Redis {
     client.on('error', (error: Error) => {
       if (this.#closed) return
       clearTimeout(this.#steady)
-      if (!this.#reported) log.warn({ why: error.message }, 'Redis is not available')
+      if (!this.#reported) log.warn({ event: 'redis_unavailable', why: error.message }, 'Redis is unavailable')
       this.#reported = true
     })
     client.on('ready', () => {
@@ -178,7 +179,7 @@ export class Redis {
       if (!this.#reported) return
       this.#steady = setTimeout(() => {
         if (!this.#asking?.isReady || !this.#listening?.isReady) return
-        log.info({}, 'Redis is available again')
+        log.info({ event: 'redis_available' }, 'Redis is available again')
         this.#reported = false
       }, STEADY).unref()
     })

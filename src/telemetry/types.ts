@@ -1,4 +1,5 @@
 /** How traces are asked for and handed out. */
+import type { Log } from '../logging.js'
 import type { Tracer } from '../protocol/trace.js'
 
 /** Traces that are being drawn up. */
@@ -10,7 +11,7 @@ export interface Tracing {
 
 export interface TracingOptions {
   version: string
-  log: { warn(fields: object, message: string): void }
+  log: Pick<Log, 'warn'>
 }
 
 /** How traces are exported: OTLP over HTTP, in one of its encodings. */

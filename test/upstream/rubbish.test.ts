@@ -5,10 +5,7 @@ import { Rubbish } from '../../src/upstream/rubbish.js'
 function play() {
   let time = 0
   const logged: object[] = []
-  const rubbish = new Rubbish(
-    (fields) => logged.push(fields),
-    () => time,
-  )
+  const rubbish = new Rubbish({ warn: (fields) => logged.push(fields) }, () => time)
   const add = (length: number, requestOpen = true) => rubbish.add('noise', length, requestOpen)
   const wait = (milliseconds: number) => {
     time += milliseconds

@@ -3,6 +3,7 @@
  * has the port sends the browser, once for all; the others look at what comes of it, and take over where that process ends.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../../logging.js'
 import { checkDestination } from '../../net/fetch.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Found } from '../client/discover.js'
@@ -27,10 +28,8 @@ export interface Person {
   show(address: string): void
 }
 
-export interface FlowLog {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+/** The log of the server. */
+export type FlowLog = Pick<Log, 'info' | 'warn'>
 
 export interface FlowOptions {
   /** The server's name, for people. */
@@ -191,7 +190,7 @@ export class Flow {
 
   /** Only who has the port begins: nobody else is doing it. */
   async #begin(port: number): Promise<void> {
-    const { store, key, holder, found, asked, now, log, server } = this.#options
+    const { store, key, holder, found, asked, now, log } = this.#options
     await this.#checkRate()
     await this.#checkEndpoints()
     const redirectUri = this.#port.redirectUri(port)
@@ -211,7 +210,7 @@ export class Flow {
       record.began = [...record.began.filter((moment) => moment + RATE.within > now()), now()].slice(-RATE.most)
       record.client ??= client
     })
-    log.info({ server, issuer: found.server.issuer }, 'sign-in began')
+    log.info({ event: 'sign_in_started', issuer: found.server.issuer }, 'sign-in started')
   }
 
   /** Whatever goes wrong again and again does not open window after window. */
@@ -259,7 +258,7 @@ export class Flow {
   }
 
   async #open(pending: Pending): Promise<void> {
-    const { store, key, holder, now, person, log, server } = this.#options
+    const { store, key, holder, now, person, log } = this.#options
     const insists = this.#insists
     this.#insists = false
     // Before the browser is started: a process that is killed meanwhile leaves no second window.
@@ -272,7 +271,7 @@ export class Flow {
     if (!isOwn) return
     const address = await this.#addressOf(pending)
     if (await person.open(address)) return
-    log.info({ server }, 'no browser could be started: the address is shown instead')
+    log.info({ event: 'browser_unavailable' }, 'cannot open a browser; showing the address instead')
     this.#isShown = true
     this.#onShown()
     person.show(address)
@@ -285,7 +284,7 @@ export class Flow {
 
   /** Takes what a browser brought back. An answer to something else changes nothing. */
   async #answer(params: URLSearchParams): Promise<PageName> {
-    const { store, key, holder, found, settings, reach, now, log, server } = this.#options
+    const { store, key, holder, found, settings, reach, now, log } = this.#options
     const known = (await store.read(key))?.pending
     if (!known || !isAnswerTo(params, known)) return 'unknown'
     const pending = await store.change(key, holder, (record) => {
@@ -311,7 +310,7 @@ export class Flow {
         record.client = accepted
         record.asked = { issuer: token.issuer, scopes: token.asked }
       })
-      log.info({ server }, 'signed in')
+      log.info({ event: 'signed_in' }, 'signed in')
       return 'signedIn'
     } catch (error) {
       await this.#note(error, pending)
@@ -352,14 +351,14 @@ export class Flow {
   }
 
   async #end(error: unknown): Promise<unknown> {
-    const { signal, server, log, store, key } = this.#options
+    const { signal, log, store, key } = this.#options
     if (signal.aborted) return error
     const record = await store.read(key).catch(() => undefined)
     const isNoted = record?.ended !== undefined && record.ended.since >= this.#began
     // Without the port, it is not this process that knows how it ends.
     const fault =
       isNoted || this.#port.port === undefined ? this.#asFault(error) : await this.#note(error, record?.pending)
-    log.warn({ server, reason: fault.row.reason }, `sign-in ended: ${fault.message}`)
+    log.warn({ event: 'sign_in_failed', reason: fault.row.reason, why: fault.message }, 'sign-in failed')
     return fault
   }
 

@@ -41,7 +41,7 @@ const MAX_URI = 2_048
 
 const LISTS = CHANGING_LISTS.map(({ filter }) => `"${filter}":true`)
 /** A subscription of the bridge's own is no call of anybody's, so that no line of the log is for it. */
-const QUIET: CallLog = { note() {}, debug() {}, warn() {} }
+const QUIET: CallLog = { note() {}, warn() {} }
 
 export class Listening {
   readonly #options: ListeningOptions
