@@ -1,14 +1,13 @@
-/** What is logged: the name of each event with what it means, and the type of a log that takes no line without such a name. */
+/** What is logged: each event with its meaning, and the type of a log that takes no line without an event. */
 
 /**
- * Every event of the log. Names are stable: dashboards and alerts are built on them, messages may change. docs/operations.md
- * has the same list, with levels and fields; a test compares the two.
+ * Every event of the log. Names are stable, because people build dashboards and alerts on them; messages may change.
+ * docs/operations.md has the same list, with levels and fields: test/log/events.test.ts compares the two.
  */
 export const LOG_EVENTS = {
   call: 'A call is over.',
   call_forwarded: 'Another replica answers a call and logs its `call`.',
-  call_rerouted:
-    'The server changed its protocol era before it acted on a relayed call, which is now translated. Its `call` follows.',
+  call_rerouted: 'A relayed call is translated instead: the server has changed its protocol era. Its `call` follows.',
   request_refused: 'A request was refused before it became a call. At most one line for each `fault` in 10 seconds.',
   request_failed: 'The same, because of a mistake of the bridge.',
   message_refused: 'A line on stdio was refused: it is no valid message, or not one for now.',
@@ -16,7 +15,7 @@ export const LOG_EVENTS = {
   answer_failed: 'The bridge made a mistake while it answered a request on stdio.',
   forward_failed: 'The replica that owns a call or session did not answer.',
   changes_dropped:
-    'Changes for a subscription of a modern client were dropped: the client reads too slowly. Once for each subscription.',
+    'Changes were dropped: a modern client reads its subscription too slowly. Once for each subscription.',
   feature_omitted:
     'A feature was left out because the revision of the client does not have it. Once for each session and feature.',
   subscription_failed: 'A subscription that serves a legacy client could not be opened again.',
@@ -36,7 +35,7 @@ export const LOG_EVENTS = {
     'A server sent something that is no message. At most one line in 10 seconds for each process or session.',
   message_repaired: 'A server sent something that had to be repaired to be read. Once for each process or session.',
   message_dropped: 'A message of a server was dropped: nobody waits for it.',
-  server_request_dropped: 'A modern server sent a request, which modern servers cannot do. It was dropped.',
+  server_request_dropped: 'A modern server sent a request, which its revision does not allow. It was dropped.',
   log_message_dropped: 'A log message of a server was dropped: it belongs to no call.',
   notification_failed: 'A notification of a client could not be delivered to a server.',
   session_reopened: 'A server lost the session of a legacy client on stdio or HTTP+SSE. The bridge opened another one.',
@@ -65,7 +64,7 @@ export const LOG_EVENTS = {
   node_outdated: 'This version of Node.js has a known vulnerability.',
 
   config_invalid:
-    'The configuration is invalid. After a change, the previous one stays; at the start, the bridge ends with exit code 78.',
+    'The configuration is invalid. After a change, the previous one stays; at the start, the bridge ends.',
   config_unusable: 'The configuration is valid, but could not be used. The previous one stays.',
   config_changed: 'A new configuration is in use.',
   config_adjusted: 'A part of the configuration was left out or changed.',
@@ -91,7 +90,7 @@ export const LOG_EVENTS = {
 
 export type LogEvent = keyof typeof LOG_EVENTS
 
-/** What a line says beside its message. Never a secret, a header value, an argument, a result or an address with its query. */
+/** What a line says beside its message. Never a secret, a header value, an argument, a result or an address with a query. */
 export interface LogFields {
   event: LogEvent
   [field: string]: unknown

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { LOG_EVENTS } from '../src/logging.js'
 import { check } from './support/check.js'
 import { run, says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
@@ -177,6 +178,7 @@ t.test('where nobody looks, the log is JSON, with a line for each call and no se
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>)
+  for (const { event } of lines) t.ok(Object.hasOwn(LOG_EVENTS, String(event)), String(event))
   const calls = lines.filter(({ event }) => event === 'call')
   t.match(calls[0], {
     clientEra: 'modern',

@@ -49,7 +49,7 @@ t.test('the log has the first of it, and then a line in ten seconds with how muc
     wait(20)
   }
   t.same(logged, [
-    { what: 'noise', skipped: 1 },
-    { what: 'noise', skipped: 501 },
+    { event: 'message_skipped', what: 'noise', skipped: 1 },
+    { event: 'message_skipped', what: 'noise', skipped: 501 },
   ])
 })
