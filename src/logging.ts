@@ -41,7 +41,7 @@ export const LOG_EVENTS = {
   session_reopened: 'A server lost the session of a legacy client on stdio or HTTP+SSE. The bridge opened another one.',
   session_reopen_failed: 'An attempt to open another session failed.',
   setting_not_restored:
-    'A server refused, in the new session, a subscription or log level that it had accepted before.',
+    'A subscription or log level, which a server had accepted before, could not be set again in the new session.',
   capabilities_changed:
     'The capabilities of a server differ from those that the client was given, after a session was lost.',
 

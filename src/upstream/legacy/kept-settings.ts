@@ -53,7 +53,7 @@ export class KeptSettings {
       requests.map(async ([method, params]) => {
         const answer: Response | undefined = await line.request(method, params).catch(() => undefined)
         if (answer?.outcome.kind !== 'result')
-          log.warn({ event: 'setting_not_restored', method }, 'server refused to restore a setting in the new session')
+          log.warn({ event: 'setting_not_restored', method }, 'setting not restored in the new session with the server')
       }),
     )
   }
