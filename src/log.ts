@@ -1,8 +1,9 @@
 /** The log on stderr: JSON lines for programs, readable lines on a terminal. Writing never delays or fails a call. */
-import { type Logger, pino, stdTimeFunctions } from 'pino'
+import { pino, stdTimeFunctions } from 'pino'
 import type { Settings } from './config/settings.js'
 import { jsonLine } from './log/line.js'
 import { readableLine } from './log/readable.js'
+import type { Log } from './logging.js'
 
 /** The destination of lines. */
 export interface Output {
@@ -22,7 +23,7 @@ export function isReadable(
 /**
  * Creates the logger. Every entry is one line, bounded, and without characters that hide text or control the terminal.
  */
-export function createLog({ level, format }: Settings['log'], output: Output): Logger {
+export function createLog({ level, format }: Settings['log'], output: Output): Log {
   const readable = isReadable({ format }, output)
   const write = readable
     ? (line: string) => output.write(readableLine(jsonLine(line), output.terminal))

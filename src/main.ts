@@ -5,7 +5,6 @@ import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
-import type { Logger } from 'pino'
 import { Bridge } from './bridge/bridge.js'
 import type { BridgeContext } from './bridge/context.js'
 import type { FoundServers } from './bridge/discovered-servers.js'
@@ -19,9 +18,11 @@ import { type Circumstances, cliErrorOf, EXIT, inFields, inWords } from './cli/e
 import { type Command, HELP, parseCommand, speaksToPeople } from './cli/parse.js'
 import { losesHeaders } from './cli/runtime.js'
 import { writableByGroup } from './cli/writable.js'
+import type { Issue } from './config/error.js'
 import { browserOf, ConfigError, parseListen, type Settings } from './config/settings.js'
 import { LineWriter } from './log/writer.js'
 import { createLog, isReadable } from './log.js'
+import type { Log } from './logging.js'
 import { type SignInParts, signInParts } from './oauth/parts.js'
 import { Fault, needsSignIn } from './protocol/fault.js'
 import { startTracing } from './telemetry/tracing.js'
@@ -152,14 +153,14 @@ function targetOf(bridge: Bridge): SignInTarget {
   return { name, accounts, ask: () => server.warmUp() }
 }
 
-function quietLog(): Logger {
+function quietLog(): Log {
   return createLog({ level: 'silent', format: 'auto' }, OUTPUT)
 }
 
 /** What it takes to sign in to servers. `store` counts before what the settings say. */
 function signingIn(
   settings: Settings | undefined,
-  { store, log = quietLog(), hint = '' }: { store?: string | undefined; log?: Logger; hint?: string } = {},
+  { store, log = quietLog(), hint = '' }: { store?: string | undefined; log?: Log; hint?: string } = {},
 ): SignInParts {
   const isNamed = process.argv.some((word) => /^(?:-c|--config\b)/.test(word))
   return {
@@ -173,7 +174,8 @@ function signingIn(
       show: (address) => {
         if (speaking.readable) OUTPUT.err(`Open this address in a browser to sign in:\n\n  ${address}\n\n${hint}`)
       },
-      onDegraded: (why) => log.warn({ why }, 'tokens cannot be kept: they are lost when the process ends'),
+      onDegraded: (why) =>
+        log.warn({ event: 'tokens_not_stored', why }, 'cannot store tokens; they are lost when the process ends'),
     }),
     // Who has given an address has no file in which the server has a name.
     loginName: (name, url) => (isNamed ? name : (url.split('?', 1)[0] as string)),
@@ -221,13 +223,14 @@ async function probe(settings: Settings, json: boolean): Promise<void> {
 async function serve({ settings, files, notes, format }: Command & { kind: 'run' }): Promise<undefined> {
   speaking.readable = isReadable(settings.log, OUTPUT)
   const log = createLog(settings.log, OUTPUT)
-  STDERR.onRoom = (lines) => log.error({ lines }, 'log lines dropped')
-  if (format !== undefined) log.info({ format }, 'configuration is in the format of another program')
-  for (const { message, ...where } of notes) log.warn(where, message)
-  warnOfWriters(log, files)
+  STDERR.onRoom = (lines) => log.error({ event: 'log_lines_dropped', lines }, 'log lines dropped')
+  if (format !== undefined)
+    log.info({ event: 'config_format_detected', format }, 'configuration is in the format of another program')
+  warnOfConfig(log, notes, files)
   if (losesHeaders(process.versions.node)) {
     const why = 'it drops request headers past the 1,000th (CVE-2026-58044); the bridge itself refuses over 100'
-    log.warn({ node: process.versions.node, why }, 'upgrade Node.js to the newest patch of its version')
+    const message = 'upgrade Node.js to the newest patch of its version'
+    log.warn({ event: 'node_outdated', node: process.versions.node, why }, message)
   }
   const listen = parseListen(settings.listen)
   // On a pipe there is nobody who could ask for them.
@@ -242,7 +245,7 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) speaking.target = bridge.server.target
   const stop = stopper(bridge, { tracing, found, onPipe: listen.kind === 'stdio' })
   onSignal = (signal) => {
-    log.info({ signal }, 'stopping')
+    log.info({ event: 'stopping', signal }, 'shutting down')
     stop(Symbol(signal)).catch(() => process.exit(EXIT.failed))
   }
   process.on('uncaughtException', (error) => {
@@ -276,7 +279,7 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
 
 /** Goes over to another configuration when one of its files changes, and on SIGHUP. */
 function followChanges(
-  log: Logger,
+  log: Log,
   bridge: Bridge,
   files: readonly string[],
   { found, current }: { found: FoundServers | undefined; current: { settings: Settings } },
@@ -294,14 +297,13 @@ function followChanges(
       command = parseCommand(process.argv.slice(2), process.env)
     } catch (error) {
       const issues = error instanceof ConfigError ? error.issues : [{ path: '', message: String(error) }]
-      log.error({ issues }, 'invalid configuration; keeping the previous one')
+      log.error({ event: 'config_invalid', issues }, 'invalid configuration; keeping the previous one')
       return
     }
     if (command.kind !== 'run') return
     const { settings } = command
     follow(command.files)
-    for (const { message, ...where } of command.notes) log.warn(where, message)
-    warnOfWriters(log, command.files)
+    warnOfConfig(log, command.notes, command.files)
     current.settings = settings
     reload(log, bridge, found?.with(settings) ?? settings)
   }
@@ -309,21 +311,27 @@ function followChanges(
   process.on('SIGHUP', look)
 }
 
-/** Whoever may write the configuration decides which programs are started. */
-function warnOfWriters(log: Logger, files: readonly string[]): void {
+/** Warns of what is left out of the configuration, and of who else may write it: they decide which programs are started. */
+function warnOfConfig(log: Log, notes: readonly Issue[], files: readonly string[]): void {
+  for (const { message: why, ...where } of notes)
+    log.warn({ event: 'config_adjusted', ...where, why }, 'part of the configuration was left out or changed')
   for (const path of writableByGroup(files))
-    log.warn({ path }, 'this file may be written by all users of its group: is that meant? If not, run chmod g-w')
+    log.warn(
+      { event: 'config_writable', path },
+      'all users of the group can write this file; if unintended, run chmod g-w',
+    )
 }
 
-function reload(log: Logger, bridge: Bridge, settings: Settings): void {
+function reload(log: Log, bridge: Bridge, settings: Settings): void {
   bridge
     .reload(settings, (mount, verdict) => report(log, bridge.mounts, mount, verdict))
     .then(
       ({ fixed, ...changes }) => {
-        log.info(changes, 'configuration changed')
-        if (fixed.length > 0) log.warn({ options: fixed }, 'these options need a restart')
+        log.info({ event: 'config_changed', ...changes }, 'configuration changed')
+        if (fixed.length > 0) log.warn({ event: 'restart_required', options: fixed }, 'these options need a restart')
       },
-      (error: unknown) => log.error({ err: error }, 'unusable configuration; keeping the previous one'),
+      (error: unknown) =>
+        log.error({ event: 'config_unusable', err: error }, 'unusable configuration; keeping the previous one'),
     )
 }
 
@@ -336,7 +344,7 @@ async function finding(
   if (settings.discover.length === 0) return undefined
   const { FoundServers } = await import('./bridge/discovered-servers.js')
   const found = new FoundServers({ settings, surroundings, elsewhere: ELSEWHERE })
-  surroundings.log.info({ where: settings.discover }, 'looking for servers')
+  surroundings.log.info({ event: 'search_started', where: settings.discover }, 'looking for servers')
   await Promise.race([found.look(), ...(onPipe ? [] : [sleep(FINDING, undefined, { ref: false })])])
   const names = Object.keys(found.with(settings).mcpServers)
   if (onPipe && names.length !== 1) {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { LOG_EVENTS } from '../src/logging.js'
 import { check } from './support/check.js'
 import { run, says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
@@ -103,7 +104,7 @@ t.test('a server that cannot be had ends the program with the reason', async (t)
 
 t.test('a server at an address may come later than the bridge', async (t) => {
   const program = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', '--upstream', 'http://127.0.0.1:9/mcp'])
-  await says(program, /"why":".*Connection refused".*"msg":"server unavailable; retrying/)
+  await says(program, /"event":"server_unavailable".*"why":".*Connection refused"/)
   const [, origin] = await says(program, /"url":"(http:[^"]*)\/mcp"/)
   t.equal((await fetch(`${origin}/readyz`)).status, 503)
   t.equal((await fetch(`${origin}/healthz`)).status, 200)
@@ -177,7 +178,8 @@ t.test('where nobody looks, the log is JSON, with a line for each call and no se
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>)
-  const calls = lines.filter(({ msg }) => msg === 'call')
+  for (const { event } of lines) t.ok(Object.hasOwn(LOG_EVENTS, String(event)), String(event))
+  const calls = lines.filter(({ event }) => event === 'call')
   t.match(calls[0], {
     clientEra: 'modern',
     serverEra: 'legacy',

@@ -52,11 +52,11 @@ t.test(
     await sleep(500)
 
     program.child.kill('SIGTERM')
-    await says(program, /"msg":"stopping"/)
+    await says(program, /"event":"stopping"/)
     t.match(await send('GET', at(origin, '/readyz'), undefined, {}), { status: 503, text: '{"status":"draining"}' })
     t.match(await wait(legacyUrl, 1), { status: 200 }, 'what is sent here still, is served for a while')
     t.notOk(streams.some(({ over }) => over))
-    await says(program, /"msg":"waiting for calls to end"/)
+    await says(program, /"event":"draining"/)
     for (const url of [legacyUrl, modernUrl]) {
       const refused = await wait(url, 1)
       t.match(refused, { status: 503, message: { error: { data: { reason: 'draining', outcome: 'not_executed' } } } })
@@ -89,7 +89,7 @@ t.test(
 
 t.test('with nothing to wait for it stops at once', async (t) => {
   const { program } = await start(t, { a: legacyStdio(t).server }, {})
-  await says(program, /server ready/)
+  await says(program, /"event":"server_ready"/)
   const began = performance.now()
   program.child.kill('SIGTERM')
   t.equal(await program.ended, 0)
@@ -113,7 +113,7 @@ t.test(
     const cut = wait(at(patient.origin, '/mcp'), 60_000)
     await sleep(300)
     patient.program.child.kill('SIGTERM')
-    await says(patient.program, /"msg":"stopping"/)
+    await says(patient.program, /"event":"stopping"/)
     patient.program.child.kill('SIGTERM')
     t.match((await cut).message.error, { data: { reason: 'draining', outcome: 'unknown' } })
     t.equal(await patient.program.ended, 0)

@@ -209,7 +209,7 @@ t.test('what the image copies is enough, where nothing can be written', async (t
     const [url] = await says(program, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
     const answer = await call(url, 'tools/call', { name: 'x', arguments: {} })
     t.match(answer.message, { result: { content: [{ text: 'called' }] } })
-    await says(program, /Redis is not available/)
+    await says(program, /redis_unavailable/)
     t.notMatch(program.stderr(), /TypeError|Cannot find/)
   })
 
@@ -304,7 +304,7 @@ t.test('the image is built, and runs without root, capabilities and a file syste
       [`--name=${name}`, '--publish=127.0.0.1::8080'],
       ['--listen', 'http://0.0.0.0:8080/mcp', '--allow-unauthenticated', '--', 'node', '-e', SERVER],
     )
-    await says(program, /server ready/)
+    await says(program, /"event":"server_ready"/)
     const { stdout: address } = await run(engine, ['port', name, '8080'])
     const answer = await call(`http://${address.trim().split('\n')[0]}/mcp`, 'tools/call', { name: 'x', arguments: {} })
     t.match(answer.message, { result: { content: [{ text: 'called' }] } })

@@ -22,7 +22,7 @@ const packages: Record<string, readonly string[]> = {
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http'],
   undici: ['upstream/transport/paused', 'upstream/transport/origin', 'net/connect', 'net/fetch', 'discovery/trust/pin'],
-  pino: ['bridge', 'log', 'main'],
+  pino: ['log'],
   'node:http': ['bridge', 'oauth/person/loopback', 'replicas'],
   'node:net': ['upstream/transport/paused', 'bridge', 'net/connect', 'net/guard'],
   'prom-client': ['telemetry/metrics'],

@@ -140,7 +140,7 @@ t.test(
     const { running, write, origin, a, b } = await program(t, 'config.json')
     const client = await LegacyClient.open(`${origin}/a/mcp`)
     write({ mcpServers: { a, b } })
-    await says(running, /"added":\["b"\].*"msg":"configuration changed"/)
+    await says(running, /"event":"config_changed","added":\["b"\]/)
     t.equal((await echo(`${origin}/b/mcp`)).status, 200)
     t.equal((await client.request('ping')).status, 200)
     write({ mcpServers: { a, b: { command: 'x', era: 'old' } }, limit: {} })
@@ -158,8 +158,8 @@ t.test(
   async (t) => {
     const { running, write, a, b } = await program(t, 'config.json')
     write({ mcpServers: { a, b, gone: { command: 'no-such-command-here' } } })
-    await says(running, /"server":"gone","why":".*command not found".*"msg":"server unavailable; retrying/)
-    await says(running, /"server":"b","era":"legacy".*"msg":"server ready"/)
+    await says(running, /"event":"server_unavailable","server":"gone","why":".*command not found"/)
+    await says(running, /"event":"server_ready","server":"b","era":"legacy"/)
   },
 )
 

@@ -98,7 +98,7 @@ t.test('H22 a client that has closed its end of stdout ends the bridge, and the 
   // The input stays open: only what is written shows that nobody reads.
   for (let id = 2; id < 10; id++) one.write(request(id, 'tools/list'))
   t.equal(await one.ended, 0)
-  t.match(log, /"why":".*EPIPE.*","msg":"client closed its end of stdout; ending"/)
+  t.match(log, /"event":"stdout_closed","why":".*EPIPE/)
   t.notMatch(log, /"level":[56]0/)
   t.throws(() => process.kill(Number(one.stdio.pids()[0]), 0), { code: 'ESRCH' })
 })
@@ -152,16 +152,16 @@ t.test('11.26 a signal after the end of the input does not wait for what is bein
 
 t.test('11.28 where the log is JSON, so is the last that is said', async (t) => {
   const cases: [args: string[], code: number, said: object][] = [
-    [['--upstraem', 'x'], 2, { level: 60, msg: 'invalid command line', why: /Unknown option '--upstraem'/ }],
+    [['--upstraem', 'x'], 2, { level: 60, event: 'command_line_invalid', why: /Unknown option '--upstraem'/ }],
     [
       ['--era', 'old', '-u', 'http://x/mcp'],
       78,
-      { level: 60, msg: 'invalid configuration', issues: [{ path: '--era', message: /auto/ }] },
+      { level: 60, event: 'config_invalid', issues: [{ path: '--era', message: /auto/ }] },
     ],
     [
       ['--listen', 'stdio', '--', execPath, '-e', 'console.error("no API key"); process.exit(3)'],
       1,
-      { level: 60, msg: 'server unavailable', why: /exited with code 3/, stderr: ['no API key'], next: /probe/ },
+      { level: 60, event: 'server_unavailable', why: /exited with code 3/, stderr: ['no API key'], next: /probe/ },
     ],
   ]
   await Promise.all(
@@ -188,6 +188,6 @@ t.test('H20 what a client calls is cut in the log and in the answer', async (t) 
   program.child.stdin.write(request(1, `tasks/${'x'.repeat(3_900_000)}`))
   await until(() => program.stdout().includes('\n'))
   t.ok(program.stdout().length < 1_000)
-  const [line] = await says(program, /^.*"msg":"call".*$/m)
+  const [line] = await says(program, /^.*"event":"call".*$/m)
   t.ok(line.length < 1_000)
 })

@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
 import type { FastifyInstance } from 'fastify'
-import type { Logger as Pino } from 'pino'
 import {
   ConfigError,
   isLoopback,
@@ -16,6 +15,7 @@ import {
 import { EventStore } from '../downstream/http/event-store.js'
 import { Refusals } from '../downstream/http/refusals.js'
 import type { PipeOptions } from '../downstream/stdio.js'
+import type { Log } from '../logging.js'
 import type { HealthOptions } from '../plugins/health.js'
 import type { WellKnownOptions } from '../plugins/well-known.js'
 import { keepResults } from '../policy/cache/results.js'
@@ -31,8 +31,6 @@ import type { BridgeContext } from './context.js'
 import { adminFront, front } from './http-app.js'
 import { Listener } from './listener.js'
 import { Mount, planOf, type Shared } from './mount.js'
-
-export type { Logger as Pino } from 'pino'
 
 /** Is told what has become of a server that was reached for: undefined where only a caller's credentials will show it. */
 export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => void
@@ -72,7 +70,7 @@ const FIXED = [
 export class Bridge {
   #settings: Settings
   readonly #surroundings: BridgeContext
-  readonly #log: Pino
+  readonly #log: Log
   readonly #shared: Shared
   readonly #refusals: Refusals
   /** The others, where this is one of several. */
@@ -314,7 +312,9 @@ export class Bridge {
     this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
     this.#warmUp(fresh, told).catch(() => {})
     for (const mount of gone)
-      this.#retire(mount).catch((error: unknown) => this.#log.error({ err: error }, 'server not ended'))
+      this.#retire(mount).catch((error: unknown) =>
+        this.#log.error({ event: 'server_close_failed', err: error }, 'shutting down a removed server failed'),
+      )
     return changes
   }
 
@@ -334,7 +334,8 @@ export class Bridge {
     if (this.#idle || this.#hurried) return
     const calls = this.#all.reduce((sum, { busy }) => sum + busy.calls, 0)
     const parked = this.#all.reduce((sum, { busy }) => sum + busy.parked, 0)
-    this.#log.info({ requests: this.#open, calls, parked }, 'waiting for calls to end')
+    const fields = { requests: this.#open, calls, parked }
+    this.#log.info({ event: 'draining', ...fields }, 'waiting for requests in progress')
   }
 
   /** Waits until a time, something, or a hurry. */
@@ -344,7 +345,7 @@ export class Bridge {
 }
 
 /** What it takes to be one of several. Who serves a pipe is alone: nobody else could be asked. */
-function replicasOf({ redis, stateKeys, listen }: Settings, log: Pino): RedisReplicas | undefined {
+function replicasOf({ redis, stateKeys, listen }: Settings, log: Log): RedisReplicas | undefined {
   if (!redis || parseListen(listen).kind === 'stdio') return undefined
   return new RedisReplicas({ ...redis, keys: stateKeys.map(keyOf), log })
 }

@@ -1,12 +1,12 @@
 /** What is there before the bridge: the process that it runs in, and who watches it. */
-import type { Logger as Pino } from 'pino'
+import type { Log } from '../logging.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { TrustContext } from './pipeline.js'
 
 export interface BridgeContext {
-  log: Pino
+  log: Log
   version: string
   /** What children inherit, if they inherit anything. */
   env: Readonly<Record<string, string | undefined>>

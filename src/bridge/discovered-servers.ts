@@ -104,7 +104,8 @@ export class FoundServers {
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .catch((error: unknown) => {
-        if (!this.#end.signal.aborted) this.#log.error({ err: error }, 'servers cannot be looked for')
+        if (!this.#end.signal.aborted)
+          this.#log.error({ event: 'search_failed', err: error }, 'looking for servers failed')
       })
       .finally(() => {
         this.#looking = undefined
@@ -126,8 +127,10 @@ export class FoundServers {
     const { settings } = this.#options
     const { parts } = this.#discovery
     const { candidates, failures } = await locate(settings.discover, parts, undefined, await this.#discovery.own())
-    for (const { place, error } of failures)
-      this.#log.debug({ place, phase: error.phase, why: error.message }, 'not found')
+    for (const { place, error } of failures) {
+      const { phase, message: why } = error
+      this.#log.debug({ event: 'source_unavailable', place, phase, why }, 'cannot read a source of servers')
+    }
     const named = new Map(candidates.map((one) => [canonical(one.endpoint), one]))
     // What was never there is not waited for.
     for (const [endpoint, { served }] of this.#known) if (!served && !named.has(endpoint)) this.#forget(endpoint)
@@ -144,7 +147,7 @@ export class FoundServers {
         } catch (error) {
           if (this.#end.signal.aborted) return
           const why = error instanceof Error ? error.message : String(error)
-          this.#log.warn({ server: name, why }, 'what was found cannot be served')
+          this.#log.warn({ event: 'candidate_unusable', server: name, why }, 'discovered server cannot be served')
         }
       }),
     )
@@ -264,14 +267,15 @@ export class FoundServers {
   #judged({ name, manifest, facts }: Known, { state, reason, dependsOnTools }: Verdict): void {
     // It is only that its tools have not been looked at yet.
     if (state === 'quarantined' && dependsOnTools) return
-    this.#log.info({ server: name, state, why: reason }, 'trust has changed')
+    this.#log.info({ event: 'trust_changed', server: name, state, why: reason }, 'trust changed')
     // What does not agree with its server any more is not relied on until it would be too old.
     if (state === 'quarantined' && manifest?.server && facts.handshake) this.#discovery.forgetManifest(manifest)
   }
 
   #failed({ endpoint, phase, reason, error, opens }: FailedCycle): void {
     const { metrics } = this.#options.surroundings
-    this.#log.warn({ phase, endpoint, error: error.message, ...(opens && { leftAlone: true }) }, 'discovery failed')
+    const fields = { phase, endpoint, error: error.message, ...(opens && { leftAlone: true }) }
+    this.#log.warn({ event: 'discovery_failed', ...fields }, 'discovery failed')
     metrics?.observe({ kind: 'discovery', server: endpoint, phase, reason })
   }
 

@@ -105,7 +105,7 @@ async function ask(
     principal: 'local',
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
-    log: { note: silent, debug: silent, warn: silent },
+    log: { note: silent, warn: silent },
   }
   let last: Reply | undefined
   try {

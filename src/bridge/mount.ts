@@ -243,7 +243,7 @@ export class Mount {
       if (name && version)
         this.#identity = { known: { identity: { name, version }, capabilities }, since: performance.now() }
     } catch (error) {
-      this.#log.debug({ err: error }, 'the server says nothing of itself, and is not published')
+      this.#log.debug({ event: 'server_not_published', err: error }, 'server not published: it did not describe itself')
     }
   }
 

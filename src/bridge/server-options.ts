@@ -90,7 +90,7 @@ export function serverOptions(
       env: { ...inherited, ...settings.env },
       lineLimit: limits.lineBytes,
       memory,
-      onStderr: (line) => common.log.debug({ line }, 'stderr of the server'),
+      onStderr: (line) => common.log.debug({ event: 'server_stderr', line }, 'server wrote to stderr'),
       onChild: (what) => metrics?.observe({ kind: 'child', server: name, what }),
     })
     const { processes: maxSessions, startsPerMinute } = limits

@@ -1,14 +1,15 @@
 /** What a bridge says when it has started or changed: where it listens, and what has become of its servers. */
 
-import type { Bridge, Pino } from '../bridge/bridge.js'
+import type { Bridge } from '../bridge/bridge.js'
 import type { Mount } from '../bridge/mount.js'
 import type { Settings } from '../config/settings.js'
+import type { Log } from '../logging.js'
 import { Fault } from '../protocol/fault.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import { adviceOn } from './advice.js'
 
 export interface Announcing {
-  log: Pino
+  log: Log
   version: string
   /** Says something to people, in place of the log; undefined where the log is for programs. */
   say: ((text: string) => void) | undefined
@@ -21,14 +22,15 @@ export function announce(
   urls: ReadonlyMap<string, string>,
   { log, version, say }: Announcing,
 ): void {
-  if (adminUrl !== undefined) log.info({ url: adminUrl }, 'health and metrics')
+  if (adminUrl !== undefined) log.info({ event: 'admin_listening', url: adminUrl }, 'serving health and metrics')
   const token = auth?.tokens === undefined && !auth?.passthrough ? '' : ' -H "authorization: Bearer $TOKEN"'
   // An address that stands for all of this machine is none that one can call.
   const [first = ''] = [...urls.values()].map((url) =>
     url.replace(/^http:\/\/(?:0\.0\.0\.0|\[::\])/, 'http://127.0.0.1'),
   )
   const curl = `curl -s ${first} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
-  if (urls.size === 0) return log.warn('no server found yet; each is served as soon as it is found')
+  if (urls.size === 0)
+    return log.warn({ event: 'no_servers' }, 'no server found yet; the bridge serves each one as soon as it finds it')
   if (say) {
     const targets = [...urls].map(([name, url]) => ({ url, target: mounts.get(name)?.server.target ?? name }))
     const lines =
@@ -38,13 +40,16 @@ export function announce(
     say(`\nmcp-bridge ${version}${lines.join('')}\nTry it:\n  ${curl}\n\n`)
   } else {
     for (const [i, [server, url]] of [...urls].entries())
-      log.info({ url, ...(urls.size > 1 && { server }), ...(i === 0 && { try: curl }) }, 'listening')
+      log.info(
+        { event: 'listening', url, ...(urls.size > 1 && { server }), ...(i === 0 && { try: curl }) },
+        'listening',
+      )
   }
 }
 
 /** Says what has become of a server that was asked what it speaks. */
 export function report(
-  log: Pino,
+  log: Log,
   mounts: Bridge['mounts'],
   { name, server, accounts }: Mount,
   verdict: Verdict | Fault | undefined,
@@ -54,16 +59,15 @@ export function report(
     // The arguments of a program may be secret.
     const target = server.isProgram ? undefined : server.target
     const fields = { server: name, why: verdict.message, target, ...adviceOn(verdict), ...stderrOf(verdict) }
-    log.warn(fields, 'server unavailable; retrying on the next request')
+    log.warn({ event: 'server_unavailable', ...fields }, 'server unavailable; retrying on the next request')
   } else if (verdict) {
-    log.info({ ...named, era: verdict.era, revision: verdict.revision, why: verdict.why }, 'server ready')
+    const { era, revision, why } = verdict
+    log.info({ event: 'server_ready', ...named, era, revision, why }, 'server ready')
   } else if (accounts) {
-    log.info(
-      { server: name, next: `mcp-bridge login ${accounts.loginName}` },
-      'server wants credentials; somebody signs in with the first request, or now',
-    )
+    const next = `mcp-bridge login ${accounts.loginName}`
+    log.info({ event: 'sign_in_required', server: name, next }, 'server requires sign-in; the first request starts it')
   } else {
-    log.info(named, 'protocol era unknown until the first request with credentials')
+    log.info({ event: 'era_unknown', ...named }, 'protocol era unknown until the first authenticated request')
   }
 }
 

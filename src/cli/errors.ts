@@ -1,6 +1,7 @@
 /** What to say when the program cannot go on: what happened, what belongs to it, what to do next, and the exit code. */
 
 import { ConfigError } from '../config/settings.js'
+import type { LogEvent, LogFields } from '../logging.js'
 import { printable } from '../printable.js'
 import { Fault } from '../protocol/fault.js'
 import { ChannelError } from '../upstream/transport/channel.js'
@@ -11,7 +12,8 @@ import { UsageError } from './parse.js'
 
 export interface CliError {
   code: number
-  /** The same words for everything of this kind. */
+  event: LogEvent
+  /** The message of the last line of the log: the same words for every error with this event. */
   kind: string
   /** One sentence. */
   why: string
@@ -40,6 +42,7 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
   if (error instanceof UsageError)
     return {
       code: EXIT.usage,
+      event: 'command_line_invalid',
       kind: 'invalid command line',
       why: error.message,
       details: [],
@@ -49,6 +52,7 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
   if (error instanceof ConfigError)
     return {
       code: EXIT.config,
+      event: 'config_invalid',
       kind: 'invalid configuration',
       why: 'invalid configuration:',
       details: error.issues.map(inLine),
@@ -57,7 +61,7 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
   if (error instanceof Fault) return ofServer(error, circumstances)
   if (error instanceof Error && 'code' in error && 'port' in error) return ofPort(error)
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  return { code: EXIT.failed, kind: 'unexpected error', why: text, details: [], fields: {} }
+  return { code: EXIT.failed, event: 'unexpected_error', kind: 'unexpected error', why: text, details: [], fields: {} }
 }
 
 /** For people, on a terminal. */
@@ -70,8 +74,8 @@ export function inWords({ why, details, next }: CliError): string {
 }
 
 /** For the log, where that is for programs. */
-export function inFields({ why, next, fields }: CliError): Record<string, unknown> {
-  return { ...('issues' in fields ? {} : { why }), ...(next !== undefined && { next }), ...fields }
+export function inFields({ event, why, next, fields }: CliError): LogFields {
+  return { event, ...('issues' in fields ? {} : { why }), ...(next !== undefined && { next }), ...fields }
 }
 
 function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
@@ -85,6 +89,7 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
   const further = `${probing ? '' : 'mcp-bridge probe <server> shows how far it gets; '}--log-level debug tells more.`
   return {
     code: EXIT.failed,
+    event: 'server_unavailable',
     kind: 'server unavailable',
     why: fault.message,
     details: [
@@ -109,5 +114,6 @@ function ofPort(error: Error & { code?: unknown; port?: unknown }): CliError {
   const { code, port } = error
   const why = code === 'EADDRINUSE' ? `port ${port} is in use` : `cannot listen on port ${port}: ${error.message}`
   const next = 'Choose another with --listen http://127.0.0.1:8081/mcp'
-  return { code: EXIT.failed, kind: 'cannot listen', why, details: [], next, fields: { port } }
+  const shown = { event: 'listen_failed', kind: 'cannot listen', why, details: [], next } as const
+  return { code: EXIT.failed, ...shown, fields: { port } }
 }

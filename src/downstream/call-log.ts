@@ -1,5 +1,6 @@
 /** What is told of a call when it is over: one line, without secrets, header values or arguments; and what is counted. */
 
+import type { Log, LogEvent, LogFields } from '../logging.js'
 import type { BridgeEvent, Observe } from '../ports/events.js'
 import type { CallLog, Reply, UpstreamSpan } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
@@ -9,13 +10,8 @@ import { type Span, type TraceContext, type Tracer, traceIn } from '../protocol/
 import type { Response } from '../rpc/message.js'
 import { EMPTY, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
-/** The methods of a pino logger that are used here. */
-export interface Logger {
-  isLevelEnabled(level: string): boolean
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
+/** The log of a server. */
+export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 'warn' | 'error'> {
   /** Who else is told; nobody by default. */
   readonly telemetry?: Telemetry | undefined
 }
@@ -70,11 +66,7 @@ export class CallLogEntry implements CallLog {
     Object.assign(this.#fields, fields)
   }
 
-  debug(fields: object, message: string): void {
-    this.#logger.debug(fields, message)
-  }
-
-  warn(fields: object, message: string): void {
+  warn(fields: LogFields, message: string): void {
     this.#logger.warn(fields, message)
   }
 
@@ -126,13 +118,13 @@ export class CallLogEntry implements CallLog {
 
   /** Another replica answers, and tells of it. */
   carried(owner: string): void {
-    this.#logger.debug(this.#line({ replica: owner }), 'call carried to another replica')
+    this.#logger.debug(this.#line({ replica: owner }, 'call_forwarded'), 'call forwarded to another replica')
     this.#span?.end(this.#known({ outcome: 'carried' }))
   }
 
   /** The server has done nothing, because it has changed: the call is answered in another way, and told of there. */
   moved(): void {
-    this.#logger.debug(this.#line({}), 'call answered in the other era')
+    this.#logger.debug(this.#line({}, 'call_rerouted'), 'call rerouted: the server changed its protocol era')
     this.#span?.end(this.#known({ outcome: 'moved' }))
   }
 
@@ -148,9 +140,9 @@ export class CallLogEntry implements CallLog {
     this.#tell('fault', fault, endOf(fault))
   }
 
-  #line(end: Record<string, unknown>): Record<string, unknown> {
+  #line(end: Record<string, unknown>, event: LogEvent = 'call'): LogFields {
     const upstreamMs = this.#passages > 0 ? tenths(this.#upstreamMs) : undefined
-    return { ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
+    return { event, ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
   }
 
   #tell(outcome: Answered | 'cancelled' | 'fault', fault?: Fault, end?: object): void {

@@ -136,7 +136,9 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   }
 
   function inBackground(answering: Promise<void>): Promise<void> {
-    const settled = answering.catch((error: unknown) => log.error({ err: error }, 'answer failed'))
+    const settled = answering.catch((error: unknown) =>
+      log.error({ event: 'answer_failed', err: error }, 'answering a request failed'),
+    )
     answers.add(settled)
     settled.finally(() => answers.delete(settled)).catch(() => {})
     return settled
@@ -145,8 +147,9 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   /** Refuses a line. Where nothing in it says whom to answer, saying nothing is safest: old clients choke on `null`. */
   async function refuse(error: unknown, id: Id | undefined, aloud = id !== undefined): Promise<void> {
     const fault = Fault.from(error)
-    if (fault.row.reason === 'internal_error') log.error({ err: fault.cause }, 'line not understood')
-    else log.warn({ why: fault.message }, 'line refused')
+    if (fault.row.reason === 'internal_error')
+      log.error({ event: 'message_failed', err: fault.cause }, 'handling a message failed')
+    else log.warn({ event: 'message_refused', why: fault.message }, 'message refused')
     if (aloud) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
   }
 
@@ -180,7 +183,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   output.on('error', (error) => {
     if (closed) return
     closed = true
-    log.warn({ why: error.message }, 'client closed its end of stdout; ending')
+    log.warn({ event: 'stdout_closed', why: error.message }, 'client closed stdout; shutting down')
     input.destroy()
   })
   try {
@@ -189,7 +192,8 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     }
     for (const line of decoder.end()) await takeLine(line)
   } catch (error) {
-    if (!closed) log.warn({ why: error instanceof Error ? error.message : String(error) }, 'input broke off; ending')
+    const why = error instanceof Error ? error.message : String(error)
+    if (!closed) log.warn({ event: 'stdin_failed', why }, 'reading from stdin failed; shutting down')
   }
   if (!closed) await endedWithin(patience, answers)
   disconnected?.()

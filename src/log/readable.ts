@@ -1,4 +1,4 @@
-/** Formats log lines for people at a terminal: time, level, message, and the other fields as key=value. */
+/** Formats log lines for people at a terminal: time, level, message (not the event), and the other fields as key=value. */
 import { escaped } from './line.js'
 
 interface Level {
@@ -20,7 +20,7 @@ const BARE = /^[\w./:@%+~,-]+$/
 
 /** A JSON line as a line of text. `colours` is for terminals. */
 export function readableLine(line: string, colours: boolean): string {
-  const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>
+  const { level, time, event: _, msg, ...fields } = JSON.parse(line) as Record<string, unknown>
   const paint = (text: string, colour: number) => (colours ? `\u001b[${colour}m${text}\u001b[39m` : text)
   const { name, colour } = LEVELS[Number(level)] ?? { name: String(level), colour: GREY }
   const rest = Object.entries(fields).map(([key, value]) => `${paint(`${shown(key)}=`, GREY)}${shown(value)}`)

@@ -55,7 +55,7 @@ const LIST_TIMEOUT = 30_000
 /** Longest name of a tool that is matched against globs, in characters. */
 export const MAX_NAME = 256
 /** The bridge's own requests are not calls of a client, so they have no line in the log. */
-const QUIET: CallLog = { note() {}, debug() {}, warn() {} }
+const QUIET: CallLog = { note() {}, warn() {} }
 
 /** The quarantine of one server. */
 export class Quarantine {

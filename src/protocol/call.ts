@@ -2,6 +2,7 @@
  * The bridge's own form of requests and replies, independent of era. It follows the modern era, in which each request
  * carries everything that is needed to answer it, but without the modern envelope.
  */
+import type { Log } from '../logging.js'
 import type { Request, Response, RpcError } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
@@ -185,8 +186,7 @@ export interface Relayed {
 export interface CallLog {
   /** Adds fields to the line that is written when the call ends. Never a secret, a header value or an argument. */
   note(fields: Record<string, string | number | boolean>): void
-  debug(fields: object, message: string): void
-  warn(fields: object, message: string): void
+  warn: Log['warn']
   /** Notes that the call is sent to the server now. Absent if nothing records it. */
   handedOver?(): UpstreamSpan
 }

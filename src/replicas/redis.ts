@@ -2,6 +2,7 @@
  * The connections to Redis: one for commands, one for subscriptions. A command that takes too long counts as failed,
  * and after a failure no commands are sent for a moment.
  */
+import type { Log } from '../logging.js'
 import type { Client } from './client.js'
 
 type Library = typeof import('./client.js')
@@ -15,11 +16,7 @@ export interface RedisOptions {
 }
 
 /** Where the state of the connections is logged. */
-export interface RedisLog {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+export type RedisLog = Pick<Log, 'debug' | 'info' | 'warn'>
 
 /** Redis is unreachable, or a command has failed. */
 export class RedisAway extends Error {
@@ -85,7 +82,8 @@ export class Redis {
     })
     const connected = Promise.all([asking.connect(), listening.connect(), heard]).then(
       () => this.#checkPolicy(asking),
-      (error: unknown) => this.#options.log.debug({ err: error }, 'not connected to Redis'),
+      (error: unknown) =>
+        this.#options.log.debug({ event: 'redis_connect_failed', err: error }, 'cannot connect to Redis'),
     )
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => {
@@ -164,7 +162,10 @@ export class Redis {
     const found = await client.configGet('maxmemory-policy').catch(() => undefined)
     const policy = found?.['maxmemory-policy']
     if (policy?.startsWith('allkeys-'))
-      this.#options.log.warn({ policy }, 'Redis may forget what replicas keep in it: its policy should be noeviction')
+      this.#options.log.warn(
+        { event: 'redis_may_evict', policy },
+        'Redis may evict keys that replicas need; set its maxmemory-policy to noeviction',
+      )
   }
 
   /** Logs once that Redis is unreachable, and once that it has stayed reachable again. */
@@ -173,7 +174,7 @@ export class Redis {
     client.on('error', (error: Error) => {
       if (this.#closed) return
       clearTimeout(this.#steady)
-      if (!this.#reported) log.warn({ why: error.message }, 'Redis is not available')
+      if (!this.#reported) log.warn({ event: 'redis_unavailable', why: error.message }, 'Redis is unavailable')
       this.#reported = true
     })
     client.on('ready', () => {
@@ -181,7 +182,7 @@ export class Redis {
       if (!this.#reported) return
       this.#steady = setTimeout(() => {
         if (!this.#asking?.isReady || !this.#listening?.isReady) return
-        log.info({}, 'Redis is available again')
+        log.info({ event: 'redis_available' }, 'Redis is available again')
         this.#reported = false
       }, STEADY).unref()
     })

@@ -40,7 +40,8 @@ export class OpenTelemetry implements Tracing {
   #closing: Promise<void> | undefined
 
   constructor(encoding: Encoding, { version, log }: TracingOptions) {
-    const complain = (message: string) => log.warn({ why: reasonIn(message) }, 'OpenTelemetry complains')
+    const complain = (message: string) =>
+      log.warn({ event: 'tracing_problem', why: reasonIn(message) }, 'OpenTelemetry reports a problem')
     const silent = () => {}
     diag.setLogger(
       { error: complain, warn: complain, info: silent, debug: silent, verbose: silent },

@@ -15,11 +15,12 @@ export async function startTracing(
   if (!wanted || said('OTEL_SDK_DISABLED')?.toLowerCase() === 'true') return undefined
   const protocol = said('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? said('OTEL_EXPORTER_OTLP_PROTOCOL') ?? 'http/protobuf'
   if ((exporter ?? 'otlp') !== 'otlp') {
-    options.log.warn({ exporter }, 'no traces: OTEL_TRACES_EXPORTER can be otlp or none')
+    options.log.warn({ event: 'tracing_disabled', exporter }, 'no traces: OTEL_TRACES_EXPORTER must be otlp or none')
     return undefined
   }
   if (!ENCODINGS.includes(protocol)) {
-    options.log.warn({ protocol }, 'no traces: OTEL_EXPORTER_OTLP_PROTOCOL can be http/protobuf or http/json')
+    const message = 'no traces: OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf or http/json'
+    options.log.warn({ event: 'tracing_disabled', protocol }, message)
     return undefined
   }
   const { OpenTelemetry } = await import('./opentelemetry.js')

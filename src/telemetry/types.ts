@@ -1,4 +1,5 @@
 /** The interface of tracing. */
+import type { Log } from '../logging.js'
 import type { Tracer } from '../protocol/trace.js'
 
 /** Running tracing. */
@@ -11,7 +12,7 @@ export interface Tracing {
 /** How to trace. */
 export interface TracingOptions {
   version: string
-  log: { warn(fields: object, message: string): void }
+  log: Pick<Log, 'warn'>
 }
 
 /** The encoding of OTLP over HTTP. */

@@ -1,4 +1,5 @@
 /** The JSON-RPC peer of a server: mints ids and progress tokens, and brings what comes in to whom it belongs. */
+import type { Log } from '../logging.js'
 import type { Account } from '../protocol/account.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, SMALL } from '../protocol/memory.js'
@@ -50,10 +51,7 @@ export interface PeerEvents {
   readonly ping?: { method: string; params: Json | undefined }
 }
 
-export interface PeerLog {
-  debug(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+export type PeerLog = Pick<Log, 'debug' | 'warn'>
 
 type Headers = Readonly<Record<string, string>>
 
@@ -83,7 +81,7 @@ export class Peer implements Receiver, Line {
   constructor(channel: Channel, log: PeerLog = SILENT) {
     this.channel = channel
     this.#log = log
-    this.#rubbish = new Rubbish((fields, message) => log.warn(fields, message))
+    this.#rubbish = new Rubbish(log)
     channel.attach(this)
   }
 
@@ -206,7 +204,8 @@ export class Peer implements Receiver, Line {
   }
 
   repaired(what: string): void {
-    if (!this.#repaired) this.#log.warn({ what }, 'the server sent something that had to be repaired to be read')
+    if (!this.#repaired)
+      this.#log.warn({ event: 'message_repaired', what }, 'server sent a malformed message; repaired')
     this.#repaired = true
   }
 
@@ -248,7 +247,7 @@ export class Peer implements Receiver, Line {
   }
 
   #drop(what: string): void {
-    this.#log.debug({ what }, 'message from the server dropped')
+    this.#log.debug({ event: 'message_dropped', what }, 'message from the server dropped')
   }
 
   /** Ends the channel, and at once the program behind it if there is one: it must not begin anything more. */

@@ -1,4 +1,5 @@
 /** What a server sends that is no message: skipped, counted, logged now and then, and at some point too much. */
+import type { Log } from '../logging.js'
 
 /** What may be received without a message in between: UTF-16 units, and milliseconds while a request is open. */
 const MOST = { length: 16 * 1024 * 1024, time: 600_000 }
@@ -8,7 +9,7 @@ const WHILE_IDLE = 60_000
 const LOG_EVERY = 10_000
 
 export class Rubbish {
-  readonly #warn: (fields: object, message: string) => void
+  readonly #log: Pick<Log, 'warn'>
   readonly #now: () => number
   #length = 0
   #since = 0
@@ -17,8 +18,8 @@ export class Rubbish {
   #skipped = 0
   #logged = Number.NEGATIVE_INFINITY
 
-  constructor(warn: (fields: object, message: string) => void, now: () => number = () => performance.now()) {
-    this.#warn = warn
+  constructor(log: Pick<Log, 'warn'>, now: () => number = () => performance.now()) {
+    this.#log = log
     this.#now = now
   }
 
@@ -43,7 +44,8 @@ export class Rubbish {
     this.#skipped++
     if (now - this.#logged >= LOG_EVERY) {
       this.#logged = now
-      this.#warn({ what, skipped: this.#skipped }, 'the server sent something that is no message; it was skipped')
+      const fields = { what, skipped: this.#skipped }
+      this.#log.warn({ event: 'message_skipped', ...fields }, 'server sent an invalid message; skipped')
     }
     return this.#length > MOST.length || (requestOpen && now - this.#since > MOST.time)
   }

@@ -344,7 +344,9 @@ export class Server implements Upstream {
     this.#detection
       .known(notice)
       .then((verdict) => (verdict.era === 'modern' ? this.#modern.notify(notice) : this.#notifySession(notice)))
-      .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
+      .catch((error: unknown) =>
+        this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered'),
+      )
   }
 
   async legacyRoute(sender: Sender): Promise<LegacyRoute> {
@@ -451,7 +453,8 @@ export class Server implements Upstream {
 
   /** A channel has come to its end by itself. */
   #ended(error: ChannelError, served: boolean): void {
-    this.#options.log.warn({ why: error.message, stderr: error.stderr }, 'the server has gone')
+    const fields = { why: error.message, stderr: error.stderr }
+    this.#options.log.warn({ event: 'server_gone', ...fields }, 'server exited or closed the connection')
     if (served) this.#detection.worked(true)
     else this.#detection.failed(error)
   }

@@ -186,10 +186,10 @@ t.test('11.24 a file of VS Code with comments, inputs and names of its own is se
   t.equal((await call(url, 'tools/list')).status, 200)
   const named = new URL('/io.github.someone-echo/mcp', url).href
   t.equal((await call(named, 'tools/list')).status, 200)
-  await says(program, /"format":"VS Code","msg":"configuration is in the format of another program"/)
-  await says(program, /"path":"inputs","msg":"is a value that VS Code asks a person for/)
+  await says(program, /"event":"config_format_detected","format":"VS Code"/)
+  await says(program, /"event":"config_adjusted","path":"inputs".*"why":"is a value that VS Code asks a person for/)
   const chosen = startProgram(t, ['--config', file, '--server', 'io.github.someone/echo'])
-  await says(chosen, /"msg":"server ready"/)
+  await says(chosen, /"event":"server_ready"/)
 })
 
 t.test('11.34 discover reads the same files', async (t) => {

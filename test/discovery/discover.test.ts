@@ -355,7 +355,7 @@ t.test('a running bridge', async (t) => {
     now += 300_001
     await served.look()
   }
-  const gone = served.log.filter(({ msg, phase }) => msg === 'discovery failed' && phase === 'handshake')
+  const gone = served.log.filter(({ event, phase }) => event === 'discovery_failed' && phase === 'handshake')
   t.equal(gone.length, 3, 'each cycle that failed is one line')
   t.match(gone[2], { phase: 'handshake', endpoint: world.url, error: /./, leftAlone: true })
   t.match(await served.metrics.text([]), /mcp_bridge_discovery_failures_total\{phase="handshake",reason="\w+"\} 3/)

@@ -30,7 +30,13 @@ async function start(t: Test, settings: object = {}) {
     const line = (await metrics.text([])).split('\n').find((one) => one.includes(`refusals_total{reason="${reason}"}`))
     return Number(line?.split(' ').at(-1))
   }
-  return { ...started, legacy, host, refused, lines: () => started.log.filter(({ msg }) => msg === 'request refused') }
+  return {
+    ...started,
+    legacy,
+    host,
+    refused,
+    lines: () => started.log.filter(({ event }) => event === 'request_refused'),
+  }
 }
 
 const admin = (settings: object = {}) => ({ admin: 'http://127.0.0.1:0', ...settings })
@@ -235,7 +241,7 @@ t.test('H25 a method that no header can name is the mistake of whoever calls it'
     t.match(answer, { status: 200, message: { error: { code: -32600 } } }, JSON.stringify(method))
   }
   t.equal(modern.received.length, before, 'the server hears nothing of it')
-  const lines = log.filter(({ msg, fault }) => msg === 'call' && fault !== undefined)
+  const lines = log.filter(({ event, fault }) => event === 'call' && fault !== undefined)
   t.equal(lines.length, 5)
   for (const line of lines) t.match(line, { level: 30, blame: 'caller' })
 })
@@ -329,7 +335,7 @@ t.test('11.20 every refusal at the door leaves a line and a count, with a reason
     }
     t.equal(answer.status, status, reason)
     t.equal(await refused(reason), before + 1, `${reason} is counted`)
-    const line = log.slice(lines).find(({ msg }) => msg === 'request refused')
+    const line = log.slice(lines).find(({ event }) => event === 'request_refused')
     t.match(
       line,
       { level: 30, fault: reason, status, method: 'POST', path: path.split('?')[0], from: '127.0.0.1' },
@@ -371,7 +377,7 @@ t.test('11.20 what is told of as a call is no refusal as well', async (t) => {
   leaving.abort()
   const total = await refused('overloaded')
   t.ok(Number.isNaN(total) || total === 0)
-  t.notOk(log.some(({ msg }) => msg === 'request refused'))
+  t.notOk(log.some(({ event }) => event === 'request_refused'))
 })
 
 /** Sends a body of some size, and gives what comes back, even while it is sent. */

@@ -57,7 +57,7 @@ t.test(
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const stdio = unkind(t, { grandchild: true })
       const program = startProgram(t, [...HTTP, quoted(stdio.server)])
-      await says(program, /server ready/)
+      await says(program, /"event":"server_ready"/)
       await until(() => stdio.grandchildren().length === 1)
       program.child.kill(signal)
       t.equal(await program.ended, 0)
@@ -69,7 +69,7 @@ t.test(
 t.test('11.38 a bridge that is killed leaves nothing of a program that works', async (t) => {
   const stdio = unkind(t, { deaf: true, grandchild: true })
   const program = startProgram(t, [...HTTP, quoted(stdio.server)])
-  await says(program, /server ready/)
+  await says(program, /"event":"server_ready"/)
   await until(() => stdio.grandchildren().length === 1)
   program.child.kill('SIGKILL')
   await nothingIsLeft(t, stdio)
@@ -80,7 +80,7 @@ t.test('11.37 a modern program that is slow to start does not end the bridge', a
   const config = join(temporaryFolder(t), 'config.json')
   writeFileSync(config, JSON.stringify({ mcpServers: { slow: modern.server }, timeouts: { probe: 500 } }))
   const program = startProgram(t, ['--config', config, '--listen', 'http://127.0.0.1:0/mcp'])
-  await says(program, /"era":"modern".*"msg":"server ready"/)
+  await says(program, /"event":"server_ready".*"era":"modern"/)
   t.equal(modern.pids().length, 1)
 })
 

@@ -56,7 +56,7 @@ t.test('H11 a subscription whose client goes before it is acknowledged, or just 
     await until(() => left === ROUNDS, 'all of them to leave')
     await until(async () => (await open()) === 0, `the end of all subscriptions with ${name}`)
     t.equal(await open(), 0, name)
-    const lines = () => log.filter(({ msg, method }) => msg === 'call' && method === 'subscriptions/listen')
+    const lines = () => log.filter(({ event, method }) => event === 'call' && method === 'subscriptions/listen')
     t.ok(lines().length > 0, `${name}: some came that far`)
     t.equal(bridge.mounts.get('test')?.busy.calls, 0, name)
   }

@@ -14,7 +14,7 @@ t.test(
     const ask = (id: number, bytes: number) =>
       program.child.stdin.write(`${JSON.stringify({ ...JSON.parse(bulk({ bytes }).body), id })}\n`)
     for (let id = 1; id <= COUNT; id++) ask(id, 15 * MEGA)
-    await until(() => (program.stderr().match(/"msg":"call"/g)?.length ?? 0) >= COUNT, 'all calls being over')
+    await until(() => (program.stderr().match(/"event":"call"/g)?.length ?? 0) >= COUNT, 'all calls being over')
     program.child.stdout.resume()
     const lines = () => program.stdout().split('\n').filter(Boolean)
     await until(() => lines().length >= COUNT, 'all calls being answered')

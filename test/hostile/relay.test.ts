@@ -68,7 +68,7 @@ t.test(
     t.match(await call(url, 'tools/call', params), text('legacy'))
     t.match(await call(url, 'tools/call', params), text('legacy'))
     t.same(state.called, ['modern', 'legacy', 'legacy'], 'and nothing was done twice')
-    const lines = log.filter(({ msg, method }) => msg === 'call' && method === 'tools/call')
+    const lines = log.filter(({ event, method }) => event === 'call' && method === 'tools/call')
     t.same(
       lines.map(({ relayed = false }) => relayed),
       [true, false, false],
@@ -210,7 +210,7 @@ t.test('H16 calls of every kind that do not end in time get the promised error w
     const [said] = await Promise.all([answer, bridge.bridge.close()])
     t.match(said, draining, name)
     t.ok(
-      bridge.log.some(({ msg, fault }) => msg === 'call' && fault === 'interrupted'),
+      bridge.log.some(({ event, fault }) => event === 'call' && fault === 'interrupted'),
       `${name}: as its line says`,
     )
   }
@@ -256,7 +256,7 @@ t.test('11.21 what a server answers with 200 is counted and logged for what it i
     const fail = await as(url)
     t.match((await fail({})).message, { result: { isError: true } }, name)
     t.match((await fail({ error: { code: -32077, message: 'no' } })).message, { error: {} }, name)
-    const lines = () => log.filter(({ msg, method }) => msg === 'call' && method === 'tools/call')
+    const lines = () => log.filter(({ event, method }) => event === 'call' && method === 'tools/call')
     await until(() => lines().length === 2, 'the lines of both calls')
     t.same(
       lines().map(({ outcome }) => outcome),
@@ -288,7 +288,7 @@ t.test('11.21 of a large answer that is relayed it is only known that it came', 
   await bridge.server.warmUp()
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: envelope() } })
   t.match((await post(url, body, headersFor('tools/call', { name: 'x' }))).message, { result: { isError: true } })
-  const line = () => log.find(({ msg, method }) => msg === 'call' && method === 'tools/call')
+  const line = () => log.find(({ event, method }) => event === 'call' && method === 'tools/call')
   await until(() => line() !== undefined, 'the line of the call')
   t.match(line(), { outcome: 'ok', relayed: true })
 })

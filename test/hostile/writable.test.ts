@@ -33,7 +33,7 @@ t.test('H29 a configuration that all may write is refused, and so is a secret', 
 
 t.test('H29 a configuration that a group may write is warned of, and one of nobody else is not', async (t) => {
   const warned = startProgram(t, ['--config', configuration(t, 0o664), '--log-format', 'json'])
-  await says(warned, /"path":"[^"]*config.json","msg":"this file may be written by all users of its group/)
+  await says(warned, /"event":"config_writable","path":"[^"]*config.json"/)
   await says(warned, /listening/)
   const own = startProgram(t, ['--config', configuration(t, 0o644), '--log-format', 'json'])
   await says(own, /listening/)

@@ -32,7 +32,7 @@ const endings = [
     ending: `a bridge that gets ${signal}`,
     bringAbout: async (t: Test, { upstream, env = {} }: Named) => {
       const bridge = start(t, ['--listen', 'http://127.0.0.1:0/mcp', '--upstream', upstream, ...environment(env)])
-      await logged(bridge, 'server ready')
+      await logged(bridge, 'server_ready')
       const exit = once(bridge, 'exit')
       bridge.kill(signal)
       t.strictSame(await exit, [0, null])
@@ -69,13 +69,13 @@ function start(t: Test, args: string[]): ChildProcess {
 }
 
 /** Waits for a line of the bridge's log. */
-async function logged({ stderr }: ChildProcess, message: string): Promise<void> {
+async function logged({ stderr }: ChildProcess, event: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     createInterface(stderr as Readable)
       .on('line', (line) => {
-        if (line.includes(`"msg":"${message}"`)) resolve()
+        if (line.includes(`"event":"${event}"`)) resolve()
       })
-      .on('close', () => reject(new Error(`The bridge ended without logging "${message}"`)))
+      .on('close', () => reject(new Error(`The bridge ended without logging "${event}"`)))
   })
 }
 

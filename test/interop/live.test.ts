@@ -79,7 +79,7 @@ await Promise.all(
         t.equal(received.filter(isAnswer).length, 2)
         // Of a bridge on a pipe the log may come late: lines of the calls before may be among these.
         const ended = (name: string, outcome: string) =>
-          log.filter((line) => line['msg'] === 'call' && line['name'] === name && line['outcome'] === outcome).length
+          log.filter((line) => line['event'] === 'call' && line['name'] === name && line['outcome'] === outcome).length
         t.equal(ended('get-sum', 'ok'), 1)
         t.equal(ended('trigger-long-running-operation', 'cancelled'), 1)
       })

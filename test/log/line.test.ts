@@ -17,8 +17,8 @@ function logTo(format: 'json' | 'pretty', terminal = false) {
 for (const format of ['json', 'pretty'] as const) {
   t.test(`H20 in ${format}, no value breaks a line, drives a terminal or hides text`, async (t) => {
     const { log, lines } = logTo(format)
-    log.info({ name: HOSTILE, [HOSTILE]: { deep: [HOSTILE] } }, HOSTILE)
-    log.child({ server: HOSTILE }).error({ err: new Error(HOSTILE) }, 'x')
+    log.info({ event: 'call', name: HOSTILE, [HOSTILE]: { deep: [HOSTILE] } }, HOSTILE)
+    log.child({ server: HOSTILE }).error({ event: 'unexpected_error', err: new Error(HOSTILE) }, 'x')
     t.equal(lines.length, 2)
     for (const line of lines) {
       t.ok(line.endsWith('\n'))
@@ -30,9 +30,13 @@ for (const format of ['json', 'pretty'] as const) {
 
   t.test(`H20 in ${format}, no line is over 16 KiB, and one that was says so`, async (t) => {
     const { log, lines } = logTo(format)
-    log.warn({ method: 'm'.repeat(3_900_000), why: 'short' }, 'x')
-    log.warn({ list: Array.from({ length: 50_000 }, (_, i) => i), why: '\u202e'.repeat(20_000) }, 'x'.repeat(50_000))
-    log.warn(Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`key${i}`, `\u0000${i}`])), 'x')
+    log.warn({ event: 'call', method: 'm'.repeat(3_900_000), why: 'short' }, 'x')
+    log.warn(
+      { event: 'call', list: Array.from({ length: 50_000 }, (_, i) => i), why: '\u202e'.repeat(20_000) },
+      'x'.repeat(50_000),
+    )
+    const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`key${i}`, `\u0000${i}`]))
+    log.warn({ ...many, event: 'call' }, 'x')
     for (const line of lines) {
       t.ok(Buffer.byteLength(line) <= MAX_LINE)
       t.match(line, /truncated/)
@@ -50,7 +54,7 @@ for (const format of ['json', 'pretty'] as const) {
     fc.assert(
       fc.property(anything, fc.string({ unit: 'binary', maxLength: 20_000, size: 'max' }), (fields, said) => {
         lines.length = 0
-        log.info(fields, said)
+        log.info({ ...fields, event: 'call' }, said)
         const [line = ''] = lines
         // Of a terminal there are our own colours, and nothing else.
         const text = line.slice(0, -1).replaceAll(new RegExp(`${ESCAPE}\\[\\d\\dm`, 'g'), '')
@@ -63,6 +67,6 @@ for (const format of ['json', 'pretty'] as const) {
 
 t.test('H20 the name of a tool is a value like any other', async (t) => {
   const { log, lines } = logTo('pretty')
-  log.info({ method: 'tools/call', name: 'echo "x"', ms: 1.5, none: undefined }, 'call')
+  log.info({ event: 'call', method: 'tools/call', name: 'echo "x"', ms: 1.5, none: undefined }, 'call')
   t.match(lines[0], /^\d\d:\d\d:\d\d\.\d{3} INFO {2}call method=tools\/call name="echo \\"x\\"" ms=1\.5\n$/)
 })

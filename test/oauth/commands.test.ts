@@ -98,9 +98,9 @@ t.test('a bridge that serves is told what a command has obtained, and loses it w
     'json',
     ...store,
   ])
-  const [line] = await says(bridge, /^.*"msg":"listening".*$/m)
+  const [line] = await says(bridge, /^.*"event":"listening".*$/m)
   const { url } = JSON.parse(line) as { url: string }
-  await says(bridge, /server wants credentials/)
+  await says(bridge, /"event":"sign_in_required"/)
   const list = async () => {
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
     const body = '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'

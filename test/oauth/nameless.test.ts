@@ -20,6 +20,6 @@ t.test(
     const url = await startSdkV1(t, () => {})
     const args = [main, '--listen', 'http://127.0.0.1:0/mcp', '--log-format', 'json', '--upstream', url]
     const program = watchProgram(t, spawn(execPath, args, { uid: 54_321, gid: 54_321, cwd: '/', env: {} }))
-    await says(program, /server ready/)
+    await says(program, /"event":"server_ready"/)
   },
 )

@@ -27,7 +27,7 @@ const CACHEABLE = [
   'skills/get',
   'resources/directory/read',
 ]
-const QUIET: CallLog = { note() {}, debug() {}, warn() {} }
+const QUIET: CallLog = { note() {}, warn() {} }
 const PRIVATE: CacheHint = { ttlMs: MINUTE, scope: 'private' }
 const PUBLIC: CacheHint = { ttlMs: MINUTE, scope: 'public' }
 

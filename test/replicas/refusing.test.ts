@@ -1,6 +1,7 @@
 /** What accepts connections in the place of Redis, and does not let anybody stay. */
 import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
+import type { LogFields } from '../../src/logging.js'
 import { Redis } from '../../src/replicas/redis.js'
 import { until } from '../support/eventually.js'
 import { noRedis, RedisServer } from '../support/redis.js'
@@ -24,7 +25,7 @@ for (const [name, says] of refusals) {
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       t.teardown(() => server.close())
       const said: string[] = []
-      const note = (_fields: object, message: string) => said.push(message)
+      const note = ({ event }: LogFields) => said.push(event)
       const { port } = server.address() as AddressInfo
       const redis = new Redis({
         url: `redis://127.0.0.1:${port}`,
@@ -38,7 +39,7 @@ for (const [name, says] of refusals) {
       const lasted = performance.now() - started
       // Two connections, each after 50, 100, 200, 400 and then 500 ms.
       t.ok(connections <= 12 + lasted / 200, `${connections} connections in ${Math.round(lasted)} ms`)
-      t.same(said, ['Redis is not available'])
+      t.same(said, ['redis_unavailable'])
       t.equal(redis.working, false)
     },
   )
@@ -47,7 +48,7 @@ for (const [name, says] of refusals) {
 t.test('11.32 a Redis that is back is said to be there when it has stayed', { skip: noRedis }, async (t) => {
   const server = await RedisServer.start(t)
   const said: string[] = []
-  const note = (_fields: object, message: string) => said.push(message)
+  const note = ({ event }: LogFields) => said.push(event)
   const redis = new Redis({ url: server.url, timeout: 250, log: { debug: () => {}, info: note, warn: note } })
   t.teardown(() => redis.close())
   await redis.connect()
@@ -58,6 +59,6 @@ t.test('11.32 a Redis that is back is said to be there when it has stayed', { sk
     await server.start()
     await until(() => redis.working)
   }
-  await until(() => said.includes('Redis is available again'))
-  t.same(said, ['Redis is not available', 'Redis is available again'])
+  await until(() => said.includes('redis_available'))
+  t.same(said, ['redis_unavailable', 'redis_available'])
 })

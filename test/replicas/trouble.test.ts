@@ -81,12 +81,12 @@ test('a bridge starts without Redis, and finds it later', async (t) => {
   const settings = { redis: { url: redis.url }, stateKeys: STATE_KEYS }
   const late = await startBridge(t, asker.server, settings)
   t.equal((await call(late.url, 'tools/list')).status, 200)
-  t.ok(late.log.some(({ level, msg }) => level === 40 && msg === 'Redis is not available'))
+  t.ok(late.log.some(({ level, event }) => level === 40 && event === 'redis_unavailable'))
   await redis.start()
   const retry = await park(urls[0])
   await until(async () => (await retry(urls[1])).said !== undefined)
-  await until(() => late.log.some(({ msg }) => msg === 'Redis is available again'))
-  t.ok(replicas.every(({ log }) => log.filter(({ msg }) => msg === 'Redis is not available').length === 1))
+  await until(() => late.log.some(({ event }) => event === 'redis_available'))
+  t.ok(replicas.every(({ log }) => log.filter(({ event }) => event === 'redis_unavailable').length === 1))
 })
 
 test('a Redis that stands still for a while delays only what it carries', async (t) => {
@@ -196,7 +196,7 @@ test('what a stream has begun to say ends with an error, where its replica is lo
   const first = await here.steps(steps, {}, { meta: { progressToken: 'p' } })
   const retry = { ...here.paramsOf(first), inputResponses: all(first, ADA), requestState: first.state }
   const answering = talk(urls[0]).call('tools/call', retry, { id: 77, meta: { progressToken: 'p' } })
-  await until(() => apart.log.some(({ msg }) => msg === 'call'))
+  await until(() => apart.log.some(({ event }) => event === 'call'))
   await sleep(500)
   way.open = false
   const { messages } = await answering

@@ -105,9 +105,9 @@ export class BuiltBridge {
 
   #log(line: string): void {
     const said = parse(line)
-    if (said?.['msg'] === 'listening') this.#urls.set(String(said['server'] ?? ONLY), String(said['url']))
-    if (said?.['msg'] === 'stopping') this.stopped = `asked to by ${said['signal']}`
-    if (said?.['msg'] === 'health and metrics') this.#admin = String(said['url'])
+    if (said?.['event'] === 'listening') this.#urls.set(String(said['server'] ?? ONLY), String(said['url']))
+    if (said?.['event'] === 'stopping') this.stopped = `asked to by ${said['signal']}`
+    if (said?.['event'] === 'admin_listening') this.#admin = String(said['url'])
     if (said && Number(said['level']) < MISTAKE) return
     this.onMistake(line)
     if (this.mistakes.length < KEPT) this.mistakes.push(line)

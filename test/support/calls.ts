@@ -21,7 +21,7 @@ export const result = (value: object | string): Reply => ({ kind: 'result', resu
 
 export function callOf({ params = {}, meta = {}, caller, ...changes }: Changes): Call {
   const controller = new AbortController()
-  const log: CallLog = { note() {}, debug() {}, warn() {} }
+  const log: CallLog = { note() {}, warn() {} }
   return {
     method: 'tools/list',
     params: payload(params),

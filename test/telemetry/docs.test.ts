@@ -143,7 +143,7 @@ t.test('every field of a line about a call is in the documentation', async (t) =
     await call(bridge.url, 'tools/call', { name: 'fail', arguments: { error: { code: -32001, message: 'no' } } })
     const client = await LegacyClient.open(bridge.url)
     await client.call('echo')
-    for (const line of bridge.log.filter(({ msg }) => msg === 'call'))
+    for (const line of bridge.log.filter(({ event }) => event === 'call'))
       for (const key of Object.keys(line)) fields.add(key)
   }
   t.ok(fields.size > 15)

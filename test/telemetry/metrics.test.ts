@@ -236,7 +236,7 @@ t.test('a modern client of a legacy server', async (t) => {
   t.equal(series['mcp_bridge_bound_used{bound="calls",server=""}'], 0)
   t.ok((series['mcp_bridge_bound_used{bound="connections",server=""}'] as number) >= 1)
   t.equal(series['mcp_bridge_build_info{version="0.0.0"}'], 1)
-  const waited = log.find(({ msg, name }) => msg === 'call' && name === 'wait')
+  const waited = log.find(({ event, name }) => event === 'call' && name === 'wait')
   t.match(waited, { server: 'test', ms: Number, upstreamMs: Number })
   t.ok(Number(waited?.['upstreamMs']) >= 40 && Number(waited?.['ms']) >= Number(waited?.['upstreamMs']))
 })

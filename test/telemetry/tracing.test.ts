@@ -148,7 +148,7 @@ t.test('a call is one trace from client to server, link by link', async (t) => {
     JSON.stringify(collector.spans, (_, value) => (typeof value === 'bigint' ? '' : value)),
     's3cret',
   )
-  const line = log.find(({ msg, name }) => msg === 'call' && name === 'echo')
+  const line = log.find(({ event, name }) => event === 'call' && name === 'echo')
   t.match(line, { trace_id: traceId, span_id: inwards.spanId })
 })
 
@@ -227,7 +227,7 @@ t.test('what its client does not sample is not exported, and the server is told 
   const { traceId, flags } = parts(metaOf(legacy.of('tools/list')[0]?.message)['traceparent'])
   t.match({ traceId, flags }, { traceId: TRACE, flags: '00' })
   t.match(
-    log.find(({ msg }) => msg === 'call'),
+    log.find(({ event }) => event === 'call'),
     { trace_id: TRACE },
   )
   await tracing?.close()

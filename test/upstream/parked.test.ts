@@ -26,7 +26,7 @@ function callOf(more: Partial<Call> = {}): Call {
     principal: 'alice',
     signal: new AbortController().signal,
     abort: () => {},
-    log: { note() {}, debug() {}, warn() {} },
+    log: { note() {}, warn() {} },
     ...more,
   }
 }

@@ -5,10 +5,7 @@ import { Rubbish } from '../../src/upstream/rubbish.js'
 function play() {
   let time = 0
   const logged: object[] = []
-  const rubbish = new Rubbish(
-    (fields) => logged.push(fields),
-    () => time,
-  )
+  const rubbish = new Rubbish({ warn: (fields) => logged.push(fields) }, () => time)
   const add = (length: number, requestOpen = true) => rubbish.add('noise', length, requestOpen)
   const wait = (milliseconds: number) => {
     time += milliseconds
@@ -52,7 +49,7 @@ t.test('the log has the first of it, and then a line in ten seconds with how muc
     wait(20)
   }
   t.same(logged, [
-    { what: 'noise', skipped: 1 },
-    { what: 'noise', skipped: 501 },
+    { event: 'message_skipped', what: 'noise', skipped: 1 },
+    { event: 'message_skipped', what: 'noise', skipped: 501 },
   ])
 })

@@ -280,7 +280,7 @@ t.test('a modern server is listened to while something of it is kept', async (t)
   }
   t.same(modern.violations(), [])
   t.ok(
-    log.some(({ msg, method, cached }) => msg === 'call' && method === 'tools/list' && cached === true),
+    log.some(({ event, method, cached }) => event === 'call' && method === 'tools/list' && cached === true),
     'and the log says what was not asked',
   )
   t.notOk(log.some(({ method }) => method === 'subscriptions/listen'))

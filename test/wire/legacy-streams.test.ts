@@ -16,7 +16,7 @@ async function start(t: Test, settings: object = {}) {
   const modern = await ModernHttp.start(t)
   const { url, log } = await startBridge(t, { url: modern.url }, settings)
   /** Calls of tools that are over, and how. */
-  const over = () => log.filter(({ msg, method }) => msg === 'call' && method === 'tools/call')
+  const over = () => log.filter(({ event, method }) => event === 'call' && method === 'tools/call')
   return { modern, url, over, open: (options?: OpenOptions) => LegacyClient.open(url, options) }
 }
 

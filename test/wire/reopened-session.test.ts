@@ -225,7 +225,7 @@ t.test('11.1 a client on stdio goes on when its program is killed between calls'
   await say(pipe, 'resources/subscribe', { uri: 'test://static' })
   const [pid] = program.pids()
   process.kill(Number(pid), 'SIGKILL')
-  await until(() => pipe.log.some(({ msg }) => msg === 'the server has gone'))
+  await until(() => pipe.log.some(({ event }) => event === 'server_gone'))
   t.match(await say(pipe, 'tools/call', echo), echoed)
   const again = program
     .seen()
@@ -319,7 +319,7 @@ t.test('11.1 another revision is refused with its reason, and what else is diffe
   now.revision = '2025-06-18'
   Object.assign(now.capabilities, { prompts: {} })
   t.match(await say(pipe, 'tools/call', echo), echoed)
-  const told = pipe.log.find(({ msg }) => msg === 'the server has other capabilities than the client was told')
+  const told = pipe.log.find(({ event }) => event === 'capabilities_changed')
   t.same(told?.['changed'], ['prompts'])
 })
 

@@ -45,7 +45,8 @@ export async function forward(
     if (fault.fault === 'requestTimeout') return
     tell(log, { kind: 'forwarded', what: fault.fault === 'storeUnavailable' ? 'unavailable' : 'lost' })
     if (fault.fault === 'suspendedCallLost') tell(log, { kind: 'question', what: 'lost' })
-    log.info({ owner, what, fault: fault.fault, why: fault.message }, 'not answered by the replica that has it')
+    const fields = { owner, what, fault: fault.fault, why: fault.message }
+    log.info({ event: 'forward_failed', ...fields }, 'replica that owns the call did not answer')
     refuse(reply, fault, { ...refusing, id })
   }
 }

@@ -3,10 +3,11 @@
  * ten seconds, because a client that is refused may try again at once, for ever.
  */
 import type { FastifyRequest } from 'fastify'
+import type { Log } from '../../logging.js'
 import type { Observe } from '../../ports/events.js'
 import { printable } from '../../printable.js'
 import type { Fault, FaultName } from '../../protocol/fault.js'
-import { type Logger, wasTold } from '../call-log.js'
+import { wasTold } from '../call-log.js'
 
 /** What is known of a request that was refused. */
 export interface Refused {
@@ -28,14 +29,14 @@ export function refusedOf({ method, url, ip }: FastifyRequest): Refused {
 const EVERY = 10_000
 
 export class Refusals {
-  readonly #log: Pick<Logger, 'info' | 'error'>
+  readonly #log: Pick<Log, 'info' | 'error'>
   readonly #observe: Observe | undefined
   readonly #now: () => number
   /** When each kind was last told of, and how many have come since. */
   readonly #told = new Map<FaultName, { at: number; since: number }>()
 
   constructor(
-    log: Pick<Logger, 'info' | 'error'>,
+    log: Pick<Log, 'info' | 'error'>,
     observe: Observe | undefined,
     /** Milliseconds. */
     now: () => number = () => performance.now(),
@@ -67,7 +68,8 @@ export class Refusals {
       ...(from !== undefined && { from }),
       ...(last && last.since > 0 && { more: last.since }),
     }
-    if (fault.row.reason === 'internal_error') this.#log.error({ ...fields, err: fault.cause }, 'request failed')
-    else this.#log.info(fields, 'request refused')
+    if (fault.row.reason === 'internal_error')
+      this.#log.error({ event: 'request_failed', ...fields, err: fault.cause }, 'request failed')
+    else this.#log.info({ event: 'request_refused', ...fields }, 'request refused')
   }
 }

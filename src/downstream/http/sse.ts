@@ -169,7 +169,8 @@ export class SseSession implements Kept {
 
   #refuse(error: unknown, id: Id | undefined): void {
     const fault = Fault.from(error, true)
-    if (fault.fault === 'internalUnknown') this.#options.log.error({ err: fault.cause }, 'message not understood')
+    if (fault.fault === 'internalUnknown')
+      this.#options.log.error({ event: 'message_failed', err: fault.cause }, 'handling a message failed')
     if (id !== undefined) this.#write(errorMessage(id, fault.toRpcError()))?.catch(() => {})
   }
 

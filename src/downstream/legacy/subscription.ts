@@ -2,6 +2,7 @@
  * What changes at a modern server, for one legacy session: one `subscriptions/listen` carries all of it, and is replaced
  * by another, made before the first is broken, when the client wants to hear of something else.
  */
+import type { Log } from '../../logging.js'
 import type { Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Loan } from '../../protocol/memory.js'
@@ -24,7 +25,7 @@ export interface ChangesOptions {
   loan: Loan
   /** Tells the client. */
   deliver(method: string, params: Payload): void
-  log: { debug(fields: object, message: string): void }
+  log: Pick<Log, 'debug'>
 }
 
 interface Listening {
@@ -202,8 +203,10 @@ export class Changes {
       this.#inOrder(() => this.#change(this.#uris))
         .then(() => (gap ? this.#tellAll() : undefined))
         .catch((error: unknown) => {
-          this.#options.log.debug({ err: error }, 'subscription not opened again')
-          if (!this.#stopped && !isRefusal(error)) this.#lost(undefined, true)
+          const retries = !this.#stopped && !isRefusal(error)
+          const message = retries ? 'subscription failed; retrying' : 'subscription failed'
+          this.#options.log.debug({ event: 'subscription_failed', err: error }, message)
+          if (retries) this.#lost(undefined, true)
         })
     }, wait)
     this.#reopening.unref()

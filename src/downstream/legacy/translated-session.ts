@@ -365,7 +365,10 @@ function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions):
       tell(log, { kind: 'downlevelled', what: feature })
       if (told.has(feature)) return
       told.add(feature)
-      log.info({ feature, revision }, 'not known to the client, and left out')
+      log.info(
+        { event: 'feature_omitted', feature, revision },
+        "feature left out: the client's revision does not have it",
+      )
     },
   }
 }

@@ -3,6 +3,7 @@
  * browser, once for all. The others watch the record, and take over if that process ends.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../../logging.js'
 import { checkDestination } from '../../net/fetch.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Found } from '../client/discover.js'
@@ -28,10 +29,7 @@ export interface Person {
 }
 
 /** Where the steps of a sign-in are logged. */
-export interface FlowLog {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+export type FlowLog = Pick<Log, 'info' | 'warn'>
 
 /** The sign-in, and what it needs. */
 export interface FlowOptions {
@@ -194,7 +192,7 @@ export class Flow {
 
   /** Called only by the process that has the port, so there is one sign-in at a time. */
   async #begin(port: number): Promise<void> {
-    const { store, key, holder, found, asked, now, log, server } = this.#options
+    const { store, key, holder, found, asked, now, log } = this.#options
     await this.#checkRate()
     await this.#checkEndpoints()
     const redirectUri = this.#port.redirectUri(port)
@@ -214,7 +212,7 @@ export class Flow {
       record.began = [...record.began.filter((moment) => moment + RATE.within > now()), now()].slice(-RATE.most)
       record.client ??= client
     })
-    log.info({ server, issuer: found.server.issuer }, 'sign-in began')
+    log.info({ event: 'sign_in_started', issuer: found.server.issuer }, 'sign-in started')
   }
 
   /** Limits how often a recurring failure opens a browser. */
@@ -262,7 +260,7 @@ export class Flow {
   }
 
   async #open(pending: Pending): Promise<void> {
-    const { store, key, holder, now, person, log, server } = this.#options
+    const { store, key, holder, now, person, log } = this.#options
     const insists = this.#insists
     this.#insists = false
     // Noted before the browser is started, so that a process that is killed meanwhile does not cause a second window.
@@ -275,7 +273,7 @@ export class Flow {
     if (!isOwn) return
     const address = await this.#addressOf(pending)
     if (await person.open(address)) return
-    log.info({ server }, 'no browser could be started: the address is shown instead')
+    log.info({ event: 'browser_unavailable' }, 'cannot open a browser; showing the address instead')
     this.#isShown = true
     this.#onShown()
     person.show(address)
@@ -288,7 +286,7 @@ export class Flow {
 
   /** Handles a redirect. A response to another sign-in changes nothing. */
   async #answer(params: URLSearchParams): Promise<PageName> {
-    const { store, key, holder, found, settings, reach, now, log, server } = this.#options
+    const { store, key, holder, found, settings, reach, now, log } = this.#options
     const known = (await store.read(key))?.pending
     if (!known || !isAnswerTo(params, known)) return 'unknown'
     const pending = await store.change(key, holder, (record) => {
@@ -314,7 +312,7 @@ export class Flow {
         record.client = accepted
         record.asked = { issuer: token.issuer, scopes: token.asked }
       })
-      log.info({ server }, 'signed in')
+      log.info({ event: 'signed_in' }, 'signed in')
       return 'signedIn'
     } catch (error) {
       await this.#note(error, pending)
@@ -355,14 +353,14 @@ export class Flow {
   }
 
   async #end(error: unknown): Promise<unknown> {
-    const { signal, server, log, store, key } = this.#options
+    const { signal, log, store, key } = this.#options
     if (signal.aborted) return error
     const record = await store.read(key).catch(() => undefined)
     const isNoted = record?.ended !== undefined && record.ended.since >= this.#began
     // Only the process with the port knows how the sign-in ended.
     const fault =
       isNoted || this.#port.port === undefined ? this.#asFault(error) : await this.#note(error, record?.pending)
-    log.warn({ server, reason: fault.row.reason }, `sign-in ended: ${fault.message}`)
+    log.warn({ event: 'sign_in_failed', reason: fault.row.reason, why: fault.message }, 'sign-in failed')
     return fault
   }
 

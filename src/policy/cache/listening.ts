@@ -44,7 +44,7 @@ const MAX_URI = 2_048
 
 const LISTS = CHANGING_LISTS.map(({ filter }) => `"${filter}":true`)
 /** The bridge's own subscription is not a call of a client, so it has no line in the log. */
-const QUIET: CallLog = { note() {}, debug() {}, warn() {} }
+const QUIET: CallLog = { note() {}, warn() {} }
 
 /** The subscription for one scope of the cache. */
 export class Listening {

@@ -281,7 +281,7 @@ export class Detection {
     const { era, why } = verdict
     this.#verdict = verdict
     this.worked(false)
-    this.#options.log.debug({ era, why }, 'era found')
+    this.#options.log.debug({ event: 'era_detected', era, why }, 'protocol era detected')
     this.#tell(era, why)
     return verdict
   }

@@ -1,4 +1,5 @@
 /** What a legacy client has set in its session: it is set again in the session that takes its place. */
+import type { Log } from '../../logging.js'
 import type { Params, Response } from '../../rpc/message.js'
 import { type Json, value, write } from '../../rpc/splice.js'
 import type { DirectTunnel } from './tunnel.js'
@@ -7,9 +8,7 @@ import type { DirectTunnel } from './tunnel.js'
 const MAX_SUBSCRIPTIONS = 1_000
 const MAX_PARAMS = 8 * 1024
 
-interface SettingsLog {
-  warn(fields: object, message: string): void
-}
+type SettingsLog = Pick<Log, 'warn'>
 
 export class KeptSettings {
   /** Parameters of `notifications/initialized`, once the client has sent it. */
@@ -53,7 +52,8 @@ export class KeptSettings {
     await Promise.all(
       requests.map(async ([method, params]) => {
         const answer: Response | undefined = await line.request(method, params).catch(() => undefined)
-        if (answer?.outcome.kind !== 'result') log.warn({ method }, 'not set again in the new session with the server')
+        if (answer?.outcome.kind !== 'result')
+          log.warn({ event: 'setting_not_restored', method }, 'setting not restored in the new session with the server')
       }),
     )
   }

@@ -126,7 +126,8 @@ class Listening {
   #keep(change: { method: string; params: Payload }): void {
     const bytes = this.#bytes + sizeOf(change.params)
     if (this.#unread.length >= MAX_UNREAD || this.#loan.hold(bytes)) {
-      if (this.#dropped++ === 0) this.#call.log.warn({}, 'changes dropped: their reader is too slow')
+      if (this.#dropped++ === 0)
+        this.#call.log.warn({ event: 'changes_dropped' }, 'changes dropped: the client reads too slowly')
       return
     }
     this.#bytes = bytes

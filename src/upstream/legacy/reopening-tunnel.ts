@@ -3,6 +3,7 @@
  * takes its place.
  */
 
+import type { Log } from '../../logging.js'
 import { ECHOED, printable } from '../../printable.js'
 import type { Tunnel, TunnelListener, TunnelMessage } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
@@ -23,10 +24,7 @@ import type { DirectTunnel } from './tunnel.js'
  */
 export type OpenLine = (write: (message: Request | Notification) => Wire) => Promise<DirectTunnel | undefined>
 
-interface ReopeningLog {
-  debug(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+type ReopeningLog = Pick<Log, 'debug' | 'warn'>
 
 /** Methods whose answers say what the client has set or seen. */
 const NOTED: ReadonlySet<string> = new Set([
@@ -147,7 +145,7 @@ export class ReopeningTunnel implements Tunnel {
       await pause(FIRST_WAIT * 2 ** attempt, signal)
       if (!this.#line.over || signal.aborted) break
       await this.#reopened(signal).catch((error: unknown) =>
-        this.#log.debug({ err: error }, 'no other session with the server yet'),
+        this.#log.debug({ event: 'session_reopen_failed', err: error }, 'opening another session failed'),
       )
     }
     this.#recovering = false
@@ -176,7 +174,7 @@ export class ReopeningTunnel implements Tunnel {
     if (listener) this.#hear(usable, listener)
     await this.#settings.restore(usable, this.#log)
     if (usable.over) throw new Fault('upstreamUnavailable', 'The server lost the session again as it was being opened')
-    this.#log.warn({}, "the server had lost a client's session; another one has been opened")
+    this.#log.warn({ event: 'session_reopened' }, "server lost the client's session; another one is open")
     this.#compareCapabilities(usable)
     if (listener) this.#tellChanges(usable, listener).catch(() => {})
     return usable
@@ -216,7 +214,11 @@ export class ReopeningTunnel implements Tunnel {
     const changed = [...names]
       .filter((name) => raw(before, name) !== raw(now, name))
       .map((name) => printable(name, ECHOED))
-    if (changed.length > 0) this.#log.warn({ changed }, 'the server has other capabilities than the client was told')
+    if (changed.length > 0)
+      this.#log.warn(
+        { event: 'capabilities_changed', changed },
+        'server capabilities differ from those the client was given',
+      )
   }
 
   /** Tells the client what may have changed while there was no session, as far as it may expect to hear of it. */

@@ -1,4 +1,5 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
+import type { Log } from '../../logging.js'
 import type { Account } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
 import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
@@ -35,10 +36,7 @@ export interface Identity {
   account?: Account | undefined
 }
 
-export interface SessionLog {
-  debug(fields: object, message: string): void
-  warn(fields: object, message: string): void
-}
+export type SessionLog = Pick<Log, 'debug' | 'warn'>
 
 export interface SessionOptions {
   identity: Identity
@@ -314,7 +312,11 @@ export class LegacySession {
     if (method !== 'notifications/message') return
     const exchange = this.running.forLog(params)
     if (exchange) exchange.push({ kind: 'notification', method, params })
-    else this.#log.debug({ running: this.running.size }, 'log message of the server belongs to no call')
+    else
+      this.#log.debug(
+        { event: 'log_message_dropped', running: this.running.size },
+        'log message dropped: it belongs to no call',
+      )
   }
 
   #visit(params: Params): void {

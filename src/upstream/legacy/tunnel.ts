@@ -1,4 +1,5 @@
 /** A client's own session with a legacy server: messages pass as they are, ids and progress tokens apart. */
+import type { Log } from '../../logging.js'
 import type { Tunnel, TunnelListener, TunnelMessage } from '../../protocol/call.js'
 import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
@@ -26,7 +27,7 @@ export interface TunnelOptions {
   principal: string
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
-  log: { debug(fields: object, message: string): void }
+  log: Pick<Log, 'debug'>
   /** A request begins or ends. */
   onUse: () => void
   /** The session is over, whoever has ended it. `lost` says that it was neither the client nor the bridge. */
@@ -174,7 +175,7 @@ export class DirectTunnel implements Tunnel {
 
   notify(method: string, params: Json | undefined): void {
     const delivered = this.#peer.notify(method, params).catch((error: unknown) => {
-      this.#options.log.debug({ err: error }, 'notification not delivered')
+      this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
       if (sessionGone(error)) this.#forget()
     })
     if (method !== 'notifications/initialized') return

@@ -1,4 +1,5 @@
 /** The sessions that legacy clients themselves have with a legacy server: opened for them, and ended when there is no room. */
+import type { Log } from '../../logging.js'
 import type { AccountsByPrincipal } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
 import { Fault, isOfSignIn } from '../../protocol/fault.js'
@@ -24,7 +25,7 @@ export interface TunnelsOptions {
   onEnd(error: ChannelError): void
   /** What has become of a session, for whoever counts. */
   told?: ((what: 'opened' | 'ended' | 'lost') => void) | undefined
-  log: { debug(fields: object, message: string): void }
+  log: Pick<Log, 'debug'>
 }
 
 /** A session, or one that is being opened. */

@@ -2,6 +2,7 @@
  * The channels to a modern server. Over HTTP there is one. On a pipe, all principals share a process, but those that want logs
  * have a process each: log messages on a pipe name no call.
  */
+import type { Log } from '../../logging.js'
 import { ANONYMOUS, type Call, type Sender } from '../../protocol/call.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Occupancy, Occupant } from '../../protocol/occupancy.js'
@@ -33,7 +34,7 @@ export interface ModernChannelsOptions {
   processes?: Processes | undefined
   /** The bridge's own Implementation. */
   clientInfo: Json
-  log: { debug(fields: object, message: string): void }
+  log: Pick<Log, 'debug'>
 }
 
 type Caller = Pick<Sender, 'principal' | 'caller'>
@@ -221,7 +222,8 @@ export class ModernChannel implements Occupant {
     this.#peer = peer
     this.#lastUsed = performance.now()
     peer.events = {
-      asked: (request) => log.debug({ method: request.method }, 'request of a modern server dropped'),
+      asked: ({ method }) =>
+        log.debug({ event: 'server_request_dropped', method }, 'request from a modern server dropped'),
       notified: (method, params) => this.#notified(method, params),
       answeredLate: (id) => this.calls.answeredLate(id),
       ended: (error) => {
@@ -238,7 +240,11 @@ export class ModernChannel implements Occupant {
     if (method !== 'notifications/message') return
     const exchange = this.calls.forLog(params)
     if (exchange) exchange.push({ kind: 'notification', method, params })
-    else this.#options.log.debug({ running: this.calls.size }, 'log message of the server belongs to no call')
+    else
+      this.#options.log.debug(
+        { event: 'log_message_dropped', running: this.calls.size },
+        'log message dropped: it belongs to no call',
+      )
   }
 
   /** A server that cannot answer a subscription ends it in this way (MCP 2026-07-28, basic/patterns/cancellation). */

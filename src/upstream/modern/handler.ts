@@ -110,7 +110,9 @@ export class ModernServer {
         const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
         return peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice.principal))
       })
-      .catch((error: unknown) => this.#options.log.debug({ err: error }, 'notification not delivered'))
+      .catch((error: unknown) =>
+        this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered'),
+      )
   }
 
   /** Tells those who listen of what has changed for them in another replica. */
@@ -290,7 +292,7 @@ function listingFor({ caller, principal, credential }: Call): Call {
     credential,
     signal: new AbortController().signal,
     abort() {},
-    log: { note() {}, debug() {}, warn() {} },
+    log: { note() {}, warn() {} },
   }
 }
 

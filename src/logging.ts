@@ -1,0 +1,111 @@
+/** What is logged: each event with its meaning, and the type of a log that takes no line without an event. */
+
+/**
+ * Every event of the log. Names are stable, because people build dashboards and alerts on them; messages may change.
+ * docs/operations.md has the same list, with levels and fields: test/log/events.test.ts compares the two.
+ */
+export const LOG_EVENTS = {
+  call: 'A call is over.',
+  call_forwarded: 'Another replica answers a call and logs its `call`.',
+  call_rerouted: 'A relayed call is translated instead: the server has changed its protocol era. Its `call` follows.',
+  request_refused: 'A request was refused before it became a call. At most one line for each `fault` in 10 seconds.',
+  request_failed: 'The same, because of a mistake of the bridge.',
+  message_refused: 'A line on stdio was refused: it is no valid message, or not one for now.',
+  message_failed: 'The bridge made a mistake while it handled a message of a client on stdio or HTTP+SSE.',
+  answer_failed: 'The bridge made a mistake while it answered a request on stdio.',
+  forward_failed: 'The replica that owns a call or session did not answer.',
+  changes_dropped:
+    'Changes were dropped: a modern client reads its subscription too slowly. Once for each subscription.',
+  feature_omitted:
+    'A feature was left out because the revision of the client does not have it. Once for each session and feature.',
+  subscription_failed: 'A subscription that serves a legacy client could not be opened again.',
+  stdin_failed: 'Reading from stdin failed. The bridge shuts down.',
+  stdout_closed: 'The client closed stdout. The bridge shuts down.',
+
+  server_ready: 'A server answers. For each one at the start, and for new ones after a change of the configuration.',
+  server_unavailable:
+    'A server does not answer, at the same times. As the last line: the only server, a program, cannot be started.',
+  server_gone: 'A server exited or closed the connection.',
+  server_stderr: 'A server wrote a line to stderr.',
+  server_close_failed: 'A server that is no longer configured could not be shut down.',
+  server_not_published: 'A server did not describe itself, so it is not in the manifest that `publish` serves.',
+  era_detected: 'The protocol era of a server was detected.',
+  era_unknown: 'The protocol era of a server stays unknown until the first authenticated request.',
+  message_skipped:
+    'A server sent something that is no message. At most one line in 10 seconds for each process or session.',
+  message_repaired: 'A server sent something that had to be repaired to be read. Once for each process or session.',
+  message_dropped: 'A message of a server was dropped: nobody waits for it.',
+  server_request_dropped: 'A modern server sent a request, which its revision does not allow. It was dropped.',
+  log_message_dropped: 'A log message of a server was dropped: it belongs to no call.',
+  notification_failed: 'A notification of a client could not be delivered to a server.',
+  session_reopened: 'A server lost the session of a legacy client on stdio or HTTP+SSE. The bridge opened another one.',
+  session_reopen_failed: 'An attempt to open another session failed.',
+  setting_not_restored:
+    'A subscription or log level, which a server had accepted before, could not be set again in the new session.',
+  capabilities_changed:
+    'The capabilities of a server differ from those that the client was given, after a session was lost.',
+
+  sign_in_required: 'A server requires a sign-in, which the first request starts.',
+  sign_in_started: 'Somebody is asked to sign in to a server.',
+  browser_unavailable: 'No browser could be opened. The address to sign in is shown instead.',
+  signed_in: 'Somebody signed in to a server.',
+  sign_in_failed: 'A sign-in failed.',
+  tokens_not_stored: 'Tokens cannot be stored. They are lost when the process ends.',
+
+  listening: 'The bridge accepts requests for a server.',
+  admin_listening: 'The bridge serves health and metrics on the address `admin`.',
+  no_servers: 'No server was found yet. Each one is served as soon as it is found.',
+  stopping: 'The bridge shuts down.',
+  draining: 'The bridge waits for requests in progress before it shuts down.',
+  listen_failed: 'The bridge cannot listen. It ends with exit code 1.',
+  command_line_invalid: 'The command line is invalid. The bridge ends with exit code 2.',
+  unexpected_error: 'The bridge made a mistake. It ends with exit code 1.',
+  log_lines_dropped: 'Lines are missing here, because the log was not read or written fast enough.',
+  node_outdated: 'This version of Node.js has a known vulnerability.',
+
+  config_invalid:
+    'The configuration is invalid. After a change, the previous one stays; at the start, the bridge ends.',
+  config_unusable: 'The configuration is valid, but could not be used. The previous one stays.',
+  config_changed: 'A new configuration is in use.',
+  config_adjusted: 'A part of the configuration was left out or changed.',
+  config_format_detected: 'The configuration is in the format of another program.',
+  config_writable:
+    'All users of the group of a configuration file can change it, and with it which programs are started.',
+  restart_required: 'Options changed that only a restart applies.',
+
+  search_started: 'The bridge looks for servers.',
+  search_failed: 'The bridge made a mistake while it looked for servers.',
+  source_unavailable: 'A place where servers are looked for cannot be read.',
+  candidate_unusable: 'A server that was found cannot be served.',
+  discovery_failed: 'A server that was found failed in one phase of discovery.',
+  trust_changed: 'The trust in a server that was found changed.',
+
+  redis_unavailable: 'Redis is unavailable. Once until it is available again.',
+  redis_available: 'Redis is available again, for two seconds at least.',
+  redis_connect_failed: 'The first connection to Redis failed.',
+  redis_may_evict: 'Redis may evict keys that the replicas need.',
+  tracing_disabled: 'No traces are exported: a variable has an unsupported value.',
+  tracing_problem: 'OpenTelemetry reports a problem with its variables or its collector.',
+} as const satisfies Readonly<Record<string, string>>
+
+export type LogEvent = keyof typeof LOG_EVENTS
+
+/** What a line says beside its message. Never a secret, a header value, an argument, a result or an address with a query. */
+export interface LogFields {
+  event: LogEvent
+  [field: string]: unknown
+}
+
+type Write = (fields: LogFields, message: string) => void
+
+/** The log. A room that needs a part of it picks that part from here, so that no line goes without its event. */
+export interface Log {
+  debug: Write
+  info: Write
+  warn: Write
+  error: Write
+  fatal: Write
+  isLevelEnabled(level: string): boolean
+  /** A log whose lines all name the server. */
+  child(fields: { server: string }): Log
+}
