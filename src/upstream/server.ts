@@ -371,7 +371,8 @@ export class Server implements Upstream {
     const { transport } = verdict
     if (verdict.era === 'legacy') return verdict
     if (this.#options.era === 'modern') return undefined
-    if (transport.kind === 'http') verdict.alsoLegacy ??= await this.#askedForSessions(verdict, sender)
+    if (transport.kind === 'http' && verdict.alsoLegacy === undefined)
+      this.#detection.amend(verdict, { alsoLegacy: await this.#askedForSessions(verdict, sender) })
     return verdict.alsoLegacy === false ? undefined : verdict
   }
 
@@ -641,7 +642,7 @@ export class Server implements Upstream {
         told: this.#told,
         changed: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
-      verdict.revision = session.handshake.revision
+      this.#detection.amend(verdict, { revision: session.handshake.revision })
       this.#detection.opened(peer)
       return session
     } catch (error) {
@@ -673,7 +674,7 @@ export class Server implements Upstream {
     } catch (error) {
       if (!fallback || !mayBeAtFallback(error)) throw error
     }
-    verdict.transport = fallback
+    this.#detection.amend(verdict, { transport: fallback })
     try {
       await tryTo()
     } catch (cause) {

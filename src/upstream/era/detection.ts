@@ -93,6 +93,11 @@ export class Detection {
     return detecting
   }
 
+  /** Adds to a verdict what has become known of the server since. Nothing else changes a verdict. */
+  amend(verdict: Verdict, more: Partial<Omit<Verdict, 'since' | 'lifetime'>>): void {
+    Object.assign(verdict, more)
+  }
+
   /** What was known is no longer so. */
   forget(): void {
     this.#verdict = undefined
@@ -165,18 +170,14 @@ export class Detection {
       const reason = new ChannelError('The server has answered that it speaks 2026-07-28', { delivered: 'no' })
       for (const exchange of asking) exchange.fail(reason)
     } else {
-      verdict.weak = false
-      verdict.why = why
+      this.amend(verdict, { weak: false, why })
     }
   }
 
   #turnedModern(verdict: Verdict, peer: Peer, why: string): void {
-    verdict.era = 'modern'
-    verdict.revision = NEWEST_MODERN
-    verdict.why = why
-    verdict.alsoLegacy = false
+    this.amend(verdict, { era: 'modern', revision: NEWEST_MODERN, why, alsoLegacy: false })
     this.#spare = peer
-    this.#tell('modern', verdict.why)
+    this.#tell('modern', why)
   }
 
   /** Who works at this machine asks for what nobody in particular wants to know. */

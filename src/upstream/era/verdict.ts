@@ -2,20 +2,20 @@
 import type { Era } from '../../protocol/eras.js'
 import type { Transport } from '../transport/channel.js'
 
-/** What is known of a server's era, and by what. */
+/** What is known of a server's era, and by what. Only `Detection` changes it; who holds one sees the change. */
 export interface Verdict {
-  era: Era
+  readonly era: Era
   /** Of a legacy server it is known once somebody has opened a session. */
-  revision: string | undefined
-  why: string
-  transport: Transport
-  since: number
+  readonly revision: string | undefined
+  readonly why: string
+  readonly transport: Transport
+  readonly since: number
   /** Milliseconds for which it holds. */
-  lifetime: number
+  readonly lifetime: number
   /** The server did not say so itself. */
-  weak: boolean
+  readonly weak: boolean
   /** A modern server names legacy revisions among those that it supports. */
-  listsLegacy: boolean
+  readonly listsLegacy: boolean
   /** Whether a modern server keeps sessions as well; undefined as long as nobody has asked. */
-  alsoLegacy?: boolean
+  readonly alsoLegacy?: boolean
 }

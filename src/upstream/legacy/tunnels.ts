@@ -106,7 +106,7 @@ export class Tunnels {
     try {
       const line = await this.#open(peer, opening, sender, occupant, write)
       if (line.revision !== undefined) {
-        verdict.revision ??= line.revision
+        if (verdict.revision === undefined) detection.amend(verdict, { revision: line.revision })
         detection.opened(peer)
         detection.worked(false)
         occupant.line = line
@@ -115,7 +115,7 @@ export class Tunnels {
       }
       if (await this.#isModern(verdict, peer, sender)) {
         this.#peers.delete(peer)
-        verdict.alsoLegacy = false
+        detection.amend(verdict, { alsoLegacy: false })
         detection.giveBack(peer)
         return undefined
       }
@@ -129,7 +129,7 @@ export class Tunnels {
       const refused = error instanceof ChannelError && error.refusal !== undefined
       if (verdict.era === 'legacy' && !(refused && (await this.#isModern(verdict, peer, sender))))
         throw detection.failed(error)
-      verdict.alsoLegacy = false
+      detection.amend(verdict, { alsoLegacy: false })
       return undefined
     }
   }
