@@ -25,11 +25,14 @@ export function givenUpFor({ reason }: AbortSignal): string | undefined {
 /** What is known of a server's era may be no longer so. Nothing has been done for the call that found out. */
 export class Contradiction extends Error {
   override name = 'Contradiction'
+  /** What the server was taken for. */
+  readonly era: Era
   /** What the caller gets where the server, asked again, speaks what it did. Without it the call is made again. */
   readonly instead: Reply | Fault | undefined
 
-  constructor(message: string, instead?: Reply | Fault) {
+  constructor(era: Era, message: string, instead?: Reply | Fault) {
     super(message)
+    this.era = era
     this.instead = instead
   }
 }
@@ -176,7 +179,7 @@ export function answerOf(
 /** What a refusal says that is no answer to a call of a session: the session is gone, or the server has none any more. */
 export function outsideSession(error: ChannelError, said: Said | undefined): Error | undefined {
   if (error.refusal && contradicts(error.refusal, 'legacy', said))
-    return new Contradiction('The server answers in words of 2026-07-28')
+    return new Contradiction('legacy', 'The server answers in words of 2026-07-28')
   return sessionGone(error) ? error : undefined
 }
 

@@ -202,7 +202,7 @@ export class Detection {
     while (!this.hasSpare && this.#starting) {
       const { verdict, over } = this.#starting
       await over
-      if (this.#turned(verdict)) throw new Contradiction('The server has no sessions')
+      if (this.#turned(verdict)) throw new Contradiction('legacy', 'The server has no sessions')
     }
     const spare = this.hasSpare && transport === this.#options.transport ? this.#spare : undefined
     if (spare) {
@@ -237,6 +237,14 @@ export class Detection {
     const wait = Math.min(first * 2 ** this.#failures++, most)
     this.#down = { until: performance.now() + wait, fault }
     return fault
+  }
+
+  /** Notes that a channel has come to its end by itself; `served` says whether it has answered a call at all. */
+  ended(error: ChannelError, served: boolean): void {
+    const fields = { why: error.message, stderr: error.stderr }
+    this.#options.log.warn({ event: 'server_gone', ...fields }, 'server exited or closed the connection')
+    if (served) this.worked(true)
+    else this.failed(error)
   }
 
   /** Notes that the server works: it could be reached, or has answered a call. */

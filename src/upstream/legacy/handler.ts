@@ -13,6 +13,7 @@ import { type Json, objectIn, parseObject, payloadAt, raw, textUnder, value } fr
 import { starting } from '../era/starting.js'
 import type { Exchange } from '../exchange.js'
 import { Contradiction, callFault, pause, repeatable, sessionGone, worthRepeating } from '../failure.js'
+import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
 import type { ToolFacts } from '../tools.js'
 import { listen } from './listen.js'
@@ -20,30 +21,28 @@ import { addressKey, type ParkedCalls } from './parked.js'
 import type { Lease } from './pool.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
+import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
 
 const URL_ELICITATION_REQUIRED = -32042
 const OF_TASKS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel'])
 
-export interface LegacyOptions {
-  /** Lends a session, alone where the call may be asked something that could come by any way. */
-  acquire(call: Call): Promise<Lease>
-  /** The server is a process of ours, which takes time to start. */
-  isProgram: boolean
-  /** Answers the call instead, where the server is found to have no sessions any more; nothing has been sent of it. */
-  otherEra: Handler
+/** What the calls of one server have in common. */
+interface Parts {
   parked: ParkedCalls
   tasks: LegacyTasks
-  /** Whether tools that may be tasks are, for clients that know tasks; or that there are no tasks at all. */
-  taskMode: TaskMode
-  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
-  retry: 'off' | 'safe'
+  taskMode: ServerOptions['tasks']
 }
 
-export type TaskMode = 'auto' | 'async' | 'off'
-
-export function legacyHandler(options: LegacyOptions): Handler {
-  const { acquire, isProgram, otherEra: elsewhere, parked, tasks, taskMode } = options
+/** Answers calls out of `sessions`. Throws a Contradiction where the server has no sessions any more, and no call was sent. */
+export function legacyHandler(
+  { transport, tasks: taskMode, retry: retries }: ServerOptions,
+  sessions: LegacySessions,
+  parked: ParkedCalls,
+  tasks: LegacyTasks,
+): Handler {
+  const parts: Parts = { parked, tasks, taskMode }
+  const isProgram = transport.kind === 'stdio'
   return async function* answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
     if (resumed) {
@@ -55,49 +54,42 @@ export function legacyHandler(options: LegacyOptions): Handler {
       return
     }
     if (retry.method === 'subscriptions/listen') {
-      yield* listen(acquire, retry, tasks)
+      yield* listen(sessions, retry, tasks)
       return
     }
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     for (let attempt = 0; ; attempt++) {
-      const acquired = acquire(call).catch((error: unknown) => {
-        if (error instanceof Contradiction) return undefined
-        throw error
-      })
-      const lease =
-        isProgram && call.progress ? yield* starting(call, acquired, (unused) => unused?.release()) : await acquired
-      if (!lease) {
-        yield* elsewhere(call)
-        return
-      }
-      let again: number | undefined
+      const lending = sessions.lend(call)
+      const lease = isProgram && call.progress ? yield* starting(call, lending, giveBack) : await lending
+      let again: number
       try {
-        yield* await ask(lease, call, options)
+        yield* await ask(lease, call, parts)
         return
       } catch (error) {
         const turned = error instanceof Contradiction
-        const wait = turned ? undefined : worthAnotherTry(error, call, lease.session, options.retry)
+        const wait = turned ? undefined : worthAnotherTry(error, call, lease.session, retries)
         if (turned || sessionGone(error) || !lease.session.alive) {
           lease.discard()
           lease.session.forgotten()
         }
-        if (!turned && (attempt > 0 || wait === undefined || call.signal.aborted)) throw callFault(error)
+        if (turned) throw error
+        if (attempt > 0 || wait === undefined || call.signal.aborted) throw callFault(error)
         again = wait
       } finally {
         lease.release()
-      }
-      if (again === undefined) {
-        yield* elsewhere(call)
-        return
       }
       await pause(again, call.signal)
     }
   }
 }
 
+function giveBack(unused: Lease): void {
+  unused.release()
+}
+
 /** Hands the call to the server, and gives what comes back. No generator, because each one costs on every reply. */
-async function ask(lease: Lease, call: Call, options: LegacyOptions): Promise<AsyncIterable<Reply>> {
-  const { parked, taskMode } = options
+async function ask(lease: Lease, call: Call, parts: Parts): Promise<AsyncIterable<Reply>> {
+  const { parked, taskMode } = parts
   const { session } = lease
   const { handshake } = session
   session.lastUsed = performance.now()
@@ -114,7 +106,7 @@ async function ask(lease: Lease, call: Call, options: LegacyOptions): Promise<As
   if (wait) await wait()
 
   if (call.method === 'tools/call' && session.makesTasks && taskMode !== 'off') {
-    if (isTask(await taskSupportOf(session, call), call, options)) return asTask(lease, call, options)
+    if (isTask(await taskSupportOf(session, call), call, parts)) return asTask(lease, call, parts)
   }
   // From here on the call has a hold on the session of its own: it may outlive this leg.
   const running = new RunningCall(lease.share(), call, {
@@ -134,13 +126,13 @@ async function taskSupportOf({ tools }: LegacySession, call: Call): Promise<unkn
 }
 
 /** Whether a call is to be a task at the server: because it has to, or because the client wants what may be one to be one. */
-function isTask(support: unknown, call: Call, { taskMode }: LegacyOptions): boolean {
+function isTask(support: unknown, call: Call, { taskMode }: Parts): boolean {
   return (
     support === 'required' || (support === 'optional' && taskMode === 'async' && knowsTasks(call.caller.capabilities))
   )
 }
 
-async function asTask(lease: Lease, call: Call, { tasks, parked }: LegacyOptions): Promise<AsyncIterable<Reply>> {
+async function asTask(lease: Lease, call: Call, { tasks, parked }: Parts): Promise<AsyncIterable<Reply>> {
   if (knowsTasks(call.caller.capabilities)) {
     // The server may ask something before it makes a task of the call.
     const running = new RunningCall(lease.share(), call, {
@@ -236,7 +228,7 @@ function worthAnotherTry(
   error: unknown,
   call: Call,
   { tools }: LegacySession,
-  retry: LegacyOptions['retry'],
+  retry: ServerOptions['retry'],
 ): number | undefined {
   return sessionGone(error) ? 0 : worthRepeating(error, repeatable(call, tools, retry))
 }

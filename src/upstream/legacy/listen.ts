@@ -22,9 +22,8 @@ import {
 } from '../../rpc/splice.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
+import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
-
-type Acquire = (call: Call) => Promise<Lease>
 
 const MAX_URIS = 256
 /** Changes that may wait to be read. */
@@ -43,11 +42,11 @@ interface Honoured {
   tasks: readonly string[]
 }
 
-export async function* listen(acquire: Acquire, call: Call, tasks: LegacyTasks): AsyncGenerator<Reply, void> {
+export async function* listen(sessions: LegacySessions, call: Call, tasks: LegacyTasks): AsyncGenerator<Reply, void> {
   const wanted = readFilter(call)
   let told: Honoured | undefined
   while (!call.signal.aborted) {
-    const lease = told ? await acquireAgain(acquire, call) : await acquire(call)
+    const lease = told ? await lendAgain(sessions, call) : await sessions.lend(call)
     if (!lease) break
     try {
       const { session } = lease
@@ -214,10 +213,10 @@ function after(milliseconds: number): Promise<false> {
 }
 
 /** A session in place of the one that was lost; undefined where the server does not come back. */
-async function acquireAgain(acquire: Acquire, call: Call): Promise<Lease | undefined> {
+async function lendAgain(sessions: LegacySessions, call: Call): Promise<Lease | undefined> {
   for (const deadline = performance.now() + BLIP; performance.now() < deadline && !call.signal.aborted; ) {
     try {
-      return await acquire(call)
+      return await sessions.lend(call)
     } catch {
       await new Promise((resolve) => setTimeout(resolve, ATTEMPT))
     }

@@ -1,5 +1,4 @@
 /** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
-import type { Log } from '../../logging.js'
 import type { Account } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
 import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
@@ -13,6 +12,7 @@ import { cut, weightOf } from '../../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
 import { type Exchange, noteDropped } from '../exchange.js'
 import type { Lift } from '../lists.js'
+import type { ServerLog } from '../options.js'
 import type { Peer } from '../peer.js'
 import { RunningCalls } from '../running-calls.js'
 import { ToolCache } from '../tools.js'
@@ -36,11 +36,9 @@ export interface Identity {
   account?: Account | undefined
 }
 
-export type SessionLog = Pick<Log, 'debug' | 'warn'>
-
 export interface SessionOptions {
   identity: Identity
-  log: SessionLog
+  log: ServerLog
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   memory: Memory
@@ -93,7 +91,7 @@ export class LegacySession {
   readonly #peer: Peer
   /** Of what the server has said of itself. */
   readonly #loan: Loan
-  readonly #log: SessionLog
+  readonly #log: ServerLog
   readonly #told: SessionOptions['told']
   #over = false
   readonly #listening: Promise<void>

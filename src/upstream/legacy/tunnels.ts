@@ -1,32 +1,15 @@
 /** The sessions that legacy clients themselves have with a legacy server: opened for them, and ended when there is no room. */
-import type { Log } from '../../logging.js'
-import type { AccountsByPrincipal } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
 import { Fault, isOfSignIn } from '../../protocol/fault.js'
-import type { Occupancy, Occupant } from '../../protocol/occupancy.js'
+import type { Occupant } from '../../protocol/occupancy.js'
 import type { Request } from '../../rpc/message.js'
-import type { Detection } from '../era/detection.js'
 import type { Verdict } from '../era/verdict.js'
 import { credentialOf } from '../failure.js'
+import type { Access } from '../half.js'
+import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { DirectTunnel, type TunnelOptions } from './tunnel.js'
-
-export interface TunnelsOptions {
-  detection: Detection
-  /** In whose name the server is asked, where the bridge signs in to it. */
-  accounts?: AccountsByPrincipal | undefined
-  /** Everything that uses the server: these sessions, and others. */
-  occupancy: Occupancy
-  /** Waits until a principal may start a process, where that takes one. Rejects with a Fault. */
-  mayStart(principal: string): Promise<void>
-  /** Milliseconds for the answer to `initialize`. */
-  timeout: number
-  onEnd(error: ChannelError): void
-  /** What has become of a session, for whoever counts. */
-  told?: ((what: 'opened' | 'ended' | 'lost') => void) | undefined
-  log: Pick<Log, 'debug'>
-}
 
 /** A session, or one that is being opened. */
 class LineOccupant implements Occupant {
@@ -47,13 +30,15 @@ class LineOccupant implements Occupant {
 }
 
 export class Tunnels {
-  readonly #options: TunnelsOptions
+  readonly #options: ServerOptions
+  readonly #access: Access
   /** Channels that have not ended. */
   readonly #peers = new Set<Peer>()
   #closed = false
 
-  constructor(options: TunnelsOptions) {
+  constructor(options: ServerOptions, access: Access) {
     this.#options = options
+    this.#access = access
   }
 
   /**
@@ -66,7 +51,7 @@ export class Tunnels {
     sender: Sender,
     write?: TunnelOptions['write'],
   ): Promise<DirectTunnel | undefined> {
-    const { occupancy } = this.#options
+    const { occupancy } = this.#access.capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     const occupant = new LineOccupant(sender.principal)
     occupancy.enter(occupant)
@@ -92,11 +77,11 @@ export class Tunnels {
     occupant: LineOccupant,
     write: TunnelOptions['write'],
   ): Promise<DirectTunnel | undefined> {
-    const { detection, mayStart, told } = this.#options
+    const { detection, capacity } = this.#access
     const { era } = verdict
     const turned = () => era === 'legacy' && verdict.era === 'modern'
     const account = this.#options.accounts?.for(sender.principal)
-    await mayStart(sender.principal)
+    await capacity.mayStart(sender.principal)
     const peer = await detection.channel(verdict.transport, { account }).catch((error: unknown) => {
       if (turned()) return undefined
       throw detection.failed(error)
@@ -110,7 +95,7 @@ export class Tunnels {
         detection.opened(peer)
         detection.worked(false)
         occupant.line = line
-        told?.('opened')
+        this.#tell('opened')
         return line
       }
       if (await this.#isModern(verdict, peer, sender)) {
@@ -136,7 +121,7 @@ export class Tunnels {
 
   /** Whether a server that does not take `initialize` is a modern one, perhaps since a moment ago. */
   async #isModern(verdict: Verdict, peer: Peer, sender: Sender): Promise<boolean> {
-    const { detection } = this.#options
+    const { detection } = this.#access
     if (verdict.era === 'modern') return true
     if (verdict.transport.kind !== 'http') return detection.isModernAfterAll(verdict, peer)
     detection.forget()
@@ -150,17 +135,25 @@ export class Tunnels {
     occupant: LineOccupant,
     write: TunnelOptions['write'],
   ): Promise<DirectTunnel> {
-    const { timeout, log, occupancy, told } = this.#options
+    const { timeouts, log, accounts } = this.#options
+    const { detection, capacity } = this.#access
+    const { occupancy } = capacity
+    const { principal } = sender
     peer.headers = credentialOf(sender)
-    peer.account = this.#options.accounts?.for(sender.principal)
+    peer.account = accounts?.for(principal)
     const onEnd = (error: ChannelError | undefined, lost: boolean) => {
-      if (occupant.line) told?.(lost ? 'lost' : 'ended')
+      if (occupant.line) this.#tell(lost ? 'lost' : 'ended')
       occupancy.leave(occupant)
-      if (error) this.#options.onEnd(error)
+      if (error) detection.ended(error, true)
     }
     const onClosed = () => this.#peers.delete(peer)
     const onUse = () => occupancy.touch(occupant)
-    const { principal } = sender
+    const timeout = timeouts.initialize
     return DirectTunnel.open(peer, opening, { principal, timeout, log, onUse, onEnd, onClosed, write })
+  }
+  /** Tells whoever counts what has become of a session. */
+  #tell(what: 'opened' | 'ended' | 'lost'): void {
+    const { observe, name } = this.#options
+    observe?.({ kind: 'session', server: name, side: 'server', what })
   }
 }

@@ -2,40 +2,18 @@
  * The channels to a modern server. Over HTTP there is one. On a pipe, all principals share a process, but those that want logs
  * have a process each: log messages on a pipe name no call.
  */
-import type { Log } from '../../logging.js'
 import { ANONYMOUS, type Call, type Sender } from '../../protocol/call.js'
 import { discoverParams } from '../../protocol/modern-server.js'
-import type { Occupancy, Occupant } from '../../protocol/occupancy.js'
+import type { Occupant } from '../../protocol/occupancy.js'
 import type { Params } from '../../rpc/message.js'
 import { type Json, value } from '../../rpc/splice.js'
 import type { Exchange } from '../exchange.js'
+import type { Access } from '../half.js'
+import type { ServerLog, ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { RunningCalls } from '../running-calls.js'
 import { ChannelError } from '../transport/channel.js'
-
-/** How the calls of several principals are kept apart on a pipe. */
-export interface Processes {
-  /** Everything that uses the server: these processes, and others. */
-  occupancy: Occupancy
-  /** Milliseconds after which an idle process of this principal ends; undefined where it stays. */
-  idleLimit(principal: string): number | undefined
-  /** More than one principal can exist. */
-  several: boolean
-  /** A principal that wants logs has a process of its own. */
-  separate: boolean
-}
-
-export interface ModernChannelsOptions {
-  /** Opens a channel to a server that answers `server/discover`, in the name of a principal. */
-  connect(principal: string): Promise<Peer>
-  /** The channel has come to its end by itself. `served` says whether anything was answered on it. */
-  onEnd(error: ChannelError, served: boolean): void
-  /** Absent over HTTP. */
-  processes?: Processes | undefined
-  /** The bridge's own Implementation. */
-  clientInfo: Json
-  log: Pick<Log, 'debug'>
-}
+import { connect } from './connect.js'
 
 type Caller = Pick<Sender, 'principal' | 'caller'>
 
@@ -46,7 +24,8 @@ const EVERYBODY = ''
 const MAX_SEPARATE = 1_000
 
 export class ModernChannels {
-  readonly #options: ModernChannelsOptions
+  readonly #options: ServerOptions
+  readonly #access: Access
   /** By principal, or for everybody. */
   readonly #channels = new Map<string, ModernChannel>()
   /** Principals that have asked for logs. All their later calls go to their own process. */
@@ -54,8 +33,9 @@ export class ModernChannels {
   /** On their way to their end. */
   readonly #ending = new Set<ModernChannel>()
 
-  constructor(options: ModernChannelsOptions) {
+  constructor(options: ServerOptions, access: Access) {
     this.#options = options
+    this.#access = access
   }
 
   /** Calls that are with the server, on all channels. */
@@ -82,7 +62,7 @@ export class ModernChannels {
   }
 
   #keyOf({ principal, caller }: Caller): string {
-    if (!this.#options.processes?.separate) return EVERYBODY
+    if (!this.#isSeparate) return EVERYBODY
     if (caller.logLevel !== undefined && !this.#separate.has(principal)) {
       const [oldest] = this.#separate
       if (oldest !== undefined && this.#separate.size >= MAX_SEPARATE) this.#separate.delete(oldest)
@@ -91,26 +71,37 @@ export class ModernChannels {
     return this.#separate.has(principal) ? principal : EVERYBODY
   }
 
+  /** A principal that wants logs has a process of its own. */
+  get #isSeparate(): boolean {
+    const { transport, several, isolation } = this.#options
+    return transport.kind === 'stdio' && several === true && isolation !== 'shared'
+  }
+
   #add(key: string, principal: string): ModernChannel {
-    const { processes, connect, onEnd, clientInfo, log } = this.#options
-    const several = key === EVERYBODY && processes?.several === true
+    const { clientInfo, log } = this.#options
+    const { detection, capacity } = this.#access
+    const isProgram = this.#options.transport.kind === 'stdio'
+    const several = isProgram && key === EVERYBODY && this.#options.several === true
     const channel = new ModernChannel({
       principal,
       several: several || principal === ANONYMOUS,
-      idleLimit: () => processes?.idleLimit(principal),
+      idleLimit: () => capacity.idleLimit(principal),
       onOver: () => {
-        processes?.occupancy.leave(channel)
+        if (isProgram) capacity.occupancy.leave(channel)
         if (this.#channels.get(key) === channel) this.#channels.delete(key)
       },
-      onIdle: () => processes?.occupancy.touch(channel),
+      onIdle: () => {
+        if (isProgram) capacity.occupancy.touch(channel)
+      },
       end: () => this.#end(key, channel),
-      onEnd,
+      onEnd: (error, served) => detection.ended(error, served),
       clientInfo,
       log,
     })
-    processes?.occupancy.enter(channel)
+    if (isProgram) capacity.occupancy.enter(channel)
     this.#channels.set(key, channel)
-    channel.connect(() => connect(principal), key === EVERYBODY ? undefined : () => this.#moveSubscriptions(principal))
+    const open = () => connect(principal, this.#options, this.#access)
+    channel.connect(open, key === EVERYBODY ? undefined : () => this.#moveSubscriptions(principal))
     return channel
   }
 
@@ -129,7 +120,7 @@ export class ModernChannels {
   }
 }
 
-interface ModernChannelOptions extends Pick<ModernChannelsOptions, 'onEnd' | 'clientInfo' | 'log'> {
+interface ModernChannelOptions {
   principal: string
   several: boolean
   idleLimit(): number | undefined
@@ -139,6 +130,11 @@ interface ModernChannelOptions extends Pick<ModernChannelsOptions, 'onEnd' | 'cl
   onIdle(): void
   /** Ends it because it is idle. */
   end(): void
+  /** The channel has come to its end by itself. `served` says whether anything was answered on it. */
+  onEnd(error: ChannelError, served: boolean): void
+  /** The bridge's own Implementation. */
+  clientInfo: Json
+  log: ServerLog
 }
 
 /** A channel to a modern server, and the calls that are with the server on it. */

@@ -1,14 +1,14 @@
 /** The upstream half of the modern era: every call is complete in itself, so only channels are kept. */
 
 import type { ChangeNotice } from '../../ports/replicas.js'
-import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
+import type { Account } from '../../protocol/account.js'
 import { withoutMisannotated } from '../../protocol/annotations.js'
 import type { Call, Handler, Notice, Reply } from '../../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/headers.js'
 import { MAX_HEADERS } from '../../protocol/lengths.js'
-import { type Memory, SMALL } from '../../protocol/memory.js'
+import { SMALL } from '../../protocol/memory.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
 import { atLeast, isLogLevel, methodTraits } from '../../protocol/methods.js'
 import { decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
@@ -32,31 +32,14 @@ import {
   type Said,
   worthRepeating,
 } from '../failure.js'
+import type { Access, Half } from '../half.js'
+import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ToolCache } from '../tools.js'
 import type { ChannelError } from '../transport/channel.js'
-import {
-  LISTEN,
-  type ModernChannel,
-  ModernChannels,
-  type ModernChannelsOptions,
-  subscriptionEnded,
-} from './channels.js'
-import { keepListening } from './keep-listening.js'
+import { LISTEN, type ModernChannel, ModernChannels, subscriptionEnded } from './channels.js'
 
 type Headers = Readonly<Record<string, string>>
-
-export interface ModernOptions extends ModernChannelsOptions {
-  /** Answers the call instead, when the server has turned out to speak something else. */
-  otherEra(call: Call, why: Contradiction): AsyncIterable<Reply>
-  /** Tells other replicas of what has changed, where their clients would not hear of it otherwise. */
-  changed?: ((call: Call, method: string, params: Payload) => void) | undefined
-  memory: Memory
-  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
-  retry: 'off' | 'safe'
-  /** In whose name the server is asked, where the bridge signs in to it. */
-  accounts?: AccountsByPrincipal | undefined
-}
 
 /** Milliseconds. */
 const LIST_TIMEOUT = 10_000
@@ -65,58 +48,47 @@ const SHORT = 256
 const HEADER_MISMATCH = -32020
 const UNSUPPORTED_REVISION = -32022
 
-export class ModernServer {
+export class ModernHalf implements Half {
   readonly handle: Handler
-  readonly #options: ModernOptions
+  readonly #options: ServerOptions
+  readonly #isProgram: boolean
   readonly #channels: ModernChannels
   readonly #tools = new Recent<ToolCache>({ dropped: (cache) => cache.close() })
   readonly #headers = new Recent<Headers>()
   /** What has changed elsewhere, of which nobody else needs to be told. */
   readonly #fromElsewhere = new WeakSet<Payload>()
 
-  constructor(options: ModernOptions) {
+  constructor(options: ServerOptions, access: Access) {
     this.#options = options
-    this.#channels = new ModernChannels(options)
+    this.#isProgram = options.transport.kind === 'stdio'
+    this.#channels = new ModernChannels(options, access)
     const half = this
-    const handle: Handler = async function* answerFromModern(call) {
-      let turned: Contradiction
+    this.handle = async function* answerFromModern(call) {
       for (let attempt = 0; ; attempt++) {
         try {
           const channel = half.#channels.current(call) ?? (yield* half.#opened(call))
           yield* half.#answer(channel, call, attempt > 0)
           return
         } catch (error) {
-          if (error instanceof Contradiction) {
-            turned = error
-            break
-          }
+          if (error instanceof Contradiction) throw error
           const again = !call.signal.aborted && attempt === 0
           const wait = again ? worthRepeating(error, half.#repeatable(call)) : undefined
           if (wait === undefined) throw callFault(error)
           await pause(wait, call.signal)
         }
       }
-      yield* options.otherEra(call, turned)
     }
-    // Over HTTP the client sees that its subscription broke, and opens another.
-    this.handle = (call) =>
-      options.processes && call.method === LISTEN ? keepListening(call, () => handle(call)) : handle(call)
   }
 
-  notify(notice: Notice): void {
-    this.#channels
-      .open(notice)
-      .then(({ peer }) => {
-        const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
-        return peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice.principal))
-      })
-      .catch((error: unknown) =>
-        this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered'),
-      )
+  async notify(notice: Notice): Promise<void> {
+    const { peer } = await this.#channels.open(notice)
+    const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
+    await peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice.principal))
   }
 
-  /** Tells those who listen of what has changed for them in another replica. */
+  /** Tells those who listen of what has changed for them in another replica, where the server itself does not. */
   heardElsewhere({ who, method, params }: ChangeNotice): void {
+    if (!this.#isProgram) return
     for (const [exchange, call] of this.#channels.running()) {
       if (call.method !== LISTEN || call.principal !== who) continue
       const filter = objectIn(call.params, 'notifications')
@@ -126,20 +98,21 @@ export class ModernServer {
   }
 
   #tellOthers(call: Call, method: string, params: Params): void {
-    const { changed } = this.#options
-    if (!changed || call.method !== LISTEN || !isChange(method)) return
+    const { replicas, name: server } = this.#options
+    if (!replicas || !this.#isProgram || call.method !== LISTEN || !isChange(method)) return
     const payload = typeof params === 'string' ? EMPTY : params
-    if (!this.#fromElsewhere.has(payload)) changed(call, method, withoutEnvelope(payload))
+    if (this.#fromElsewhere.has(payload)) return
+    replicas.tell({ server, who: call.principal, method, params: withoutEnvelope(payload) })
   }
 
-  close(hurry = false): Promise<void> {
+  close(hurry: boolean): Promise<void> {
     return this.#channels.close(hurry)
   }
 
   /** Opens the channel for a call. A program takes time to start, of which its caller is told. */
   async *#opened(call: Call): AsyncGenerator<Reply, ModernChannel> {
     const opening = this.#channels.open(call)
-    return this.#options.processes && call.progress ? yield* starting(call, opening) : await opening
+    return this.#isProgram && call.progress ? yield* starting(call, opening) : await opening
   }
 
   async *#answer(channel: ModernChannel, call: Call, again: boolean): AsyncGenerator<Reply> {
@@ -153,8 +126,10 @@ export class ModernServer {
         continue
       }
       const { code, data } = reply.error
-      if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction(reply.error.message, reply)
-      if (code === -32601 && call.method === 'server/discover') throw new Contradiction(reply.error.message, reply)
+      if (code === UNSUPPORTED_REVISION && !supportsOurs(data))
+        throw new Contradiction('modern', reply.error.message, reply)
+      if (code === -32601 && call.method === 'server/discover')
+        throw new Contradiction('modern', reply.error.message, reply)
       // The schema of the tool is not known, or has changed: it says which arguments are mirrored.
       if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
         const tools = this.#toolsOf(call)
@@ -336,5 +311,5 @@ const notModern =
     const { refusal } = error
     if (!refusal || !contradicts(refusal, 'modern', said)) return undefined
     const instead = said ? decodeReply(call, said) : callFault(error)
-    return new Contradiction(`The server answered with HTTP ${refusal.status}`, instead)
+    return new Contradiction('modern', `The server answered with HTTP ${refusal.status}`, instead)
   }

@@ -1,0 +1,99 @@
+/** The legacy half of a server: calls, notifications and legacy clients meet its sessions here. */
+import type { Gauge } from '../../ports/events.js'
+import type { ChangeNotice } from '../../ports/replicas.js'
+import type { Call, Handler, LegacyRoute, Notice, Sender } from '../../protocol/call.js'
+import { writeMeta } from '../../protocol/meta.js'
+import { edit, objectIn, value, write } from '../../rpc/splice.js'
+import type { Verdict } from '../era/verdict.js'
+import type { Access, Half } from '../half.js'
+import type { ServerOptions } from '../options.js'
+import { ClientRoutes } from './client-routes.js'
+import { legacyHandler } from './handler.js'
+import { ParkedCalls } from './parked.js'
+import { LegacySessions } from './sessions.js'
+import { LegacyTasks } from './tasks.js'
+
+/** Milliseconds for which a task is asked to be kept, and tasks that may be known at once. */
+const TASK_TTL = 3_600_000
+const MAX_TASKS = 1_000
+
+export class LegacyHalf implements Half {
+  readonly handle: Handler
+  readonly #options: ServerOptions
+  readonly #sessions: LegacySessions
+  readonly #routes: ClientRoutes
+  readonly #parked: ParkedCalls
+  readonly #tasks: LegacyTasks
+
+  constructor(options: ServerOptions, access: Access) {
+    this.#options = options
+    const { name: server, observe, share, memory, parked, replicas } = options
+    const replica = replicas?.id
+    const { keys } = parked
+    this.#sessions = new LegacySessions(options, access)
+    this.#routes = new ClientRoutes(options, access, this.#sessions)
+    this.#parked = new ParkedCalls({ server, observe, replica, share, memory, ...parked })
+    this.#tasks = new LegacyTasks({ server, ttl: TASK_TTL, max: MAX_TASKS, share, memory, keys, replica })
+    this.handle = legacyHandler(options, this.#sessions, this.#parked, this.#tasks)
+  }
+
+  /** Calls that wait for their clients' answers. */
+  get parked(): number {
+    return this.#parked.size
+  }
+
+  get gauges(): Gauge[] {
+    const { name: server, parked } = this.#options
+    return [
+      { bound: 'parked', server, used: this.#parked.size, limit: parked.max },
+      { bound: 'tasks', server, used: this.#tasks.size, limit: MAX_TASKS },
+    ]
+  }
+
+  async notify(notice: Notice): Promise<void> {
+    const meta = writeMeta(notice.meta)
+    const params = write(meta === undefined ? notice.params : edit(notice.params, { _meta: meta }))
+    const { session, release } = await this.#sessions.lend(notice)
+    await session.notify(notice.method, params === '{}' ? undefined : params).finally(release)
+  }
+
+  /** How a legacy client is served, whichever era the server is of: a modern one may keep sessions as well. */
+  routeOf(sender: Sender): Promise<LegacyRoute> {
+    return this.#routes.routeOf(sender)
+  }
+
+  /** Shows that a server takes `initialize`. Rejects with a Fault. */
+  prove(verdict: Verdict): Promise<void> {
+    return this.#sessions.prove(verdict)
+  }
+
+  /** Opens a session by the transport that the server turns out to want. Rejects with a ChannelError or a Fault. */
+  resolveTransport(verdict: Verdict, sender: Sender | undefined): Promise<void> {
+    return this.#sessions.resolveTransport(verdict, sender)
+  }
+
+  /** Throws OwnedByReplica where what a call is about lives in another replica, whatever this one knows of the server. */
+  checkOwner(call: Call): void {
+    this.#parked.checkOwner(call)
+    if (call.method.startsWith('tasks/')) this.#tasks.checkOwner([value(call.params, 'taskId')], call)
+    if (call.method !== 'subscriptions/listen') return
+    const filter = objectIn(call.params, 'notifications')
+    const taskIds = filter && value(filter, 'taskIds')
+    if (Array.isArray(taskIds)) this.#tasks.checkOwner(taskIds, call)
+  }
+
+  heardElsewhere(notice: ChangeNotice): void {
+    this.#sessions.heardElsewhere(notice)
+  }
+
+  /** Other replicas may have told of changes that were not heard. */
+  missed(): void {
+    this.#sessions.missed()
+  }
+
+  async close(hurry: boolean): Promise<void> {
+    this.#parked.close()
+    this.#tasks.close()
+    await Promise.all([this.#sessions.close(hurry), this.#routes.close(hurry)])
+  }
+}
