@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'
+import { ACKNOWLEDGED, changed, hears, listen } from '../support/listening.js'
 import { call } from '../support/modern.js'
 import { type HttpPlan, ModernHttp } from '../support/modern-http.js'
 import { openPipe } from '../support/pipe.js'
@@ -48,7 +49,32 @@ for (const from of ['legacy', 'modern'] as const) {
     t.match((await next.call('echo', { x: 1 })).message, ECHOED)
     t.equal(bridge.server.verdict?.era, OTHER[from])
   })
+
+  t.test(
+    `a subscription that begins with a ${from} program that has just turned is answered by what it is`,
+    async (t) => {
+      const { url, bridge, turn } = await startProgram(t, from)
+      t.match((await call(url, 'tools/call', ECHO)).message, ECHOED)
+      turn()
+      await call(url, 'tools/call', { name: 'crash', arguments: {} })
+      const stream = await listen(url, { toolsListChanged: true })
+      await stream.has(1)
+      t.match(stream.messages, [{ method: ACKNOWLEDGED }])
+      t.equal(bridge.server.verdict?.era, OTHER[from])
+    },
+  )
 }
+
+t.test('a subscription with a modern program goes on when the program turns legacy', async (t) => {
+  const { url, bridge, turn } = await startProgram(t, 'modern')
+  const stream = await listen(url, { toolsListChanged: true })
+  await stream.has(1)
+  turn()
+  await call(url, 'tools/call', { name: 'crash', arguments: {} })
+  t.same(await hears(stream, 1), [changed('tools')], 'what has changed meanwhile is not known')
+  t.equal(bridge.server.verdict?.era, 'legacy')
+  t.match(stream.messages[0], { method: ACKNOWLEDGED })
+})
 
 function refuse(response: Parameters<NonNullable<HttpPlan['override']>>[1], status: number, id: unknown, error?: Json) {
   response.writeHead(status, { 'content-type': error ? 'application/json' : 'text/plain' })
