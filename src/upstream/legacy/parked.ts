@@ -4,32 +4,22 @@
  */
 
 import type { Observe } from '../../ports/events.js'
-import { OwnedByReplica } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import type { Call, Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { wellFormed } from '../../protocol/input.js'
 import type { Loan, Memory } from '../../protocol/memory.js'
 import { canonical } from '../../rpc/canonical.js'
-import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf, value, write } from '../../rpc/splice.js'
-import { digest, newKey, randomId, Sealer, type SealKey } from '../../seal.js'
+import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf, value } from '../../rpc/splice.js'
+import { digest, randomId } from '../../seal.js'
 import { callFault, givenUpFor } from '../failure.js'
+import type { Parking } from '../options.js'
 import { weightOfRested } from '../rested.js'
+import { invalid, type RetryState, RetryStates, type RetryStatesOptions } from './retry-state.js'
 import type { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
-export interface ParkedOptions {
-  /** The server that the calls are with: a state leads to no other. */
-  server: string
-  /** The first one seals, all of them open; one of our own by default. */
-  keys?: readonly SealKey[]
-  /** This replica, where there are others that a state may lead to. */
-  replica?: string | undefined
-  /** Milliseconds that a client has for its answers. */
-  ttl: number
-  /** Calls that may wait at once: in all, and of one principal. */
-  max: number
-  maxPerPrincipal: number
+export interface ParkedOptions extends Parking, RetryStatesOptions {
   /** The part of what the others leave that one principal may have; 1 by default. */
   share?: number | undefined
   memory: Memory
@@ -65,19 +55,6 @@ interface Parked {
   loan: Loan
 }
 
-/** What a state says. */
-interface State {
-  x: string
-  /** The replica that has the call, where there are several. */
-  o?: string
-  r: number
-  up: string
-  p: string
-  m: string
-  d: string
-  exp: number
-}
-
 /** Milliseconds for which an answer can be fetched again. */
 const REPLAY = 60_000
 /** Milliseconds after which a call is given up however often its client has answered. */
@@ -90,7 +67,7 @@ const VISIT = 45_000
 
 export class ParkedCalls {
   readonly #options: ParkedOptions
-  readonly #sealer: Sealer
+  readonly #states: RetryStates
   readonly #parked = new Map<string, Parked>()
   /** Answers to calls that are over, by their ids, oldest first. */
   readonly #finished = new Map<string, Answered>()
@@ -100,7 +77,7 @@ export class ParkedCalls {
 
   constructor(options: ParkedOptions) {
     this.#options = options
-    this.#sealer = new Sealer(options.keys ?? [newKey()], 'rs')
+    this.#states = new RetryStates(options)
     const { max, share = 1, memory } = options
     this.#bound = new Bound({ max, share })
     this.#leave = memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
@@ -108,6 +85,11 @@ export class ParkedCalls {
 
   get size(): number {
     return this.#parked.size
+  }
+
+  /** Throws OwnedByReplica where a retry leads to a call that another replica has, and holds in all other ways. */
+  checkOwner(call: Call): void {
+    this.#states.checkOwner(call)
   }
 
   /** Runs the first leg of a call. */
@@ -122,16 +104,6 @@ export class ParkedCalls {
     return this.#ask(parked, call, inputRequests, session)
   }
 
-  /** Throws Elsewhere where a retry leads to a call that another replica has, and holds in all other ways. */
-  checkOwner(call: Call): void {
-    const { replica } = this.#options
-    if (replica === undefined || call.answers?.state === undefined) return
-    const text = JSON.parse(call.answers.state) as unknown
-    const state = typeof text === 'string' ? (this.#sealer.open(text) as State | undefined) : undefined
-    if (state?.o === undefined || state.o === replica) return
-    if (state.exp > Date.now() && this.#fits(state, call)) throw new OwnedByReplica(state.o, 'call')
-  }
-
   /**
    * Goes on with the call that a retry belongs to. Undefined where the call has to be made from the start: a retry without a
    * state, one whose addresses have been visited, or a reading of which nothing is left. Throws a Fault for a state that does
@@ -140,7 +112,7 @@ export class ParkedCalls {
   async resume(call: Call): Promise<AsyncIterable<Reply> | undefined> {
     const { answers } = call
     if (answers?.state === undefined) return undefined
-    const state = this.#open(answers.state, call)
+    const state = this.#states.open(answers.state, call)
     const parked = this.#parked.get(state.x)
     const finished = this.#finished.get(state.x)
     if (!parked && !finished) {
@@ -226,7 +198,7 @@ export class ParkedCalls {
 
   /** The result that asks, with a state for this round. */
   #ask(parked: Parked, call: Call, inputRequests: string, session: LegacySession): Final {
-    const { server, ttl, replica } = this.#options
+    const { ttl } = this.#options
     const left = AT_MOST - (performance.now() - parked.since)
     if (parked.round >= MAX_ROUNDS || left <= 0) {
       this.#expire(parked)
@@ -235,49 +207,21 @@ export class ParkedCalls {
     }
     parked.round++
     parked.busy = false
-    const expires = Math.min(ttl, left)
+    const lifetime = Math.min(ttl, left)
     clearTimeout(parked.timer)
     const late = () => {
       this.#tell('expired')
       this.#expire(parked)
     }
-    parked.timer = setTimeout(late, expires).unref()
+    parked.timer = setTimeout(late, lifetime).unref()
     this.#tell('parked')
     let thinking = 0
     const { waiting } = parked
     if (waiting.kind === 'call')
       parked.patience = setInterval(() => waiting.running.keepPatient(++thinking), PATIENCE).unref()
-    const fields = {
-      x: parked.id,
-      ...(replica !== undefined && { o: replica }),
-      r: parked.round,
-      up: server,
-      p: this.#sealer.hash(call.principal),
-      m: call.method,
-      d: digestOf(call),
-      exp: Date.now() + expires,
-    }
-    const result = edit(EMPTY, { inputRequests, requestState: JSON.stringify(this.#sealer.seal(fields)) })
+    const requestState = this.#states.seal(call, { id: parked.id, round: parked.round, lifetime })
+    const result = edit(EMPTY, { inputRequests, requestState })
     return { kind: 'input', result, server: session.handshake.serverInfo }
-  }
-
-  /** Reads a state. Throws a Fault where it is not one of ours for this very call. */
-  #open(json: string, call: Call): State {
-    const text = JSON.parse(json) as unknown
-    if (typeof text !== 'string') throw new Fault('invalidParams', 'requestState has to be a string')
-    const state = this.#sealer.open(text) as State | undefined
-    if (!state) throw invalid('requestState is not one that was given out here')
-    if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
-    return state
-  }
-
-  #fits(state: State, call: Call): boolean {
-    return (
-      state.up === this.#options.server &&
-      this.#sealer.standsFor(state.p, call.principal) &&
-      state.m === call.method &&
-      state.d === digestOf(call)
-    )
   }
 
   /** Every person has said whether they go; when they have been there, the call is made again. */
@@ -424,20 +368,11 @@ function wellFormedAnswers(running: RunningCall, responses: Payload): [string, P
 }
 
 /** The answer that a client has been given already, once more. */
-function replayed(last: Answered | undefined, { r }: State, said: string): Final {
+function replayed(last: Answered | undefined, { r }: RetryState, said: string): Final {
   if (last && last.round === r && last.responses === said && performance.now() - last.at < REPLAY) return last.reply
   throw invalid('requestState has been used already')
 }
 
-/** What the parameters of a call come to, however they are written. */
-function digestOf(call: Call): string {
-  return digest(canonical(write(call.params)))
-}
-
 async function* only(reply: Final): AsyncGenerator<Reply, void> {
   yield reply
-}
-
-function invalid(message: string): Fault {
-  return new Fault('invalidState', message)
 }
