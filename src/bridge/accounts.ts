@@ -1,14 +1,15 @@
 /** In whose name a server of the configuration is asked, where the bridge signs in to it. */
-import { isStdio, type ServerSettings, type Settings, signInOf } from '../config/settings.js'
+import { isStdio, type ServerSettings, signInOf } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import { Accounts } from '../oauth/client/accounts.js'
 import type { BridgeContext } from './context.js'
+import type { MountSettings } from './mount-settings.js'
 
 /** Undefined where the bridge has no credentials to obtain, or none to obtain by itself. */
 export function accountsOf(
   name: string,
   own: ServerSettings,
-  all: Settings,
+  all: MountSettings,
   { log, signIn }: Pick<BridgeContext, 'log' | 'signIn'>,
   isModern: () => boolean,
 ): Accounts | undefined {

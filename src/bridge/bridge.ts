@@ -30,7 +30,8 @@ import type { Server } from '../upstream/server.js'
 import type { BridgeContext } from './context.js'
 import { adminFront, front } from './http-app.js'
 import { Listener } from './listener.js'
-import { Mount, planOf, type Shared } from './mount.js'
+import { Mount, type Shared } from './mount.js'
+import { mountSettings, planOf } from './mount-settings.js'
 
 /** Is told what has become of a server that was reached for: undefined where only a caller's credentials will show it. */
 export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => void
@@ -112,7 +113,9 @@ export class Bridge {
       refusals: this.#refusals,
     }
     const names = Object.keys(settings.mcpServers)
-    this.#mounts = new Map(names.map((name) => [name, new Mount(name, settings, this.#shared, surroundings)]))
+    this.#mounts = new Map(
+      names.map((name) => [name, new Mount(name, mountSettings(name, settings), this.#shared, surroundings)]),
+    )
   }
 
   /** The server, where there is only one. */
@@ -146,7 +149,7 @@ export class Bridge {
   /** Serves a pipe until its input ends, or nobody reads its output: the only server there is. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
     const [mount] = this.#mounts.values()
-    await (mount as Mount).pipe(streams)
+    await (mount as Mount).pipe({ ...streams, patience: this.#settings.timeouts.drainTimeout })
     this.#answerable = false
   }
 
@@ -285,9 +288,10 @@ export class Bridge {
     const mounts = new Map<string, Mount>()
     for (const name of Object.keys(settings.mcpServers)) {
       const old = this.#mounts.get(name)
-      const same = old?.plan === planOf(name, settings, this.#surroundings.lead?.(name))
+      const own = mountSettings(name, settings)
+      const same = old?.plan === planOf(name, own, this.#surroundings.lead?.(name)?.plan)
       if (!same) changes[old ? 'changed' : 'added'].push(name)
-      mounts.set(name, same && old ? old : new Mount(name, settings, this.#shared, this.#surroundings))
+      mounts.set(name, same && old ? old : new Mount(name, own, this.#shared, this.#surroundings))
     }
     const fresh = [...mounts.values()].filter((mount) => this.#mounts.get(mount.name) !== mount)
     const gone = [...this.#mounts.values()].filter((mount) => mounts.get(mount.name) !== mount)

@@ -1,7 +1,7 @@
 /** One server as it is served: itself, the policies around it, the sessions of its legacy clients, what is passed on to it. */
 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isStdio, type ServerSettings, type Settings, shareOf, ssePaths } from '../config/settings.js'
+import { isStdio, shareOf, ssePaths } from '../config/settings.js'
 import type { Logger } from '../downstream/call-log.js'
 import { endpoint } from '../downstream/http/endpoint.js'
 import type { EventStore } from '../downstream/http/event-store.js'
@@ -32,7 +32,8 @@ import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
 import type { BridgeContext } from './context.js'
 import { inspect } from './inspect.js'
-import { cacheOf, scopesByPrincipal, scopesOf, type TrustContext, watched } from './pipeline.js'
+import { type MountSettings, planOf } from './mount-settings.js'
+import { cacheOf, scopesOf, watched } from './pipeline.js'
 import { serverOptions, timesOf } from './server-options.js'
 
 /** What all servers share. */
@@ -85,7 +86,7 @@ export class Mount {
   readonly accounts: Accounts | undefined
   /** What this server and all that is kept for it are made of: while it is the same, it can stay. */
   readonly plan: string
-  readonly #settings: Settings
+  readonly #settings: MountSettings
   readonly #log: Logger
   readonly #upstream: Upstream
   readonly #gate: Gate
@@ -107,11 +108,11 @@ export class Mount {
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
-  constructor(name: string, settings: Settings, shared: Shared, surroundings: BridgeContext) {
-    const own = settings.mcpServers[name] as ServerSettings
+  constructor(name: string, settings: MountSettings, shared: Shared, surroundings: BridgeContext) {
+    const own = settings.server
     this.name = name
     const lead = surroundings.lead?.(name)
-    this.plan = planOf(name, settings, lead)
+    this.plan = planOf(name, settings, lead?.plan)
     this.#settings = settings
     const { log, metrics, tracer } = surroundings
     const observe = metrics?.observe
@@ -306,14 +307,13 @@ export class Mount {
     return [...metadata, ...this.#further]
   }
 
-  /** Serves a pipe until its input ends, or nobody reads its output. */
-  async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
+  /** Serves a pipe until its input ends, or nobody reads its output. What is in flight then has `patience` milliseconds. */
+  async pipe(streams: Pick<PipeOptions, 'input' | 'output' | 'patience'>): Promise<void> {
     // Nobody waits for what stays open for ever when the input has ended. Other pipes of this server keep theirs.
     const endings = new Drain()
     streams.input.once('end', () => endings.end())
     await servePipe({
       ...streams,
-      patience: this.#settings.timeouts.drainTimeout,
       upstream: { ...this.#upstream, handle: compose(this.#upstream.handle, endings.policy) },
       compat: this.#settings.compat,
       log: this.#log,
@@ -351,29 +351,9 @@ export class Mount {
   }
 
   get #further(): readonly string[] {
-    const own = this.#settings.mcpServers[this.name] as ServerSettings
-    return isStdio(own) ? [] : own.paths
+    const { server } = this.#settings
+    return isStdio(server) ? [] : server.paths
   }
-}
-
-/** All of the configuration that a mount is made of. Where it is served is not: that can change around it. */
-export function planOf(name: string, settings: Settings, lead?: TrustContext): string {
-  const { compat, limits, timeouts, auth, stateKeys, redis, oauth } = settings
-  const { drainDelay: _delay, drainTimeout: _timeout, ...times } = timeouts
-  const { path: _path, ...own } = settings.mcpServers[name] as ServerSettings
-  return JSON.stringify([
-    name,
-    own,
-    compat,
-    limits,
-    times,
-    auth?.passthrough ?? false,
-    stateKeys,
-    redis,
-    oauth,
-    scopesByPrincipal(settings),
-    lead?.plan,
-  ])
 }
 
 /** What clients put before a path, by the public address: that is of the bridge as a whole, or of this very endpoint. */

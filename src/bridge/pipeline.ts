@@ -1,5 +1,5 @@
 /** Policies of a mount that are made of several things which the configuration and discovery know. */
-import { isStdio, type ServerSettings, type Settings } from '../config/settings.js'
+import { isStdio, type ServerSettings } from '../config/settings.js'
 import type { Results } from '../policy/cache/results.js'
 import { Cache } from '../policy/cache.js'
 import { globs, MAX_NAME } from '../policy/quarantine.js'
@@ -11,6 +11,7 @@ import type { Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import type { Json } from '../rpc/splice.js'
 import type { Connect } from '../upstream/transport/origin.js'
+import type { MountSettings } from './mount-settings.js'
 
 /** What is known of a server that has been found, and that it is kept on a lead for. */
 export interface TrustContext {
@@ -34,10 +35,15 @@ export interface TrustContext {
 const MAX_LISTENED = 256
 
 /** Keeps tools from those who do not have the scopes for them, where any tool asks for some. */
-export function scopesOf(own: ServerSettings, settings: Settings, lead: TrustContext | undefined): Policy | undefined {
+export function scopesOf(
+  own: ServerSettings,
+  { auth }: MountSettings,
+  lead: TrustContext | undefined,
+): Policy | undefined {
   const rules = Object.entries(own.scopes).map(([glob, wanted]) => ({ named: globs([glob]), wanted }))
   if (rules.length === 0 && !lead) return undefined
-  const known = new Map(Object.entries(scopesByPrincipal(settings)).map(([name, list]) => [name, new Set(list)]))
+  const tokens = Object.entries(auth?.tokens ?? {})
+  const known = new Map(tokens.map(([name, { scopes }]) => [name, new Set(scopes)]))
   return scopes({
     required: (tool) => [
       // Of a name that no glob is compared with, nobody can tell that it takes less than any other.
@@ -46,11 +52,6 @@ export function scopesOf(own: ServerSettings, settings: Settings, lead: TrustCon
     ],
     scopesOf: (principal) => known.get(principal),
   })
-}
-
-export function scopesByPrincipal({ auth }: Settings): Record<string, readonly string[]> {
-  const entries = Object.entries(auth?.tokens ?? {})
-  return Object.fromEntries(entries.map(([name, token]) => [name, typeof token === 'string' ? [] : token.scopes]))
 }
 
 /** Hears what a server that was found says of itself, and that it cannot be reached. */
@@ -73,7 +74,7 @@ export function watched({ heard, missed }: TrustContext): Policy {
 export function cacheOf(
   name: string,
   own: ServerSettings,
-  { limits }: Settings,
+  { limits }: MountSettings,
   results: Results,
   observe: Observe | undefined,
 ): Cache | undefined {

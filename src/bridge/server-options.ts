@@ -1,6 +1,14 @@
 /** What a server of the configuration is made of: how it is reached, and within what bounds. */
 
-import { hasSeveral, isStdio, type ServerSettings, type Settings, shareOf, transportOf } from '../config/settings.js'
+import {
+  type Callers,
+  hasSeveral,
+  isStdio,
+  type ServerSettings,
+  type Settings,
+  shareOf,
+  transportOf,
+} from '../config/settings.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { AccountsByPrincipal } from '../protocol/account.js'
 import type { Memory } from '../protocol/memory.js'
@@ -11,6 +19,7 @@ import type { Connect } from '../upstream/transport/origin.js'
 import { SseTransport } from '../upstream/transport/sse.js'
 import { StdioTransport } from '../upstream/transport/stdio.js'
 import type { BridgeContext } from './context.js'
+import type { MountSettings } from './mount-settings.js'
 
 /** What every child gets from the environment of the bridge; the rest is named in the configuration. */
 const INHERITED = [
@@ -35,7 +44,7 @@ const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
 /** Milliseconds. None for programs: their memory would be lost. */
 const IDLE = { http: 600_000, sse: 600_000, stdio: undefined }
 /** The time limits of a server: its own, and those of all where it has none. */
-export function timesOf(settings: Settings, own: ServerSettings): Settings['timeouts'] {
+export function timesOf(settings: Pick<MountSettings, 'timeouts'>, own: ServerSettings): MountSettings['timeouts'] {
   const given = Object.entries(own.timeouts).filter(([, time]) => time !== undefined)
   return { ...settings.timeouts, ...Object.fromEntries(given) }
 }
@@ -44,7 +53,7 @@ export function timesOf(settings: Settings, own: ServerSettings): Settings['time
 export function serverOptions(
   name: string,
   settings: ServerSettings,
-  all: Settings,
+  all: Pick<Settings, 'limits' | 'stateKeys'> & Pick<MountSettings, 'timeouts'> & Callers,
   { log, version, env, metrics }: BridgeContext,
   memory: Memory,
   replicas?: Replicas,

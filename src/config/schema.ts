@@ -479,7 +479,7 @@ export function knownKeys(entry: object): readonly string[] {
  */
 export function signInOf(
   own: ServerSettings,
-  settings: Settings,
+  settings: Callers,
 ): (Omit<OAuthSettings, 'account'> & { account: 'principal' | 'service' }) | undefined {
   if (isStdio(own) || own.oauth === false || settings.auth?.passthrough) return undefined
   if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined
@@ -490,8 +490,13 @@ export function signInOf(
   return account === 'principal' && isShared ? undefined : { ...given, account }
 }
 
+/** Who may call, as far as it matters how many they are. */
+export interface Callers {
+  auth?: { passthrough: boolean; tokens?: Readonly<Record<string, unknown>> | undefined } | undefined
+}
+
 /** Whether there can be several principals. */
-export function hasSeveral({ auth }: Settings): boolean {
+export function hasSeveral({ auth }: Callers): boolean {
   return auth?.passthrough === true || Object.keys(auth?.tokens ?? {}).length > 1
 }
 
@@ -505,7 +510,7 @@ export const SERVER_KEYS: ReadonlySet<string> = new Set([
 export const OPTIONS: readonly string[] = Object.keys(fileSchema.shape)
 
 /** The part of what the others leave of a bound that one principal may have: all of it, where there is only one. */
-export function shareOf(settings: Settings): number {
+export function shareOf(settings: Callers & Pick<Settings, 'limits'>): number {
   return settings.limits.perPrincipal ?? (hasSeveral(settings) ? 0.5 : 1)
 }
 

@@ -18,9 +18,11 @@ export * from './addresses.js'
 export * from './error.js'
 export type { ConfigSources as Elsewhere } from './expand.js'
 export {
+  type Callers,
   hasSeveral,
   isStdio,
   OPTIONS,
+  SERVER_KEYS,
   type ServerSettings,
   type Settings,
   secretOf,
