@@ -36,8 +36,8 @@ export class RunningCall {
   readonly #decode: RunningOptions['decode']
   readonly #onGivenUp: RunningOptions['onGivenUp']
   readonly #questions = new Map<string, Question>()
-  /** Sends the request, which waits until the server has been answered what it asked before. */
-  #send: (() => void) | undefined
+  /** The request, which waits until the server has been answered what it asked before. */
+  #unsent: { method: string; params: Json | undefined } | undefined
   #asked = 0
   #over = false
 
@@ -69,7 +69,7 @@ export class RunningCall {
 
   /** What is to be sent with the first leg: once that is read, and nothing that the server has asked before is open. */
   send(method: string, params: Json | undefined): void {
-    this.#send = () => this.#exchange.send(method, params)
+    this.#unsent = { method, params }
   }
 
   /** One leg: what belongs to the call, until it is answered or the server asks. `mayAsk` says whether there is room for that. */
@@ -79,9 +79,9 @@ export class RunningCall {
     exchange.read = true
     let gathering: number | undefined = this.#questions.size > 0 ? performance.now() : undefined
     for (;;) {
-      if (this.#send && this.#questions.size === 0 && !exchange.unread) {
-        this.#send()
-        this.#send = undefined
+      if (this.#unsent && this.#questions.size === 0 && !exchange.unread) {
+        exchange.send(this.#unsent.method, this.#unsent.params)
+        this.#unsent = undefined
       }
       const arrival = await this.#next(gathering)
       if (arrival === undefined) {

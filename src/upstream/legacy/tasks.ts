@@ -3,7 +3,6 @@
  * server knows a task only in the session that it was made in: that session is kept as long as the task may be asked for.
  */
 
-import { OwnedByReplica } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import type { Call, Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -25,20 +24,16 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
-import { newKey, randomId, Sealer, type SealKey } from '../../seal.js'
+import { randomId } from '../../seal.js'
 import { callFault, pause, sessionGone } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
 import { rested, weightOfRested } from '../rested.js'
 import type { Lease } from './pool.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
+import { TaskIds, type TaskIdsOptions } from './task-ids.js'
 
-export interface TasksOptions {
-  /** The server that the tasks are with. */
-  server: string
-  keys?: readonly SealKey[] | undefined
-  /** This replica, where there are others that may have a task. */
-  replica?: string | undefined
+export interface TasksOptions extends TaskIdsOptions {
   /** Milliseconds for which a task is asked to be kept. */
   ttl: number
   /** Tasks that may be known at once. */
@@ -79,13 +74,13 @@ interface Task {
 
 export class LegacyTasks {
   readonly #options: TasksOptions
-  readonly #sealer: Sealer
+  readonly #ids: TaskIds
   readonly #tasks = new Map<string, Task>()
   readonly #bound: Bound
 
   constructor(options: TasksOptions) {
     this.#options = options
-    this.#sealer = new Sealer(options.keys ?? [newKey()], 'task')
+    this.#ids = new TaskIds(options)
     const { max, share = 1 } = options
     this.#bound = new Bound({ max, share })
   }
@@ -134,11 +129,8 @@ export class LegacyTasks {
       timer: setTimeout(() => this.#forget(known), this.#options.ttl).unref(),
     }
     this.#tasks.set(known.id, known)
-    const { server: up, replica } = this.#options
-    const own = replica === undefined ? {} : { o: replica }
-    const fields = { x: known.id, ...own, up, p: this.#sealer.hash(call.principal) }
     const server = lease.session.handshake.serverInfo
-    return { kind: 'result', type: 'task', result: liftTask(task, this.#sealer.seal(fields)), server }
+    return { kind: 'result', type: 'task', result: liftTask(task, this.#ids.seal(known.id, call.principal)), server }
   }
 
   /** Takes room for one more task, of so many bytes. Throws a Fault where there is none. */
@@ -172,13 +164,9 @@ export class LegacyTasks {
     return running
   }
 
-  /** Throws Elsewhere where all of these tasks are the caller's, and one other replica has them. */
-  checkOwner(taskIds: readonly unknown[], call: Call): void {
-    const { replica } = this.#options
-    if (replica === undefined) return
-    const owners = new Set(taskIds.map((taskId) => this.#fieldsOf(taskId, call)?.['o']))
-    const [owner, another] = owners
-    if (typeof owner === 'string' && another === undefined && owner !== replica) throw new OwnedByReplica(owner, 'call')
+  /** Throws OwnedByReplica where all of these tasks are the caller's, and one other replica has them. */
+  checkOwner(taskIds: readonly unknown[], { principal }: Call): void {
+    this.#ids.checkOwner(taskIds, principal)
   }
 
   /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`. Rejects with a Fault. */
@@ -243,17 +231,9 @@ export class LegacyTasks {
   }
 
   #find(taskId: string, call: Call): Task | undefined {
-    const fields = this.#fieldsOf(taskId, call)
-    const task = fields && this.#tasks.get(String(fields['x']))
+    const found = this.#ids.open(taskId, call.principal)
+    const task = found && this.#tasks.get(found.id)
     return task?.principal === call.principal && task.lease.session.alive ? task : undefined
-  }
-
-  /** What the id of a task says, if it is one of this server's and the caller's. */
-  #fieldsOf(taskId: unknown, { principal }: Call): Record<string, unknown> | undefined {
-    const fields = typeof taskId === 'string' ? this.#sealer.open(taskId) : undefined
-    return fields?.['up'] === this.#options.server && this.#sealer.standsFor(fields['p'], principal)
-      ? fields
-      : undefined
   }
 
   /** A task as it stands, with what came of it or with what the server wants to know. */
