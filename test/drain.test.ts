@@ -1,10 +1,8 @@
 /** The bridge is told to stop: what could end has ended, and everybody else knows. */
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { NAME, of, startAsker, talk } from './support/asking.js'
 import { type Program, says, startProgram } from './support/cli.js'
+import { temporaryFile } from './support/folder.js'
 import { LegacyClient } from './support/legacy-client.js'
 import { legacyStdio } from './support/legacy-stdio.js'
 import { ALL_LISTS, listen } from './support/listening.js'
@@ -21,8 +19,7 @@ const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const wait = (url: string, ms: number) => call(url, 'tools/call', { name: 'wait', arguments: { ms } })
 
 async function start(t: Test, mcpServers: object, timeouts: object): Promise<{ program: Program; origin: string }> {
-  const file = join(mkdtempSync(join(tmpdir(), 'mcp-bridge-test-')), 'config.json')
-  writeFileSync(file, JSON.stringify({ mcpServers, timeouts, listen: 'http://127.0.0.1:0/mcp' }))
+  const file = temporaryFile(t, 'config.json', { mcpServers, timeouts, listen: 'http://127.0.0.1:0/mcp' })
   const program = startProgram(t, ['--config', file])
   const [, origin = ''] = await says(program, /"url":"(http:\/\/[^/"]*)\//)
   return { program, origin }

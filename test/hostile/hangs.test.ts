@@ -4,10 +4,11 @@ import { Peer } from '../../src/upstream/peer.js'
 import { StdioTransport } from '../../src/upstream/transport/stdio.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { type Answer, call } from '../support/modern.js'
 import { modernStdio } from '../support/modern-stdio.js'
-import { linesOf, temporaryFolder } from '../support/transcript.js'
+import { linesOf } from '../support/transcript.js'
 import { runs, unkind } from '../support/unkind.js'
 
 const tool = (url: string, name: string, args: object = {}): Promise<Answer> =>

@@ -8,10 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { type Answer, CAPABILITIES, call } from '../support/modern.js'
 import { noRedis, RedisServer } from '../support/redis.js'
-import { temporaryFolder } from '../support/transcript.js'
 
 type Json = Record<string, unknown>
 

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { accountKey } from '../../src/oauth/client/account.js'
 import { FileStore } from '../../src/oauth/store/files.js'
 import { until } from '../support/eventually.js'
-import { ownFolder } from '../support/folder.js'
+import { temporaryFolder } from '../support/folder.js'
 import { Oidc } from '../support/oidc.js'
 import { visit } from '../support/person.js'
 import { buildProcess, type Desktop, desktop, SigningProcess } from '../support/processes.js'
@@ -23,7 +23,7 @@ interface Scene extends Desktop {
 
 const scene = async (t: Test, program: string, oidc: Oidc): Promise<Scene> => {
   const server = await Protected.start(t, oidc.issuer)
-  const folder = `${ownFolder(t)}/tokens`
+  const folder = `${temporaryFolder(t)}/tokens`
   const { browser, opened } = await desktop(t)
   const store = new FileStore({ folder })
   const key = accountKey({ endpoint: server.url, account: 'local' }, { grant: 'code' })

@@ -5,12 +5,12 @@ import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
+import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { call } from '../support/modern.js'
 import { type HttpPlan, ModernHttp } from '../support/modern-http.js'
 import { openPipe } from '../support/pipe.js'
 import { SseClient } from '../support/sse-client.js'
-import { temporaryFolder } from '../support/transcript.js'
 
 type Json = Record<string, unknown>
 type Era = 'legacy' | 'modern'
