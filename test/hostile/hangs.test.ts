@@ -74,7 +74,7 @@ t.test('H15 clients who stop waiting say as much, if they have waited long and n
 
 t.test('H15 a program that answers when it is asked is left alone, however many calls it leaves open', async (t) => {
   const stdio = unkind(t)
-  const { url } = await startBridge(t, stdio.server, { timeouts: { call: 200 } })
+  const { url } = await startBridge(t, stdio.server, { timeouts: { call: 2_000 } })
   for (let n = 0; n < 5; n++)
     t.match((await tool(url, 'never')).message.error, { data: { reason: 'upstream_timeout' } })
   await until(() => stdio.messages().some(({ method }) => method === 'ping'), 'a ping')

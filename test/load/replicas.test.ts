@@ -54,7 +54,7 @@ t.test(`${CALLS} calls by way of three replicas`, { skip: noRedis, timeout: 180_
     JSON.stringify({
       mcpServers: { it: { url: server.url } },
       listen: 'http://127.0.0.1:0/mcp',
-      redis: { url: redis.url },
+      redis: { url: redis.url, timeout: 2_000 },
       stateKeys: [STATE_KEY],
       log: { level: 'warn', format: 'json' },
       limits: { parkedPerPrincipal: 2_000 },

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { execPath } from 'node:process'
 import t from 'tap'
 import { createBridge, startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
 import { LegacyHttp, type Plan } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { CAPABILITIES, CLIENT_INFO, call, VERSION } from '../support/modern.js'
@@ -153,13 +154,7 @@ t.test('29 what is no evidence decides nothing: the next request asks again', as
     t.equal(answer.message.error?.code, -32603)
     t.equal(http.of('initialize').length, 0)
     broken = false
-    await t.resolveMatch(
-      eventually(
-        () => call(url, 'tools/list'),
-        ({ status }) => status === 200,
-      ),
-      { status: 200 },
-    )
+    await until(async () => (await call(url, 'tools/list')).status === 200, 'an answer')
     t.equal(http.of('server/discover').length >= 2, true)
   }
 })
@@ -273,14 +268,4 @@ async function sseServer(
     server.close()
   })
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/sse` }
-}
-
-/** Tries until what comes back is as wanted, for ten seconds at most. */
-async function eventually<T>(attempt: () => Promise<T>, wanted: (value: T) => boolean): Promise<T> {
-  const deadline = Date.now() + 10_000
-  for (;;) {
-    const value = await attempt()
-    if (wanted(value) || Date.now() > deadline) return value
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
 }
