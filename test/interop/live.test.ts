@@ -84,7 +84,10 @@ await Promise.all(
         // Of a bridge on a pipe the log may come late: lines of the calls before may be among these.
         const ended = (name: string, outcome: string) =>
           log.filter((line) => line['event'] === 'call' && line['name'] === name && line['outcome'] === outcome).length
-        await until(() => ended('get-sum', 'ok') > 0 && ended('trigger-long-running-operation', 'cancelled') > 0, 'the log of both calls')
+        await until(
+          () => ended('get-sum', 'ok') > 0 && ended('trigger-long-running-operation', 'cancelled') > 0,
+          'the log of both calls',
+        )
         t.equal(ended('get-sum', 'ok'), 1)
         t.equal(ended('trigger-long-running-operation', 'cancelled'), 1)
       })
