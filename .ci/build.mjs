@@ -5,7 +5,6 @@
  */
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { env } from 'node:process'
 import { cyclonedxEsbuildPlugin } from '@cyclonedx/cyclonedx-esbuild'
 import { build } from 'esbuild'
 
@@ -21,8 +20,6 @@ const { metafile } = await build({
   format: 'esm',
   target: 'node20.19',
   metafile: true,
-  // For coverage, which is of the sources (.ci/coverage).
-  sourcemap: env['SOURCE_MAPS'] !== undefined,
   logLevel: 'warning',
   // Its main file asks for its parts in a way that cannot be bundled.
   alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },

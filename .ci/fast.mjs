@@ -1,5 +1,6 @@
 /**
  * The tests for the inner loop: `npm run test:fast`. It runs those of the folders below, several at once, and prints what fails.
+ * `node .ci/fast.mjs --list` prints their names.
  *
  * `npm test` starts each file from its sources, and that takes longer than most of these tests. Here esbuild makes one bundle of
  * all of them first.
@@ -8,7 +9,7 @@ import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { basename, join } from 'node:path'
-import { chdir, execPath, exit, stdout } from 'node:process'
+import { argv, chdir, execPath, exit, stdout } from 'node:process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 
@@ -44,6 +45,11 @@ if (missing.length > 0) {
   exit(1)
 }
 const names = all.filter((name) => !SLOW.includes(name))
+
+if (argv.includes('--list')) {
+  stdout.write(`${names.join('\n')}\n`)
+  exit(0)
+}
 
 const began = performance.now()
 await bundle()
