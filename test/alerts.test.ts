@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parse } from 'yaml'
+import { temporaryFolder } from './support/folder.js'
 import { lacks, runTool } from './support/tools.js'
-import { temporaryFolder } from './support/transcript.js'
 
 interface Rule {
   alert?: string

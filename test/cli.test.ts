@@ -1,9 +1,6 @@
 /** The program as people run it: what it says when all is well, and when it is not. */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
@@ -11,6 +8,7 @@ import { LOG_EVENTS } from '../src/logging.js'
 import { check } from './support/check.js'
 import { run, says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
+import { temporaryFile } from './support/folder.js'
 import { LegacyHttp } from './support/legacy-http.js'
 import { legacyStdio } from './support/legacy-stdio.js'
 import { call, envelope } from './support/modern.js'
@@ -18,13 +16,7 @@ import { call, envelope } from './support/modern.js'
 const quoted = (server: { command: string; args: string[] }) =>
   `stdio:${[server.command, ...server.args].map((word) => `'${word}'`).join(' ')}`
 
-function fileWith(t: Test, content: unknown): string {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-test-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder, 'config.json')
-  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
-  return file
-}
+const fileWith = (t: Test, content: unknown) => temporaryFile(t, 'config.json', content)
 
 const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
   ['a flag that there is not', ['--upstraem', 'x'], 2, /Unknown option '--upstraem'[\s\S]*--help/],

@@ -10,11 +10,11 @@ import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { CHART, helm, NAMESPACE, noHelm, RELEASE, type Rendering, render } from './support/chart.js'
 import { commandIn, ports, secret } from './support/deployment.js'
+import { temporaryFolder } from './support/folder.js'
 import { type Container, complaints, containersOf, ofKind, type Pod, parseManifest } from './support/kubernetes.js'
 import { noRedis, RedisServer } from './support/redis.js'
 import { forbidden } from './support/restricted.js'
 import { runTool } from './support/tools.js'
-import { temporaryFolder } from './support/transcript.js'
 
 const readme = readFileSync(join(CHART, 'README.md'), 'utf8')
 /** What the README shows of a file. */

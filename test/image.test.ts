@@ -25,8 +25,8 @@ import { type Program, says, watchProgram } from './support/cli.js'
 import { commandIn, secret } from './support/deployment.js'
 import { inContext, named, parseDockerfile, type Stage } from './support/dockerfile.js'
 import { until } from './support/eventually.js'
+import { temporaryFolder } from './support/folder.js'
 import { call } from './support/modern.js'
-import { temporaryFolder } from './support/transcript.js'
 
 const run = promisify(execFile)
 

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { commandIn, ports, secret } from './support/deployment.js'
 import { named, parseDockerfile } from './support/dockerfile.js'
+import { temporaryFolder } from './support/folder.js'
 import {
   type Container,
   complaints,
@@ -20,7 +21,6 @@ import {
 } from './support/kubernetes.js'
 import { forbidden } from './support/restricted.js'
 import { lacks, missing, runTool } from './support/tools.js'
-import { temporaryFolder } from './support/transcript.js'
 
 const dockerfile = readFileSync(new URL('../Dockerfile', import.meta.url), 'utf8')
 const manifests = readManifests()

@@ -6,11 +6,11 @@ import { execPath } from 'node:process'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { says, startProgram } from './support/cli.js'
+import { temporaryFolder } from './support/folder.js'
 import { legacyStdio } from './support/legacy-stdio.js'
 import { call } from './support/modern.js'
 import { noRedis, RedisServer } from './support/redis.js'
 import { copyOfSource } from './support/source.js'
-import { temporaryFolder } from './support/transcript.js'
 
 const run = promisify(execFile)
 

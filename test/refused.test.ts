@@ -7,8 +7,8 @@ import { type AddressInfo, createServer as createTcp, type Server } from 'node:n
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { run, says, startProgram } from './support/cli.js'
+import { temporaryFolder } from './support/folder.js'
 import { makeCa } from './support/tls.js'
-import { temporaryFolder } from './support/transcript.js'
 
 async function listening(t: Test, server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

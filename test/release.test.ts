@@ -8,9 +8,9 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { parseCommand } from '../src/cli/parse.js'
 import { packageOf } from '../src/discovery/sources/server-json.js'
+import { temporaryFolder } from './support/folder.js'
 import { copyOfSource } from './support/source.js'
 import { inTools, lacks, missing, runTool } from './support/tools.js'
-import { temporaryFolder } from './support/transcript.js'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../', import.meta.url))

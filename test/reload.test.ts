@@ -1,6 +1,5 @@
 /** The configuration changes while the bridge runs: what stays the same notices nothing. */
-import { mkdtempSync, renameSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parseSettings } from '../src/config/settings.js'
@@ -8,6 +7,7 @@ import { talk } from './support/asking.js'
 import { createBridge, startBridge } from './support/bridge.js'
 import { says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
+import { temporaryFile, temporaryFolder } from './support/folder.js'
 import { LegacyClient } from './support/legacy-client.js'
 import { LegacyHttp } from './support/legacy-http.js'
 import { legacyStdio } from './support/legacy-stdio.js'
@@ -120,7 +120,7 @@ t.test('a session with a server that has been taken out ends, and a client is to
 })
 
 async function program(t: Test, name: string) {
-  const file = join(mkdtempSync(join(tmpdir(), 'mcp-bridge-test-')), name)
+  const file = join(temporaryFolder(t), name)
   const write = (config: unknown) => {
     writeFileSync(`${file}.new`, typeof config === 'string' ? config : JSON.stringify(config))
     // Another file in its place, as editors and Kubernetes do it.
@@ -166,8 +166,7 @@ t.test(
 t.test('SIGHUP has it read again, with the files that it refers to', async (t) => {
   const { running, write, origin, a } = await program(t, 'config.json')
   const http = await LegacyHttp.start(t)
-  const secret = join(mkdtempSync(join(tmpdir(), 'mcp-bridge-test-')), 'token')
-  writeFileSync(secret, 'one\n')
+  const secret = temporaryFile(t, 'token', 'one\n')
   const b = { url: http.url, headers: { 'x-key': `\${file:${secret}}` } }
   write({ mcpServers: { a, b } })
   running.child.kill('SIGHUP')

@@ -1,12 +1,10 @@
 /** Several servers in one bridge: where each is served, what each has for itself, and how all of them are doing. */
-import { mkdtempSync, writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import t from 'tap'
 import { type ConfigError, type Elsewhere, parseSettings } from '../src/config/settings.js'
 import { createBridge, startBridge } from './support/bridge.js'
 import { until } from './support/eventually.js'
+import { temporaryFile } from './support/folder.js'
 import { LegacyClient } from './support/legacy-client.js'
 import { LegacyHttp } from './support/legacy-http.js'
 import { legacyStdio } from './support/legacy-stdio.js'
@@ -100,9 +98,7 @@ t.test('one address cannot be two things', async (t) => {
 })
 
 t.test('secrets stand in files, and what is missing is named without what is there', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-test-'))
-  const file = join(folder, 'token')
-  writeFileSync(file, 'top-secret\n')
+  const file = temporaryFile(t, 'token', 'top-secret\n')
   const server = (authorization: string) => ({
     mcpServers: { a: { url: 'https://h/mcp', headers: { authorization } } },
   })

@@ -4,8 +4,8 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { commandIn, secret } from './support/deployment.js'
+import { temporaryFolder } from './support/folder.js'
 import { lacks } from './support/tools.js'
-import { temporaryFolder } from './support/transcript.js'
 
 const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
 const section = operations.split(/^## /m).find((text) => text.startsWith('As a service of systemd')) ?? ''

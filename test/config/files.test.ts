@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { check } from '../support/check.js'
 import { run, says, startProgram } from '../support/cli.js'
+import { temporaryFolder } from '../support/folder.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
-import { temporaryFolder } from '../support/transcript.js'
 
 const fixtures = fileURLToPath(new URL('../fixtures/configs/', import.meta.url))
 

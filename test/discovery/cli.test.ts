@@ -4,12 +4,13 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { run as runProgram, says, startProgram } from '../support/cli.js'
+import { temporaryFolder } from '../support/folder.js'
 import { manifestFor, modernServer, offers } from '../support/found.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
 import { startFixture } from '../support/process.js'
 import { makeCa, serveTls } from '../support/tls.js'
-import { bytesOf, folderOf, publisherWith } from '../support/trust.js'
+import { bytesOf, publisherWith } from '../support/trust.js'
 
 const LOOPBACK = '--discover-loopback'
 const notes = (t: Test) => startFixture(t, 'discovery/notes.mjs').then(({ url }) => url)
@@ -17,7 +18,7 @@ process.env['PORT'] = '0'
 
 /** The program, with a folder of configurations of its own. */
 function ready(t: Test, more: Record<string, string> = {}) {
-  const folder = folderOf(t)
+  const folder = temporaryFolder(t)
   const env = { XDG_CONFIG_HOME: folder, HOME: folder, ...more }
   const run = (...args: string[]) => runProgram(t, args, env)
   return { folder, env, run, store: join(folder, 'mcp-bridge', 'trust.json') }
@@ -201,7 +202,7 @@ t.test('keys and pins', async (t) => {
   const bytes = bytesOf(manifestFor(`${origin}/mcp`))
   pages['/.well-known/mcp.json'] = bytes
   pages['/.well-known/mcp.json.jws'] = await acme.sign(bytes)
-  const authority = join(folderOf(t), 'ca.pem')
+  const authority = join(temporaryFolder(t), 'ca.pem')
   writeFileSync(authority, ca.cert)
   const { run, folder } = ready(t, { NODE_EXTRA_CA_CERTS: authority })
   const allow = ['--discover-allow', '127.0.0.1']

@@ -6,9 +6,10 @@ import t from 'tap'
 import { Findings } from '../../src/discovery/candidate.js'
 import { type Discovered, discover, type Examined, type Parts, type Progress } from '../../src/discovery/discover.js'
 import { failure } from '../../src/discovery/failure.js'
+import { temporaryFolder } from '../support/folder.js'
 import { legacyServer, makeWorld, manifestFor, modernServer, offers, serveFound, type World } from '../support/found.js'
 import { call } from '../support/modern.js'
-import { bytesOf, folderOf, publisherWith } from '../support/trust.js'
+import { bytesOf, publisherWith } from '../support/trust.js'
 
 const only = ({ servers }: Discovered): Examined => {
   if (servers.length !== 1) throw new Error(`there are ${servers.length}`)
@@ -96,7 +97,7 @@ t.test('four sources that contradict each other', async (t) => {
       },
     ],
   }
-  const file = join(folderOf(t), 'mcp.json')
+  const file = join(temporaryFolder(t), 'mcp.json')
   writeFileSync(file, JSON.stringify({ mcpServers: { 'as-i-say': { url: `${url}/`, headers: { 'x-key': 'mine' } } } }))
   const all = await find(world, [`${url}#x`.replace('#x', ''), origin, 'registry:x', file], { registry: origin })
   t.equal(all.servers.length, 2)

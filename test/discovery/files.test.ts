@@ -161,10 +161,9 @@ t.test('comments and commas are taken away where they are some, and fast', async
     t.match(findings, [{ entry: { env: { a: value } } }], text)
     t.same(failures, [], text)
   }
-  const began = Date.now()
+  // In time that grows with the square of the length, this test would not end.
   for (const piece of ['/*', '"\\"', '//', ', ', '[', '\\', '"'])
-    await find(t, { 'mcp.json': `{${piece.repeat(400_000 / piece.length)}` })
-  t.ok(Date.now() - began < 5_000)
+    await find(t, { 'mcp.json': `{${piece.repeat(1_000_000 / piece.length)}` })
 })
 
 t.test('files that are not there', async (t) => {

@@ -507,7 +507,6 @@ t.test('answers', async (t) => {
 
 t.test('a body that stalls is not waited for as long as one that does not', async (t) => {
   const url = await speak(t, good, (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{'))
-  const began = Date.now()
-  await refused(t, 'stalled', read(url, { ...inside, timeLimit: 20_000 }), 'body', 'timeout')
-  t.ok(Date.now() - began < 10_000)
+  // The time limit of a body that moves is longer than this test may last.
+  await refused(t, 'stalled', read(url, { ...inside, timeLimit: 3_600_000 }), 'body', 'timeout')
 })

@@ -25,19 +25,9 @@ import { TrustStore } from '../../src/discovery/trust/store.js'
 import { standingOf } from '../../src/discovery/trust/trust-status.js'
 import { Quarantine } from '../../src/policy/quarantine.js'
 import { callOf, outcomeOf, Played, result, toolCall } from '../support/calls.js'
+import { temporaryFolder } from '../support/folder.js'
 import { makeCa, makeKeys, type ServerOptions, serveTls } from '../support/tls.js'
-import {
-  bytesOf,
-  DAY,
-  DELETE_ALL,
-  ENDPOINT,
-  folderOf,
-  listOf,
-  manifestOf,
-  NOW,
-  publisherWith,
-  READ,
-} from '../support/trust.js'
+import { bytesOf, DAY, DELETE_ALL, ENDPOINT, listOf, manifestOf, NOW, publisherWith, READ } from '../support/trust.js'
 
 const MANIFEST = 'https://acme.example/.well-known/mcp.json'
 const ORIGIN = 'https://mcp.acme.example'
@@ -53,7 +43,7 @@ let tried = 0
 /** A bridge that knows the keys of two publishers, and a server that is none of its business. */
 async function bridge(t: Test) {
   const state = { now: NOW, tools: [READ, DELETE_ALL] as object[] }
-  const store = new TrustStore({ path: join(folderOf(t), 'trust.json'), now: () => state.now })
+  const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json'), now: () => state.now })
   await store.addKey('acme.example', acme.key)
   await store.addKey('acme.example', acmeEc.key)
   await store.addKey('rival.example', rival.key)

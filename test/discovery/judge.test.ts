@@ -7,18 +7,8 @@ import { verifyManifest } from '../../src/discovery/trust/jws.js'
 import { type Approval, keptListOf, type Seen, type Trust, TrustStore } from '../../src/discovery/trust/store.js'
 import { standingOf } from '../../src/discovery/trust/trust-status.js'
 import type { ToolList } from '../../src/ports/trust-status.js'
-import {
-  bytesOf,
-  DAY,
-  DELETE_ALL,
-  ENDPOINT,
-  folderOf,
-  listOf,
-  manifestOf,
-  NOW,
-  publisherWith,
-  READ,
-} from '../support/trust.js'
+import { temporaryFolder } from '../support/folder.js'
+import { bytesOf, DAY, DELETE_ALL, ENDPOINT, listOf, manifestOf, NOW, publisherWith, READ } from '../support/trust.js'
 
 const acme = await publisherWith('ed25519')
 const [PIN, BACKUP] = [`${'A'.repeat(43)}=`, `${'B'.repeat(42)}A=`]
@@ -436,7 +426,7 @@ t.test('a name that a shell would take apart is put into quotes', async (t) => {
 })
 
 t.test('a running server', async (t) => {
-  const store = new TrustStore({ path: join(folderOf(t), 'trust.json'), now: () => NOW })
+  const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json'), now: () => NOW })
   const told: string[] = []
   const standing = standingOf({
     store,

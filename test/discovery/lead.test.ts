@@ -22,11 +22,12 @@ import { EMPTY } from '../../src/rpc/splice.js'
 import { Server } from '../../src/upstream/server.js'
 import { HttpTransport } from '../../src/upstream/transport/http.js'
 import { callOf } from '../support/calls.js'
+import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { call } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
-import { DAY, DELETE_ALL, folderOf, READ } from '../support/trust.js'
+import { DAY, DELETE_ALL, READ } from '../support/trust.js'
 
 type Json = Record<string, unknown>
 type Ask = (method: string, params?: Json) => Promise<Json>
@@ -56,7 +57,7 @@ async function serverOf(t: Test, era: 'modern' | 'legacy') {
 
 /** A bridge that has found the server somewhere. */
 async function bridgeOf(t: Test, address: string) {
-  const store = new TrustStore({ path: join(folderOf(t), 'trust.json') })
+  const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json') })
   const server = new Server({
     name: 'weather',
     memory: unlimited(),

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { watchProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
-import { folderOf } from '../support/trust.js'
+import { temporaryFolder } from '../support/folder.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const section = readFileSync(join(root, 'docs/discovery-tutorial.md'), 'utf8')
@@ -16,7 +16,7 @@ const commands = [...section.matchAll(/^```sh\n(.*?)\n```$/gms)].map(([, command
 
 /** Runs lines as people do, with the program installed, and a trust store of their own. */
 function shell(t: Test) {
-  const folder = folderOf(t)
+  const folder = temporaryFolder(t)
   const bin = join(folder, 'bin')
   mkdirSync(bin)
   const program = join(bin, 'mcp-bridge')

@@ -16,9 +16,10 @@ import { CLIENTS, type ClientKind, connect } from '../matrix/clients.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { call } from '../support/modern.js'
-import { DAY, folderOf, listOf } from '../support/trust.js'
+import { DAY, listOf } from '../support/trust.js'
 
 const CANARY = 'not-for-strangers'
 const ENDPOINT = 'https://found.example/mcp'
@@ -26,7 +27,7 @@ const nameOf = ({ era, transport }: ClientKind | ServerKind) => `${era} ${transp
 
 /** A server that was found and that nobody vouches for, with the means to change that. */
 function leadOf(t: Test, more: Partial<TrustContext> = {}) {
-  const store = new TrustStore({ path: join(folderOf(t), 'trust.json') })
+  const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json') })
   const known: { tools?: ToolList | undefined } = {}
   const facts = () => ({ name: 'found', kind: 'http', endpoint: ENDPOINT, configured: false }) as const
   const standing = standingOf({ store, facts })

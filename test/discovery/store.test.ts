@@ -21,18 +21,8 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { defaultStorePath, TrustStore } from '../../src/discovery/trust/store.js'
 import { locked } from '../../src/net/lock.js'
-import {
-  bytesOf,
-  DAY,
-  DELETE_ALL,
-  ENDPOINT,
-  folderOf,
-  listOf,
-  manifestOf,
-  NOW,
-  publisherWith,
-  READ,
-} from '../support/trust.js'
+import { temporaryFolder } from '../support/folder.js'
+import { bytesOf, DAY, DELETE_ALL, ENDPOINT, listOf, manifestOf, NOW, publisherWith, READ } from '../support/trust.js'
 
 const acme = await publisherWith('ed25519')
 const [PIN, BACKUP] = [`${'A'.repeat(43)}=`, `${'B'.repeat(42)}A=`]
@@ -49,7 +39,7 @@ const approval = {
 const WRITER = fileURLToPath(new globalThis.URL('../support/trust-writer.ts', import.meta.url))
 
 function storeIn(t: Test, options: object = {}): TrustStore {
-  return new TrustStore({ path: join(folderOf(t), 'mcp-bridge', 'trust.json'), now: () => NOW, ...options })
+  return new TrustStore({ path: join(temporaryFolder(t), 'mcp-bridge', 'trust.json'), now: () => NOW, ...options })
 }
 
 /** A store in which something of everything is kept. */
@@ -294,7 +284,7 @@ t.test('whatever byte of it is lost or turned, it is whole or not used', async (
 })
 
 t.test('what is noted holds in this process where it cannot be written, and that is said', async (t) => {
-  const folder = folderOf(t)
+  const folder = temporaryFolder(t)
   writeFileSync(join(folder, 'file'), '')
   const store = new TrustStore({ path: join(folder, 'file', 'trust.json'), now: () => NOW })
   await store.noteSerial('acme.example', URL, { serial: 7, digest: 'x' })
@@ -351,7 +341,7 @@ t.test('a process that is killed while it writes leaves a whole file, and nobody
 })
 
 t.test('a lock of somebody who is only slow is theirs no longer, and they begin again', async (t) => {
-  const path = join(folderOf(t), 'lock')
+  const path = join(temporaryFolder(t), 'lock')
   let tries = 0
   const done = await locked(
     path,

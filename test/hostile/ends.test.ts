@@ -1,13 +1,11 @@
 /** Ways in which a bridge ends: nothing that it has started is left. Names begin with the number of the finding. */
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { execPath } from 'node:process'
 import t, { type Test } from 'tap'
 import { type Program, run, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
+import { temporaryFile } from '../support/folder.js'
 import { modernStdio } from '../support/modern-stdio.js'
-import { temporaryFolder } from '../support/transcript.js'
 import { runs, type Unkind, unkind } from '../support/unkind.js'
 
 const quoted = ({ command, args }: { command: string; args: string[] }) =>
@@ -77,8 +75,8 @@ t.test('11.38 a bridge that is killed leaves nothing of a program that works', a
 
 t.test('11.37 a modern program that is slow to start does not end the bridge', async (t) => {
   const modern = modernStdio(t, { slowStart: 3_000 })
-  const config = join(temporaryFolder(t), 'config.json')
-  writeFileSync(config, JSON.stringify({ mcpServers: { slow: modern.server }, timeouts: { probe: 500 } }))
+  const settings = { mcpServers: { slow: modern.server }, timeouts: { probe: 500 } }
+  const config = temporaryFile(t, 'config.json', settings)
   const program = startProgram(t, ['--config', config, '--listen', 'http://127.0.0.1:0/mcp'])
   await says(program, /"event":"server_ready".*"era":"modern"/)
   t.equal(modern.pids().length, 1)

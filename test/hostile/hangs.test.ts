@@ -4,10 +4,11 @@ import { Peer } from '../../src/upstream/peer.js'
 import { StdioTransport } from '../../src/upstream/transport/stdio.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { type Answer, call } from '../support/modern.js'
 import { modernStdio } from '../support/modern-stdio.js'
-import { linesOf, temporaryFolder } from '../support/transcript.js'
+import { linesOf } from '../support/transcript.js'
 import { runs, unkind } from '../support/unkind.js'
 
 const tool = (url: string, name: string, args: object = {}): Promise<Answer> =>
@@ -73,7 +74,7 @@ t.test('H15 clients who stop waiting say as much, if they have waited long and n
 
 t.test('H15 a program that answers when it is asked is left alone, however many calls it leaves open', async (t) => {
   const stdio = unkind(t)
-  const { url } = await startBridge(t, stdio.server, { timeouts: { call: 200 } })
+  const { url } = await startBridge(t, stdio.server, { timeouts: { call: 2_000 } })
   for (let n = 0; n < 5; n++)
     t.match((await tool(url, 'never')).message.error, { data: { reason: 'upstream_timeout' } })
   await until(() => stdio.messages().some(({ method }) => method === 'ping'), 'a ping')

@@ -9,12 +9,12 @@ import type { BridgeEvent } from '../../src/ports/events.js'
 import { startBridge } from '../support/bridge.js'
 import { run } from '../support/cli.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { type Answer, call } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
 import { PlainHttp } from '../support/plain-http.js'
-import { temporaryFolder } from '../support/transcript.js'
 
 type Break = (response: ServerResponse) => void
 type Started = Awaited<ReturnType<typeof startBridge>>

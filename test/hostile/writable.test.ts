@@ -1,19 +1,15 @@
 /** A configuration that others may write decides which programs are started: it is refused, or warned of. */
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { chmodSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { run, says, startProgram } from '../support/cli.js'
+import { temporaryFile } from '../support/folder.js'
 import { bulkyStdio } from '../support/small-heap.js'
 
 function configuration(t: Test, mode: number, secretMode = 0o600): string {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
-  const [file, secret] = [join(folder, 'config.json'), join(folder, 'secret')]
-  writeFileSync(secret, 'a-secret-of-somebody')
+  const secret = temporaryFile(t, 'secret', 'a-secret-of-somebody')
   chmodSync(secret, secretMode)
   const server = { ...bulkyStdio('legacy'), env: { TOKEN: `\${file:${secret}}` } }
-  writeFileSync(file, JSON.stringify({ mcpServers: { test: server }, listen: 'http://127.0.0.1:0/mcp' }))
+  const file = temporaryFile(t, 'config.json', { mcpServers: { test: server }, listen: 'http://127.0.0.1:0/mcp' })
   chmodSync(file, mode)
   return file
 }

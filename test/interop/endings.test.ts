@@ -6,12 +6,10 @@ import process from 'node:process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
+import { PATIENCE } from '../support/eventually.js'
 import { EVERYTHING, end, type Named } from './legacy-servers.js'
 import { clients, environment } from './modern-clients.js'
 import { openTether, type Tether, TIED } from './tether.js'
-
-/** Milliseconds in which the end of a process is seen, once it has ended. */
-const SEEN_WITHIN = 3_000
 
 const servers = [
   { server: 'a server that ends with its input', holds: 'no' },
@@ -81,7 +79,7 @@ async function logged({ stderr }: ChildProcess, event: string): Promise<void> {
 
 /** How many of these servers have not ended. */
 async function runningOf(sockets: readonly Socket[]): Promise<number> {
-  const signal = AbortSignal.timeout(SEEN_WITHIN)
+  const signal = AbortSignal.timeout(PATIENCE)
   const open = sockets.filter((socket) => !socket.closed)
   const ends = await Promise.allSettled(open.map((socket) => once(socket, 'close', { signal })))
   return ends.filter(({ status }) => status === 'rejected').length

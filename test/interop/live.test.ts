@@ -1,11 +1,14 @@
 /** What happens while a call runs: progress, log messages and second thoughts, with server-everything. */
 import { type JSONRPCMessage, LOG_LEVEL_META_KEY } from '@modelcontextprotocol/client'
 import t from 'tap'
+import { PATIENCE, until } from '../support/eventually.js'
 import { startEverything, WAYS } from './legacy-servers.js'
 import { type Connected, clients } from './modern-clients.js'
 
 /** Seconds between two log messages of server-everything. */
 const LOG_INTERVAL = 5
+/** Seconds that a call would take that is given up at its first progress, after 0.2 seconds. */
+const GIVEN_UP = 12
 const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency']
 
 const ways = await startEverything(t)
@@ -72,14 +75,19 @@ await Promise.all(
         log.length = 0
         const controller = new AbortController()
         const onprogress = () => controller.abort(new Error('enough'))
-        await t.rejects(client.callTool(long(3, 15), { onprogress, signal: controller.signal }), { message: /enough/ })
+        const options = { onprogress, signal: controller.signal, timeout: PATIENCE }
+        await t.rejects(client.callTool(long(GIVEN_UP, 5 * GIVEN_UP), options), { message: /enough/ })
         t.match(await client.callTool(sum), five)
         // As long as the call would have taken.
-        await client.callTool(long(3, 1))
+        await client.callTool(long(GIVEN_UP, 1), { timeout: PATIENCE })
         t.equal(received.filter(isAnswer).length, 2)
         // Of a bridge on a pipe the log may come late: lines of the calls before may be among these.
         const ended = (name: string, outcome: string) =>
           log.filter((line) => line['event'] === 'call' && line['name'] === name && line['outcome'] === outcome).length
+        await until(
+          () => ended('get-sum', 'ok') > 0 && ended('trigger-long-running-operation', 'cancelled') > 0,
+          'the log of both calls',
+        )
         t.equal(ended('get-sum', 'ok'), 1)
         t.equal(ended('trigger-long-running-operation', 'cancelled'), 1)
       })

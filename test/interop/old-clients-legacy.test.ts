@@ -1,8 +1,8 @@
 /** Real clients of every legacy revision use server-everything through the bridge, over every transport that both know. */
 import t from 'tap'
-import { until } from '../support/eventually.js'
+import { repeatUntil, until } from '../support/eventually.js'
 import { startEverything } from './legacy-servers.js'
-import { notified, ofCalls, progressIn, repeated, says, type Uses, useAll } from './uses.js'
+import { notified, ofCalls, progressIn, says, type Uses, useAll } from './uses.js'
 
 const DOCUMENT = 'demo://resource/static/document/features.md'
 
@@ -47,7 +47,7 @@ const uses: Uses = {
     await client.setLoggingLevel('info')
     // The server logs that somebody subscribes, and throws away what it logs before the client listens.
     const subscribe = () => client.subscribeResource({ uri: DOCUMENT })
-    await repeated(subscribe, () => notified(received, 'notifications/message').length > 0)
+    await repeatUntil(subscribe, () => notified(received, 'notifications/message').length > 0)
     t.match(notified(received, 'notifications/message')[0], { level: 'info', data: new RegExp(DOCUMENT) })
     await client.callTool({ name: 'toggle-subscriber-updates' })
     await until(() => notified(received, 'notifications/resources/updated').length > 0, 'an update')

@@ -1,9 +1,9 @@
 /** Real clients of every legacy revision use modern servers through the bridge, over every transport that they know. */
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
-import { until } from '../support/eventually.js'
+import { repeatUntil, until } from '../support/eventually.js'
 import { startModern } from './modern-servers.js'
-import { notified, ofCalls, progressIn, repeated, says, type Uses, useAll } from './uses.js'
+import { notified, ofCalls, progressIn, says, type Uses, useAll } from './uses.js'
 
 const NOTE = 'note://today'
 let days = 0
@@ -70,7 +70,7 @@ const uses: Uses = {
     await client.setLoggingLevel('warning')
     // On a pipe that others share, what is logged while they call is shown to nobody, because it may be theirs.
     const logs = () => notified(received, 'notifications/message')
-    await repeated(
+    await repeatUntil(
       () => client.callTool({ name: 'log' }),
       () => logs().length > 0,
     )
@@ -92,7 +92,7 @@ const uses: Uses = {
     await client.callTool(touch)
     // It is told of lists from when somebody listens, which it may not do yet.
     const isTold = () => notified(received, 'notifications/tools/list_changed').length > 0
-    await repeated(() => client.callTool({ name: 'change' }), isTold)
+    await repeatUntil(() => client.callTool({ name: 'change' }), isTold)
     t.strictSame(updates(), [{ uri }])
   },
 

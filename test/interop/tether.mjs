@@ -8,4 +8,8 @@ tether.on('error', () => {}).on('close', () => exit())
 // Held, it keeps the process running even when its input has ended.
 if (env['TETHER_HOLDS'] !== 'yes') tether.unref()
 
-subscribe('tracing:net.server.listen:asyncEnd', ({ server }) => tether.write(`${server.address().port}\n`))
+subscribe('tracing:net.server.listen:asyncEnd', ({ server }) => {
+  // By default a server closes a connection that was silent for 5 s. On a busy machine a call would often meet that end.
+  server.keepAliveTimeout = 3_600_000
+  tether.write(`${server.address().port}\n`)
+})

@@ -1,5 +1,4 @@
 /** What clients of the legacy era do with a server: cases for every client, and what there is to be seen of them. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { Test } from 'tap'
 import type { Named } from './legacy-servers.js'
@@ -8,9 +7,6 @@ import { bridge, type Connected, clients } from './old-clients.js'
 /** What a client does, by what there is to be seen of it: sentences about it. */
 export type Uses = Readonly<Record<string, (t: Test, connected: Connected) => Promise<void>>>
 
-/** How often something is tried, and for how many hundredths of a second it is waited for. */
-const ATTEMPTS = 50
-const PATIENCE = 20
 const AT_ONCE = 8
 
 /** Has every client on every front use each of these servers, which are given by their names, in all of these ways. */
@@ -45,13 +41,4 @@ export function progressIn(message: JSONRPCMessage): unknown {
 /** Params of the notifications of this kind. */
 export function notified(received: readonly JSONRPCMessage[], method: string): unknown[] {
   return received.flatMap((message) => ('method' in message && message.method === method ? [message.params] : []))
-}
-
-/** Does something again and again until it shows. */
-export async function repeated(what: () => Promise<unknown>, shows: () => boolean): Promise<void> {
-  for (let attempt = 0; !shows(); attempt++) {
-    if (attempt === ATTEMPTS) throw new Error(`It does not show after ${ATTEMPTS} attempts`)
-    await what()
-    for (let wait = 0; wait < PATIENCE && !shows(); wait++) await sleep(10)
-  }
 }

@@ -1,18 +1,16 @@
 /** A child that is killed while it works: nobody is left waiting, and nothing is done twice. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { type Answer, call } from '../support/modern.js'
 
 /** A file that the server notes each call in that it acts on. */
 function executions(t: Test): { file: string; counts(): Map<string, number> } {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-test-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder, 'executions')
+  const file = join(temporaryFolder(t), 'executions')
   const counts = () => {
     const found = new Map<string, number>()
     for (const key of readFileSync(file, 'utf8').split('\n').filter(Boolean)) found.set(key, (found.get(key) ?? 0) + 1)

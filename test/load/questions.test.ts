@@ -5,11 +5,11 @@ import t from 'tap'
 import { Pool } from 'undici'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { listen } from '../support/listening.js'
 import { CAPABILITIES, envelope, headersFor } from '../support/modern.js'
 import { startFixture } from '../support/process.js'
-import { temporaryFolder } from '../support/transcript.js'
 
 type Json = Record<string, unknown>
 

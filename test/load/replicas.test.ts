@@ -8,10 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { type Answer, CAPABILITIES, call } from '../support/modern.js'
 import { noRedis, RedisServer } from '../support/redis.js'
-import { temporaryFolder } from '../support/transcript.js'
 
 type Json = Record<string, unknown>
 
@@ -54,7 +54,7 @@ t.test(`${CALLS} calls by way of three replicas`, { skip: noRedis, timeout: 180_
     JSON.stringify({
       mcpServers: { it: { url: server.url } },
       listen: 'http://127.0.0.1:0/mcp',
-      redis: { url: redis.url },
+      redis: { url: redis.url, timeout: 2_000 },
       stateKeys: [STATE_KEY],
       log: { level: 'warn', format: 'json' },
       limits: { parkedPerPrincipal: 2_000 },

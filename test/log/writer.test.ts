@@ -1,24 +1,18 @@
 /** What becomes of lines whose reader is slow, has gone, or has no room. */
 import { execFileSync } from 'node:child_process'
-import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { LineWriter } from '../../src/log/writer.js'
 import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
 
 const LINE = `${'x'.repeat(1_023)}\n`
 
-function folder(t: Test): string {
-  const path = mkdtempSync(join(tmpdir(), 'mcp-bridge-test-'))
-  t.teardown(() => rmSync(path, { recursive: true, force: true }))
-  return path
-}
-
 /** A named pipe, to which a writer writes, and a way to read what is in it. */
 function namedPipe(t: Test, options: { max?: number; retry?: number } = {}) {
-  const path = join(folder(t), 'pipe')
+  const path = join(temporaryFolder(t), 'pipe')
   execFileSync('mkfifo', [path])
   const openReader = () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   let reader = openReader()
@@ -97,7 +91,7 @@ t.test('H8 a device without room is tried again, and holds nobody up', async (t)
 })
 
 t.test('a file gets every line in order', async (t) => {
-  const path = join(folder(t), 'log')
+  const path = join(temporaryFolder(t), 'log')
   const fd = openSync(path, 'a')
   t.teardown(() => closeSync(fd))
   const writer = new LineWriter({ fd, stream: () => t.fail('this is no pipe') as never })

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { Accounts, type AccountsOptions } from '../../src/oauth/client/accounts.js'
 import { FileStore } from '../../src/oauth/store/files.js'
 import type { Account } from '../../src/protocol/account.js'
-import { ownFolder } from '../support/folder.js'
+import { temporaryFolder } from '../support/folder.js'
 import { visit } from '../support/person.js'
 import { ScriptedAs } from '../support/scripted-as.js'
 import { Protected, reasonOf } from '../support/signing-in.js'
@@ -15,7 +15,7 @@ import { Protected, reasonOf } from '../support/signing-in.js'
 const never = new AbortController().signal
 
 const accountsOf = (t: Test, server: Protected, options: Partial<AccountsOptions> = {}) => {
-  const folder = join(ownFolder(t), 'tokens')
+  const folder = join(temporaryFolder(t), 'tokens')
   const opened: string[] = []
   const accounts = new Accounts({
     server: 'stock',
@@ -47,7 +47,7 @@ const refuse = (account: Account, server: Protected, sent?: string) =>
 t.test('A40 what it takes to obtain a token is in files of its own, which are loaded on demand', async (t) => {
   const { metafile } = await build({
     entryPoints: [fileURLToPath(new URL('../../src/oauth/client/accounts.ts', import.meta.url))],
-    outdir: ownFolder(t),
+    outdir: temporaryFolder(t),
     bundle: true,
     splitting: true,
     platform: 'node',
@@ -120,7 +120,7 @@ t.test('A19 the account of a service is signed in to by a command alone', async 
 t.test('the person at this machine may have several accounts', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
-  const store = new FileStore({ folder: join(ownFolder(t), 'tokens') })
+  const store = new FileStore({ folder: join(temporaryFolder(t), 'tokens') })
   const [work, home] = ['work', 'home'].map((accountName) => accountsOf(t, server, { store, accountName }).accounts)
   const one = await refuse(accountOf(work as Accounts, 'local'), server)
   const other = await refuse(accountOf(home as Accounts, 'local'), server)

@@ -7,7 +7,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t from 'tap'
 import { until } from '../support/eventually.js'
-import { ownFolder } from '../support/folder.js'
+import { temporaryFolder } from '../support/folder.js'
 import { Guarded } from '../support/guarded.js'
 import { Oidc } from '../support/oidc.js'
 import { startSdkV1 } from '../support/sdk-v1.js'
@@ -24,7 +24,7 @@ t.test('a call that waits for a person is answered when a real browser has been 
     server.registerTool('greet', { description: 'Greets.' }, () => ({ content: [{ type: 'text', text: 'Hello' }] }))
   })
   const server = await Guarded.start(t, oidc, legacy)
-  const folder = ownFolder(t)
+  const folder = temporaryFolder(t)
   const shown = join(folder, 'shown.html')
   const command = `${execPath} ${fixture} ${browser} ${shown}`
   const oauth = ['--token-store', join(folder, 'tokens'), '--browser', command]

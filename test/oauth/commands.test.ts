@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { run, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
-import { ownFolder } from '../support/folder.js'
+import { temporaryFolder } from '../support/folder.js'
 import { Guarded } from '../support/guarded.js'
 import { Oidc } from '../support/oidc.js'
 import { visit } from '../support/person.js'
@@ -20,8 +20,8 @@ async function behind(t: Test) {
     server.registerTool('greet', { description: 'Greets.' }, () => ({ content: [{ type: 'text', text: 'Hello' }] }))
   })
   const server = await Guarded.start(t, oidc, legacy)
-  const folder = join(ownFolder(t), 'tokens')
-  const config = join(ownFolder(t), 'config.json')
+  const folder = join(temporaryFolder(t), 'tokens')
+  const config = join(temporaryFolder(t), 'config.json')
   writeFileSync(config, JSON.stringify({ mcpServers: { stock: { url: server.url } } }))
   return { oidc, server, folder, config, store: ['--token-store', folder] }
 }

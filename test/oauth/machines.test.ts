@@ -6,7 +6,7 @@ import { exportJWK, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { TokenFile } from '../../src/oauth/client/token-file.js'
 import { until } from '../support/eventually.js'
-import { ownFolder } from '../support/folder.js'
+import { temporaryFolder } from '../support/folder.js'
 import { Oidc } from '../support/oidc.js'
 import { ScriptedAs } from '../support/scripted-as.js'
 import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
@@ -69,7 +69,7 @@ t.test('a client with a secret gets tokens, and gets them again when they end', 
 
 const keyFiles = async (t: Test) => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const folder = ownFolder(t)
+  const folder = temporaryFolder(t)
   const pem = join(folder, 'key.pem')
   writeFileSync(pem, privateKey.export({ type: 'pkcs8', format: 'pem' }))
   const jwk = join(folder, 'key.json')
@@ -193,7 +193,7 @@ t.test('a client that lacks a scope asks for it as well', async (t) => {
 })
 
 t.test('A39 a token in a file is used, and read again when it changes and when it is refused', async (t) => {
-  const file = join(ownFolder(t), 'token')
+  const file = join(temporaryFolder(t), 'token')
   const account = new TokenFile(file)
   t.throws(() => account.authorization(), { message: /oauth\.tokenFile.*ENOENT/ })
   writeFileSync(file, 'one\n')

@@ -9,7 +9,7 @@ import { browser, browserAddress, browserCommand } from '../../src/oauth/person/
 import { holderOf, type ListenerOptions, listen } from '../../src/oauth/person/loopback.js'
 import { readPasted } from '../../src/oauth/person/paste.js'
 import { until } from '../support/eventually.js'
-import { ownFolder } from '../support/folder.js'
+import { temporaryFolder } from '../support/folder.js'
 import { Oidc } from '../support/oidc.js'
 import { visit } from '../support/person.js'
 import { ScriptedAs } from '../support/scripted-as.js'
@@ -18,7 +18,7 @@ import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
 const never = new AbortController().signal
 
 t.test('A20 a browser gets one argument, which is an address and nothing else', async (t) => {
-  const folder = ownFolder(t)
+  const folder = temporaryFolder(t)
   const [program, seen] = [join(folder, 'browser'), join(folder, 'seen')]
   writeFileSync(program, `#!/bin/sh\nfor one in "$@"; do echo "$one" >> '${seen}'; done\nenv > '${seen}.env'\n`)
   chmodSync(program, 0o700)

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { accountKey } from '../../src/oauth/client/account.js'
 import { FileStore } from '../../src/oauth/store/files.js'
 import { until } from '../support/eventually.js'
-import { ownFolder } from '../support/folder.js'
+import { temporaryFolder } from '../support/folder.js'
 import { Oidc } from '../support/oidc.js'
 import { visit } from '../support/person.js'
 import { buildProcess, type Desktop, desktop, SigningProcess } from '../support/processes.js'
@@ -23,7 +23,7 @@ interface Scene extends Desktop {
 
 const scene = async (t: Test, program: string, oidc: Oidc): Promise<Scene> => {
   const server = await Protected.start(t, oidc.issuer)
-  const folder = `${ownFolder(t)}/tokens`
+  const folder = `${temporaryFolder(t)}/tokens`
   const { browser, opened } = await desktop(t)
   const store = new FileStore({ folder })
   const key = accountKey({ endpoint: server.url, account: 'local' }, { grant: 'code' })
@@ -44,6 +44,20 @@ const scene = async (t: Test, program: string, oidc: Oidc): Promise<Scene> => {
       return own
     },
   }
+}
+
+/** A scene of one test, with a first process that has opened a browser and is killed with `kill`. */
+async function signingIn(t: Test) {
+  const oidc = await Oidc.start(t)
+  const { start, ...rest } = await scene(t, await buildProcess(t), oidc)
+  const first = await start()
+  first.tell('unauthorized')
+  await until(() => rest.opened.length > 0, 'a browser was opened')
+  const kill = async () => {
+    first.kill()
+    await until(() => first.ended, 'the end of the process')
+  }
+  return { ...rest, start, first, kill }
 }
 
 const tokenOf = async (one: SigningProcess) => {
@@ -83,14 +97,8 @@ t.test(
 )
 
 t.test('A18 a sign-in that a killed process has begun is finished by another, with the same window', async (t) => {
-  const program = await buildProcess(t)
-  const oidc = await Oidc.start(t)
-  const { opened, start, record } = await scene(t, program, oidc)
-  const first = await start()
-  first.tell('unauthorized')
-  await until(() => opened.length > 0, 'a browser was opened')
-  first.kill()
-  await until(() => first.ended)
+  const { oidc, opened, start, record, kill } = await signingIn(t)
+  await kill()
   const { pending } = (await record()) ?? {}
   t.ok(pending)
   const second = await start()
@@ -104,14 +112,8 @@ t.test('A18 a sign-in that a killed process has begun is finished by another, wi
 })
 
 t.test('A18 a window that nobody waits for any more is finished by the next process that is started', async (t) => {
-  const program = await buildProcess(t)
-  const oidc = await Oidc.start(t)
-  const { opened, start } = await scene(t, program, oidc)
-  const first = await start()
-  first.tell('unauthorized')
-  await until(() => opened.length > 0, 'a browser was opened')
-  first.kill()
-  await until(() => first.ended)
+  const { opened, start, kill } = await signingIn(t)
+  await kill()
   const { callback } = await visit(opened[0] ?? '', { back: false })
   const second = await start()
   second.tell('unauthorized')
@@ -121,17 +123,11 @@ t.test('A18 a window that nobody waits for any more is finished by the next proc
 })
 
 t.test('a port that a stranger has is left alone, and another is used', async (t) => {
-  const program = await buildProcess(t)
-  const oidc = await Oidc.start(t)
-  const { opened, start, record } = await scene(t, program, oidc)
-  const first = await start()
-  first.tell('unauthorized')
-  await until(() => opened.length > 0, 'a browser was opened')
+  const { opened, start, record, first, kill } = await signingIn(t)
   const port = Number(new URL((await record())?.pending?.redirectUri ?? '').port)
   await visit(opened[0] ?? '')
   await tokenOf(first)
-  first.kill()
-  await until(() => first.ended)
+  await kill()
   const { createServer } = await import('node:http')
   const seen: string[] = []
   const stranger = createServer(({ url }, response) => {
@@ -152,12 +148,7 @@ t.test('a port that a stranger has is left alone, and another is used', async (t
 })
 
 t.test('A23 what processes say and show has none of the secrets', async (t) => {
-  const program = await buildProcess(t)
-  const oidc = await Oidc.start(t)
-  const { opened, start, record } = await scene(t, program, oidc)
-  const one = await start()
-  one.tell('unauthorized')
-  await until(() => opened.length > 0, 'a browser was opened')
+  const { oidc, opened, record, first: one } = await signingIn(t)
   const { pending } = (await record()) ?? {}
   const { callback, page } = await visit(opened[0] ?? '')
   await tokenOf(one)

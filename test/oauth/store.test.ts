@@ -18,7 +18,7 @@ import { accountKey } from '../../src/oauth/client/account.js'
 import { defaultTokenFolder, FileStore } from '../../src/oauth/store/files.js'
 import { MemoryStore } from '../../src/oauth/store/memory.js'
 import type { Holder, Token } from '../../src/oauth/store/record.js'
-import { ownFolder } from '../support/folder.js'
+import { temporaryFolder } from '../support/folder.js'
 import { ScriptedAs } from '../support/scripted-as.js'
 import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
 
@@ -28,7 +28,7 @@ const token: Token = { issuer: 'https://as.example', access: 'a', type: 'bearer'
 const never = new AbortController().signal
 
 const stored = async (t: Test) => {
-  const folder = join(ownFolder(t), 'mcp-bridge', 'tokens')
+  const folder = join(temporaryFolder(t), 'mcp-bridge', 'tokens')
   const store = new FileStore({ folder })
   await store.change(key, holder, (record) => {
     record.token = token
@@ -145,7 +145,7 @@ t.test('changes of many at once all count', async (t) => {
 })
 
 t.test('where nothing can be written, tokens live as long as the process, and somebody is told', async (t) => {
-  const folder = join(ownFolder(t), 'file', 'tokens')
+  const folder = join(temporaryFolder(t), 'file', 'tokens')
   writeFileSync(join(folder, '..'), 'a file in the place of a folder')
   const told: string[] = []
   const store = new FileStore({ folder, onDegraded: (why) => told.push(why) })

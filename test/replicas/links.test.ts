@@ -181,31 +181,30 @@ t.test('who does not read is waited for', async (t) => {
   await until(() => one.size === 0 && two.size === 0)
 })
 
-t.test('what is large goes over at once', async (t) => {
+t.test('what is large goes over whole', async (t) => {
   const bus = new Bus()
   const one = linksOn(t, bus, 'one')
   linksOn(t, bus, 'two', echo(new Map()))
   const parts = Array.from({ length: 64 }, () => randomBytes(128 * 1024))
-  const started = performance.now()
   const back = await talk(one.open('two'), parts)
   t.equal(digest(back.map((part) => Buffer.from(part).reverse())), digest(parts))
-  const took = performance.now() - started
-  t.ok(took < 2_000, `8 MiB took ${took} ms`)
 })
 
-t.test('nobody waits for who is not there', async (t) => {
+t.test('who is not there is lost after a while, and at once if it has said goodbye', async (t) => {
   const bus = new Bus()
   const broken = (link: Link) => new Promise<Broken>((resolve) => (link.onBroken = resolve))
   const one = linksOn(t, bus, 'one')
-  const started = performance.now()
-  t.equal(await broken(one.open('nobody')), 'lost')
-  const took = performance.now() - started
-  t.ok(took > 4_500 && took < 7_000, `it took ${took} ms to be sure`)
-
   const informed = linksOn(t, bus, 'three', () => {}, true)
-  const at = performance.now()
-  t.equal(await broken(informed.open('gone')), 'lost')
-  t.ok(performance.now() - at < 500, 'who has said goodbye is known to be gone')
+  const started = performance.now()
+  const order: string[] = []
+  await Promise.all(
+    [one.open('nobody'), informed.open('gone')].map(async (link) => {
+      t.equal(await broken(link), 'lost')
+      order.push(link.peer)
+    }),
+  )
+  t.ok(performance.now() - started > 4_500, 'it takes a while to be sure')
+  t.same(order, ['gone', 'nobody'])
 })
 
 t.test('a replica that is there and says nothing is lost; one that was busy is not', async (t) => {

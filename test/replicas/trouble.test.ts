@@ -18,7 +18,7 @@ async function start(t: Test, { args = [] as string[], settings = {}, count = 2 
   const asker = await startAsker(t, 'over stdio')
   const redis = await RedisServer.start(t, ...args)
   const replica = (url = redis.url) =>
-    startBridge(t, asker.server, { redis: { url }, stateKeys: STATE_KEYS, ...settings })
+    startBridge(t, asker.server, { redis: { url, timeout: COMMAND }, stateKeys: STATE_KEYS, ...settings })
   const replicas = await Promise.all(Array.from({ length: count }, () => replica()))
   const urls = replicas.map(({ url }) => url) as [string, string, string]
   return {
@@ -45,6 +45,11 @@ async function took<T>(doing: Promise<T>): Promise<[T, number]> {
   return [await doing, performance.now() - started]
 }
 
+/** Milliseconds for which a replica is not heard before it is known to be lost. Whoever knows better does not wait for that. */
+const SILENT = 5_000
+/** Milliseconds for a command to Redis: many more than it takes, and fewer than a test waits. */
+const COMMAND = 2_000
+
 const test = (name: string, body: (t: Test) => Promise<void>) => t.test(name, { skip: noRedis }, body)
 
 test('while Redis is down nothing stops that needs nobody else, and nothing is said to be unknown', async (t) => {
@@ -53,14 +58,11 @@ test('while Redis is down nothing stops that needs nobody else, and nothing is s
   const retry = await park(one)
   const client = await LegacyClient.open(one)
   await redis.stop()
-  const [stateless, statelessTook] = await took(call(two, 'tools/list'))
-  t.equal(stateless.status, 200)
-  t.ok(statelessTook < 1_000, `a stateless call took ${statelessTook} ms`)
+  t.equal((await call(two, 'tools/list')).status, 200, 'a stateless call')
 
-  const [refused, refusedTook] = await took(retry(two))
+  const refused = await retry(two)
   t.match(refused, { status: 503, headers: { 'retry-after': '1', 'mcp-bridge-error': 'store_unavailable' } })
   t.match(refused.message.error, AWAY)
-  t.ok(refusedTook < 4_000, `which was said after ${refusedTook} ms`)
   const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list' })
   t.equal((await send('POST', two, body, client.headers as never)).status, 503)
   t.equal((await client.request('tools/list')).status, 200, 'where it lives, a session is served all the same')
@@ -78,7 +80,7 @@ test('a bridge starts without Redis, and finds it later', async (t) => {
   const { redis, urls, replicas } = await start(t)
   await redis.stop()
   const asker = await startAsker(t, 'over stdio')
-  const settings = { redis: { url: redis.url }, stateKeys: STATE_KEYS }
+  const settings = { redis: { url: redis.url, timeout: COMMAND }, stateKeys: STATE_KEYS }
   const late = await startBridge(t, asker.server, settings)
   t.equal((await call(late.url, 'tools/list')).status, 200)
   t.ok(late.log.some(({ level, event }) => level === 40 && event === 'redis_unavailable'))
@@ -94,16 +96,14 @@ test('a Redis that stands still for a while delays only what it carries', async 
   const [one, two] = urls
   const retry = await park(one)
   redis.freeze(true)
-  const carried = took(retry(two))
-  const times: number[] = []
-  for (let n = 0; n < 20; n++) times.push((await took(call(two, 'tools/list')))[1])
-  times.sort((a, b) => a - b)
-  t.ok((times[18] as number) < 200, `stateless calls took ${times.map(Math.round)} ms`)
-  await sleep(1_000)
+  let over = false
+  const carried = retry(two).finally(() => {
+    over = true
+  })
+  for (let n = 0; n < 20; n++) t.equal((await call(two, 'tools/list')).status, 200, 'a stateless call')
+  t.notOk(over, 'these were answered while the other waits')
   redis.freeze(false)
-  const [answer, carriedTook] = await carried
-  t.same((answer as Round).said, [ADA])
-  t.ok(carriedTook > 1_000)
+  t.same((await carried).said, [ADA])
   t.equal(executions(), 1)
 })
 
@@ -147,10 +147,10 @@ test('a replica that cannot be heard is lost, which is known to all who ask; its
   t.equal(lost.status, 200)
   t.match(lost.message.error, LOST)
   t.equal(lost.headers['mcp-bridge-error'], 'suspended_call_lost')
-  t.ok(lostTook < 10_000, `it was known after ${lostTook} ms`)
+  t.ok(lostTook > SILENT * 0.9, 'it takes a while to be sure')
   const [again, againTook] = await took(there(urls[0]))
   t.match(again.message.error, LOST)
-  t.ok(againTook < 1_000, 'nobody else waits for that')
+  t.ok(againTook < lostTook, 'nobody else waits for that')
   const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list' })
   t.equal((await send('POST', urls[0], body, client.headers as never)).status, 404, 'the client opens another session')
   t.equal(of(asker, 'tools/call').length, 2)
@@ -161,14 +161,14 @@ test('a replica that cannot be heard is lost, which is known to all who ask; its
 })
 
 test('a request of a session that its replica had when it was lost may have been done', async (t) => {
-  const { redis, replica, urls } = await start(t, { count: 1 })
+  const { redis, replica, urls, asker } = await start(t, { count: 1 })
   const way = await RedisWay.start(t, redis.port)
   const apart = await replica(way.url)
   const client = await LegacyClient.open(apart.url)
   const params = { name: 'wait', arguments: { ms: 60_000 } }
   const request = (id: number) => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params })
   const waiting = send('POST', urls[0], request(5), client.headers as never)
-  await sleep(500)
+  await until(() => of(asker, 'tools/call').length === 1, 'the call at the server')
   way.open = false
   const { status, message } = await waiting
   t.equal(status, 200)
@@ -183,7 +183,7 @@ test('a replica that was stopped leaves word', async (t) => {
   await one?.bridge.close()
   const [lost, lostTook] = await took(retry(urls[1]))
   t.match(lost.message.error, LOST)
-  t.ok(lostTook < 1_000, `it was known after ${lostTook} ms`)
+  t.ok(lostTook < SILENT, 'nobody waits until the silence is long enough')
 })
 
 test('what a stream has begun to say ends with an error, where its replica is lost', async (t) => {

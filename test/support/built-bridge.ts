@@ -8,9 +8,9 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder } from './folder.js'
 import { readSeries } from './prometheus.js'
 import type { Scope } from './scope.js'
-import { temporaryFolder } from './transcript.js'
 
 type Json = Record<string, unknown>
 

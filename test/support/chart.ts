@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { temporaryFolder } from './folder.js'
 import { type Manifest, parseManifest, type Resource } from './kubernetes.js'
 import { lacks, missing, runTool } from './tools.js'
-import { temporaryFolder } from './transcript.js'
 
 export const CHART = fileURLToPath(new URL('../../config/helm/mcp-bridge/', import.meta.url))
 export const RELEASE = 'bridge'

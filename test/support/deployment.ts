@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
 import { type Command, parseCommand } from '../../src/cli/parse.js'
 import { parseListen, type Settings } from '../../src/config/settings.js'
-import { temporaryFolder } from './transcript.js'
+import { temporaryFolder } from './folder.js'
 
 /** Long enough for every kind of secret, and different wherever secrets have to be. */
 export function secret(name: string): string {

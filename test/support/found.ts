@@ -13,8 +13,9 @@ import { FoundServers } from '../../src/bridge/discovered-servers.js'
 import { Discovery, type DiscoveryOptions } from '../../src/bridge/discovery-runtime.js'
 import { parseListen, parseSettings, type Settings } from '../../src/config/settings.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
+import { temporaryFolder } from './folder.js'
 import { type Ca, makeCa, serveTls, type TlsServer } from './tls.js'
-import { DAY, folderOf } from './trust.js'
+import { DAY } from './trust.js'
 
 export const HOST = 'mcp.acme.test'
 
@@ -127,7 +128,7 @@ export async function makeWorld(t: Test, names: readonly string[] = [HOST]): Pro
     else response.end(typeof page === 'string' || page instanceof Uint8Array ? page : JSON.stringify(page))
   })
   const resolve: World['resolve'] = { current: () => ['127.0.0.1'] }
-  const trustStore = join(folderOf(t), 'trust.json')
+  const trustStore = join(temporaryFolder(t), 'trust.json')
   const options = (settings: object = {}, more: Partial<DiscoveryOptions> = {}): DiscoveryOptions => ({
     settings: settingsOf({
       discover: [`https://${names[0]}:${server.port}`],

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { readTranscript, type Transcript, temporaryFolder } from './transcript.js'
+import { temporaryFolder } from './folder.js'
+import { readTranscript, type Transcript } from './transcript.js'
 
 const script = fileURLToPath(new URL('../fixtures/legacy-stdio.mjs', import.meta.url))
 

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { temporaryFolder } from './folder.js'
 import { type ModernPlan, type Violation, withSchema } from './modern-plan.js'
-import { linesOf, readTranscript, type Transcript, temporaryFolder } from './transcript.js'
+import { linesOf, readTranscript, type Transcript } from './transcript.js'
 
 const script = fileURLToPath(new URL('../fixtures/modern-stdio.mjs', import.meta.url))
 const CLAIM = 'io.modelcontextprotocol/protocolVersion'

@@ -9,14 +9,14 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import type { Test } from 'tap'
 import { until } from './eventually.js'
-import { ownFolder } from './folder.js'
+import { temporaryFolder } from './folder.js'
 import type { ProcessOptions } from './sign-in-process.js'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
 /** Makes one file of the program, so that many processes start in no time. */
 export async function buildProcess(t: Test): Promise<string> {
-  const outdir = ownFolder(t)
+  const outdir = temporaryFolder(t)
   await build({
     entryPoints: [here('./sign-in-process.ts')],
     outdir,

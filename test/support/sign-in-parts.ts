@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { SignInParts } from '../../src/oauth/parts.js'
 import { FileStore } from '../../src/oauth/store/files.js'
-import { ownFolder } from './folder.js'
+import { temporaryFolder } from './folder.js'
 import { type Visit, visit } from './person.js'
 
 export interface PersonParts {
@@ -24,7 +24,7 @@ export interface PersonOptions {
 
 export function personParts(t: Test, { person = visit, folder }: PersonOptions = {}): PersonParts {
   const parts: PersonParts = {
-    folder: folder ?? join(ownFolder(t), 'tokens'),
+    folder: folder ?? join(temporaryFolder(t), 'tokens'),
     opened: [],
     shown: [],
     visits: [],

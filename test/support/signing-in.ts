@@ -10,7 +10,7 @@ import type { Network } from '../../src/oauth/reach.js'
 import { FileStore } from '../../src/oauth/store/files.js'
 import type { Store } from '../../src/oauth/store/store.js'
 import { Fault } from '../../src/protocol/fault.js'
-import { ownFolder } from './folder.js'
+import { temporaryFolder } from './folder.js'
 import { type Visit, visit } from './person.js'
 
 /** A server that wants tokens, as far as signing in to it goes: its metadata, and its challenges. */
@@ -92,7 +92,7 @@ const never = new AbortController().signal
 /** An account with a server, and a person who goes where the browser is sent. */
 export function signingIn(t: Test, options: SigningOptions): Signing {
   const { server, settings = {}, person = visit, account: name = 'local', now, network, isModern = false } = options
-  const folder = options.folder ?? join(ownFolder(t), 'tokens')
+  const folder = options.folder ?? join(temporaryFolder(t), 'tokens')
   const store = options.store ?? new FileStore({ folder })
   const visits: Promise<Visit>[] = []
   const shown: string[] = []

@@ -1,13 +1,11 @@
 /** The bridge as a process with a heap of 512 MB, and a healthy client beside whoever attacks it. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { type Program, says, startProgram } from './cli.js'
 import { until } from './eventually.js'
+import { temporaryFile } from './folder.js'
 import { readSeries } from './prometheus.js'
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
@@ -34,11 +32,7 @@ export const bulkyStdio = (era: 'legacy' | 'modern') => ({
 
 /** Starts the bridge in front of one server, where the settings say. */
 export function startProgramSmall(t: Test, server: object, settings: object): Program {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-'))
-  t.teardown(() => rmSync(folder, { recursive: true }))
-  const file = join(folder, 'config.json')
-  const all = { mcpServers: { test: server }, log: { format: 'json' }, ...settings }
-  writeFileSync(file, JSON.stringify(all), { mode: 0o600 })
+  const file = temporaryFile(t, 'config.json', { mcpServers: { test: server }, log: { format: 'json' }, ...settings })
   return startProgram(t, ['--config', file], { NODE_OPTIONS: `--max-old-space-size=${HEAP}` })
 }
 

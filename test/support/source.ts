@@ -3,7 +3,7 @@ import { cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { temporaryFolder } from './transcript.js'
+import { temporaryFolder } from './folder.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const FILES = [

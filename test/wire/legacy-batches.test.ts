@@ -182,7 +182,7 @@ t.test('107 an array may have a hundred elements', async (t) => {
 
 t.test('107 an array that takes its time becomes a stream with signs of life', async (t) => {
   const { client } = await start(t, { timeouts: { commitAfter: 50, keepAlive: 50 } })
-  const answer = await client.post([tool('a', 'wait', { ms: 300 }), request('b', 'ping')])
+  const answer = await client.post([tool('a', 'wait', { ms: 1_500 }), request('b', 'ping')])
   t.match(answer.headers['content-type'], 'text/event-stream')
   t.same(answer.messages.map(({ id }) => id).sort(), ['a', 'b'])
 })

@@ -312,7 +312,7 @@ t.test('sessions are bounded: the one that was idle longest makes room, if there
   t.equal(opened.headers['mcp-session-id'], undefined)
   for (const stream of streams) stream.leave()
   const patient = async () => (await open()).opened.status === 200
-  await eventually(patient)
+  await until(patient)
 })
 
 t.test('what is known of whose sessions of the server are is bounded too, and who uses one keeps it', async (t) => {
@@ -363,12 +363,3 @@ t.test('arrays, broken messages and wrong media are told apart in a session as o
   t.equal((await client.listen(undefined, { accept: 'application/json' })).status, 406)
   t.equal((await client.request('ping')).status, 200)
 })
-
-/** Tries until it is so, for ten seconds at most. */
-async function eventually(attempt: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 10_000
-  while (!(await attempt())) {
-    if (Date.now() > deadline) throw new Error('In ten seconds it did not become so')
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}

@@ -330,15 +330,16 @@ t.test('104 a server that is cut off in the middle of an answer is told of, and 
 })
 
 t.test('an answer that takes its time becomes a stream with signs of life', async (t) => {
-  const { open } = await start(t, { timeouts: { commitAfter: 400, keepAlive: 100 } })
+  const { open } = await start(t, { timeouts: { commitAfter: 50, keepAlive: 50 } })
+  const patient = await start(t)
   for (const revision of REVISIONS) {
     const client = await open({ revision })
-    const stream = await client.stream('tools/call', { name: 'wait', arguments: { ms: 1_200 } }, { id: 'late' })
+    const stream = await client.stream('tools/call', { name: 'wait', arguments: { ms: 1_500 } }, { id: 'late' })
     t.match(stream.headers['content-type'], 'text/event-stream', revision)
     await stream.ended()
     t.ok(stream.events.filter(({ comment }) => comment === 'keep-alive').length >= 2, revision)
     t.match(stream.answer('late'), { result: { content: [{ text: 'waited' }] } })
-    const quick = await client.call('echo', { x: 1 })
+    const quick = await (await patient.open({ revision })).call('echo', { x: 1 })
     t.match(quick.headers['content-type'], 'application/json', revision)
   }
 })

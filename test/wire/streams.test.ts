@@ -150,6 +150,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
 
   t.test('61 a client that goes away in mid-call cancels it, once, by the id that the server knows', async (t) => {
     const before = received('notifications/cancelled').length
+    const arrived = received('tools/call').length
     const controller = new AbortController()
     const leaving = call(
       url,
@@ -157,12 +158,18 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
       { name: 'progress', arguments: { ms: 60_000 } },
       { id: 0, meta: { progressToken: 't' }, signal: controller.signal },
     )
-    setTimeout(() => controller.abort(), 150)
+    until(() => received('tools/call').length > arrived, 'the call at the server').then(
+      () => controller.abort(),
+      t.threw,
+    )
     await t.rejects(leaving, { code: 'ABORT_ERR' })
     await until(() => received('notifications/cancelled').length > before, 'the cancellation')
     const quiet = new AbortController()
     const waiting = call(url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { signal: quiet.signal })
-    setTimeout(() => quiet.abort(), 150)
+    until(() => received('tools/call').length > arrived + 1, 'the call at the server').then(
+      () => quiet.abort(),
+      t.threw,
+    )
     await t.rejects(waiting, { code: 'ABORT_ERR' })
     await until(
       () => received('notifications/cancelled').length > before + 1,
@@ -176,7 +183,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
 
   t.test('a call that takes too long is given up, and the server is told', async (t) => {
     const before = received('notifications/cancelled').length
-    const impatient = await startBridge(t, server, { timeouts: { call: 1_500 } })
+    const impatient = await startBridge(t, server, { timeouts: { call: 4_000 } })
     const answer = await call(impatient.url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } })
     t.equal(answer.status, 200)
     t.match(answer.message.error, { code: -32603, data: { reason: 'upstream_timeout', outcome: 'unknown' } })
@@ -187,7 +194,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
 
   t.test('an answer that takes its time becomes a stream with signs of life', async (t) => {
     const patient = await startBridge(t, server, { timeouts: { commitAfter: 50, keepAlive: 50 } })
-    const answer = await call(patient.url, 'tools/call', { name: 'wait', arguments: { ms: 300 } })
+    const answer = await call(patient.url, 'tools/call', { name: 'wait', arguments: { ms: 1_500 } })
     t.match(answer.headers['content-type'], /^text\/event-stream/)
     t.match(answer.text, /^: keep-alive$/m)
     t.ok(answer.message.result)

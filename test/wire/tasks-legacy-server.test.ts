@@ -17,7 +17,7 @@ import {
   WAYS,
 } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
-import { until } from '../support/eventually.js'
+import { until, untilFound } from '../support/eventually.js'
 import type { Override, Plan } from '../support/legacy-http.js'
 import { hears, listen } from '../support/listening.js'
 import { CAPABILITIES, type CallOptions, SERVER_INFO } from '../support/modern.js'
@@ -49,14 +49,11 @@ async function start(t: Test, way: (typeof WAYS)[number], more: Settings = {}) {
     client.call(method, { taskId: made.message.result?.['taskId'], ...more }, options)
   const get = (made: Round, options?: CallOptions) => about('tasks/get', made, {}, options)
   /** Looks until the task stands so. */
-  const when = async (made: Round, status: string, options?: CallOptions) => {
-    for (let looks = 0; looks < 500; looks++) {
+  const when = (made: Round, status: string, options?: CallOptions) =>
+    untilFound(async () => {
       const found = await get(made, options)
-      if (found.message.result?.['status'] === status) return found
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    throw new Error(`The task was never ${status}`)
-  }
+      return found.message.result?.['status'] === status ? found : undefined
+    }, `a task that is ${status}`)
   const calls = () => of(asker, 'tools/call').map(({ params }) => params as Json)
   return { ...client, ...started, asker, job, about, get, when, calls, answers: () => of(asker) }
 }
@@ -367,13 +364,11 @@ type Get = (made: Round) => Promise<Round>
 
 /** Looks until the task asks so many things, other than what has been answered. */
 async function untilAsked(get: Get, made: Round, count: number, ...answered: string[]): Promise<Round['requests']> {
-  for (let looks = 0; looks < 500; looks++) {
+  return untilFound(async () => {
     const { requests } = await get(made)
     const open = Object.entries(requests).filter(([key]) => !answered.includes(key))
-    if (open.length === count) return Object.fromEntries(open)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  throw new Error('The task did not ask')
+    return open.length === count ? Object.fromEntries(open) : undefined
+  }, `${count} questions of the task`)
 }
 
 /** A question as a modern client is asked it. */

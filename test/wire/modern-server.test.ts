@@ -3,11 +3,21 @@ import { spawn } from 'node:child_process'
 import { Client, type ClientOptions, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import t, { type Test } from 'tap'
-import { until } from './eventually.js'
-import { CAPABILITIES, CLIENT_INFO, call, envelope, headersFor, LOG_LEVEL, post, send, VERSION } from './modern.js'
-import { type HttpPlan, ModernHttp } from './modern-http.js'
-import { modernStdio } from './modern-stdio.js'
-import { problems } from './schema.js'
+import { until } from '../support/eventually.js'
+import {
+  CAPABILITIES,
+  CLIENT_INFO,
+  call,
+  envelope,
+  headersFor,
+  LOG_LEVEL,
+  post,
+  send,
+  VERSION,
+} from '../support/modern.js'
+import { type HttpPlan, ModernHttp } from '../support/modern-http.js'
+import { modernStdio } from '../support/modern-stdio.js'
+import { problems } from '../support/schema.js'
 
 type Json = Record<string, unknown>
 
