@@ -93,7 +93,7 @@ export class Cache {
 
   readonly policy: Policy = (next) => (call) => {
     if (call.method === 'subscriptions/listen') return this.#watched(next(call))
-    const params = this.#closed ? undefined : askedFor(call)
+    const params = this.#closed ? undefined : cacheableParams(call)
     return params === undefined ? next(call) : this.#answer(call, params, next)
   }
 
@@ -238,7 +238,7 @@ export class Cache {
  * The canonical text of a call's params; undefined if its result must not be cached: it is a retry, whose result
  * depends on the answers, or its `_meta` has keys whose effect is unknown.
  */
-function askedFor({ method, params, meta, answers }: Call): Json | undefined {
+function cacheableParams({ method, params, meta, answers }: Call): Json | undefined {
   if (!methodTraits(method).cacheable || answers !== undefined) return undefined
   if (!keys(meta).every((key) => TRACE_CONTEXT.has(key))) return undefined
   const text = write(params)

@@ -188,7 +188,7 @@ export class Quarantine {
         case 'input':
           yield refuse(call, {
             reason: 'quarantined',
-            text: `${this.#options.name} asked for input, which a server in quarantine may not do. ${this.#way(this.standing)}`,
+            text: `${this.#options.name} asked for input, which a server in quarantine may not do. ${this.#remedyText(this.standing)}`,
           })
           return
         case 'result':
@@ -238,11 +238,11 @@ export class Quarantine {
         : only === undefined
           ? 'the server does not list such a tool'
           : `only these tools are approved: ${only.join(', ')}`
-    const text = `${what} was not sent to ${name}: ${why}. ${this.#way(standing)}`
+    const text = `${what} was not sent to ${name}: ${why}. ${this.#remedyText(standing)}`
     return refuse(call, { reason: state === 'refused' ? 'refused' : 'quarantined', text, data: { missing, remedy } })
   }
 
-  #way({ missing, remedy }: Standing): string {
+  #remedyText({ missing, remedy }: Standing): string {
     const lacks = missing === '' ? '' : `Missing: ${missing}. `
     return remedy === '' ? lacks.trimEnd() : `${lacks}To allow it, run on the bridge's machine: ${remedy}`
   }

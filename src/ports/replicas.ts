@@ -7,7 +7,7 @@ import type { Payload } from '../rpc/splice.js'
 
 /** The request belongs to another replica. Thrown before anything is sent or done. */
 export class OwnedByReplica extends Error {
-  override name = 'Elsewhere'
+  override name = 'OwnedByReplica'
   readonly owner: string
   /** What is lost if that replica ends. */
   readonly what: Owned
@@ -71,7 +71,7 @@ export interface Replicas {
   /** The id of this replica, for as long as it runs. */
   readonly id: string
   /** Has another replica answer a request. Rejects with a Fault. */
-  carry(elsewhere: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer>
+  carry(owned: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer>
   /** A new id for a session in this replica. */
   sessionId(): string
   /** The other replica that owns a session; undefined if it is this one or the id is unknown. */

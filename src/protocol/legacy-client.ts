@@ -59,13 +59,13 @@ export function decodeInitialize({ params }: Request): Opening {
   if (typeof asked !== 'string') throw new Fault('invalidParams', 'params.protocolVersion has to be a string')
   return {
     revision: legacyRevision(asked) ?? NEWEST_LEGACY,
-    clientInfo: own(saidOfItself(payload, 'clientInfo')),
-    capabilities: own(carriedCapabilities(saidOfItself(payload, 'capabilities') ?? '{}')),
+    clientInfo: own(boundedObject(payload, 'clientInfo')),
+    capabilities: own(carriedCapabilities(boundedObject(payload, 'capabilities') ?? '{}')),
   }
 }
 
 /** An object that is kept as long as the session. Throws a Fault if it is too long. */
-function saidOfItself(params: Payload, key: 'clientInfo' | 'capabilities'): Json | undefined {
+function boundedObject(params: Payload, key: 'clientInfo' | 'capabilities'): Json | undefined {
   const text = objectIn(params, key) && raw(params, key)
   if (text !== undefined && text.length > MAX_CAPABILITIES)
     throw new Fault('invalidParams', `params.${key} is longer than ${MAX_CAPABILITIES / 1024} KiB`)

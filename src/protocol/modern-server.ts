@@ -86,7 +86,7 @@ export function namesMissingKeys(error: Payload): boolean {
   return data !== undefined && Array.isArray(value(data, 'missing'))
 }
 
-/** The server's Implementation. Servers built on drafts have it in the body of their DiscoverResult. */
+/** The server's Implementation. Also read from the body of a DiscoverResult, where drafts had it. */
 function serverOf({ method }: Call, result: Payload): Json | undefined {
   const meta = objectIn(result, '_meta')
   const stated = meta && raw(meta, SERVER_INFO)

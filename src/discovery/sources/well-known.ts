@@ -23,7 +23,7 @@ export type ReadManifest = (bytes: Uint8Array) => {
 
 /** The path of the manifest. */
 export const MANIFEST_PATH = '/.well-known/mcp.json'
-/** Paths of drafts that hosts still publish. Only addresses are read from them. */
+/** Paths of drafts. Only addresses are read from these documents. */
 const CATALOG_PATH = '/.well-known/mcp/catalog.json'
 const CARD_PATH = '/.well-known/mcp/server-card.json'
 const CARD_TYPE = 'application/mcp-server-card+json'

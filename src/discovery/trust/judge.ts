@@ -101,16 +101,16 @@ export function judge(facts: Facts, trust: Trust, now: number): Verdict {
   if (pins && pin && !same(pins, pin.pins))
     return quarantined('the pins of its origin have changed since the last connection', 'a connection under these pins')
 
-  const doubt = doubtful(facts, trust, now)
-  if (doubt)
-    return quarantined(doubt.reason, 'a manifest with a valid signature of its publisher', { remedy: doubt.remedy })
+  const problem = manifestProblem(facts, trust, now)
+  if (problem)
+    return quarantined(problem.reason, 'a manifest with a valid signature of its publisher', { remedy: problem.remedy })
   const differs = manifest?.server && difference(facts, manifest.server)
   if (differs !== undefined)
     return quarantined(`it differs from its manifest: ${differs}`, 'a manifest that agrees with the server')
 
   const by = signed ? 'signature' : pins ? 'pin' : undefined
   const approval = trust.approvalOf(endpoint)
-  const lapse = approval && lapseOf(approval, bound, now)
+  const lapse = approval && lapseOfApproval(approval, bound, now)
   const approved = lapse === undefined ? approval : undefined
   if (!tools && (by || approved))
     return quarantined('its tools have not been listed yet', 'a list of its tools', { dependsOnTools: true })
@@ -149,7 +149,7 @@ export function judge(facts: Facts, trust: Trust, now: number): Verdict {
 }
 
 /** Why a manifest counts against its server. */
-function doubtful(
+function manifestProblem(
   { endpoint, manifest }: Facts,
   trust: Trust,
   now: number,
@@ -182,7 +182,7 @@ export function namesEndpoint({ transports }: ManifestServer, endpoint: string):
 }
 
 /** Why an approval is not valid, regardless of the tools. */
-function lapseOf({ since, until, bound }: Approval, now: string, at: number): string | undefined {
+function lapseOfApproval({ since, until, bound }: Approval, now: string, at: number): string | undefined {
   const given = `the approval of ${dayOf(since)}`
   if (bound !== now) return `${given} was for a server with another key, or with none`
   if (at >= until) return `${given} expired on ${dayOf(until)}`
@@ -206,40 +206,40 @@ export function changes(before: KeptList, { tools }: ToolList): string {
   )
   const gone = [...known.keys()].filter((name) => !tools.has(name))
   const parts = Object.entries({ added, changed, gone }).filter(([, names]) => names.length > 0)
-  return parts.map(([what, names]) => `${what} ${enumerated(names)}`).join('; ')
+  return parts.map(([what, names]) => `${what} ${namesIn(names)}`).join('; ')
 }
 
 /** How a server differs from its manifest; undefined if it does not. */
 export function difference({ handshake, tools }: Facts, server: ManifestServer): string | undefined {
   if (handshake) {
     const expected = server.serverName ?? server.name
-    if (handshake.name !== expected) return differing('its name', handshake.name, expected)
-    if (handshake.version !== server.version) return differing('its version', handshake.version, server.version)
+    if (handshake.name !== expected) return mismatch('its name', handshake.name, expected)
+    if (handshake.version !== server.version) return mismatch('its version', handshake.version, server.version)
     if (!server.protocolRevisions.includes(handshake.revision))
-      return differing('its revision', handshake.revision, server.protocolRevisions.join(', '))
+      return mismatch('its revision', handshake.revision, server.protocolRevisions.join(', '))
     const said = server.capabilities && Object.keys(server.capabilities).sort()
     const offered = [...handshake.capabilities].sort()
     if (said && said.join(' ') !== offered.join(' '))
-      return differing('its list of capabilities', offered.join(', '), said.join(', '))
+      return mismatch('its list of capabilities', offered.join(', '), said.join(', '))
   }
   if (!tools || server.tools === 'runtime') return undefined
   const listed = new Map(server.tools.map((tool) => [tool.name, tool]))
   const unlisted = [...tools.tools.keys()].filter((name) => !listed.has(name))
-  if (unlisted.length > 0) return `it has tools that the manifest does not list: ${enumerated(unlisted)}`
+  if (unlisted.length > 0) return `it has tools that the manifest does not list: ${namesIn(unlisted)}`
   for (const [name, { hints }] of tools.tools) {
     // Hints that the manifest leaves out have their default values.
     const promised = listed.get(name)?.annotations
-    const other = promised && Object.keys(DEFAULT_HINTS).find((hint) => saying(promised, hint) !== saying(hints, hint))
+    const other = promised && Object.keys(DEFAULT_HINTS).find((hint) => hintOf(promised, hint) !== hintOf(hints, hint))
     if (other !== undefined) return `"${printable(name)}" has another ${other} than in the manifest`
   }
   return undefined
 }
 
-function saying(hints: Readonly<Record<string, unknown>>, hint: string): unknown {
+function hintOf(hints: Readonly<Record<string, unknown>>, hint: string): unknown {
   return hints[hint] ?? DEFAULT_HINTS[hint]
 }
 
-function differing(what: string, is: string, said: string): string {
+function mismatch(what: string, is: string, said: string): string {
   return `${what} is "${printable(is)}" and not "${printable(said, 200)}"`
 }
 
@@ -247,7 +247,7 @@ function same(one: readonly string[], other: readonly string[]): boolean {
   return [...one].sort().join(' ') === [...other].sort().join(' ')
 }
 
-function enumerated(names: readonly string[]): string {
+function namesIn(names: readonly string[]): string {
   const some = names.slice(0, MOST_NAMES).map((name) => `"${printable(name)}"`)
   return some.join(', ') + (names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '')
 }

@@ -128,7 +128,7 @@ async function granted(context: GrantContext, scopes: Scopes, ask: Ask): Promise
   } catch (error) {
     const isUnknown = error instanceof GrantRefused && error.code === 'invalid_client'
     if (!isUnknown || !dependsOnEncoding(client, settings)) throw error
-    // Some issuers expect the parts of Basic credentials unencoded. The form that worked is stored.
+    // An issuer may expect the parts of Basic credentials unencoded. The form that worked is stored.
     const other = { ...client, plain: client.plain !== true }
     return { token: await request(context, scopes, other, ask), client: other }
   }

@@ -68,7 +68,7 @@ const CODE = /^[\w.:-]{1,64}$/
 
 /**
  * Registers a client. If the issuer rejects the metadata, tries again: with the address in place of `localhost`, and
- * without scopes, because some issuers do not know the scopes of resources at registration.
+ * without scopes, because an issuer may not know the scopes of resources at registration.
  */
 export async function register(request: RegistrationRequest): Promise<Client> {
   const { redirectUri, server, scopes } = request

@@ -1,4 +1,4 @@
-/** Normalizes answers of token endpoints: many deviate from RFC 6749. */
+/** Normalizes answers of token endpoints that deviate from RFC 6749. */
 import { objectIn } from '../get-object.js'
 
 /**

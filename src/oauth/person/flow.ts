@@ -59,7 +59,7 @@ const OPENED_FOR = 300_000
 const INTERVAL = 250
 /** For redeeming the code of a response. */
 const REDEEMED_WITHIN = 30_000
-/** For reusing a registered client: issuers delete unused ones. */
+/** For reusing a registered client: an issuer may delete unused ones. */
 const CLIENT_FOR = 3_600_000
 /** Most authorizations of an account. */
 const RATE = { most: 3, within: 300_000 }

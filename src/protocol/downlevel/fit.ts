@@ -1,6 +1,6 @@
 /**
- * Removes from objects what a client would reject. Strict clients reject a whole list because of one optional member
- * that is null or has the wrong type.
+ * Removes from objects what a client would reject. The zod schemas of @modelcontextprotocol/sdk 1.x, for example, reject
+ * a whole list because of one optional member that is null or has the wrong type.
  */
 import { edit, has, opens, type Payload } from '../../rpc/splice.js'
 import { inArray, inObject, keepMembers } from './members.js'

@@ -44,7 +44,7 @@ export function completeResult(result: Payload, to: Downlevel): Payload {
   return few
 }
 
-/** The answer to `initialize`. The first SDK refuses to connect if, for example, one icon is invalid. */
+/** The answer to `initialize`. @modelcontextprotocol/sdk 1.x refuses to connect if, for example, one icon is invalid. */
 export function initializeResult(result: Payload, to: Downlevel): Payload {
   const adapted = inObject(relax(result, shapes.initializeResult, to), 'serverInfo', (server) => {
     return fit(server, shapes.implementation, to) ?? server
