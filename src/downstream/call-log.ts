@@ -1,4 +1,4 @@
-/** What is told of a call when it is over: one line, without secrets, header values or arguments; and what is counted. */
+/** Logs, counts and traces a call when it ends: one line, without secrets, header values or arguments. */
 
 import type { Log, LogEvent, LogFields } from '../logging.js'
 import type { BridgeEvent, Observe } from '../ports/events.js'
@@ -12,11 +12,11 @@ import { EMPTY, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
 /** The log of a server. */
 export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 'warn' | 'error'> {
-  /** Who else is told; nobody by default. */
+  /** Metrics and traces; none by default. */
   readonly telemetry?: Telemetry | undefined
 }
 
-/** Who counts and follows what happens with a server. */
+/** Where events and spans of a server go. */
 export interface Telemetry {
   /** The name of the server in the configuration. */
   server: string
@@ -24,7 +24,7 @@ export interface Telemetry {
   tracer?: Tracer | undefined
 }
 
-/** What is known of a call when it comes in. More is noted on its way. */
+/** What is known about a call when it comes in. `note` adds fields. */
 export interface CallFields {
   clientEra: Era
   method: string
@@ -33,32 +33,34 @@ export interface CallFields {
   [further: string]: unknown
 }
 
-/** What a call ends with. */
+/** The last reply of a call. */
 export type Final = Exclude<Reply, { kind: 'notification' }>
 type Answered = 'ok' | 'tool_error' | 'asks' | 'error'
 
 const MAX_NAME = 120
-/** Faults that have been told of as the end of a call. */
-const told = new WeakSet<Fault>()
+/** Faults that have been logged as the end of a call. */
+const logged = new WeakSet<Fault>()
 
-/** Whether a fault has been told of as the end of a call already. */
-export function wasTold(fault: Fault): boolean {
-  return told.has(fault)
+/** Whether a fault has been logged as the end of a call. */
+export function wasLogged(fault: Fault): boolean {
+  return logged.has(fault)
 }
 
+/** The log line, the metrics event and the span of one call. All are written once, when the call ends. */
 export class CallLogEntry implements CallLog {
   readonly #logger: Logger
   readonly #started = performance.now()
   readonly #fields: CallFields
   #span: Span | undefined
-  /** How often the call was given to the server, and the milliseconds that it was there. */
+  /** How often the server has answered the call or given it up, and the milliseconds that this took in total. */
   #passages = 0
   #upstreamMs = 0
+  /** Whether the call has been sent to the server. */
   #handed = false
 
   constructor(logger: Logger, fields: CallFields) {
     this.#logger = logger
-    // A client may call anything, of any length.
+    // The client chooses the method, and its length.
     this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
   }
 
@@ -70,7 +72,7 @@ export class CallLogEntry implements CallLog {
     this.#logger.warn(fields, message)
   }
 
-  /** Follows the call from where its client says that it is in a trace: in its `_meta`, or else in headers. */
+  /** Begins the call's span, in the trace of its `_meta`, or else of its headers. */
   follow(meta: Payload, headers: TraceContext | undefined): void {
     const tracer = this.#logger.telemetry?.tracer
     if (!tracer) return
@@ -95,44 +97,48 @@ export class CallLogEntry implements CallLog {
     }
   }
 
-  /** Anything thrown while the call was answered, as a Fault that says whether the server may have acted on the call. */
+  /** Turns anything thrown during the call into a Fault, which states whether the server may have acted on the call. */
   faultOf(error: unknown): Fault {
     return Fault.from(error, this.#handed)
   }
 
-  /** The server has answered, with a result, a question or an error of its own. */
+  /** Ends the call with the server's reply: a result, an input request or an error. */
   ended(reply: Final): void {
     this.answered(outcomeOf(reply), reply.kind === 'error' ? reply.error.code : undefined)
   }
 
+  /** Ends the call with an outcome. */
   answered(outcome: Answered, code?: number): void {
     if (this.#logger.isLevelEnabled('info')) this.#logger.info(this.#line({ outcome, code }), 'call')
     this.#tell(outcome, undefined, this.#span && { code })
   }
 
-  /** Nobody waits any more. */
+  /** Ends the call without an answer, because the client cancelled it or disconnected. */
   cancelled(): void {
     this.#logger.info(this.#line({ outcome: 'cancelled' }), 'call')
     this.#tell('cancelled')
   }
 
-  /** Another replica answers, and tells of it. */
+  /** Ends the call here, because another replica answers and logs it. */
   carried(owner: string): void {
     this.#logger.debug(this.#line({ replica: owner }, 'call_forwarded'), 'call forwarded to another replica')
     this.#span?.end(this.#known({ outcome: 'carried' }))
   }
 
-  /** The server has done nothing, because it has changed: the call is answered in another way, and told of there. */
+  /**
+   * Ends this entry, because the server has changed its era. The call is answered in the other era, with another entry.
+   */
   moved(): void {
     this.#logger.debug(this.#line({}, 'call_rerouted'), 'call rerouted: the server changed its protocol era')
     this.#span?.end(this.#known({ outcome: 'moved' }))
   }
 
+  /** Ends the call with a fault. */
   failed(fault: Fault): void {
-    told.add(fault)
+    logged.add(fault)
     const line = this.#line({ outcome: 'fault', fault: fault.fault, blame: fault.blame, why: fault.message })
     if (fault.blame === 'caller') this.#logger.info(line, 'call')
-    // That there is no room is worth knowing, and nothing is broken.
+    // A full bound deserves a warning, but it is no error of the bridge.
     else if (fault.fault === 'overloaded' || fault.fault === 'answerLost') this.#logger.warn(line, 'call')
     else if (fault.blame === 'upstream')
       this.#logger.warn({ ...line, ...stderrOf(fault), ...(fault.said !== undefined && { said: fault.said }) }, 'call')
@@ -158,7 +164,7 @@ export class CallLogEntry implements CallLog {
       outcome,
       blame: fault?.blame,
       ms: performance.now() - this.#started,
-      // Between two passages the client was asked something: that time is nobody's here.
+      // With several passages the client was asked in between, so the bridge's own time cannot be computed.
       upstreamMs: this.#passages === 1 ? this.#upstreamMs : undefined,
       relayed,
     })
@@ -172,21 +178,21 @@ export class CallLogEntry implements CallLog {
 
 type Unnamed<E> = E extends BridgeEvent ? Omit<E, 'server'> : never
 
-/** Tells whoever counts of something that happened with the server, if anybody does. */
+/** Reports an event of the server to the metrics, if there are any. */
 export function tell({ telemetry }: Logger, event: Unnamed<BridgeEvent>): void {
   telemetry?.observe?.({ ...event, server: telemetry.server })
 }
 
-/** What a call is about, fit for a log: the name of the tool or prompt, the address of the resource without its query. */
+/** The subject of a call for the log: the name of its tool or prompt, or its URI without query and user. */
 export function subject(method: string, params: Payload): { name: string } | undefined {
   const { named } = methodTraits(method)
   const name = named === undefined || named === 'taskId' ? undefined : value(params, named)
   if (typeof name !== 'string') return undefined
-  const shown = named === 'uri' ? name.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//') : name
-  return { name: shown.slice(0, MAX_NAME) }
+  const safe = named === 'uri' ? name.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//') : name
+  return { name: safe.slice(0, MAX_NAME) }
 }
 
-/** How a span ends with this: of what a server said, no word but its code. */
+/** The fields of a span at its end. Of a server's error they have only the code, not the text. */
 function endOf(last: Reply | Fault | undefined): Record<string, unknown> {
   if (last === undefined) return { outcome: 'cancelled' }
   if (last instanceof Fault) {
@@ -197,14 +203,14 @@ function endOf(last: Reply | Fault | undefined): Record<string, unknown> {
   return { outcome: outcomeOf(last), ...(last.kind === 'error' && { code: last.error.code }) }
 }
 
-/** In one word, how a call has ended: that of a tool that says of itself that it has failed is no success. */
+/** The outcome of a reply. A tool result with `isError` is `tool_error`. */
 function outcomeOf(reply: Final): Answered {
   if (reply.kind === 'error') return 'error'
   if (reply.kind === 'input') return 'asks'
   return raw(reply.result, 'isError') === 'true' ? 'tool_error' : 'ok'
 }
 
-/** What a JSON-RPC response that passes as it is says, as far as it is told of. */
+/** The reply in a JSON-RPC response that passes unchanged, as far as the log needs it. */
 export function replyIn({ outcome: { kind, source, member } }: Response): Final {
   const payload = payloadAt(source, member) ?? EMPTY
   if (kind === 'result') {

@@ -1,4 +1,4 @@
-/** The downstream half of the modern era: takes requests that say everything, and answers each by itself. */
+/** The downstream half of the modern era: answers each request from the request alone, without a session. */
 
 import { OwnedByReplica } from '../ports/replicas.js'
 import { ECHOED, printable } from '../printable.js'
@@ -25,23 +25,24 @@ import { objectIn, parseObject } from '../rpc/splice.js'
 import { CallLogEntry, type Logger, subject } from './call-log.js'
 import { type Frame, onlyIncreasing } from './frames.js'
 
-/** What the transport knows of a request. */
+/** What the transport knows about a request. */
 export interface Arrived {
   principal: string
-  /** The client's own `Authorization`, where it is to be sent on. */
+  /** The client's own `Authorization`, if credentials are passed through. */
   credential?: string | undefined
-  /** Aborted when the client has gone. */
+  /** Aborts when the client disconnects. */
   abort: AbortController
   log: Logger
   transport: 'http' | 'stdio'
-  /** `Mcp-Param-*`, where there are headers; the caller is held to them. */
+  /** `Mcp-Param-*`, if the transport has headers. They must match the arguments. */
   paramHeaders?: ReadonlyMap<string, string>
   /** A `server/discover` without its envelope. */
   bare?: boolean
-  /** Where the headers say that the request is in a trace. */
+  /** The trace context of the headers. */
   trace?: TraceContext | undefined
 }
 
+/** The half. One instance serves all clients of a server. */
 export class ModernDownstream {
   readonly #upstream: Upstream
   readonly #draftErrorCodes: boolean
@@ -54,14 +55,14 @@ export class ModernDownstream {
   }
 
   /**
-   * Answers a request that has been classified as modern. What goes wrong is the last frame; throws nothing but Elsewhere,
-   * instead of a first one.
+   * Answers a request that has been classified as modern. A failure is the last frame. Throws only OwnedByReplica, and
+   * only before the first frame.
    */
   answer(request: Request, arrived: Arrived): AsyncGenerator<Frame, void> {
     const { id, method } = request
     const record = new CallLogEntry(arrived.log, { clientEra: 'modern', clientTransport: arrived.transport, method })
     const kept = methodTraits(method).endless ? own(id) : id
-    // No generator: while one waits, everything is kept that it was given.
+    // Not a generator itself, because that would keep the whole request in memory while it waits.
     return this.#answer(kept, decode(request, arrived, record), arrived, record)
   }
 
@@ -72,16 +73,16 @@ export class ModernDownstream {
     record: CallLogEntry,
   ): AsyncGenerator<Frame, void> {
     let loan: Loan | undefined
-    let told = false
+    let ended = false
     try {
       if (decoded instanceof Fault) throw decoded
-      // As it came in, and as it has been sent on.
+      // The request is in memory twice: as received, and as sent to the server.
       if (decoded.size !== undefined) loan = this.#memory.lend(arrived.principal, 2 * decoded.size)
       const increasing = onlyIncreasing()
       let last: Frame | undefined
       for await (const reply of this.#upstream.handle(toCall(decoded, arrived, record))) {
         if (reply.kind !== 'notification') {
-          told = true
+          ended = true
           record.ended(reply)
           const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
           last = { text: encodeReply(reply, id, decoded), last: { status } }
@@ -91,10 +92,10 @@ export class ModernDownstream {
       }
       if (!last) throw new Fault('internalUnknown', 'The call ended without an answer')
       loan?.end()
-      // Everything behind this is over already: the reader need not come back from it.
+      // Nothing is left to clean up after this, because the reader may stop here.
       yield last
     } catch (error) {
-      told = true
+      ended = true
       if (error instanceof OwnedByReplica) {
         record.carried(error.owner)
         throw error
@@ -107,19 +108,19 @@ export class ModernDownstream {
       yield { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }
     } finally {
       loan?.end()
-      // The reader has stopped in the middle of it, because the client has gone or does not read.
-      if (!told) record.cancelled()
+      // The reader stopped early, because the client disconnected or does not read.
+      if (!ended) record.cancelled()
     }
   }
 
-  /** Carries a notification on, if it is one that means anything to the other side. */
+  /** Forwards a notification to the server. Drops `notifications/cancelled`, and those that only the legacy era has. */
   notify({ method, params }: Notification, { principal, credential }: Pick<Arrived, 'principal' | 'credential'>): void {
     if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
     this.#upstream.notify({ method, ...decodeNotification(params), principal, credential })
   }
 }
 
-/** Takes a request apart. What stays open for long keeps nothing of what it came in. */
+/** Decodes and checks a request. An endless call keeps nothing of the received text. */
 function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry): Decoded | Fault {
   const { method } = request
   try {
@@ -146,14 +147,18 @@ function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry): Call {
   return call
 }
 
-/** Methods that this revision has taken away, or that need an extension the client did not declare. */
+/** Throws a Fault for a method that this revision does not have, or whose extension the client did not declare. */
 function refuseUnknown({ method, caller }: Decoded): void {
   if (methodTraits(method).eras === 'legacy')
     throw new Fault('methodNotFound', `Method not found: ${NEWEST_MODERN} has no ${printable(method, ECHOED)}`)
   if (!method.startsWith('tasks/')) return
   const extensions = objectIn(parseObject(caller.capabilities), 'extensions')
   if (extensions && objectIn(extensions, TASKS_EXTENSION)) return
-  throw new Fault('missingCapability', `${printable(method, ECHOED)} needs the extension ${TASKS_EXTENSION}`, {
-    data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
-  })
+  throw new Fault(
+    'missingCapability',
+    `${printable(method, ECHOED)} requires the extension ${TASKS_EXTENSION}, which the client did not declare`,
+    {
+      data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
+    },
+  )
 }

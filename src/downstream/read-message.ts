@@ -1,4 +1,4 @@
-/** Reads what a client sends: strictly, and within bounds. */
+/** Parses messages of clients, strictly and within bounds. */
 import { Fault } from '../protocol/fault.js'
 import { type Id, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { JsonBoundError, JsonError } from '../rpc/scan.js'
@@ -7,7 +7,10 @@ import { EMPTY, objectIn, type Payload } from '../rpc/splice.js'
 
 const BOUNDS = { strict: true, maxDepth: 64, maxValues: 200_000 }
 
-/** The message that a client has sent. Throws a Fault that says what is wrong with it. */
+/**
+ * Parses one message. Throws a Fault that states what is invalid in the JSON; an invalid JSON-RPC message is returned
+ * as such.
+ */
 export function readMessage(bytes: readonly Uint8Array[]): Message {
   try {
     return parseMessage(sourceOfBytes(bytes), BOUNDS)
@@ -18,17 +21,17 @@ export function readMessage(bytes: readonly Uint8Array[]): Message {
   }
 }
 
-/** The `_meta` of a request that has not been taken apart. */
+/** The `_meta` of a request that has not been decoded. */
 export function metaOf({ params }: Request): Payload {
   return (typeof params === 'string' ? undefined : objectIn(params, '_meta')) ?? EMPTY
 }
 
-/** The id to answer a message under, where it has one that can be answered. */
+/** The id for the answer to a message; undefined if it has no valid one or needs no answer. */
 export function idToAnswer(message: Message | undefined): Id | undefined {
   return message?.kind === 'request' || message?.kind === 'invalid' ? message.id : undefined
 }
 
-/** The same of a message that nobody has read, because it was to pass as it is. */
+/** The same for the body of a request, which has not been parsed; undefined if it cannot be parsed. */
 export function idIn(body: unknown): Id | undefined {
   if (!(body instanceof Uint8Array)) return undefined
   try {

@@ -1,4 +1,4 @@
-/** The bridge as a server on a pipe: one JSON-RPC message per line in and out (MCP, basic/transports/stdio). */
+/** Serves a client on stdio: one JSON-RPC message per line in and out (MCP, basic/transports, stdio). */
 import type { Readable, Writable } from 'node:stream'
 import type { Upstream } from '../protocol/call.js'
 import { type Compat, classifyLine } from '../protocol/classify.js'
@@ -17,41 +17,42 @@ import type { SessionSettings } from './legacy/session.js'
 import { ModernDownstream } from './modern.js'
 import { idToAnswer, readMessage } from './read-message.js'
 
+/** Options of serving a pipe. */
 export interface PipeOptions {
   input: Readable
   output: Writable
   upstream: Upstream
   compat: Pick<Compat, 'draftErrorCodes' | 'bareDiscover'>
   log: Logger
-  /** Bytes of one line. */
+  /** Most bytes of one line. */
   lineLimit: number
-  /** Milliseconds that answers may still take after the input has ended. */
+  /** Milliseconds for requests in flight after the input has ended. */
   patience: number
   settings: SessionSettings
   memory: Memory
 }
 
-/** Everybody on a pipe is the user who started the process. */
+/** The only client is the user who started the process. */
 const PRINCIPAL = 'local'
 
 /**
- * Serves what comes in until the input ends, or the client has closed the output; then what is being answered has some time to
- * end, and the rest is given up. Resolves when that is done.
+ * Serves a client until the input ends or the client closes the output. After the input has ended, requests in flight
+ * have `patience` milliseconds; then they are aborted. Resolves when all have ended.
  */
 export async function servePipe(options: PipeOptions): Promise<void> {
   const { input, output, upstream, compat, log, lineLimit, patience, settings, memory } = options
   const modern = new ModernDownstream(upstream, compat, memory)
   const disconnected = upstream.connected?.(PRINCIPAL)
   const running = new InFlight()
-  /** Ids of the session's requests that are open: they share one space with those of the modern era. */
+  /** Ids of the session's requests in flight. No modern request may have the same id at the same time. */
   const inSession = new Set<string>()
   const answers = new Set<Promise<void>>()
   const decoder = new LineDecoder(lineLimit)
 
-  /** Of what waits to be written. */
+  /** For messages that wait to be written. */
   const outgoing = memory.borrow(PRINCIPAL, SMALL)
 
-  /** Writes a message, or `instead` where there is no memory for it; without that it is dropped. */
+  /** Writes a message, or `instead` if there is no memory for it. Without `instead` the message is dropped. */
   const write = (message: Wire, instead?: () => Wire): Promise<void> | undefined => {
     if (outgoing.hold(output.writableLength + lengthOf(message))) return instead && write(instead())
     const line = encodeLine(message)
@@ -93,7 +94,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   async function writeAll(id: Id, frames: AsyncIterable<Frame>, controller: AbortController): Promise<void> {
     try {
       for await (const frame of frames) {
-        // Nothing may follow a cancellation, not even that it was received. A call that was given up is another matter.
+        // A cancelled request gets no answer. A request that the bridge aborted with a Fault gets its error.
         const { aborted, reason } = controller.signal
         if (aborted && !(reason instanceof Fault)) return
         await write(frame.text, frame.last && (() => answerLost(id)))
@@ -109,24 +110,26 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     try {
       await conversation.take(message)
     } catch (error) {
-      await refuseAloud(Fault.from(error, true), message)
+      await refuseMessage(Fault.from(error, true), message)
     } finally {
       for (const id of ids) inSession.delete(id)
     }
   }
 
-  /** Takes a message. Gives what settles when it has been answered, if it is to be. */
+  /**
+   * Handles a message. The promise resolves when it has been answered; undefined if it needs no answer or is endless.
+   */
   function take(message: Message): Promise<void> | undefined {
     const { revision } = conversation
     const verdict = classifyLine(message, revision ? { revision } : 'none', compat)
     if (message.kind === 'invalid') return undefined
     if (message.kind === 'request' && (running.has(message.id) || inSession.has(idKey(message.id))))
-      throw new Fault('invalidRequest', 'A request with this id is still open')
+      throw new Fault('invalidRequest', 'Duplicate id: a request with this id is still in progress')
     const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
-    // The id alone says whose request is meant: both eras share one space, and no notification has to have an envelope.
+    // The id alone determines the request, because both eras share the ids, and a notification needs no envelope.
     if (cancels && running.cancel(message.params)) return undefined
     if (verdict.era === 'legacy') return inBackground(answerInSession(message))
-    // What stays open for long has taken from its line what it needs.
+    // An endless call keeps a copy of what it needs, so its line can be dropped.
     if (message.kind === 'request') {
       const answering = inBackground(answerModern(message, 'bare' in verdict))
       return methodTraits(message.method).endless ? undefined : answering
@@ -144,17 +147,17 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     return settled
   }
 
-  /** Refuses a line. Where nothing in it says whom to answer, saying nothing is safest: old clients choke on `null`. */
-  async function refuse(error: unknown, id: Id | undefined, aloud = id !== undefined): Promise<void> {
+  /** Refuses a line. By default, no answer is sent if the line has no valid id: no request could be matched with it. */
+  async function refuse(error: unknown, id: Id | undefined, answers = id !== undefined): Promise<void> {
     const fault = Fault.from(error)
     if (fault.row.reason === 'internal_error')
       log.error({ event: 'message_failed', err: fault.cause }, 'handling a message failed')
     else log.warn({ event: 'message_refused', why: fault.message }, 'message refused')
-    if (aloud) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
+    if (answers) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
   }
 
-  /** Whoever sends an array waits for something, though there is no one id to answer under. */
-  function refuseAloud(error: unknown, message: Message | undefined): Promise<void> {
+  /** Refuses a message. A refused batch gets an error without an id, because its sender waits for an answer. */
+  function refuseMessage(error: unknown, message: Message | undefined): Promise<void> {
     const id = message && idToAnswer(message)
     return refuse(error, id, id !== undefined || message?.kind === 'batch')
   }
@@ -162,7 +165,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   async function takeLine(line: Line): Promise<void> {
     if (line === TOO_LONG)
       return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
-    // As it came in, and as it goes on.
+    // A message is in memory twice: as received, and as sent to the server.
     const size = 2 * line.reduce((sum, { length }) => sum + length, 0)
     const loan = size > SMALL ? memory.borrow(PRINCIPAL) : undefined
     let message: Message | undefined
@@ -172,7 +175,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       loan?.demand(size)
       answering = take(message)
     } catch (error) {
-      await refuseAloud(error, message)
+      await refuseMessage(error, message)
     }
     if (!loan) return
     answering?.finally(() => loan.end()).catch(() => {})
@@ -213,7 +216,7 @@ async function endedWithin(milliseconds: number, answers: Iterable<Promise<void>
   clearTimeout(timer)
 }
 
-/** What a message's requests are known by. */
+/** The keys of the ids of all requests in a message. */
 function idsIn(message: Exclude<Message, { kind: 'invalid' }>): string[] {
   if (message.kind === 'request') return [idKey(message.id)]
   if (message.kind !== 'batch') return []

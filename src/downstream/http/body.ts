@@ -1,4 +1,7 @@
-/** Reads the bodies of requests: each into one buffer that grows as the body comes, lent by the ledger where it is large. */
+/**
+ * Reads the bodies of requests: each into one buffer that grows as bytes arrive. Large ones borrow from the memory
+ * ledger.
+ */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
@@ -7,25 +10,25 @@ import { whenOver } from './replies.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What a large body has borrowed. It is held until the answer is complete, unless somebody takes it over. */
+    /** The loan of a large body. It ends when the answer is complete, unless `takeOver` was called. */
     loan: Loan | undefined
   }
 }
 
 type Done = (error: Error | null, body?: Buffer) => void
 
-/** A message is in memory twice while it is answered: as it came in, and as it goes on to the server. */
+/** A message is in memory twice while it is answered: as received, and as sent to the server. */
 const COPIES = 2
 /**
- * Pieces in which a body may come, and bytes that pay for a further one. Each piece costs the HTTP parser two microseconds,
- * which is nothing for pieces as the network makes them, and seconds for 4 MB in chunks of one byte.
+ * Most pieces of a body: a fixed number, and one more for each so many bytes. Each piece costs the HTTP parser two
+ * microseconds. That is nothing for pieces of usual size, but seconds for 4 MB in chunks of one byte.
  */
 const PIECES = { free: 8_192, bytes: 256 }
 
-/** Milliseconds in which a client whose request is not read to its end can read why. */
+/** Milliseconds in which a client can read the refusal before the connection is closed on its unread body. */
 const LAST_WORDS = 200
 
-/** Has all bodies of a Fastify instance read in this way. What is wrong with one is thrown as a Fault. */
+/** Makes a Fastify instance read all bodies in this way. An invalid body becomes a Fault. */
 export function readBodies(app: FastifyInstance, memory: Memory): void {
   app.removeAllContentTypeParsers()
   app.decorateRequest('loan', undefined)
@@ -34,19 +37,19 @@ export function readBodies(app: FastifyInstance, memory: Memory): void {
   })
 }
 
-/** Sees to it that what a request has borrowed is given back when its connection is done with it, at the latest. */
+/** Ends the loan of a request when its reply is over, at the latest. */
 export function lendUntilClosed(request: FastifyRequest, reply: FastifyReply): void {
   if (request.loan) whenOver(reply, () => request.loan?.end())
 }
 
-/** The loan of a request, for somebody who needs the message longer than until the answer is complete. */
+/** Takes the loan of a request. The caller ends it, and may keep the message longer than the answer takes. */
 export function takeOver(request: FastifyRequest): Loan | undefined {
   const { loan } = request
   request.loan = undefined
   return loan
 }
 
-/** Nobody needs the body of a request any more, though its answer goes on. */
+/** Drops the body of a request that is no longer needed, while the answer goes on. */
 export function forget(request: FastifyRequest): void {
   request.body = undefined
   takeOver(request)?.end()
@@ -68,7 +71,7 @@ function read(request: FastifyRequest, payload: Readable, memory: Memory, done: 
     takeOver(request)?.end()
     done(error)
   }
-  /** A length that is only declared costs nothing: what is lent and allocated doubles as bytes come. */
+  /** Doubles the buffer and the loan as bytes arrive, so that a declared length alone costs nothing. */
   const grow = (needed: number) => {
     const most = declared > 0 ? declared : limit
     const size = Math.max(needed, Math.min(declared <= SMALL ? declared : 2 * buffer.length, most))
@@ -85,7 +88,7 @@ function read(request: FastifyRequest, payload: Readable, memory: Memory, done: 
     try {
       if (needed > limit) throw tooLarge(limit)
       if (++pieces > PIECES.free + needed / PIECES.bytes) {
-        // To read the rest, only to drop it, would cost what is to be saved.
+        // Reading the rest would cost the time that the limit saves.
         payload.pause()
         setTimeout(() => payload.destroy(), LAST_WORDS).unref()
         throw tooManyPieces()
@@ -113,11 +116,11 @@ function read(request: FastifyRequest, payload: Readable, memory: Memory, done: 
   payload.on('data', take).on('end', end).on('error', broken)
 }
 
-/** What a body of more bytes than a request may have is refused with. */
+/** The Fault for a body over the limit, in bytes. */
 export function tooLarge(limit: number): Fault {
   return new Fault('bodyTooLarge', `The body is over ${limit} bytes (limits.bodyBytes)`)
 }
 
 function tooManyPieces(): Fault {
-  return new Fault('invalidRequest', 'The body comes in too many small pieces: send it in larger chunks')
+  return new Fault('invalidRequest', 'The body arrives in too many small pieces: send it in larger chunks')
 }

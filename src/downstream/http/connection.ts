@@ -1,25 +1,26 @@
 /**
- * One connection on which events go out to a client. What waits on it is lent by the ledger; whoever makes more than the
- * client reads has to wait.
+ * One connection that sends events to a client. Bytes that wait are borrowed from the memory ledger, and a sender that
+ * is faster than the client has to wait.
  */
 import { Readable } from 'node:stream'
 import type { Loan } from '../../protocol/memory.js'
 import { lengthOf, type Piece, type Wire } from '../../rpc/source.js'
 import { KEEP_ALIVE } from '../../rpc/sse.js'
 
-/** Bytes that may wait before whoever makes them waits as well, and before the connection is cut. */
+/** Bytes that may wait for the client before the sender has to wait, and before the connection is closed. */
 const WAIT_AT = 1024 * 1024
 const CUT_AT = 16 * 1024 * 1024
-/** Bytes that are handed over at once: what is handed over does not wait here any more. */
+/** Most bytes that are handed to the socket at once. They no longer count as waiting. */
 const PIECE = 256 * 1024
 
+/** A connection with events. `readable` is the body of the HTTP answer. */
 export class EventConnection {
   readonly readable: Readable
   readonly #loan: Loan
-  /** Those who wait until there is room for more. */
+  /** Resolves the promises of senders that wait for room. */
   #waiting: (() => void)[] = []
 
-  /** `closed` is called when the client has gone, or everything has been written. */
+  /** `closed` is called when the client has disconnected, or everything has been written. */
   constructor(loan: Loan, closed: () => void) {
     this.#loan = loan
     this.readable = new Readable({
@@ -33,12 +34,12 @@ export class EventConnection {
     })
   }
 
-  /** Whether there is memory for a message that is to be written. */
+  /** Whether there is memory to write the message. */
   admits(text: Wire): boolean {
     return this.#loan.hold(this.readable.readableLength + lengthOf(text)) === undefined
   }
 
-  /** Writes an event. Resolves when there is room for more, if that takes waiting. */
+  /** Writes an event. The promise resolves when there is room for more; undefined if there is room now. */
   write(event: Wire): Promise<void> | undefined {
     if (this.readable.destroyed) return undefined
     const parts: readonly Piece[] = typeof event === 'string' ? [event] : event
@@ -51,23 +52,23 @@ export class EventConnection {
     return readableLength < WAIT_AT ? undefined : new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  /** Says something that means nothing, unless there is something to be read anyway. */
+  /** Sends a comment to keep the connection open, unless other bytes are waiting. */
   keepAlive(): void {
     this.#settle()
     if (this.readable.readableLength === 0) this.readable.push(KEEP_ALIVE)
   }
 
-  /** Nothing follows what has been written. */
+  /** Ends the stream after what has been written. */
   end(): void {
     this.readable.push(null)
   }
 
-  /** Ends the connection, whatever has not been read. */
+  /** Closes the connection at once and drops what has not been read. */
   cut(): void {
     this.readable.destroy()
   }
 
-  /** Gives back what has been read meanwhile. */
+  /** Returns the memory of bytes that have been read. */
   #settle(): void {
     this.#loan.hold(this.readable.readableLength)
   }
@@ -82,7 +83,7 @@ export class EventConnection {
   }
 
   #goOn(): void {
-    // What is being read at this moment is still counted as waiting.
+    // The bytes that are being read now still count as waiting, so settle later.
     if (this.#loan.lent > 0) setImmediate(() => this.#settle())
     for (const resolve of this.#waiting.splice(0)) resolve()
   }

@@ -1,30 +1,30 @@
-/** What a request says about its body and about the answers that it takes. Read by us, once: leniency decides nothing. */
+/** Checks `Content-Type`, `Content-Encoding` and `Accept` of a request, exactly and in one place. */
 import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
 import { trim } from '../../protocol/headers.js'
 import { memoize } from '../../rpc/memoize.js'
 
-/** Checks the headers of a POST. Throws a Fault. */
+/** Checks these headers of a POST to the MCP endpoint. Throws a Fault. */
 export function checkMedia({ headers }: FastifyRequest): void {
   checkBody(headers)
-  // Absent, it means that anything will do; people who type a request by hand leave it out.
+  // Without the header any type is accepted (RFC 9110, section 12.5.1).
   if (headers.accept !== undefined && !acceptsBoth(headers.accept))
-    throw new Fault('notAcceptable', 'Accept has to list application/json and text/event-stream')
+    throw new Fault('notAcceptable', 'Accept must list application/json and text/event-stream')
 }
 
-/** Checks that a body is a message. Throws a Fault. */
+/** Checks that a body is declared as uncompressed JSON. Throws a Fault. */
 export function checkBody(headers: FastifyRequest['headers']): void {
   if (!isJson(headers['content-type'] ?? ''))
-    throw new Fault('unsupportedMediaType', 'A message is posted as application/json')
+    throw new Fault('unsupportedMediaType', 'Content-Type must be application/json, in UTF-8')
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity')
-    throw new Fault('unsupportedMediaType', 'Messages are not compressed')
+    throw new Fault('unsupportedMediaType', 'Unsupported Content-Encoding: send the message uncompressed')
 }
 
-/** Checks that the client of a GET takes events. Throws a Fault. */
+/** Checks that the client of a GET accepts event streams. Throws a Fault. */
 export function checkTakesEvents({ headers }: FastifyRequest): void {
   if (headers.accept !== undefined && !acceptsEvents(headers.accept))
-    throw new Fault('notAcceptable', 'Accept has to list text/event-stream')
+    throw new Fault('notAcceptable', 'Accept must list text/event-stream')
 }
 
 /** Whether a media type is JSON in UTF-8. */

@@ -1,4 +1,4 @@
-/** The MCP endpoint over Streamable HTTP: both eras at one address, told apart message by message. */
+/** The MCP endpoint over Streamable HTTP: both eras at one address. The era is determined for each message. */
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
@@ -44,39 +44,42 @@ import { HttpSession } from './session.js'
 import type { Sessions } from './sessions.js'
 import { Streams } from './streams.js'
 
+/** Options of the endpoint. */
 export interface EndpointOptions {
   path: string
   upstream: Upstream
   compat: Compat
   log: Logger
   sessions: Sessions<HttpSession>
-  /** Passes on what needs no translation, where the server is one that can be reached so. */
+  /** Passes on messages that need no translation; undefined for servers without Streamable HTTP. */
   relay: Relay | undefined
   refusing: ErrorRendering
-  /** Is told of requests that do not become calls. */
+  /** Counts and logs requests that are refused before they become calls. */
   refusals: Refusals
-  /** The others, where this is one of several. */
+  /** The other replicas, if there are several. */
   replicas: Replicas | undefined
-  /** Milliseconds. */
+  /** Milliseconds between keep-alive comments on a stream. */
   keepAlive: number
-  /** Milliseconds of silence after which an answer becomes a stream, so that nobody takes the connection for dead. */
+  /**
+   * Milliseconds of silence after which an answer becomes an event stream, whose keep-alives keep the connection open.
+   */
   commitAfter: number
   settings: SessionSettings
   memory: Memory
-  /** What is kept for legacy clients that come back. */
+  /** Events kept for legacy clients that resume a stream. */
   events: EventStore
 }
 
 type Posted = FastifyRequest<{ Body: Buffer }>
 
-/** Serves the endpoint. A Fastify plugin with a context of its own, so that its body parser is nobody else's. */
+/** Serves the endpoint. A Fastify plugin with its own context, so that its body parser applies to no other route. */
 export async function endpoint(app: FastifyInstance, options: EndpointOptions): Promise<void> {
   const { path, relay } = options
   const served = new Endpoint(options)
 
-  // Bytes are read by us: which text they are, and whether they are JSON, decides what the client is told.
+  // The bridge decodes and parses bodies itself, because the errors must be JSON-RPC.
   readBodies(app, options.memory)
-  // Before the body is read: a page of another origin can send only what a form can send.
+  // Before the body is read. Without a preflight, a page of another origin can send only the content types of forms.
   app.addHook('onRequest', (request, _reply, done) => {
     if (request.method === 'POST') checkMedia(request)
     done()
@@ -105,19 +108,20 @@ class Endpoint {
     lendUntilClosed(request, reply)
     try {
       if (request.method === 'POST') return await this.#post(request as Posted, reply, pass)
-      return await this.#ofSession(request, reply, pass)
+      return await this.#useSession(request, reply, pass)
     } catch (error) {
       await forward(error, request, reply, this.#options)
       return reply
     }
   }
 
-  /** Answers a request that the relay has given back: the server speaks something else by now. */
+  /** Answers a request that the relay has handed back, because the server has changed its era. */
   #answerHere(request: FastifyRequest, reply: FastifyReply, pass?: Pass): void {
     this.handle(request, reply, pass).catch((error: unknown) => this.#refuse(reply, Fault.from(error), undefined))
   }
 
-  async #ofSession(request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<FastifyReply> {
+  /** Answers GET (opens a stream of a session) and DELETE (ends a session). */
+  async #useSession(request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<FastifyReply> {
     const { lookup } = readHeaders(request.raw.rawHeaders)
     checkNotModern(lookup, reply)
     const id = single(lookup, 'mcp-session-id')
@@ -154,7 +158,7 @@ class Endpoint {
       if (error instanceof OwnedByReplica) throw error
       const fault = Fault.from(error, message !== undefined)
       if (message?.kind === 'notification' && fault.status === 200) this.#refuseSilently(reply, fault)
-      // What could be read, had its headers been in order: its sender wants to know which one it was.
+      // The body may be readable even if the headers are invalid: then the error has the id of the request.
       else this.#refuse(reply, fault, message ? idToAnswer(message) : idIn(request.body))
     }
     return reply
@@ -165,7 +169,7 @@ class Endpoint {
     refuse(reply, fault, { ...this.#options.refusing, id })
   }
 
-  /** A notification has no answer, not even an error. What is wrong with it, the status says (MCP 2026-07-28, streamable-http). */
+  /** Refuses a notification. It gets no JSON-RPC error, only an HTTP status (MCP 2026-07-28, streamable-http). */
   #refuseSilently(reply: FastifyReply, fault: Fault): void {
     this.#note(reply, fault)
     reply.code(400).send()
@@ -217,7 +221,7 @@ class Endpoint {
       return
     }
     if (message.kind !== 'request')
-      throw new Fault('invalidRequest', 'Only requests and notifications are sent to a server')
+      throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
     if (!bare) checkHeaders(message, lookup)
     const { log } = this.#options
     const abort = whileConnected(reply)
@@ -225,7 +229,7 @@ class Endpoint {
     const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const
     const frames = this.#modern.answer(message, arrived)
     await this.#answer(reply, frames, message.id)
-    // What stays open for long has taken from the request what it needs.
+    // An endless call keeps a copy of what it needs.
     if (methodTraits(message.method).endless) forget(request)
   }
 
@@ -236,7 +240,7 @@ class Endpoint {
     reply: FastifyReply,
   ): Promise<void> {
     if (message.kind === 'request' || message.kind === 'batch') {
-      // A client that has gone has cancelled nothing: its calls, and what they need, stay until they are answered.
+      // A disconnected client has not cancelled its calls. They and their memory stay until they are answered.
       const loan = takeOver(request)
       try {
         if (message.kind === 'request') return await session.answer(message, reply)
@@ -256,10 +260,10 @@ class Endpoint {
     const { passthrough } = refusing
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
-    const leg = await upstream
+    const route = await upstream
       .legacyRoute({ caller, principal, credential })
       .catch((error: unknown) => Fault.from(error))
-    if (pass && !(leg instanceof Fault) && leg !== 'translate' && leg.transport === 'http')
+    if (pass && !(route instanceof Fault) && route !== 'translate' && route.transport === 'http')
       return pass({ ...passingOf(message), opens: true }, () =>
         this.#answerHere(request, reply, (passing) => pass(passing)),
       )
@@ -281,7 +285,7 @@ class Endpoint {
       settings,
       trace: traceHeaders(request),
     } as const
-    const { text, session, fault } = await openSession(message, options, leg)
+    const { text, session, fault } = await openSession(message, options, route)
     if (session) {
       const { resumable, priming } = traits[session.revision]
       streams.options = { resumable, priming }
@@ -289,7 +293,7 @@ class Endpoint {
       try {
         opened = sessions.add(principal, make).id
       } catch (error) {
-        // Another client may have taken the last place in the meantime.
+        // Another client may have taken the last free place in the meantime.
         session.close()
         throw error
       }
@@ -299,7 +303,7 @@ class Endpoint {
     sendJson(reply, text)
   }
 
-  /** JSON if the answer comes first and soon; else events, from the first of them on. */
+  /** Answers with JSON if the answer comes first and within `commitAfter`; otherwise with an event stream. */
   async #answer(reply: FastifyReply, frames: AsyncGenerator<Frame, void>, id: Id): Promise<void> {
     const first = frames.next()
     const frame = await within(this.#options.commitAfter, first)
@@ -312,7 +316,8 @@ class Endpoint {
       sendJson(reply.code(status), lent ? text : answerLost(id))
       return
     }
-    // Not by the stream below: one that is left before it is read never begins to run, and so does not end what it reads.
+    // Not in the generator below: if the client leaves before it is read, it never starts, and its `finally` does not
+    // run.
     whenOver(reply, () => {
       frames.return().catch(() => {})
     })
@@ -327,7 +332,7 @@ class Endpoint {
     outgoing: Outgoing,
   ): AsyncGenerator<Piece, void> {
     let next = first
-    // Out of silence, the stream begins with a sign of life: nothing is sent before there is something to send.
+    // Headers are sent with the first bytes, so a stream without events yet starts with a comment.
     if (silent) yield KEEP_ALIVE
     for (;;) {
       const arrived = await within(this.#options.keepAlive, next)
@@ -347,12 +352,12 @@ function bodyOf({ body }: Posted): Message {
   return readMessage(body ? [body] : [])
 }
 
-/** What a session of the server's own has negotiated, as far as its client says so: it is between the two of them. */
+/** The revision of a relayed session, as its version header states it. Client and server negotiated it themselves. */
 function assumedRevision(version: string | undefined): LegacyRevision {
   return legacyRevision(version) ?? '2025-03-26'
 }
 
-/** What is to be told of a message of a session that goes on as it is. */
+/** What the relay needs to know about a message of a relayed session. */
 function passingOf(message: Message): Passing {
   const method = 'method' in message ? message.method : message.kind
   const params = 'params' in message && typeof message.params !== 'string' ? message.params : EMPTY
@@ -367,7 +372,9 @@ function passingOf(message: Message): Passing {
   }
 }
 
-/** Sessions and their streams are of the legacy era: a modern client that asks for them is told what there is. */
+/**
+ * Refuses GET and DELETE of modern clients: sessions and their streams exist only in the legacy era. Throws a Fault.
+ */
 function checkNotModern(lookup: HeaderLookup, reply: FastifyReply): void {
   const version = versionHeader(lookup)
   if (version !== undefined && looksModern(version)) notAllowed(reply, 'POST')
@@ -375,7 +382,7 @@ function checkNotModern(lookup: HeaderLookup, reply: FastifyReply): void {
 
 function notAllowed(reply: FastifyReply, allow: string): never {
   reply.header('allow', allow)
-  throw new Fault('methodNotAllowed', 'Messages are POSTed to this address')
+  throw new Fault('methodNotAllowed', 'Method not allowed: send messages with POST')
 }
 
 function pieces(wire: Wire): readonly Piece[] {
@@ -383,8 +390,8 @@ function pieces(wire: Wire): readonly Piece[] {
 }
 
 /**
- * Aborts when the client leaves before its answer is whole. The response tells, not the request: a request is 'close'd
- * as soon as its body has been read.
+ * Aborts when the client disconnects before its answer is complete. The event is taken from the response, because the
+ * request emits 'close' as soon as its body has been read.
  */
 function whileConnected(reply: FastifyReply): AbortController {
   const controller = new AbortController()

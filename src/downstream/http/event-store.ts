@@ -1,4 +1,7 @@
-/** What is kept of all sessions for clients that come back: it is given up for what others need more, the most of who has most. */
+/**
+ * The events that all sessions keep for resuming. If memory is needed elsewhere, the sessions that keep most give up
+ * theirs.
+ */
 import type { Memory } from '../../protocol/memory.js'
 
 /** A session that keeps events. */
@@ -6,12 +9,14 @@ export interface Keeper {
   readonly principal: string
   /** Bytes that it keeps. */
   readonly kept: number
+  /** Drops its oldest event. */
   forgetOldest(): void
 }
 
-/** Part of the ledger that is given up at once, at least: to look for who has most takes time. */
+/** Least part of the ledger that is freed at once, because finding the largest keepers takes time. */
 const AT_ONCE = 1 / 64
 
+/** All sessions that keep events. */
 export class EventStore {
   readonly memory: Memory
   readonly #keepers = new Set<Keeper>()
@@ -21,12 +26,12 @@ export class EventStore {
     memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
   }
 
-  /** Takes a session that keeps something to those that may have to give something up. */
+  /** Adds a session that keeps events. */
   add(keeper: Keeper): void {
     this.#keepers.add(keeper)
   }
 
-  /** The session keeps nothing any more. */
+  /** Removes a session that keeps no events. */
   remove(keeper: Keeper): void {
     this.#keepers.delete(keeper)
   }
@@ -37,13 +42,13 @@ export class EventStore {
     while (given < bytes) {
       const keepers = [...this.#keepers].filter((one) => principal === undefined || one.principal === principal)
       keepers.sort((a, b) => b.kept - a.kept)
-      const [greediest] = keepers
-      if (!greediest || greediest.kept === 0) return
-      // As much as makes the greediest as modest as most, and at least half of what they have.
-      const modest = Math.min(keepers[Math.floor(keepers.length / 2)]?.kept ?? 0, greediest.kept / 2)
+      const [largest] = keepers
+      if (!largest || largest.kept === 0) return
+      // Large keepers are reduced to the median, or to half of the largest if that is less.
+      const target = Math.min(keepers[Math.floor(keepers.length / 2)]?.kept ?? 0, largest.kept / 2)
       for (const keeper of keepers) {
         const before = keeper.kept
-        while (keeper.kept > modest && given + before - keeper.kept < enough) keeper.forgetOldest()
+        while (keeper.kept > target && given + before - keeper.kept < enough) keeper.forgetOldest()
         given += before - keeper.kept
         if (given >= enough) return
       }

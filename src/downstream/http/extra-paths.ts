@@ -1,4 +1,4 @@
-/** Paths beside the MCP endpoint that are passed on to the server's origin, because the configuration says so. */
+/** Configured paths in addition to the MCP endpoint, whose requests are passed on to the server's origin. */
 import proxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Relayed } from '../../protocol/call.js'
@@ -6,20 +6,23 @@ import { Fault } from '../../protocol/fault.js'
 import { edit, type Payload, parseObject, write } from '../../rpc/splice.js'
 import { refuse, sendJson } from './replies.js'
 
+/** Options of the extra paths. */
 export interface ExtraPathsOptions {
   relayed: Relayed
-  /** Paths here, by the paths at the server. One that ends with `/*` stands for all below it. */
+  /**
+   * Paths at the bridge, and the path of each at the server. A path that ends with `/*` includes all paths below it.
+   */
   paths: ReadonlyMap<string, string>
-  /** The client's own credentials are for the server. Otherwise they are for the bridge, and go no further. */
+  /** Whether the client's credential is for the server. If not, it is for the bridge, and is not passed on. */
   passthrough: boolean
-  /** The address of the endpoint as clients know it: the resource that the metadata are about. */
+  /** The address of the endpoint as clients see it: the `resource` of the metadata. */
   resource(request: FastifyRequest): string
 }
 
-/** Where the metadata of a protected resource are found (RFC 9728, section 3.1). */
+/** The well-known path of the metadata of a protected resource (RFC 9728, section 3.1). */
 export const METADATA = '/.well-known/oauth-protected-resource'
 
-/** Bytes of the metadata of a server. */
+/** Most bytes of a server's metadata. */
 const MAX_METADATA = 256 * 1024
 const NOT_SENT = ['origin', 'cookie', 'forwarded', 'expect', 'te', 'trailer', 'upgrade', 'keep-alive']
 const NOT_SENT_BACK = ['connection', 'keep-alive', 'set-cookie', 'alt-svc', 'trailer', 'upgrade']
@@ -29,6 +32,7 @@ interface Response {
   stream: NodeJS.ReadableStream
 }
 
+/** Serves the extra paths. A Fastify plugin. */
 export async function extraPaths(
   app: FastifyInstance,
   { relayed, paths, resource, passthrough }: ExtraPathsOptions,
@@ -60,7 +64,10 @@ export async function extraPaths(
   }
 }
 
-/** The server's metadata are about its own address; what the client asked about is ours. */
+/**
+ * Sends the server's metadata with the bridge's address as their `resource`, because clients compare it with the
+ * address they use.
+ */
 function sendMetadata(reply: FastifyReply, { stream }: Response, resource: string): void {
   wholeOf(stream)
     .then((json) => {
@@ -71,12 +78,12 @@ function sendMetadata(reply: FastifyReply, { stream }: Response, resource: strin
     .catch((cause: unknown) =>
       refuse(
         reply,
-        new Fault('upstreamProtocol', 'The metadata of the server are no JSON object', { cause, status: 502 }),
+        new Fault('upstreamProtocol', 'The metadata of the server are not a JSON object', { cause, status: 502 }),
       ),
     )
 }
 
-/** All of a document. Rejects where it is too long for one. */
+/** The whole document as text. Rejects if it is too long. */
 async function wholeOf(stream: NodeJS.ReadableStream): Promise<string> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -88,7 +95,10 @@ async function wholeOf(stream: NodeJS.ReadableStream): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Where a redirect leads to on the server itself is there on the bridge as well: how the server is called within is nobody's business. */
+/**
+ * Headers with a redirect to the server's own origin made relative: the path exists at the bridge too, and the server's
+ * internal address stays hidden.
+ */
 function withoutOrigin(headers: Record<string, unknown>, origin: string): Record<string, unknown> {
   const { location } = headers
   if (typeof location !== 'string' || !URL.canParse(location) || new URL(location).origin !== origin) return headers

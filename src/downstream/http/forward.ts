@@ -1,4 +1,4 @@
-/** Has another replica answer a request: what it is about lives there. */
+/** Forwards a request to the replica that owns its session or call. */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
@@ -9,13 +9,14 @@ import { type Logger, tell } from '../call-log.js'
 import { idIn } from '../read-message.js'
 import { type ErrorRendering, refuse, whenOver } from './replies.js'
 
+/** Options of forwarding. */
 export interface ForwardOptions {
   replicas: Replicas | undefined
   log: Logger
   refusing?: ErrorRendering
 }
 
-/** Answers a request that belongs to another replica. Throws anything else that it is given. */
+/** Answers the request through the owner if the error is an OwnedByReplica. Rethrows any other error. */
 export async function forward(
   error: unknown,
   request: FastifyRequest,
@@ -29,15 +30,15 @@ export async function forward(
   const controller = new AbortController()
   whenOver(reply, () => controller.abort())
   try {
-    const carried = { method, path, headers: raw.rawHeaders, body, connection: raw.socket }
-    const answer = await replicas.carry(error, carried, controller.signal)
+    const forwarded = { method, path, headers: raw.rawHeaders, body, connection: raw.socket }
+    const answer = await replicas.carry(error, forwarded, controller.signal)
     tell(log, { kind: 'forwarded', what: 'answered' })
     reply.code(answer.status)
     for (const [name, value] of pairs(answer.headers)) reply.header(name, value)
     const events = String(reply.getHeader('content-type')).startsWith('text/event-stream')
-    const whole = events ? told(answer.body, id, refusing) : answer.body
-    reply.send(Readable.from(whole, { objectMode: false }))
-    // A stream may have nothing to say for long: that it is there, its client has to know at once.
+    const content = events ? withFinalError(answer.body, id, refusing) : answer.body
+    reply.send(Readable.from(content, { objectMode: false }))
+    // The first event may come late, but the client needs the headers now.
     if (events) reply.raw.flushHeaders()
   } catch (cause) {
     const fault = Fault.from(cause)
@@ -51,8 +52,12 @@ export async function forward(
   }
 }
 
-/** A stream of events, which ends with an error where the rest of it cannot be had. */
-async function* told(body: AsyncIterable<Uint8Array>, id: Id | undefined, { draftErrorCodes }: ErrorRendering) {
+/** The stream of events of the owner. If it breaks off, an error for the request follows. */
+async function* withFinalError(
+  body: AsyncIterable<Uint8Array>,
+  id: Id | undefined,
+  { draftErrorCodes }: ErrorRendering,
+) {
   try {
     yield* body
   } catch (error) {
@@ -62,7 +67,7 @@ async function* told(body: AsyncIterable<Uint8Array>, id: Id | undefined, { draf
   }
 }
 
-/** Headers by their names. One that came more than once has all its values. */
+/** Headers by lower-cased name. A repeated header has all its values. */
 function pairs(headers: readonly string[]): Map<string, string | string[]> {
   const found = new Map<string, string | string[]>()
   for (let at = 0; at + 1 < headers.length; at += 2) {

@@ -1,4 +1,6 @@
-/** The headers of a request as they came: Node joins or drops repetitions, which two readers could see differently. */
+/**
+ * Reads the raw headers of a request. Node joins or drops repeated headers, so another reader could see other values.
+ */
 import type { FastifyRequest } from 'fastify'
 import { ECHOED, printable } from '../../printable.js'
 import { Fault } from '../../protocol/fault.js'
@@ -6,32 +8,34 @@ import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
 import type { TraceContext } from '../../protocol/trace.js'
 
 const MAX_HEADERS = 100
-/** Headers that decide where a request goes or what it is: twice is once too often. */
+/** Headers that must not be repeated, because they decide where a request goes and what it means. */
 const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'content-type', 'content-length'])
 const NONE: readonly string[] = []
 const NO_PARAMS = new Map<string, string>()
 
+/** The MCP headers of a request. */
 export interface RequestHeaders {
   lookup: HeaderLookup
   /** `Mcp-Param-*` by lower-cased name. */
   params: ReadonlyMap<string, string>
 }
 
-/** Checks what is to be in order whatever a request is for. Throws a Fault. */
+/** Checks the number of headers, the HTTP version and the target of any request. Throws a Fault. */
 export function checkRequest({ url = '', rawHeaders, httpVersion }: FastifyRequest['raw']): void {
   checkCount(rawHeaders)
-  // Node takes a request line without a version for HTTP/0.9, with headers and a body that there are none of in it.
-  if (!httpVersion.startsWith('1.')) throw new Fault('invalidRequest', 'A request has to be of HTTP/1.1')
-  // An absolute one names a host of its own, beside that of the header.
-  if (!url.startsWith('/')) throw new Fault('invalidRequest', 'The target of a request has to be a path')
+  // Node accepts a request line without a version as HTTP/0.9, and still reads headers and a body, which HTTP/0.9 does
+  // not have.
+  if (!httpVersion.startsWith('1.')) throw new Fault('invalidRequest', 'Unsupported HTTP version: send HTTP/1.1')
+  // An absolute target names a host in addition to the Host header.
+  if (!url.startsWith('/')) throw new Fault('invalidRequest', 'The request target must be a path')
 }
 
 function checkCount(rawHeaders: readonly string[]): void {
   if (rawHeaders.length / 2 > MAX_HEADERS)
-    throw new Fault('tooManyHeaders', `A request may have ${MAX_HEADERS} headers, of 16 KiB together`)
+    throw new Fault('tooManyHeaders', `Too many headers (at most ${MAX_HEADERS}, and 16 KiB in total)`)
 }
 
-/** Reads Node's `rawHeaders`. Throws a Fault where they are too many or contradict each other. */
+/** Reads Node's `rawHeaders`. Throws a Fault if there are too many or they contradict each other. */
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   checkCount(rawHeaders)
   const mcp = new Map<string, string[]>()
@@ -41,12 +45,12 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
     const name = (rawHeaders[i] as string).toLowerCase()
     const value = rawHeaders[i + 1] as string
     if (ONCE.has(name)) {
-      if (once.includes(`${name};`)) throw new Fault('invalidRequest', `Header ${name} came twice`)
+      if (once.includes(`${name};`)) throw new Fault('invalidRequest', `Header ${name} was sent twice`)
       once += `${name};`
     } else if (name.startsWith(PARAM_PREFIX)) {
       if (params === NO_PARAMS) params = new Map()
       if (params.has(name) && params.get(name) !== value)
-        throw new Fault('headerMismatch', `Header ${printable(name, ECHOED)} came with different values`)
+        throw new Fault('headerMismatch', `Header ${printable(name, ECHOED)} was sent with different values`)
       params.set(name, value)
     } else if (name.startsWith('mcp-') || name === 'last-event-id') {
       const values = mcp.get(name)
@@ -57,7 +61,7 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
   return { lookup: (name) => mcp.get(name) ?? NONE, params }
 }
 
-/** Where a request says that it is in a trace. */
+/** The trace context of a request (W3C Trace Context); undefined if it has none. */
 export function traceHeaders({ headers }: Pick<FastifyRequest, 'headers'>): TraceContext | undefined {
   const { traceparent, tracestate } = headers
   if (typeof traceparent !== 'string') return undefined

@@ -1,4 +1,4 @@
-/** What waits to be written of the events that answer one request: lent by the ledger, as far as it is not small. */
+/** Borrows memory for the events of one answer while they wait to be written. */
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
 import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
@@ -7,6 +7,7 @@ import { lengthOf, type Wire } from '../../rpc/source.js'
 import { answerLost, type Frame } from '../frames.js'
 import { whenOver } from './replies.js'
 
+/** The bytes of one answer that wait to be written. */
 export class Outgoing {
   readonly #raw: FastifyReply['raw']
   readonly #loan: Loan
@@ -19,18 +20,21 @@ export class Outgoing {
     whenOver(reply, () => this.#loan.end())
   }
 
-  /** Gives back what has been written meanwhile. */
+  /** Returns the memory of bytes that have been written. */
   settle(): void {
     this.#loan.hold(this.#raw.writableLength)
   }
 
   /**
-   * Borrows for a message that is to be written, beside what waits already. Gives the message; or in place of an answer that
-   * there is no memory for, an error that says so. Throws a Fault where it is something else.
+   * Borrows memory for a message, in addition to what waits already. Returns the message. If there is no memory,
+   * returns an error in place of an answer, and throws a Fault for any other message.
    */
   lend({ text, last }: Frame): Wire {
     if (this.#loan.hold(this.#raw.writableLength + lengthOf(text)) === undefined) return text
     if (last) return answerLost(this.#id)
-    throw new Fault('answerLost', 'The client does not read what it is sent, and there is no memory to keep it')
+    throw new Fault(
+      'answerLost',
+      'The client reads its answer too slowly, and the bridge has no memory left to keep it (limits.memory)',
+    )
   }
 }

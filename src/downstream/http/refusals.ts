@@ -1,39 +1,40 @@
 /**
- * Counts and logs requests that are refused before they become calls. Each is counted. Of each kind at most one is logged in
- * ten seconds, because a client that is refused may try again at once, for ever.
+ * Counts and logs requests that are refused before they become calls. All are counted. At most one of each kind is
+ * logged in ten seconds, because a refused client may retry at once and endlessly.
  */
 import type { FastifyRequest } from 'fastify'
 import type { Log } from '../../logging.js'
 import type { Observe } from '../../ports/events.js'
 import { printable } from '../../printable.js'
 import type { Fault, FaultName } from '../../protocol/fault.js'
-import { wasTold } from '../call-log.js'
+import { wasLogged } from '../call-log.js'
 
-/** What is known of a request that was refused. */
+/** What is known about a refused request. */
 export interface Refused {
   method?: string | undefined
-  /** The target, with or without its query: the query is not told. */
+  /** The target. Its query is not logged. */
   path?: string | undefined
-  /** The address that it came from. */
+  /** The IP address of the client. */
   from?: string | undefined
-  /** The name of the server that it was for. */
+  /** The name of the server that it was sent to. */
   server?: string | undefined
 }
 
-/** What is told of a request. */
+/** The fields to log of a request. */
 export function refusedOf({ method, url, ip }: FastifyRequest): Refused {
   return { method, path: url, from: ip }
 }
 
-/** Milliseconds between two lines of the same kind. */
+/** Milliseconds between two log lines of the same kind. */
 const EVERY = 10_000
 
+/** Counts all refusals and logs a sample of them. */
 export class Refusals {
   readonly #log: Pick<Log, 'info' | 'error'>
   readonly #observe: Observe | undefined
   readonly #now: () => number
-  /** When each kind was last told of, and how many have come since. */
-  readonly #told = new Map<FaultName, { at: number; since: number }>()
+  /** When each kind was logged last (in the time of `now`), and how many came since. */
+  readonly #logged = new Map<FaultName, { at: number; since: number }>()
 
   constructor(
     log: Pick<Log, 'info' | 'error'>,
@@ -46,18 +47,18 @@ export class Refusals {
     this.#now = now
   }
 
-  /** Notes a refusal, unless it is told of as the end of a call. */
+  /** Counts a refusal, and may log it. Ignores one that was logged as the end of a call. */
   note(fault: Fault, { method, path, from, server }: Refused): void {
-    if (wasTold(fault)) return
+    if (wasLogged(fault)) return
     const reason = fault.fault
     this.#observe?.({ kind: 'refusal', server: server ?? '', reason })
     const now = this.#now()
-    const last = this.#told.get(reason)
+    const last = this.#logged.get(reason)
     if (last && now - last.at < EVERY) {
       last.since++
       return
     }
-    this.#told.set(reason, { at: now, since: 0 })
+    this.#logged.set(reason, { at: now, since: 0 })
     const fields = {
       fault: reason,
       status: fault.status,

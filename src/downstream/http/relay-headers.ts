@@ -1,8 +1,9 @@
-/** Which headers cross the relay: those of the message do, those of a connection or for the bridge do not. */
+/** Which headers the relay passes on: those of the message, but not those of a connection or for the bridge itself. */
 
+/** Headers by lower-cased name. */
 export type Headers = Record<string, string | string[] | undefined>
 
-/** Headers of a request that are about this connection, or that are for us. Names beginning like the second kind, too. */
+/** Headers of a request that concern this connection or the bridge; the pattern has prefixes of more names. */
 const NOT_SENT_ON = [
   'origin',
   'cookie',
@@ -16,7 +17,7 @@ const NOT_SENT_ON = [
 ]
 const NOT_SENT_ON_LIKE = /^(?:proxy-|x-forwarded-|sec-)/
 const OF_SESSIONS = ['mcp-session-id', 'last-event-id']
-/** Headers of an answer that are about the other connection, or about another origin. */
+/** Headers of an answer that concern the connection to the server, or its origin. */
 const NOT_SENT_BACK = [
   'connection',
   'keep-alive',
@@ -28,7 +29,7 @@ const NOT_SENT_BACK = [
   'alt-svc',
 ]
 
-/** What goes on of a request's headers. Those of a session do only where the request belongs to one. */
+/** The headers of a request that are sent to the server. Session headers only if the request belongs to a session. */
 export function sentOn(headers: Headers, inSession: boolean): Headers {
   const sent = { ...headers }
   for (const name of [...NOT_SENT_ON, ...(inSession ? [] : OF_SESSIONS)]) delete sent[name]
@@ -36,7 +37,7 @@ export function sentOn(headers: Headers, inSession: boolean): Headers {
   return sent
 }
 
-/** What goes back of an answer's headers. */
+/** The headers of an answer that are sent to the client. Session headers only if the era has sessions. */
 export function sentBack(headers: Headers, hasSessions: boolean): Headers {
   const sent = { ...headers }
   for (const name of [...NOT_SENT_BACK, ...(hasSessions ? [] : OF_SESSIONS)]) delete sent[name]
@@ -50,12 +51,13 @@ export function headerOf(headers: Headers, name: string): string | undefined {
   return typeof value === 'string' ? value : value?.[0]
 }
 
-/** The media type, without its parameters; empty where the answer has none. */
+/** The media type in lower case, without parameters; empty if there is none. */
 export function mediaType(headers: Headers): string {
   const [type = ''] = (headerOf(headers, 'content-type') ?? '').split(';', 1)
   return type.trim().toLowerCase()
 }
 
+/** Whether the content is an event stream. */
 export function isEvents(headers: Headers): boolean {
   return mediaType(headers) === 'text/event-stream'
 }

@@ -1,6 +1,6 @@
 /**
- * Passes HTTP messages on to an HTTP server of the same era as they are (@fastify/http-proxy). The server validates for
- * itself; what is ours is whose a session is, what may not cross a proxy, and what is told of it in the log.
+ * The relay: passes HTTP messages unchanged between a client and a server of the same era (@fastify/http-proxy). The
+ * server validates them. The bridge checks who owns a session, filters headers, and writes the log.
  */
 import proxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -22,45 +22,47 @@ import { type ErrorRendering, whenOver } from './replies.js'
 
 export type { RelayedRequestOptions as Passing } from './relayed-request.js'
 
+/** Options of the relay of one server. */
 export interface RelayOptions {
   relayed: Relayed
-  /** In whose name the requests of a principal are sent, where the bridge signs in to the server. */
+  /** The account of a principal, if the bridge signs in to the server. */
   accountOf?: ((principal: string) => Account | undefined) | undefined
   log: Logger
-  /** Lets a request in, or throws a Fault; gives a way out. */
+  /** Admits a request, or throws a Fault. Returns the function that releases its place. */
   gate: { enter(entering: { principal: string; endless: boolean; goesOn?: boolean | undefined }): () => void }
-  sessions: Omit<RelayedSessionsOptions, 'told'>
+  sessions: Omit<RelayedSessionsOptions, 'report'>
   memory: Memory
-  /** Methods of modern requests that are not to go as they are, because results are kept here. */
+  /** Whether a modern method is not relayed, because the bridge caches its results. */
   keeps?: ((method: string) => boolean) | undefined
-  /** Modern requests that are meant for the bridge, by what they name and by their body. */
+  /** Whether a modern request is for the bridge itself, by its `Mcp-Name` and its body. */
   isOurs?: ((name: string | undefined, body: Uint8Array | undefined) => boolean) | undefined
 }
 
-/** Passes a request on. `otherwise` answers it without the relay, should the server speak the other era by now. */
-export type Pass = (passing: RelayedRequestOptions, otherwise?: () => void) => void
+/** Relays a request. `fallback` answers it without the relay, if the server turns out to have changed its era. */
+export type Pass = (passing: RelayedRequestOptions, fallback?: () => void) => void
 
 interface Requestable {
   request(options: object, done: (error: Error | null, response: unknown) => void): void
 }
 
+/** The relay of one server. */
 export class Relay {
   readonly #options: RelayOptions
-  readonly #passing = new WeakMap<FastifyRequest, RelayedRequest>()
-  /** Requests that have not been answered whole. */
+  readonly #requests = new WeakMap<FastifyRequest, RelayedRequest>()
+  /** Requests whose answers are not complete. */
   readonly #open = new Set<RelayedRequest>()
-  /** Sessions of the server's own. */
+  /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
-  /** Ends the request that is being handed over, when its client goes. */
+  /** The signal of the request that is being handed to undici at this moment. */
   #signal: AbortSignal | undefined
 
   constructor(options: RelayOptions) {
     this.#options = options
-    const told = (what: 'opened' | 'ended') => tell(options.log, { kind: 'session', side: 'client', what })
-    this.sessions = new RelayedSessions({ ...options.sessions, told })
+    const report = (what: 'opened' | 'ended') => tell(options.log, { kind: 'session', side: 'client', what })
+    this.sessions = new RelayedSessions({ ...options.sessions, report })
   }
 
-  /** Registers the proxy at a path. Everything that comes there meets `handle`, which may `pass` it on. */
+  /** Registers the proxy at a path. `handle` gets every request there, and may `pass` it to the server. */
   async register(
     app: FastifyInstance,
     { path, refusing }: { path: string; refusing: ErrorRendering },
@@ -77,18 +79,18 @@ export class Relay {
       rewritePrefix: url.pathname,
       routes: ['/'],
       httpMethods: ['GET', 'POST', 'DELETE'],
-      // The body has been read: a message is one piece, and its size is checked.
+      // The body has been read already, and its size is checked.
       proxyPayloads: false,
-      // What the server has refused, its client may ask for again.
+      // Only the client decides whether to repeat a request.
       retryMethods: [],
       disableRequestLogging: true,
       undici,
       handler: (request: FastifyRequest, reply: FastifyReply, source: string, hooks: object) =>
-        handle(request, reply, (passing, otherwise) => {
-          const underway = this.#begin(request, reply, { passing, refusing, otherwise })
-          const send = () => this.#send(underway, request, reply, { source, hooks })
+        handle(request, reply, (passing, fallback) => {
+          const relayed = this.#begin(request, reply, { passing, refusing, fallback })
+          const send = () => this.#send(relayed, request, reply, { source, hooks })
           const account = this.#options.accountOf?.(request.principal)
-          if (account) underway.sendAs(account, send)
+          if (account) relayed.sendAs(account, send)
           else send()
         }),
       replyOptions: {
@@ -105,42 +107,42 @@ export class Relay {
     await app.register(proxy, options as unknown as Parameters<typeof proxy>[1])
   }
 
-  /** Whether a request of the modern era can go as it is: its headers say all that has to be known. */
+  /** Whether a modern request is relayed. Its headers contain everything that decides this. */
   takesModern(lookup: HeaderLookup, body: Uint8Array | undefined): boolean {
     if (!isModern(versionHeader(lookup)) || this.#options.relayed.speaks() !== 'modern') return false
     const method = single(lookup, 'mcp-method') ?? ''
-    // What the server offers may have to be told otherwise.
+    // The bridge may have to change the server's answer to `server/discover`.
     if (method === 'server/discover' || this.#options.keeps?.(method)) return false
     return !this.#options.isOurs?.(single(lookup, 'mcp-name'), body)
   }
 
-  /** What is to be told of a modern request. */
+  /** What the relay needs to know about a modern request. */
   modern(lookup: HeaderLookup): RelayedRequestOptions {
     const method = single(lookup, 'mcp-method') ?? 'unknown'
     const { endless = false } = methodTraits(method)
     return { era: 'modern', method, name: single(lookup, 'mcp-name'), endless, opens: false }
   }
 
-  /** Whether a session is the server's own: then its messages go as they are. Throws a Fault where it is somebody else's. */
+  /** Whether the messages of a session are relayed. Throws a Fault if the session belongs to another principal. */
   async takesSession(id: string, principal: string): Promise<boolean> {
-    // Where anybody may call, one who knows a session of the server may use it, as if the bridge were not there.
+    // Without authentication, anybody who knows the id of a session may use it, as at the server itself.
     const open = principal === 'local' || principal === 'anon'
     if (await this.sessions.isOf(principal, id, open)) return true
     return open && this.#options.relayed.speaks() === 'legacy'
   }
 
-  /** Ends what would stay open for ever. */
+  /** Ends the streams that have no end of their own. */
   drain(): void {
     for (const one of [...this.#open]) one.drain()
   }
 
-  /** Tells the clients of what has not been answered that it will not be, as far as they can still be told. */
+  /** Ends all unanswered requests with an error, as far as an error can still be sent. */
   cut(): void {
-    const message = 'The bridge has been stopped; whether the server acted on the call is unknown'
+    const message = 'The bridge was shut down; whether the server acted on the call is unknown'
     for (const one of [...this.#open]) one.cut(new Fault('interrupted', message))
   }
 
-  /** Ends a session of which the server knows nothing. */
+  /** Ends a session whose id the bridge created. Returns false if it is another session. */
   endOurs(id: string): boolean {
     if (!this.sessions.isOurs(id)) return false
     this.sessions.forget(id)
@@ -148,7 +150,7 @@ export class Relay {
   }
 
   #of(request: FastifyRequest): RelayedRequest {
-    return this.#passing.get(request) as RelayedRequest
+    return this.#requests.get(request) as RelayedRequest
   }
 
   #begin(
@@ -157,8 +159,8 @@ export class Relay {
     {
       passing,
       refusing,
-      otherwise,
-    }: { passing: RelayedRequestOptions; refusing: ErrorRendering; otherwise: (() => void) | undefined },
+      fallback,
+    }: { passing: RelayedRequestOptions; refusing: ErrorRendering; fallback: (() => void) | undefined },
   ): RelayedRequest {
     const { era, method, name } = passing
     const { log, relayed } = this.#options
@@ -178,23 +180,29 @@ export class Relay {
       record.failed(Fault.from(error))
       throw error
     }
-    const parts = { request, reply, passing, refusing, otherwise, record, relayed, sessions: this.sessions }
-    const underway = new RelayedRequest(parts, () => {
+    const parts = { request, reply, passing, refusing, fallback, record, relayed, sessions: this.sessions }
+    const relayedRequest = new RelayedRequest(parts, () => {
       leave()
-      this.#open.delete(underway)
+      this.#open.delete(relayedRequest)
     })
-    this.#passing.set(request, underway)
-    this.#open.add(underway)
-    whenOver(reply, () => underway.over())
-    return underway
+    this.#requests.set(request, relayedRequest)
+    this.#open.add(relayedRequest)
+    whenOver(reply, () => relayedRequest.over())
+    return relayedRequest
   }
 
-  /** Lets a request in, or throws a Fault; gives a way out. What stays open keeps its request, which is lent. */
+  /**
+   * Admits a request, or throws a Fault. Returns the function that releases its place. Endless requests borrow memory
+   * for their body.
+   */
   #enter(principal: string, passing: RelayedRequestOptions, bytes: number): () => void {
     const { gate, memory } = this.#options
     if (!passing.endless) return gate.enter({ ...passing, principal })
     if (bytes > MAX_SUBSCRIPTION)
-      throw new Fault('invalidParams', `A request that stays open may have ${MAX_SUBSCRIPTION / 1024} KiB`)
+      throw new Fault(
+        'invalidParams',
+        `The request is too large: a request that stays open may have ${MAX_SUBSCRIPTION / 1024} KiB`,
+      )
     const loan = memory.lend(principal, bytes)
     try {
       const leave = gate.enter({ ...passing, principal })

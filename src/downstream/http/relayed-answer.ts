@@ -1,23 +1,26 @@
-/** What a server's answer says while it passes by: enough to know how the call has ended, and to end it if the server does not. */
+/**
+ * Reads a relayed answer as it passes: how the call ended, and whether an error can be added if the server sends no
+ * answer.
+ */
 import { type Readable, Transform, type TransformCallback } from 'node:stream'
 import { type Message, parseMessage, type Response } from '../../rpc/message.js'
 import { sourceOf, sourceOfBytes } from '../../rpc/source.js'
 import { encodeEvent, FieldFilter, SseDecoder } from '../../rpc/sse.js'
 
-/** Bytes of an answer that are read before any of them is sent. */
+/** Most bytes of an answer that are read before any of them is sent. */
 export const READ_FIRST = 64 * 1024
-/** Bytes at the end of a stream of events that are remembered. */
+/** Bytes at the end of an event stream that are remembered. */
 const REMEMBERED = 16 * 1024
-/** Pieces that these may be in before they are put together. */
+/** Most pieces of the remembered bytes before they are joined. */
 const MAX_PIECES = 64
-/** Fields of events that the modern era does not have, and that its clients stumble over. */
+/** Fields of events that the modern era does not have, and that are removed for modern clients. */
 const FOREIGN_FIELDS = ['id', 'retry']
-/** What two events have between them. */
+/** The separators between two events. */
 const BETWEEN = ['\n\n', '\r\r', '\r\n\r\n', '\n\r\n']
 
 /**
- * Reads the beginning of a body. Gives all of it, or as much as `most`: then the stream is left with all that it had. Gives
- * the error where the body breaks off before.
+ * Reads up to `most` bytes of a body and calls `then`: with the whole body, or with its beginning, which is put back
+ * into the stream, or with an error if the body breaks off before that.
  */
 export function readBeginning(
   body: Readable,
@@ -28,7 +31,7 @@ export function readBeginning(
   let length = 0
   const done = (error: Error | undefined, whole: boolean) => {
     body.off('data', onData).off('end', onEnd).off('close', onClose)
-    // From here on, nobody else listens for errors of a body that has been read.
+    // Later errors of a body that has been read are ignored, and must not be thrown.
     if (error || whole) body.on('error', () => {})
     body.off('error', onError)
     const [only, ...more] = chunks
@@ -50,31 +53,31 @@ export function readBeginning(
   body.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
 }
 
-/** The answer that a JSON body is, where it says something of how the call has ended; undefined for a plain success. */
+/** The response in a JSON body, if it is an error, a tool error or an input request; undefined for a plain success. */
 export function responseIn(bytes: Buffer): Response | undefined {
-  // Most bodies have none of these words, and are not read any further.
-  const tells = bytes.includes('"error"') || bytes.includes('"isError"') || bytes.includes('"input_required"')
-  const message = tells ? read(() => sourceOfBytes([bytes])) : undefined
+  // Most bodies have none of these words and need not be parsed.
+  const matters = bytes.includes('"error"') || bytes.includes('"isError"') || bytes.includes('"input_required"')
+  const message = matters ? read(() => sourceOfBytes([bytes])) : undefined
   return message?.kind === 'response' ? message : undefined
 }
 
-/** Whether a body is a message, whatever its type says. */
+/** Whether a body is a JSON-RPC message, whatever its content type. */
 export function isMessage(bytes: Buffer): boolean {
   const message = read(() => sourceOfBytes([bytes]))
   return message !== undefined && message.kind !== 'invalid'
 }
 
-/** A stream of events on its way to the client, which can be ended with an event of the bridge's own. */
+/** An event stream on its way to the client. The bridge can add a final event. */
 export class RelayedEvents extends Transform {
   readonly #filter: FieldFilter | undefined
   readonly #atEnd: (events: RelayedEvents) => string | undefined
   #remembered: Buffer[] = []
   #bytes = 0
-  /** Something came before what is remembered. */
+  /** Whether the remembered bytes are not the whole stream. */
   #forgot = false
   #hasIds = false
 
-  /** `atEnd` gives the message that the stream is to end with, if it is to end with one. */
+  /** `atEnd` returns the message of the final event; undefined for none. */
   constructor(modern: boolean, atEnd: (events: RelayedEvents) => string | undefined) {
     super()
     this.#filter = modern ? new FieldFilter(FOREIGN_FIELDS) : undefined
@@ -89,25 +92,25 @@ export class RelayedEvents extends Transform {
   }
 
   override _flush(done: TransformCallback): void {
-    // In the middle of an event, another would be taken for a part of it.
+    // After an incomplete event, another event would be read as part of it.
     const last = this.isWhole ? this.#atEnd(this) : undefined
     if (last !== undefined) this.push(encodeEvent(last))
     done()
   }
 
-  /** Whether the stream stands between two events. */
+  /** Whether the last event is complete. */
   get isWhole(): boolean {
     if (this.#bytes === 0) return true
     const end = Buffer.concat(this.#remembered.slice(-4)).toString('latin1').slice(-4)
     return BETWEEN.some((between) => end.endsWith(between))
   }
 
-  /** Whether its client may be able to take it up again where it broke off. */
+  /** Whether the client may be able to resume the stream: its events have ids. */
   get isResumable(): boolean {
     return this.#hasIds
   }
 
-  /** The response that has passed, if there was one; `not seen` where it may be too large to be remembered. */
+  /** The response in the stream, if there was one; `not seen` if it may be larger than the remembered part. */
   get answer(): Response | undefined | 'not seen' {
     const text = Buffer.concat(this.#remembered).toString('utf8')
     const start = this.#forgot ? firstBetween(text) : 0
@@ -131,7 +134,7 @@ export class RelayedEvents extends Transform {
   }
 }
 
-/** Where the first event begins of which nothing is missing. */
+/** The position of the first complete event; -1 if there is none. */
 function firstBetween(text: string): number {
   const ends = BETWEEN.map((between) => [text.indexOf(between), between.length] as const).filter(([at]) => at >= 0)
   return ends.length === 0 ? -1 : Math.min(...ends.map(([at, length]) => at + length))

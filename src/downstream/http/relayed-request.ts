@@ -1,4 +1,4 @@
-/** One request that is passed on as it came, from its headers to the end of its answer. */
+/** One relayed request, from its headers to the end of its answer. */
 
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -17,21 +17,21 @@ import { isMessage, READ_FIRST, RelayedEvents, readBeginning, responseIn } from 
 import type { RelayedSessions } from './relayed-sessions.js'
 import { type ErrorRendering, refuse } from './replies.js'
 
-/** What is to be told of a request, as far as it is known without reading it twice. */
+/** What is known about a request without parsing its body again. */
 export interface RelayedRequestOptions {
   era: Era
   method: string
   name?: string | undefined
   id?: Id | undefined
-  /** A stream that stays open until somebody ends it. */
+  /** The answer is a stream without an end of its own. */
   endless: boolean
-  /** The request opens a session, whose id comes with the answer. */
+  /** The request is `initialize`: the answer brings the id of a session. */
   opens: boolean
-  /** It is the client's answer in the middle of something else. */
+  /** It continues a call in progress: the client answers a request of the server. */
   goesOn?: boolean
 }
 
-/** An answer of the server, of which only the headers have come. */
+/** An answer of the server: its headers, and its body as a stream. */
 export interface Response {
   statusCode: number
   headers: Headers
@@ -43,33 +43,34 @@ interface Parts {
   reply: FastifyReply
   passing: RelayedRequestOptions
   refusing: ErrorRendering
-  /** Answers the request without the relay, where the server turns out to speak the other era. */
-  otherwise: (() => void) | undefined
+  /** Answers the request without the relay, if the server has changed its era. */
+  fallback: (() => void) | undefined
   record: CallLogEntry
   relayed: Relayed
   sessions: RelayedSessions
 }
 
-/** Statuses that `initialize` is refused with whatever the server speaks. */
-const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
+/** Statuses that say nothing about the server's era when it refuses `initialize` with them. */
+const NOT_ABOUT_ERA: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
 const OK: Final = { kind: 'result', result: EMPTY }
 
+/** A relayed request. */
 export class RelayedRequest {
   readonly passing: RelayedRequestOptions
   readonly #parts: Parts
-  readonly #handOver: UpstreamSpan
+  readonly #span: UpstreamSpan
   readonly #controller = new AbortController()
   readonly #onOver: () => void
   #over = false
-  /** How the call has ended, as far as the server's answer shows. */
+  /** How the call ended, as far as the server's answer shows. */
   #ending = OK
-  /** Why there is no answer of the server. */
+  /** Why the server's answer is missing. */
   #fault: Fault | undefined
-  /** The stream that goes out, and the one that it comes from. */
+  /** The event stream to the client, and the one from the server. */
   #events: RelayedEvents | undefined
   #source: Readable | undefined
   #draining = false
-  /** In whose name it is sent, and what that is shown by. */
+  /** The account that the request is sent for, and its credential. */
   #account: Account | undefined
   #credential: string | undefined
   #send: () => void = () => {}
@@ -78,30 +79,30 @@ export class RelayedRequest {
   constructor(parts: Parts, onOver: () => void) {
     this.passing = parts.passing
     this.#parts = parts
-    this.#handOver = parts.record.handedOver()
+    this.#span = parts.record.handedOver()
     this.#onOver = onOver
   }
 
-  /** Aborts when the client has gone, or the request is given up. */
+  /** Aborts when the client has disconnected or the request is cut. */
   get signal(): AbortSignal {
     return this.#controller.signal
   }
 
-  /** What goes on of the request's headers. */
+  /** The headers to send to the server. */
   headersSentOn(headers: Headers): Headers {
     const { request, relayed, sessions } = this.#parts
     const { era, opens } = this.passing
-    // A session that a client names with `initialize` is one that the server would give to whoever names it.
+    // `initialize` opens a session. A session id sent with it could give the client a session of somebody else.
     const sent = sentOn(headers, era === 'legacy' && !opens)
     const session = headerOf(sent, 'mcp-session-id')
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
     const credential = this.#credential ?? request.credential
     if (credential !== undefined) sent['authorization'] = credential
-    if (this.#handOver.trace) Object.assign(sent, { tracestate: undefined, ...this.#handOver.trace })
+    if (this.#span.trace) Object.assign(sent, { tracestate: undefined, ...this.#span.trace })
     return { ...sent, 'accept-encoding': 'identity', ...relayed.headers }
   }
 
-  /** Sends it in the name of an account, as soon as it is known what that takes. */
+  /** Sends it with the credential of an account, as soon as the account has one. */
   sendAs(account: Account, send: () => void): void {
     this.#account = account
     this.#send = send
@@ -117,8 +118,8 @@ export class RelayedRequest {
     }
   }
 
-  #sendWith(coming: Promise<string | undefined>): void {
-    coming
+  #sendWith(pending: Promise<string | undefined>): void {
+    pending
       .then((credential) => {
         if (this.#over) return
         this.#credential = credential
@@ -127,39 +128,40 @@ export class RelayedRequest {
       .catch((error: unknown) => this.#cannotSend(error))
   }
 
-  /** There is no credential. Whoever opens a session gets one of the bridge's own, in which that can be told. */
+  /** Handles a missing credential. If the endpoint can answer the request instead, it can ask the client to sign in. */
   #cannotSend(error: unknown): void {
     if (this.#over) return
-    const { otherwise } = this.#parts
-    if (otherwise) return this.#handBack(otherwise)
+    const { fallback } = this.#parts
+    if (fallback) return this.#handBack(fallback)
     this.#fault = Fault.from(error)
     this.#refuse(this.#fault, this.#id === undefined ? 502 : this.#fault.status)
   }
 
-  /** Sends it again with another credential, if there is one: the server has not acted on it. */
+  /** Sends it again with another credential, if there is one. The server has not acted on the first attempt. */
   #sendAgain(account: Account, refusal: AccountRefusal): void {
-    const { reply, otherwise } = this.#parts
-    // The middle can do more for the client than wait.
-    if (otherwise && this.passing.era === 'modern') return this.#handBack(otherwise)
+    const { reply, fallback } = this.#parts
+    // Modern requests go back to the policies, where `sign-in` can answer for the server.
+    if (fallback && this.passing.era === 'modern') return this.#handBack(fallback)
     clearHeaders(reply)
     const { endless } = this.passing
     this.#sendWith(endless ? account.refused(refusal, this.signal) : anotherFor(account, refusal, this.signal))
   }
 
-  /** Ends a stream that would stay open for ever, now or when it has begun. */
+  /** Ends a stream without an end of its own: now, or when it has begun. */
   drain(): void {
     if (!this.passing.endless) return
     this.#draining = true
     this.#finish()
   }
 
-  /** Ends the request. Its client is told why, unless it has got a part of the answer that no error can follow. */
+  /** Ends the request with an error, unless a part of the answer was sent that no error can follow. */
   cut(fault: Fault): void {
     this.#fault ??= fault
     if (this.#events) this.#finish()
     else this.#controller.abort()
   }
 
+  /** Handles the server's answer, once its headers have come. */
   answered({ statusCode, headers, stream }: Response): void {
     const { reply } = this.#parts
     const challenge = headers['www-authenticate']
@@ -173,7 +175,7 @@ export class RelayedRequest {
     readBeginning(stream, READ_FIRST, (error, bytes, whole) => {
       if (error) return this.failed(error)
       if (statusCode >= 300) {
-        // What is not read any more may fail as it likes, and does so when it is destroyed.
+        // The unread body emits an error when it is destroyed, which must not be thrown.
         if (!whole) stream.on('error', () => {}).destroy()
         this.#refused(
           refusalOf(statusCode, (name) => headerOf(headers, name), bytes.toString('utf8')),
@@ -181,13 +183,13 @@ export class RelayedRequest {
         )
       } else if (whole) this.#sendWhole(statusCode, headers, bytes)
       else {
-        stream.on('error', (broken) => this.#lose(broken)).once('end', () => this.#handOver.over(this.#ending))
+        stream.on('error', (broken) => this.#lose(broken)).once('end', () => this.#span.over(this.#ending))
         reply.send(stream)
       }
     })
   }
 
-  /** The connection has failed before the answer was there, or in the middle of it. */
+  /** Handles a connection that failed before or during the answer. */
   failed(error: Error): void {
     const { reply } = this.#parts
     if (reply.raw.destroyed) {
@@ -195,7 +197,7 @@ export class RelayedRequest {
       return
     }
     const fault = this.#lose(error)
-    // Where nobody waits for an answer, there is no call whose outcome could be unknown.
+    // Without an id there is no call whose outcome could be unknown.
     this.#refuse(fault, this.#id === undefined ? 502 : fault.status)
   }
 
@@ -219,16 +221,16 @@ export class RelayedRequest {
     }
     const response = responseIn(bytes)
     if (response) this.#ending = replyIn(response)
-    this.#handOver.over(this.#ending)
+    this.#span.over(this.#ending)
     reply.send(bytes)
   }
 
-  /** What an HTTP status of 300 or more means here. */
+  /** Handles a status of 300 or more: passes it on, unless the server has changed its era. */
   #refused(refusal: Refusal, bytes: Buffer): void {
     const { reply, request, relayed } = this.#parts
     const { era, opens } = this.passing
     const { status } = refusal
-    const refusesToOpen = opens && status >= 400 && status < 500 && !ABOUT_SOMETHING_ELSE.has(status)
+    const refusesToOpen = opens && status >= 400 && status < 500 && !NOT_ABOUT_ERA.has(status)
     if (!refusesToOpen && !relayed.contradicts(refusal, era)) return this.#passRefusal(refusal, bytes)
     const { principal, credential } = request
     const sender = { principal, credential, caller: { revision: '', capabilities: '{}' } }
@@ -236,16 +238,18 @@ export class RelayedRequest {
       .turned(era, sender)
       .then((turned) => {
         if (reply.raw.destroyed) reply.hijack()
-        else if (turned) this.#leave(refusal, bytes)
+        else if (turned) this.#changeEra(refusal, bytes)
         else this.#passRefusal(refusal, bytes)
       })
       .catch((error: Error) => this.failed(error))
   }
 
-  /** The server speaks the other era by now. It has not acted on the request: the endpoint answers it, or its session is gone. */
-  #leave(refusal: Refusal, bytes: Buffer): void {
-    const { otherwise } = this.#parts
-    if (otherwise) this.#handBack(otherwise)
+  /**
+   * The server has changed its era and has not acted on the request. The endpoint answers it, or its session is lost.
+   */
+  #changeEra(refusal: Refusal, bytes: Buffer): void {
+    const { fallback } = this.#parts
+    if (fallback) this.#handBack(fallback)
     else if (this.#inSession) this.#sessionGone(this.#inSession)
     else this.#passRefusal(refusal, bytes)
   }
@@ -265,7 +269,7 @@ export class RelayedRequest {
     const answers = this.#id !== undefined
     if (answers || status < 400 || status >= 500) this.#fault = fault
     else this.#ending = errorOf(status)
-    // The client speaks to this server, so its status means something; but none above 499 where the outcome is unknown.
+    // The server's status is passed on. But a 5xx would invite a retry, so not if the outcome is unknown.
     const own = status < 400 || (answers && fault.row.outcome === 'unknown') ? fault.status : status
     this.#refuse(fault, fault.refused ? undefined : own)
   }
@@ -276,34 +280,35 @@ export class RelayedRequest {
     this.#refuse(new Fault('sessionNotFound', 'Session not found: call initialize to open one'), 404)
   }
 
-  #handBack(otherwise: () => void): void {
+  /** Lets the endpoint answer the request. */
+  #handBack(fallback: () => void): void {
     const { reply, record } = this.#parts
     this.#settle()
     record.moved()
     clearHeaders(reply)
     reply.code(200)
-    otherwise()
+    fallback()
   }
 
   #sendEvents(stream: Readable): void {
     const { reply } = this.#parts
-    const events = new RelayedEvents(this.passing.era === 'modern', (passed) => this.#lastWord(passed))
+    const events = new RelayedEvents(this.passing.era === 'modern', (passed) => this.#finalMessage(passed))
     this.#events = events
     this.#source = stream
     events.once('close', () => stream.destroy())
     stream.on('error', (error) => {
       if (events.writableEnded) return
       this.#lose(error)
-      if (events.isWhole && this.#canBeTold(events)) this.#finish()
+      if (events.isWhole && this.#canEndWithError(events)) this.#finish()
       else events.destroy(error)
     })
     reply.send(stream.pipe(events))
-    // A stream may have nothing to say for long: that it is there, its client has to know at once.
+    // The first event may come late, but the client needs the headers now.
     reply.raw.flushHeaders()
     if (this.#draining || this.#fault) this.#finish()
   }
 
-  /** Ends the stream of events. */
+  /** Ends the event stream. */
   #finish(): void {
     const events = this.#events
     if (!events || events.writableEnded) return
@@ -311,8 +316,8 @@ export class RelayedRequest {
     events.end()
   }
 
-  /** What a stream of events ends with, beside what the server has said; undefined for nothing. */
-  #lastWord(events: RelayedEvents): string | undefined {
+  /** The message that the bridge adds at the end of the event stream; undefined for none. */
+  #finalMessage(events: RelayedEvents): string | undefined {
     const { era, endless } = this.passing
     if (endless && this.#draining)
       return era === 'modern' && this.#id !== undefined ? subscriptionEnded(this.#id) : undefined
@@ -320,19 +325,22 @@ export class RelayedRequest {
     if (answer && answer !== 'not seen') {
       this.#ending = replyIn(answer)
       this.#fault = undefined
-      this.#handOver.over(this.#ending)
+      this.#span.over(this.#ending)
     }
-    if (answer || endless || !this.#canBeTold(events)) return undefined
+    if (answer || endless || !this.#canEndWithError(events)) return undefined
     const fault = this.#lose(new Error('The server closed the stream without an answer'))
     return errorMessage(this.#id, fault.toRpcError(this.#parts.refusing.draftErrorCodes))
   }
 
-  /** Whether an error would end the call. A client that can come back for the rest of a stream may still get its answer. */
-  #canBeTold(events: RelayedEvents): boolean {
+  /**
+   * Whether an error may end the call. It may not if the client can resume the stream, because the answer may still
+   * come.
+   */
+  #canEndWithError(events: RelayedEvents): boolean {
     return this.#id !== undefined && (this.passing.era === 'modern' || !events.isResumable)
   }
 
-  /** Notes that the answer cannot come. */
+  /** Remembers why the answer is lost. */
   #lose(error: Error): Fault {
     this.#fault ??= this.#parts.relayed.failed(error)
     return this.#fault
@@ -344,7 +352,10 @@ export class RelayedRequest {
     refuse(reply, fault, { ...refusing, id: this.#id, status })
   }
 
-  /** Notes whose a session is. Where the server opens none, the client gets an id all the same: it is how it is known here. */
+  /**
+   * Remembers the owner of a new session. If the server opened none, the bridge creates an id, by which it knows the
+   * client.
+   */
   #noteSession(headers: Headers): void {
     const { request, reply, sessions } = this.#parts
     if (!this.passing.opens) {
@@ -361,7 +372,7 @@ export class RelayedRequest {
     return headerOf(this.#parts.request.headers, 'mcp-session-id')
   }
 
-  /** The session that the message belongs to. */
+  /** The session that the message belongs to; undefined for `initialize` and for modern requests. */
   get #inSession(): string | undefined {
     return this.passing.era === 'legacy' && !this.passing.opens ? this.#session : undefined
   }
@@ -370,44 +381,44 @@ export class RelayedRequest {
     return this.passing.id ?? idIn(this.#parts.request.body)
   }
 
-  /** The reply is over: sent whole, or left by its client. */
+  /** Handles the end of the reply: it was sent completely, or the client has disconnected. */
   over(): void {
     const { reply, record } = this.#parts
     if (this.#over) return
-    const whole = reply.raw.writableFinished
-    if (!whole) this.#controller.abort()
-    this.#settle(this.#fault ?? (whole ? this.#ending : undefined))
+    const complete = reply.raw.writableFinished
+    if (!complete) this.#controller.abort()
+    this.#settle(this.#fault ?? (complete ? this.#ending : undefined))
     if (this.#fault) record.failed(this.#fault)
-    else if (whole) record.ended(this.#ending)
+    else if (complete) record.ended(this.#ending)
     else record.cancelled()
   }
 
   #settle(last?: Final | Fault): void {
     this.#over = true
-    this.#handOver.over(last)
+    this.#span.over(last)
     this.#onOver()
   }
 }
 
-/** How a message ends that was refused by status alone. */
+/** The end of a request that was refused by status alone. */
 function errorOf(status: number): Final {
   return { kind: 'error', error: { code: status, message: `HTTP ${status}` } }
 }
 
-/** The result of a subscription that has come to its end. */
+/** The result that ends a subscription. */
 function subscriptionEnded(id: Id): string {
   const listen = { method: 'subscriptions/listen', progressToken: undefined }
   return encodeReply({ kind: 'result', result: EMPTY }, id, listen) as string
 }
 
-/** Removes the headers of the server, which are about a body that is not sent. Which methods it allows still holds. */
+/** Removes the server's headers, because they belong to a body that is not sent. `Allow` stays. */
 function clearHeaders(reply: FastifyReply): void {
   for (const name of Object.keys(reply.getHeaders())) if (name !== 'allow') reply.removeHeader(name)
 }
 
 /**
- * Another `Authorization` after one was refused, for a request of a client: somebody may be asked to sign in for it. Rejects
- * with a Fault.
+ * The `Authorization` to send after the server has refused one. A person may be asked to sign in, because a client's
+ * request is waiting. Rejects with a Fault.
  */
 async function anotherFor(account: Account, refusal: AccountRefusal, signal: AbortSignal): Promise<string> {
   try {

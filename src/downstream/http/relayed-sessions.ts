@@ -1,34 +1,36 @@
-/** Sessions of a server's own, whose messages go as they are: whose each of them is, as far as that is remembered. */
+/** Remembers which principal owns each relayed session. */
 
 import type { Store } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
 
+/** Bounds and sharing of the remembered sessions. */
 export interface RelayedSessionsOptions {
-  /** Sessions that may be remembered. */
+  /** Most sessions that are remembered. */
   max: number
-  /** The part of what the others leave that one principal may have; 1 by default. */
+  /** One principal's share of what others leave of the bound; 1 by default. */
   share?: number
-  /** What all replicas know, for as many milliseconds as a session may be idle; where there are several. */
+  /** The store of all replicas, if there are several. `idle`: milliseconds for which it keeps an unused session. */
   shared?: { server: string; records: Store; idle: number } | undefined
-  told(what: 'opened' | 'ended'): void
+  report(what: 'opened' | 'ended'): void
 }
 
 /** What replicas share about a session. */
-interface Noted {
+interface Owner {
   principal: string
-  /** The server keeps none: the id is ours, and it never hears of it. */
+  /** The server opened no session. The bridge created the id and never sends it to the server. */
   ours: boolean
 }
 
-type Session = Noted &
+type Session = Owner &
   Occupant & {
-    /** When the other replicas were last told of it, by `performance.now()`. */
-    told: number
+    /** When it was last written to the shared store, by `performance.now()`. */
+    shared: number
     idleSince: number
   }
 
+/** The relayed sessions of one server. */
 export class RelayedSessions {
   readonly #options: RelayedSessionsOptions
   readonly #sessions = new Map<string, Session>()
@@ -39,24 +41,26 @@ export class RelayedSessions {
     this.#occupancy = new Occupancy(new Bound(options), 'relayed sessions')
   }
 
+  /** Number of remembered sessions. */
   get size(): number {
     return this.#sessions.size
   }
 
-  /** Whether the id of a session is ours, and means nothing to the server. */
+  /** Whether the bridge created the id of the session. The server does not know such an id. */
   isOurs(id: string): boolean {
     return this.#sessions.get(id)?.ours === true
   }
 
-  /** Notes whose a session is that has been opened. */
-  opened(id: string, session: Noted): void {
+  /** Remembers the owner of a new session. */
+  opened(id: string, session: Owner): void {
     this.#share(id, this.#keep(id, session, Number.NEGATIVE_INFINITY))
-    this.#options.told('opened')
+    this.#options.report('opened')
   }
 
   /**
-   * Whether a session is known to be this principal's. Throws a Fault where it is somebody else's, and where that cannot be
-   * found out though it matters: unless anybody may use a session that is known to nobody.
+   * Whether the session is known and belongs to this principal. Throws a Fault if it belongs to another principal, or
+   * if the shared store is unreachable. With `open`, unknown sessions are open to anybody, so an unreachable store is
+   * no error.
    */
   async isOf(principal: string, id: string, open: boolean): Promise<boolean> {
     const session = this.#sessions.get(id) ?? (await this.#recall(id, open))
@@ -69,14 +73,14 @@ export class RelayedSessions {
     return true
   }
 
-  /** It is over. */
+  /** Forgets a session that has ended, in all replicas. */
   forget(id: string): void {
     const { shared } = this.#options
     shared?.records.forget('session', `${shared.server} ${id}`)
     this.#drop(id)
   }
 
-  /** A session that another replica knows of. */
+  /** Looks up a session in the shared store. */
   async #recall(id: string, open: boolean): Promise<Session | undefined> {
     const { shared } = this.#options
     const recalled = shared?.records.recall('session', `${shared.server} ${id}`)
@@ -84,23 +88,23 @@ export class RelayedSessions {
       if (!open) throw error
     })
     if (text === undefined) return undefined
-    return this.#keep(id, JSON.parse(text) as Noted, performance.now())
+    return this.#keep(id, JSON.parse(text) as Owner, performance.now())
   }
 
-  /** Tells the other replicas of a session, as long as it is in use. */
+  /** Writes a session to the shared store, and renews it while the session is in use. */
   #share(id: string, session: Session): void {
     const { shared } = this.#options
-    if (!shared || performance.now() - session.told < shared.idle / 4) return
-    session.told = performance.now()
+    if (!shared || performance.now() - session.shared < shared.idle / 4) return
+    session.shared = performance.now()
     const { principal, ours } = session
-    const noted: Noted = { principal, ours }
-    shared.records.remember('session', `${shared.server} ${id}`, JSON.stringify(noted), shared.idle).catch(() => {})
+    const owner: Owner = { principal, ours }
+    shared.records.remember('session', `${shared.server} ${id}`, JSON.stringify(owner), shared.idle).catch(() => {})
   }
 
-  /** Remembers a session. Where the bound is reached, the least recently used one of the principal with most is forgotten. */
-  #keep(id: string, { principal, ours }: Noted, told: number): Session {
+  /** Remembers a session. At the bound, forgets the least recently used session of the principal that has most. */
+  #keep(id: string, { principal, ours }: Owner, shared: number): Session {
     this.#drop(id)
-    const session: Session = { principal, ours, told, idleSince: performance.now(), end: () => this.#drop(id) }
+    const session: Session = { principal, ours, shared, idleSince: performance.now(), end: () => this.#drop(id) }
     this.#occupancy.enter(session)
     this.#sessions.set(id, session)
     return session
@@ -111,6 +115,6 @@ export class RelayedSessions {
     if (!session) return
     this.#sessions.delete(id)
     this.#occupancy.leave(session)
-    this.#options.told('ended')
+    this.#options.report('ended')
   }
 }

@@ -1,4 +1,4 @@
-/** How answers go out over HTTP. */
+/** Sends answers over HTTP: JSON, event streams and errors. */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Fault } from '../../protocol/fault.js'
@@ -8,7 +8,7 @@ import { lengthOf, type Piece, type Wire } from '../../rpc/source.js'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Sends a JSON text. One in several pieces is large: it goes out piece by piece rather than being put together first. */
+/** Sends a JSON text. A large one is in several pieces, which are not joined first. */
 export function sendJson(reply: FastifyReply, text: Wire): void {
   reply.header('content-type', JSON_TYPE)
   if (typeof text === 'string') {
@@ -19,7 +19,7 @@ export function sendJson(reply: FastifyReply, text: Wire): void {
   reply.header('content-length', length).send(allAtOnce(text))
 }
 
-/** Borrows for an answer until it has been written. Gives whether there is memory for it. */
+/** Borrows memory for an answer until it has been written. Returns whether there is enough. */
 export function lendAnswer(reply: FastifyReply, memory: Memory, principal: string, text: Wire): boolean {
   const bytes = lengthOf(text)
   if (bytes <= SMALL) return true
@@ -29,7 +29,7 @@ export function lendAnswer(reply: FastifyReply, memory: Memory, principal: strin
   return true
 }
 
-/** Gives all pieces in one turn, so that they are written together. */
+/** A stream that gives all pieces in one turn, so that they are written together. */
 function allAtOnce(text: readonly Piece[]): Readable {
   return new Readable({
     read() {
@@ -39,7 +39,7 @@ function allAtOnce(text: readonly Piece[]): Readable {
   })
 }
 
-/** Sends a stream of events, which nothing on the way may hold back. */
+/** Sends an event stream, with headers against buffering by proxies. */
 export function sendEvents(reply: FastifyReply, events: Readable): void {
   reply
     .header('content-type', 'text/event-stream')
@@ -48,26 +48,28 @@ export function sendEvents(reply: FastifyReply, events: Readable): void {
     .send(events)
 }
 
-/** Calls back when a reply is over: sent whole, or left by its client. At once where it is over already. */
+/**
+ * Calls `then` when a reply is over: sent completely, or the client has disconnected. At once if it is over already.
+ */
 export function whenOver({ raw }: FastifyReply, then: () => void): void {
   if (raw.destroyed) then()
   else raw.once('close', then)
 }
 
-/** How faults are told to clients. */
+/** How faults are sent to clients. */
 export interface ErrorRendering {
   id?: Id | undefined
-  /** In place of the status that the fault has by itself. */
+  /** The HTTP status to use instead of the fault's own. */
   status?: number | undefined
   draftErrorCodes?: boolean
   /**
-   * The client's own credentials are sent on, so that it is the client whom a server's refusal of them concerns. The
-   * address is that of our document about who issues them.
+   * Set if clients' credentials are passed through: then a server's refusal of a credential is passed on too.
+   * `metadata` is the address of the bridge's document about the authorization server (RFC 9728).
    */
   passthrough?: { metadata(request: FastifyRequest): string } | undefined
 }
 
-/** Answers with a fault, on a reply of which nothing has been sent. */
+/** Sends a fault as a JSON-RPC error, with its status. Nothing of the reply may have been sent. */
 export function refuse(
   reply: FastifyReply,
   fault: Fault,
@@ -78,7 +80,7 @@ export function refuse(
   reply.send(errorMessage(id, fault.toRpcError(draftErrorCodes)))
 }
 
-/** The status that a fault has, which is the server's own where it has refused what was the client's. */
+/** The HTTP status of a fault. If the server refused the client's own credential, its status and its challenge. */
 export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): number {
   if (!fault.refused || !passthrough) return fault.status
   const { status, challenge } = fault.refused
@@ -88,15 +90,18 @@ export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRe
 }
 
 /**
- * Explains a fault that is told in-band. Whoever can bring other credentials has to be told by status as well; to
- * everybody else a status would say less.
+ * Sets the headers for a fault that is sent as a JSON-RPC error with status 200. The status changes only if the server
+ * refused the client's own credential, because a client gets another one after a 401 or 403.
  */
 export function explainInBand(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): void {
   explain(reply, fault)
   if (fault.refused && passthrough) reply.code(statusOf(reply, fault, passthrough))
 }
 
-/** A challenge with our document in place of the server's, whose resource is another address than the client's. */
+/**
+ * The server's challenge with the bridge's metadata document. The server's own names an address that the client does
+ * not use.
+ */
 function ourChallenge(challenge: string, metadata: string): string {
   const ours = `resource_metadata="${metadata}"`
   const theirs = /resource_metadata=(?:"[^"]*"|[^\s,]+)/
@@ -104,7 +109,7 @@ function ourChallenge(challenge: string, metadata: string): string {
   return `${challenge}${challenge.includes(' ') ? ', ' : ' '}${ours}`
 }
 
-/** Says in headers what those want to know who do not read bodies: load balancers and logs. */
+/** Sets the headers that describe a fault to proxies and logs, which do not read bodies. */
 export function explain(reply: FastifyReply, { row, retryAfter }: Fault): void {
   if (row.reason !== undefined) reply.header('mcp-bridge-error', row.reason)
   if (retryAfter !== undefined) reply.header('retry-after', Math.ceil(retryAfter))

@@ -1,4 +1,6 @@
-/** A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): requests posted, streams listened to. */
+/**
+ * A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): its POST requests and GET streams.
+ */
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
@@ -12,12 +14,14 @@ import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } 
 import type { Kept } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
+/** Options of a session. */
 export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> {
   /** Milliseconds of silence after which an answer becomes a stream. */
   commitAfter: number
   memory: Memory
 }
 
+/** A session with its streams. */
 export class HttpSession implements Kept {
   readonly principal: string
   readonly client: ClientSession
@@ -52,7 +56,9 @@ export class HttpSession implements Kept {
     this.#streams.close()
   }
 
-  /** Answers a request: in JSON if the answer comes first and soon, else by events. */
+  /**
+   * Answers a request: with JSON if the answer comes first and within `commitAfter`, otherwise with an event stream.
+   */
   async answer(request: Request, reply: FastifyReply): Promise<void> {
     const frames = this.client.answer(request, traceHeaders(reply.request))
     const stream = this.#streams.answer()
@@ -61,7 +67,7 @@ export class HttpSession implements Kept {
     const only = frame?.value
     if (only?.last || reply.raw.destroyed) {
       this.#streams.done(stream)
-      // A client that left before it knew of a stream has nothing to come back with; its call goes on all the same.
+      // A client that disconnected before it got a stream cannot resume. Its call goes on.
       if (!only?.last) await drain(first, frames)
       else if (only.last.cancelled) reply.code(202).send()
       else this.#answerNow(reply, only, request.id)
@@ -72,7 +78,10 @@ export class HttpSession implements Kept {
     await this.#pump(first, frames, stream, request.id)
   }
 
-  /** Answers the requests of a batch: in one array if nothing else is to be said, else by events. */
+  /**
+   * Answers the requests of a batch: with one array if nothing else is sent and in time, otherwise with an event
+   * stream.
+   */
   async answerAll({ requests, errors }: Batch, reply: FastifyReply): Promise<void> {
     const stream = this.#streams.answer()
     const answers = errors.map((text) => ({ text, lost: () => text }))
@@ -103,7 +112,7 @@ export class HttpSession implements Kept {
     this.#streams.done(stream)
   }
 
-  /** Opens a stream for the server's own messages, or takes one up again. Throws a Fault where neither can be. */
+  /** Opens a stream for messages that belong to no request, or resumes one. Throws a Fault if it cannot. */
   listen(reply: FastifyReply, lastEventId: string | undefined): void {
     const events = lastEventId === undefined ? this.#streams.listen() : this.#streams.resume(lastEventId)
     if (!events && lastEventId === undefined)
@@ -138,7 +147,8 @@ export class HttpSession implements Kept {
     const lost = () => answerLost(id)
     for (let next = await first; !next.done; next = await frames.next()) {
       const { text, last } = next.value
-      // No answer is owed; but a stream with ids has to end in one, or the client comes back for it.
+      // A cancelled request needs no answer. But a resumable stream must end with one, or the client tries to resume
+      // it.
       if (last?.cancelled && !resumable) stream.end()
       else await stream.push(text, last !== undefined, last && lost)
     }

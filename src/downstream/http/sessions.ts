@@ -1,41 +1,44 @@
-/** Sessions of legacy clients over HTTP, by their ids: whose they are, how long they last, how many there may be. */
+/** The sessions of legacy clients over HTTP, by id: their principals, their idle timeouts, and their bound. */
 import { randomBytes } from 'node:crypto'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
 
-/** What a session has to be able to do to be kept here. */
+/** A session that can be kept here. */
 export interface Kept {
   readonly principal: string
-  /** Somebody is connected or waits for an answer, so that it is not idle. */
+  /** Whether the client is connected or waits for an answer. Such a session is not idle. */
   readonly busy: boolean
-  /** The client had opened a stream for the server's messages, and has closed it. */
+  /** Whether the client had opened a GET stream and has closed it. */
   readonly gone?: boolean
+  /** Sends a keep-alive on its streams. */
   keepAlive(): void
-  /** Ends what would stay open for ever; what is being answered may still be. */
+  /** Ends streams without an end of their own. Requests in flight may still be answered. */
   drain(): void
-  /** Ends all that belongs to it. Called once. */
+  /** Ends everything that belongs to it. Called once. */
   close(): void
 }
 
+/** Bounds and timeouts of sessions. */
 export interface SessionsOptions {
   max: number
-  /** The part of what the others leave that one principal may have; 1 by default. */
+  /** One principal's share of what others leave of the bound; 1 by default. */
   share?: number
   /** Milliseconds without a request and without an open stream after which a session ends. */
   idle: number
   /** The same for a session with `gone`; `idle` by default. */
   gone?: number
-  /** Milliseconds between signs of life. */
+  /** Milliseconds between keep-alives. */
   keepAlive: number
-  /** The others, where this is one of several: ids say where their sessions live. */
+  /** The other replicas, if there are several. Session ids name the replica that owns the session. */
   replicas?: Pick<Replicas, 'sessionId' | 'ownerOf'> | undefined
 }
 
-/** 192 bits: nobody guesses one. */
+/** 192 random bits, which cannot be guessed. */
 const ID_BYTES = 24
 
+/** All sessions of one server and one transport. */
 export class Sessions<S extends Kept> {
   readonly #options: SessionsOptions
   readonly #sessions = new Map<string, Entry<S>>()
@@ -53,7 +56,7 @@ export class Sessions<S extends Kept> {
     return this.#sessions.size
   }
 
-  /** Keeps a session of a principal. Ends an idle one if there is no room. Throws a Fault where none is idle. */
+  /** Adds a session. If there is no room, ends an idle one; throws a Fault if none is idle. */
   add(principal: string, make: (id: string) => S): { id: string; session: S } {
     this.makeRoom(principal)
     const id = this.#options.replicas?.sessionId() ?? randomBytes(ID_BYTES).toString('base64url')
@@ -65,8 +68,8 @@ export class Sessions<S extends Kept> {
   }
 
   /**
-   * The session of an id, if it is this principal's: who asks for another's learns nothing. Throws Elsewhere where it lives
-   * in another replica, which will see for itself.
+   * The session with this id, if it belongs to the principal. The sessions of others look like unknown ones. Throws an
+   * OwnedByReplica if another replica owns it; that replica checks the principal.
    */
   find(id: string, principal: string): S | undefined {
     const entry = this.#sessions.get(id)
@@ -78,6 +81,7 @@ export class Sessions<S extends Kept> {
     return entry.session
   }
 
+  /** Ends a session, if it exists. */
   end(id: string): void {
     const entry = this.#sessions.get(id)
     if (!entry) return
@@ -86,18 +90,19 @@ export class Sessions<S extends Kept> {
     entry.session.close()
   }
 
-  /** Lets calls end, and opens nothing new. */
+  /** Accepts no new sessions. Requests in flight may end. */
   drain(): void {
     this.#draining = true
     for (const { session } of [...this.#sessions.values()]) session.drain()
   }
 
+  /** Ends all sessions. */
   close(): void {
     clearInterval(this.#timer)
     for (const id of [...this.#sessions.keys()]) this.end(id)
   }
 
-  /** Ends an idle session if the principal can have no more otherwise. Throws a Fault where none is idle. */
+  /** Makes room for one more session: ends an idle one if necessary. Throws a Fault if none is idle. */
   makeRoom(principal: string): void {
     if (this.#draining) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     this.#occupancy.makeRoom(principal)

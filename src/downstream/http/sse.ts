@@ -1,4 +1,6 @@
-/** HTTP+SSE of 2024-11-05 (basic/transports): one stream out, which says where to POST what comes in. */
+/**
+ * HTTP+SSE of 2024-11-05 (basic/transports): one stream to the client, whose first event names the address for POST.
+ */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Replicas } from '../../ports/replicas.js'
@@ -23,22 +25,24 @@ import { type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
 import type { Kept, Sessions } from './sessions.js'
 
+/** Options of the transport. */
 export interface SseOptions {
-  /** Where the stream is, and where messages are posted. */
+  /** The paths of the stream and of posted messages. */
   paths: { stream: string; messages: string }
-  /** What clients know these paths with before them, where a proxy takes it away: `/tools`, or nothing. */
+  /** The prefix that clients put before these paths and a proxy removes, for example `/tools`; or empty. */
   publicPrefix: string
   upstream: Upstream
   sessions: Sessions<SseSession>
-  /** The others, where this is one of several. */
+  /** The other replicas, if there are several. */
   replicas: Replicas | undefined
-  /** Is told of requests that do not become calls. */
+  /** Counts and logs requests that are refused before they become calls. */
   refusals: Refusals
   log: Logger
   settings: SessionSettings
   memory: Memory
 }
 
+/** Serves HTTP+SSE. A Fastify plugin. */
 export async function sse(app: FastifyInstance, options: SseOptions): Promise<void> {
   const { paths, publicPrefix, sessions } = options
   readBodies(app, options.memory)
@@ -48,7 +52,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
     checkTakesEvents(request)
     const { id, session } = sessions.add(request.principal, (id) => new SseSession(id, request, options))
     session.onClose = () => sessions.end(id)
-    // From the root: there are clients that resolve a relative address against that rather than against the stream.
+    // An absolute path, because the Java SDK resolves a relative one against the root, not against the stream.
     sendEvents(reply, session.open(`${publicPrefix}${paths.messages}?sessionId=${id}`))
     return reply
   })
@@ -56,9 +60,9 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
     method: ['POST', 'PUT', 'DELETE', 'HEAD', 'PATCH', 'OPTIONS'],
     url: paths.stream,
     handler: async (_request, reply) => {
-      // Newer clients try a POST first, and go on to GET where it is refused like this.
+      // Newer clients try POST first, and GET after a 405 (MCP 2025-11-25, basic/transports, backwards compatibility).
       reply.header('allow', 'GET')
-      throw new Fault('methodNotAllowed', 'This is the address of an HTTP+SSE stream: GET it')
+      throw new Fault('methodNotAllowed', 'Method not allowed: open the HTTP+SSE stream with GET')
     },
   })
   app.post<{ Body: Buffer; Querystring: { sessionId?: string } }>(paths.messages, {
@@ -81,7 +85,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
   })
 }
 
-/** One stream, and the session that is the same thing. */
+/** One stream, which is also one session: they begin and end together. */
 export class SseSession implements Kept {
   readonly principal: string
   onClose: () => void = () => {}
@@ -112,11 +116,11 @@ export class SseSession implements Kept {
     this.#connection?.keepAlive()
   }
 
-  /** The stream, which begins with where to post. */
+  /** Opens the stream. Its first event names the address for POST. */
   open(endpoint: string): Readable {
     const connection = new EventConnection(this.#options.memory.borrow(this.principal, SMALL), () => {
       this.#connection = undefined
-      // Without the stream there is nobody whom an answer could reach.
+      // Without the stream no answer can be delivered.
       this.onClose()
     })
     connection.readable.push(`event: endpoint\ndata: ${endpoint}\n\n`)
@@ -124,7 +128,10 @@ export class SseSession implements Kept {
     return connection.readable
   }
 
-  /** Takes what was posted: what is wrong with its form is said at once, everything else on the stream. */
+  /**
+   * Handles a posted message. An invalid message is refused in the answer to the POST; every other answer goes to the
+   * stream.
+   */
   post(request: FastifyRequest, reply: FastifyReply): void {
     const body = request.body instanceof Uint8Array ? [request.body] : []
     let id: Id | undefined
@@ -162,8 +169,8 @@ export class SseSession implements Kept {
     if (message.kind !== 'batch') return
     const { revision } = this.#conversation
     if (!(revision && traits[revision].batches))
-      throw new Fault('invalidRequest', 'Batches do not exist in this revision')
-    // What is wrong with it as a whole has to be said before it is accepted.
+      throw new Fault('invalidRequest', 'This revision has no batches: send one message per request')
+    // A batch that is invalid as a whole must be refused before it is accepted with 202.
     readBatch(message)
   }
 

@@ -1,6 +1,6 @@
 /**
- * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability): what is said on
- * a stream is kept for a while, so that a client that has lost the connection can have the rest.
+ * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability). Events are
+ * kept for a while, so that a client that has lost the connection can resume the stream.
  */
 import type { Readable } from 'node:stream'
 import { type Loan, SMALL } from '../../protocol/memory.js'
@@ -9,10 +9,11 @@ import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { EventConnection } from './connection.js'
 import type { EventStore, Keeper } from './event-store.js'
 
+/** What the client's revision has. */
 export interface StreamOptions {
-  /** Events have ids, and streams can be taken up again. */
+  /** Events have ids, and streams can be resumed. */
   resumable: boolean
-  /** A stream begins with an event that has an id and no data. */
+  /** A stream begins with an event that has an id and empty data. */
   priming: boolean
 }
 
@@ -24,25 +25,25 @@ interface Kept {
   at: number
 }
 
-/** What is kept for clients that come back. */
+/** Bounds on the events that a session keeps for resuming. */
 const KEEP = { events: 1_000, bytes: 4 * 1024 * 1024, milliseconds: 300_000 }
-/** Streams for the server's own messages that may be open at once. */
+/** Most GET streams that a session may have open. */
 export const MAX_STANDALONE = 4
-/** Messages that wait for a stream to be opened. */
+/** Most messages that wait for a stream. More are dropped. */
 const MAX_QUEUED = 256
-/** Milliseconds that a client is asked to wait before it comes back. */
+/** Milliseconds that a client is asked to wait before it resumes. */
 const RETRY = 1_000
 
-/** One stream of events, over as many connections as it takes. */
+/** One event stream. Resuming continues it on another connection. */
 export class EventStream {
   readonly id: string
   readonly #owner: Streams
   #number = 0
   #connection: EventConnection | undefined
-  /** What was said before anybody connected; undefined once somebody has. */
+  /** Events from before the first connection; undefined after it. */
   #early: Wire[] | undefined = []
   #demand: () => void = () => {}
-  /** Resolves when something has been said that waits for a connection. */
+  /** Resolves when an event waits for the first connection. */
   readonly demanded = new Promise<void>((resolve) => {
     this.#demand = resolve
   })
@@ -58,21 +59,22 @@ export class EventStream {
     return this.#connection !== undefined
   }
 
-  /** Nobody has connected yet, and somebody will. */
+  /** Whether the first connection is still to come. */
   get awaited(): boolean {
     return this.#early !== undefined
   }
 
-  /** Something has been said that waits for a connection. */
+  /** Whether an event waits for the first connection. */
   get asked(): boolean {
     return (this.#early?.length ?? 0) > 0
   }
 
+  /** Number of the last event. */
   get last(): number {
     return this.#number
   }
 
-  /** Opens a connection that begins with what is kept after an event, or with the beginning of the stream. */
+  /** Opens a connection: with the kept events in `after`, or at the beginning of the stream. */
   connect(after?: readonly Kept[]): Readable {
     this.#connection?.end()
     const connection = new EventConnection(this.#owner.borrow(SMALL), () => {
@@ -81,7 +83,7 @@ export class EventStream {
     })
     this.#connection = connection
     const primed = after === undefined && this.#owner.options.priming
-    // Headers go out with the first bytes, and clients wait for them.
+    // Clients wait for the headers, which are sent with the first bytes.
     connection.readable.push(primed ? `id: ${this.id}-0\nretry: ${RETRY}\ndata: \n\n` : KEEP_ALIVE)
     const early = this.#early?.splice(0) ?? []
     this.#early = undefined
@@ -91,8 +93,8 @@ export class EventStream {
   }
 
   /**
-   * Says one message; the last one ends the stream. Where there is no memory for it, `instead` is said, or else the
-   * connection is cut. Resolves when there is room for more, if that takes waiting.
+   * Sends one message; the last one ends the stream. If there is no memory for it, sends `instead`, or closes the
+   * connection without one. The promise resolves when there is room for more; undefined if there is room now.
    */
   push(message: Wire, last = false, instead?: () => Wire): Promise<void> | undefined {
     if (this.ended) return undefined
@@ -121,20 +123,20 @@ export class EventStream {
   }
 }
 
-/** All streams of a session, and what is kept of them. */
+/** All streams of a session, and the events kept for resuming. */
 export class Streams implements Keeper {
-  /** Known when the session is open. */
+  /** Set when the session is open. */
   options: StreamOptions = { resumable: false, priming: false }
   readonly principal: string
   readonly #store: EventStore
   readonly #kept: Kept[] = []
   #keptBytes = 0
-  /** What is kept, and what waits for a stream. */
+  /** For kept events, and for messages that wait for a stream. */
   readonly #loans: { kept: Loan; queued: Loan }
   #lastId = 0
-  /** Streams that answer a request; newest last. */
+  /** Streams that answer a request, newest last. */
   readonly #answering = new Set<EventStream>()
-  /** Streams for the server's own messages, connected or waiting to be taken up again; newest last. */
+  /** GET streams, connected or waiting to be resumed, newest last. */
   #standalone: EventStream[] = []
   #queued: { key: string | undefined; text: Wire }[] = []
 
@@ -144,51 +146,51 @@ export class Streams implements Keeper {
     this.#loans = { kept: this.borrow(), queued: this.borrow(SMALL) }
   }
 
-  /** Bytes that are kept. */
+  /** Bytes of the kept events. */
   get kept(): number {
     return this.#keptBytes
   }
 
-  /** Begins a loan for something of this session. */
+  /** Begins a loan for this session. */
   borrow(free = 0): Loan {
     return this.#store.memory.borrow(this.principal, free)
   }
 
-  /** Whether anybody is connected. */
+  /** Whether a stream of the session is connected. */
   get connected(): boolean {
     return [...this.#answering, ...this.#standalone].some(({ connected }) => connected)
   }
 
-  /** Whether the client had opened a stream for the server's own messages, and has none now. */
+  /** Whether the client had opened a GET stream and none is connected now. */
   get left(): boolean {
     return this.#standalone.length > 0 && !this.#standalone.some(({ connected }) => connected)
   }
 
-  /** A stream for the answer to a request. It is kept here from its first connection on. */
+  /** Creates a stream for the answer to a request. */
   answer(): EventStream {
     const stream = new EventStream(this, `p${++this.#lastId}`)
     this.#answering.add(stream)
     return stream
   }
 
-  /** The answer went out in another way, or is over. */
+  /** Removes a stream whose answer was sent in another way or is complete. */
   done(stream: EventStream): void {
     this.#answering.delete(stream)
   }
 
-  /** A connection for the server's own messages; undefined where there are too many. */
+  /** Opens a GET stream; undefined if too many are open. */
   listen(): Readable | undefined {
-    const left = this.#standalone.filter((stream) => !stream.connected)
-    if (this.#standalone.length - left.length >= MAX_STANDALONE) return undefined
+    const disconnected = this.#standalone.filter((stream) => !stream.connected)
+    if (this.#standalone.length - disconnected.length >= MAX_STANDALONE) return undefined
     const stream = new EventStream(this, `g${++this.#lastId}`)
-    const forgotten = left.slice(0, -MAX_STANDALONE)
+    const forgotten = disconnected.slice(0, -MAX_STANDALONE)
     this.#standalone = [...this.#standalone.filter((one) => !forgotten.includes(one)), stream]
     return this.#flushed(stream, stream.connect())
   }
 
   /**
-   * Takes a stream up after an event. Undefined where nothing can be had: the event is unknown or no longer kept, or it was
-   * the last one of its stream.
+   * Resumes a stream after an event. Undefined if that is impossible: the event is unknown, later events are no longer
+   * kept, or it was the last one of an ended stream.
    */
   resume(lastEventId: string): Readable | undefined {
     const [, id, digits] = /^([pg][0-9]{1,9})-([0-9]{1,9})$/.exec(lastEventId) ?? []
@@ -203,8 +205,8 @@ export class Streams implements Keeper {
   }
 
   /**
-   * Says a message that belongs to no request on exactly one stream, or keeps it until there is one. Of messages with the
-   * same key that wait, the last one is enough.
+   * Sends a message that belongs to no request on exactly one stream, or keeps it until there is one. While it waits, a
+   * later message with the same key replaces it.
    */
   deliver(text: Wire, key?: string): void {
     const answering = [...this.#answering]
@@ -221,6 +223,7 @@ export class Streams implements Keeper {
     if (this.#loans.queued.hold(bytes) === undefined) this.#queued.push({ key, text })
   }
 
+  /** Keeps an event for resuming, and drops the oldest events over the bounds. */
   keep(stream: EventStream, number: number, event: Wire): void {
     const size = lengthOf(event)
     this.#kept.push({ stream, number, event, size, at: performance.now() })
@@ -231,27 +234,30 @@ export class Streams implements Keeper {
     this.#keptLess()
   }
 
-  /** Gives up what has been kept longest. */
+  /** Drops the oldest kept event. */
   forgetOldest(): void {
     this.#forgetOldest()
     this.#keptLess()
   }
 
+  /** Handles the end of a connection. */
   disconnected(stream: EventStream): void {
     if (stream.ended) this.done(stream)
   }
 
+  /** Sends a keep-alive on all streams, and drops expired events. */
   keepAlive(): void {
     this.#forgetOld()
     for (const stream of this.#answering) stream.keepAlive()
     for (const stream of this.#standalone) stream.keepAlive()
   }
 
+  /** Ends the GET streams. */
   endStandalone(): void {
     for (const stream of this.#standalone) stream.end()
   }
 
-  /** Ends all streams: there is nothing to come back for. */
+  /** Ends all streams and drops all kept events. */
   close(): void {
     for (const stream of [...this.#answering, ...this.#standalone]) stream.end()
     this.#kept.length = 0
@@ -267,7 +273,7 @@ export class Streams implements Keeper {
   }
 
   #flushed(stream: EventStream, connection: Readable): Readable {
-    // On one that is over there is nothing more to be said.
+    // Nothing can be sent on an ended stream.
     const waiting = stream.ended ? [] : this.#queued.splice(0)
     if (!stream.ended) this.#loans.queued.hold(0)
     for (const { text } of waiting) stream.push(text)?.catch(() => {})
@@ -285,7 +291,7 @@ export class Streams implements Keeper {
     this.#keptBytes -= this.#kept.shift()?.size ?? 0
   }
 
-  /** Gives back what is kept no longer. */
+  /** Returns the memory of events that are no longer kept. */
   #keptLess(): void {
     this.#loans.kept.hold(this.#keptBytes)
     if (this.#kept.length === 0) this.#store.remove(this)

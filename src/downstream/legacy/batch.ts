@@ -1,4 +1,4 @@
-/** Several messages in one array, which only 2025-03-26 knows (basic, batching). */
+/** Batches: several messages in one array, which only 2025-03-26 has (basic, batching). */
 import { Fault } from '../../protocol/fault.js'
 import {
   error as errorMessage,
@@ -12,30 +12,33 @@ import {
 } from '../../rpc/message.js'
 import { cut, join, sourceOf, type Wire } from '../../rpc/source.js'
 
+/** The messages of a batch, by kind. */
 export interface Batch {
   requests: Request[]
   others: (Notification | Response)[]
-  /** Answers to elements that are no messages, or whose id another has already. */
+  /** Errors for elements that are invalid or have the id of another request. */
   errors: Wire[]
 }
 
-/** Takes an array apart. Throws a Fault where it cannot be taken as a whole. */
+/** Parses the elements of a batch. Throws a Fault if the batch as a whole is invalid. */
 export function readBatch({ source, elements }: Message & { kind: 'batch' }): Batch {
-  if (elements.length === 0) throw new Fault('invalidRequest', 'An empty array is no message')
-  if (elements.length > MAX_BATCH) throw new Fault('invalidRequest', `A batch may have ${MAX_BATCH} messages`)
+  if (elements.length === 0) throw new Fault('invalidRequest', 'An empty array is not a valid message')
+  if (elements.length > MAX_BATCH)
+    throw new Fault('invalidRequest', `Too many messages in the batch (at most ${MAX_BATCH})`)
   const batch: Batch = { requests: [], others: [], errors: [] }
   const ids = new Set<string>()
   for (const { start, end } of elements) {
     const message = parseMessage(sourceOf(cut(source, start, end)))
     if (message.kind === 'request') {
       if (message.method === 'initialize') throw new Fault('invalidRequest', 'initialize cannot be part of a batch')
-      if (ids.has(idKey(message.id))) batch.errors.push(refusal('Another request of the batch has this id', message))
+      if (ids.has(idKey(message.id)))
+        batch.errors.push(refusal('Duplicate id: another request of the batch has it', message))
       else batch.requests.push(message)
       ids.add(idKey(message.id))
     } else if (message.kind === 'invalid') {
       batch.errors.push(refusal(message.why, message))
     } else if (message.kind === 'batch') {
-      batch.errors.push(refusal('A batch cannot be part of another', { id: undefined }))
+      batch.errors.push(refusal('A batch cannot contain another batch', { id: undefined }))
     } else {
       batch.others.push(message)
     }

@@ -1,4 +1,4 @@
-/** A legacy session on a channel of its own, HTTP+SSE or a pipe: all that is said to the client goes out in one place. */
+/** A legacy session that is identified by its channel (HTTP+SSE or stdio): all messages to the client go out there. */
 
 import { ECHOED, printable } from '../../printable.js'
 import type { Sender, Upstream } from '../../protocol/call.js'
@@ -14,6 +14,7 @@ import { readBatch, together } from './batch.js'
 import { openSession } from './open-session.js'
 import type { ClientSession, SessionSettings } from './session.js'
 
+/** What a conversation needs. */
 export interface ConversationOptions {
   upstream: Upstream
   sender: Pick<Sender, 'principal' | 'credential'>
@@ -22,14 +23,16 @@ export interface ConversationOptions {
   memory: Memory
   settings: SessionSettings
   /**
-   * Says one message, or `instead` where there is no memory for it. What it gives back resolves when there is room for more.
+   * Writes one message, or `instead` if there is no memory for it. The promise resolves when there is room for more;
+   * undefined if there is room now.
    */
   write(text: Wire, instead?: () => Wire): Promise<void> | undefined
 }
 
-/** Messages of the server that wait for the answer to `initialize` to be written. */
+/** Most messages of the server that wait until the answer to `initialize` is written. More are dropped. */
 const MAX_EARLY = 256
 
+/** One client on one channel: answers what it sends, and writes what is for it. */
 export class Conversation {
   readonly #options: ConversationOptions
   #session: ClientSession | undefined
@@ -40,16 +43,20 @@ export class Conversation {
     this.#options = options
   }
 
-  /** What was negotiated; undefined before the session is open. */
+  /** The negotiated revision; undefined before the session is open. */
   get revision(): LegacyRevision | undefined {
     return this.#session?.revision
   }
 
+  /** Number of requests in flight. */
   get open(): number {
     return this.#session?.open ?? 0
   }
 
-  /** Takes a message, and resolves when it has been answered, if it is to be. Rejects with a Fault where it is refused whole. */
+  /**
+   * Handles a message. Resolves when it has been answered, if it needs an answer. Rejects with a Fault if it is
+   * refused.
+   */
   async take(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
     if (message.kind === 'batch') return this.#takeAll(message)
     if (message.kind !== 'request') {
@@ -65,16 +72,17 @@ export class Conversation {
     }
   }
 
+  /** Ends the session. */
   close(): void {
     this.#closed = true
     this.#session?.close()
   }
 
   async #openWith(request: Request): Promise<void> {
-    if (this.#opening) throw new Fault('invalidRequest', 'The session is being opened already')
+    if (this.#opening) throw new Fault('invalidRequest', 'initialize is already in progress')
     this.#opening = true
     const { write } = this.#options
-    // What the server says before the client has its answer waits until then.
+    // Messages of the server wait until the client has its answer.
     const early: Wire[] = []
     let opened = false
     const outlet = {
@@ -83,7 +91,7 @@ export class Conversation {
         else if (early.length < MAX_EARLY) early.push(text)
       },
       isIdle: () => false,
-      // A session that the server has lost is opened again.
+      // Nothing to do: if the server loses its session, the tunnel opens another one.
       ended: () => {},
     }
     const { text, session } = await openSession(request, { ...this.#options, outlet })
@@ -123,7 +131,10 @@ export class Conversation {
   }
 }
 
-/** Who asks in this way whether the other era is spoken here has to hear that it is not: then it goes on to initialize. */
+/**
+ * Refuses a request before `initialize`. A client that tries a modern method to detect the era gets "method not found",
+ * and then sends `initialize`.
+ */
 function outsideSession({ method }: Request): Fault {
   return methodTraits(method).eras === 'modern'
     ? new Fault('methodNotFound', `Method not found: ${printable(method, ECHOED)}`)

@@ -1,6 +1,6 @@
 /**
- * Tasks of 2025-11-25 for a client that wants its calls to be tasks (basic/utilities/tasks), in front of servers of which
- * nobody need know whether they have any: the bridge makes the call, and the session keeps what comes of it.
+ * Emulates tasks of 2025-11-25 (basic/utilities/tasks) for a client whose server need not support them: the bridge
+ * makes the call in the background, and the session keeps its result.
  */
 import { Fault } from '../../protocol/fault.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
@@ -12,13 +12,13 @@ import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, raw, sizeOf, value, write } from '../../rpc/splice.js'
 import type { CallStep, Outcome } from './translated-call.js'
 
-/** Makes the call that a task is of. What it asks says that it is `about` the task. */
+/** Makes the call of a task. `about` is the `_meta` of its requests to the client. */
 export type Run = (about: Json, controller: AbortController) => AsyncGenerator<CallStep, Outcome>
 
 interface Task {
   id: string
-  /** What of the call decides how its result is told. */
-  about: Payload
+  /** The params of the call that are needed to encode its result. */
+  params: Payload
   status: TaskStatus
   statusMessage: string | undefined
   createdAt: string
@@ -27,37 +27,41 @@ interface Task {
   controller: AbortController
   outcome: Outcome | undefined
   failure: Fault | undefined
-  /** Takes questions to the client, while somebody waits for the result. */
+  /** Sends a request to the client; undefined while no `tasks/result` is waiting. */
   ask: ((text: Wire) => void) | undefined
-  /** Wakes up whoever waits for a change. */
+  /** Resolves `changed`. */
   wake: () => void
   changed: Promise<void>
   timer: NodeJS.Timeout | undefined
-  /** Of what came of it. */
+  /** For the result. */
   loan: Loan
 }
 
+/** Tasks of one session. */
 const MAX_TASKS = 100
-/** Milliseconds. */
+/** Milliseconds for which a task is kept. */
 const TTL = { usual: 3_600_000, most: 3_600_000 }
+/** Milliseconds between two polls that the client is asked to keep. */
 const POLL_INTERVAL = 1_000
 
+/** The emulated tasks of one session. */
 export class EmulatedTasks {
   readonly #tasks = new Map<string, Task>()
   readonly #borrow: () => Loan
 
-  /** What comes of tasks is lent by what `borrow` gives. */
+  /** `borrow` begins a loan for the result of one task. */
   constructor(borrow: () => Loan) {
     this.#borrow = borrow
   }
 
-  /** Begins a task of a call of a tool. Gives the CreateTaskResult. Throws a Fault where there are too many. */
+  /** Starts a tool call as a task. Returns the CreateTaskResult. Throws a Fault if there are too many tasks. */
   start(params: Payload, ttl: unknown, run: Run): Json {
-    if (this.#tasks.size >= MAX_TASKS) throw new Fault('overloaded', `A session may have ${MAX_TASKS} tasks`)
+    if (this.#tasks.size >= MAX_TASKS)
+      throw new Fault('overloaded', `Too many tasks in this session (at most ${MAX_TASKS})`)
     const now = new Date().toISOString()
     const task: Task = {
       id: crypto.randomUUID(),
-      about: parseObject(write(edit(EMPTY, { name: raw(params, 'name') }))),
+      params: parseObject(write(edit(EMPTY, { name: raw(params, 'name') }))),
       status: 'working',
       statusMessage: undefined,
       createdAt: now,
@@ -72,38 +76,41 @@ export class EmulatedTasks {
       timer: undefined,
       loan: this.#borrow(),
     }
-    // As it came in, and as it goes on.
+    // The params are in memory twice: as received, and as sent to the server.
     task.loan.demand(2 * sizeOf(params))
     renew(task)
     task.timer = setTimeout(() => this.#forget(task), task.ttl).unref()
     this.#tasks.set(task.id, task)
     this.#follow(task, run(relatedTo(task.id), task.controller)).catch(() => {})
-    return `{"task":${told(task)}}`
+    return `{"task":${jsonOf(task)}}`
   }
 
+  /** The Task. Throws a Fault for an unknown id, like all methods that take one. */
   get(id: unknown): Json {
-    return told(this.#find(id))
+    return jsonOf(this.#find(id))
   }
 
-  /** Params of the call that a task is of, as far as they decide how its result is told. */
+  /** The params of the task's call that are needed to encode its result. */
   paramsOf(id: unknown): Payload {
-    return this.#find(id).about
+    return this.#find(id).params
   }
 
+  /** The result of `tasks/list`. */
   list(): Json {
-    return `{"tasks":[${[...this.#tasks.values()].map(told).join(',')}]}`
+    return `{"tasks":[${[...this.#tasks.values()].map(jsonOf).join(',')}]}`
   }
 
+  /** Cancels a task. Returns the Task. Throws a Fault if it has ended. */
   cancel(id: unknown): Json {
     const task = this.#find(id)
     if (task.outcome || task.failure || task.status === 'cancelled')
-      throw new Fault('invalidParams', `The task is ${task.status} already`)
+      throw new Fault('invalidParams', `The task is already ${task.status}`)
     task.controller.abort('The task was cancelled')
     update(task, 'cancelled')
-    return told(task)
+    return jsonOf(task)
   }
 
-  /** Waits for the result. What is asked meanwhile is put to whoever waits. Throws a Fault for a task that has none. */
+  /** Waits for the result. Until then yields the requests to the client. Throws a Fault if the task has no result. */
   async *result(id: unknown, signal: AbortSignal): AsyncGenerator<Wire, Outcome> {
     const task = this.#find(id)
     const questions: Wire[] = []
@@ -123,13 +130,14 @@ export class EmulatedTasks {
         else if (task.status === 'cancelled') throw new Fault('upstreamRefused', 'The task was cancelled')
         else await task.changed
       }
-      throw new Fault('requestTimeout', 'The client has gone')
+      throw new Fault('requestTimeout', 'The client disconnected')
     } finally {
       signal.removeEventListener('abort', wake)
       task.ask = undefined
     }
   }
 
+  /** Cancels all tasks. */
   close(): void {
     for (const task of [...this.#tasks.values()]) this.#forget(task)
   }
@@ -146,10 +154,10 @@ export class EmulatedTasks {
         }
         if (task.status !== 'cancelled') update(task, step.kind === 'question' ? 'input_required' : 'working')
       }
-      // The client may come for it at any time until then, or never.
+      // The result is kept until the task expires, because the client may fetch it at any time.
       const bytes = next.value.kind === 'result' ? sizeOf(next.value.result) : (next.value.error.data?.length ?? 0)
       if (task.loan.hold(bytes))
-        throw new Fault('answerLost', 'There is no memory for the result of the task (limits.memory)')
+        throw new Fault('answerLost', 'The bridge has no memory left for the result of the task (limits.memory)')
       task.outcome = next.value
       if (task.status !== 'cancelled') update(task, hasFailed(next.value) ? 'failed' : 'completed')
     } catch (error) {
@@ -158,7 +166,7 @@ export class EmulatedTasks {
     }
   }
 
-  /** Puts a question to whoever waits for the result, as soon as somebody does. */
+  /** Sends a request to the client as soon as a `tasks/result` is waiting. */
   async #ask(task: Task, text: Wire): Promise<void> {
     update(task, 'input_required')
     while (!task.ask && !task.controller.signal.aborted) await task.changed
@@ -167,7 +175,7 @@ export class EmulatedTasks {
 
   #find(id: unknown): Task {
     const task = typeof id === 'string' ? this.#tasks.get(id) : undefined
-    if (!task) throw new Fault('invalidParams', 'There is no such task')
+    if (!task) throw new Fault('invalidParams', 'Unknown or expired taskId')
     return task
   }
 
@@ -180,12 +188,12 @@ export class EmulatedTasks {
   }
 }
 
-/** What messages of a task say that they belong to. */
+/** `_meta` of messages that belong to a task. */
 function relatedTo(id: string): Json {
   return `{${JSON.stringify(RELATED_TASK)}:{"taskId":${JSON.stringify(id)}}}`
 }
 
-/** A tool that says of itself that it has failed makes its task a failed one. */
+/** Whether the task failed. A tool result with `isError` counts as a failure. */
 function hasFailed(outcome: Outcome): boolean {
   return outcome.kind === 'error' || value(outcome.result, 'isError') === true
 }
@@ -197,7 +205,7 @@ function update(task: Task, status: TaskStatus, message?: string): void {
   task.wake()
 }
 
-/** Wakes up all who wait, and lets others wait for the next time. */
+/** Replaces `changed`, so that the next change can be waited for. */
 function renew(task: Task): void {
   task.changed = new Promise((resolve) => {
     task.wake = () => {
@@ -207,7 +215,7 @@ function renew(task: Task): void {
   })
 }
 
-function told({ id, status, statusMessage, createdAt, lastUpdatedAt, ttl }: Task): Json {
+function jsonOf({ id, status, statusMessage, createdAt, lastUpdatedAt, ttl }: Task): Json {
   const task = { taskId: id, status, statusMessage, createdAt, lastUpdatedAt, ttl, pollInterval: POLL_INTERVAL }
   return JSON.stringify(task)
 }

@@ -1,19 +1,23 @@
-/** The requests of a session that are being answered, by their ids: which is how a client takes one back. */
+/** The requests of a session that are in flight, by id, so that the client can cancel them. */
 import { type Id, idKey, type Params, readId } from '../../rpc/message.js'
 import { raw, value } from '../../rpc/splice.js'
 
+/** Requests in flight. Several may have the same id. */
 export class InFlight {
   readonly #controllers = new Map<string, Set<AbortController>>()
   #open = 0
 
+  /** Number of requests in flight. */
   get size(): number {
     return this.#open
   }
 
+  /** Whether a request with this id is in flight. */
   has(id: Id): boolean {
     return this.#controllers.has(idKey(id))
   }
 
+  /** Adds a request. The controller aborts when the request is cancelled. */
   begin(id: Id): AbortController {
     const controller = new AbortController()
     const key = idKey(id)
@@ -24,6 +28,7 @@ export class InFlight {
     return controller
   }
 
+  /** Removes a request. */
   end(id: Id, controller: AbortController): void {
     const key = idKey(id)
     const known = this.#controllers.get(key)
@@ -33,8 +38,8 @@ export class InFlight {
   }
 
   /**
-   * Follows `notifications/cancelled`. Where two requests have the same id, nobody knows which is meant: neither is.
-   * Returns whether one of these was.
+   * Handles `notifications/cancelled`. If two requests have this id, neither is cancelled, because the notification
+   * does not say which one is meant. Returns whether a request was cancelled.
    */
   cancel(params: Params): boolean {
     const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
@@ -46,6 +51,7 @@ export class InFlight {
     return true
   }
 
+  /** Aborts all requests. */
   abortAll(): void {
     for (const controllers of this.#controllers.values()) for (const controller of controllers) controller.abort()
   }

@@ -1,6 +1,6 @@
 /**
- * Asks a legacy client what a modern server wants to know before it answers, and makes of the client's answers what the
- * server expects with the call that it is sent again (MCP 2026-07-28, basic/patterns/mrtr).
+ * Turns the input requests of a modern server into requests to a legacy client, and the client's answers into the
+ * `inputResponses` of the repeated call (MCP 2026-07-28, basic/patterns/mrtr).
  */
 import type { Answers } from '../../protocol/call.js'
 import { type Downlevel, downlevelQuestion } from '../../protocol/downlevel.js'
@@ -13,17 +13,21 @@ import { type Id, idKey, keptKey, notification, type Response, request } from '.
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, sizeOf, value, write } from '../../rpc/splice.js'
 
+/** What is needed to ask a client. */
 export interface QuestionsOptions {
   /** ClientCapabilities that the client has declared. */
   capabilities: Json
   to: Downlevel
   /** Milliseconds for one round of questions. */
   within: number
-  /** What has become of a round of questions, for whoever counts. */
-  told(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'): void
+  /** Counts the start and the end of a round of questions. */
+  report(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'): void
 }
 
-/** The client did not answer a question that modern servers cannot be told of: the call ends with what it said. */
+/**
+ * The client did not answer, and the modern era has no way to tell the server so. The call ends with the client's
+ * error.
+ */
 export class Unanswered extends Error {
   override name = 'Unanswered'
   readonly code: number
@@ -38,11 +42,12 @@ type Outcome = { kind: 'result'; result: Payload } | { kind: 'error'; code: numb
 
 const CANCELLED: Payload = parseObject('{"action":"cancel"}')
 
+/** The open requests of one session to its client. */
 export class Questions {
   readonly #options: QuestionsOptions
   readonly #open = new Map<string, (outcome: Outcome) => void>()
   #lastId = 0
-  /** Forms and addresses are shown one after another: a person looks at one dialogue at a time. */
+  /** Forms and URLs are shown one after another, because a person looks at one dialogue at a time. */
   #turn: Promise<unknown> = Promise.resolve()
 
   constructor(options: QuestionsOptions) {
@@ -50,45 +55,46 @@ export class Questions {
   }
 
   /**
-   * Gives the questions to be sent, each when it is its turn, and returns what the call is to be sent again with. Throws a
-   * Fault where the server asks what the client has not agreed to, and an Unanswered where it can be told of no answer.
+   * Yields the requests to send to the client, each when it may be sent. Returns the answers for the repeated call.
+   * Throws a Fault if the server requests something that the client did not declare, and an Unanswered if the client
+   * did not answer a request that has no form for that.
    */
   async *ask(input: Payload, { signal, about, loan }: Round): AsyncGenerator<Wire, Answers> {
     signal.throwIfAborted()
-    // What was answered before has been sent.
+    // The answers of the previous round have been sent.
     loan.hold(0)
     const requests = readInputRequests(input)
     for (const { method, params } of requests) {
       const lacking = uncovered(method, params, parseObject(this.#options.capabilities))
       if (!lacking) continue
-      this.#options.told('refused')
-      throw new Fault('upstreamProtocol', `The server asks for ${lacking}, which the client has not declared`)
+      this.#options.report('refused')
+      throw new Fault('upstreamProtocol', `The server requested ${lacking}, which the client did not declare`)
     }
     let end: 'answered' | 'refused' | 'lost' = 'lost'
-    const told = (what: 'parked' | 'expired' | typeof end) => requests.length > 0 && this.#options.told(what)
-    told('parked')
+    const report = (what: 'parked' | 'expired' | typeof end) => requests.length > 0 && this.#options.report(what)
+    report('parked')
     const round = new AbortController()
     const giveUp = () => round.abort()
     signal.addEventListener('abort', giveUp, { once: true })
     const timer = setTimeout(giveUp, this.#options.within)
     const asked: Asked[] = []
     const all = { asked, loan, bytes: 0 }
-    // A null prototype, because it is the server that chooses the keys.
+    // A null prototype, because the server chooses the keys.
     const answers: Record<string, Json> = Object.create(null) as Record<string, Json>
     try {
-      // What a model or a program answers is asked all at once; what a person answers, after that and in turn.
+      // Requests to a model or a program are sent at once. Requests to a person follow, one after another.
       const forPeople = requests.filter(({ method }) => method === 'elicitation/create')
       const others = requests.filter((one) => !forPeople.includes(one))
       const waiting: Asked[] = []
-      for (const one of others) waiting.push(yield* this.#put(one, { signal: round.signal, all, about }))
+      for (const one of others) waiting.push(yield* this.#send(one, { signal: round.signal, all, about }))
       for (const one of forPeople) {
-        const done = await this.#myTurn(round.signal)
+        const done = await this.#waitForTurn(round.signal)
         if (!done) {
           answers[one.key] = write(CANCELLED)
           continue
         }
         try {
-          const question = yield* this.#put(one, { signal: round.signal, all, about })
+          const question = yield* this.#send(one, { signal: round.signal, all, about })
           answers[one.key] = write(elicited(await question.outcome, question))
         } finally {
           done()
@@ -102,7 +108,7 @@ export class Questions {
       yield* this.#withdraw(asked)
       throw error
     } finally {
-      told(signal.aborted ? 'lost' : round.signal.aborted ? 'expired' : end)
+      report(signal.aborted ? 'lost' : round.signal.aborted ? 'expired' : end)
       for (const { id } of asked) this.#open.delete(idKey(id))
       clearTimeout(timer)
       signal.removeEventListener('abort', giveUp)
@@ -112,7 +118,7 @@ export class Questions {
     return { responses, state: stateOf(input) }
   }
 
-  /** Takes an answer of the client. */
+  /** Handles an answer of the client. Ignores one to an unknown request. */
   answer({ id, outcome: { kind, source, member } }: Response): void {
     const key = id === undefined ? undefined : keptKey(this.#open, id)
     const settle = key === undefined ? undefined : this.#open.get(key)
@@ -128,14 +134,16 @@ export class Questions {
     })
   }
 
-  /** Sends one question. A form that takes several answers to one field is told in boxes, and taken back from them. */
-  async *#put(asked: InputRequest, { signal, all, about }: Putting): AsyncGenerator<Wire, Asked> {
+  /**
+   * Sends one request. A field for several values becomes a checkbox per value, if the client's revision requires it.
+   */
+  async *#send(asked: InputRequest, { signal, all, about }: Sending): AsyncGenerator<Wire, Asked> {
     const { capabilities, to } = this.#options
     const { method } = asked
     const { params, uplift } = downlevelQuestion(method, asked.params, parseObject(capabilities), to)
     const id = String(++this.#lastId) as Id
-    const told = withoutEnvelope(this.#isAddress(method, params) ? edit(params, { elicitationId: `"${id}"` }) : params)
-    const text = write(about === undefined ? told : edit(told, { _meta: about }))
+    const bare = withoutEnvelope(this.#isUrl(method, params) ? edit(params, { elicitationId: `"${id}"` }) : params)
+    const text = write(about === undefined ? bare : edit(bare, { _meta: about }))
     const outcome = new Promise<Outcome>((resolve) => {
       this.#open.set(idKey(id), (outcome) => resolve(kept(outcome, all)))
       const late = () => resolve({ kind: 'error', code: -32603, message: 'The client did not answer in time' })
@@ -147,7 +155,7 @@ export class Questions {
     return question
   }
 
-  /** Takes back what has not been answered. */
+  /** Cancels the requests that have not been answered. */
   *#withdraw(asked: readonly Asked[]): Generator<Wire> {
     for (const { id } of asked) {
       if (!this.#open.delete(idKey(id))) continue
@@ -155,13 +163,16 @@ export class Questions {
     }
   }
 
-  #isAddress(method: string, params: Payload): boolean {
+  #isUrl(method: string, params: Payload): boolean {
     const { revision } = this.#options.to
     return method === 'elicitation/create' && value(params, 'mode') === 'url' && traits[revision].elicitationModes
   }
 
-  /** Waits until no other dialogue is open. Gives what to call when this one is closed; undefined where it is too late for it. */
-  async #myTurn(signal: AbortSignal): Promise<(() => void) | undefined> {
+  /**
+   * Waits until no other dialogue is open. Returns the function that ends this turn; undefined if the signal aborts
+   * first.
+   */
+  async #waitForTurn(signal: AbortSignal): Promise<(() => void) | undefined> {
     let done = () => {}
     const mine = new Promise<void>((resolve) => {
       done = resolve
@@ -181,26 +192,26 @@ export class Questions {
   }
 }
 
-/** What a round of questions belongs to. */
+/** What a round of questions needs from its call. */
 interface Round {
   signal: AbortSignal
-  /** What questions say in their `_meta` that they are about. */
+  /** `_meta` of the requests. */
   about: Json | undefined
-  /** Of what the client answers. */
+  /** For the client's answers. */
   loan: Loan
 }
 
-/** Everything that has been asked in a round, and what the answers take. */
+/** All requests of a round, and the bytes of their answers. */
 interface AllAsked {
   asked: Asked[]
   loan: Loan
   bytes: number
 }
 
-interface Putting {
+interface Sending {
   signal: AbortSignal
   all: AllAsked
-  /** What the question says in its `_meta` that it is about. */
+  /** `_meta` of the request. */
   about: Json | undefined
 }
 
@@ -211,26 +222,26 @@ interface Asked {
   uplift(answer: Payload): Payload
 }
 
-/** An answer, if there is memory for it. */
+/** An answer, or an error if there is no memory for it. */
 function kept(outcome: Outcome, all: AllAsked): Outcome {
   if (outcome.kind === 'error') return outcome
   all.bytes += sizeOf(outcome.result)
   if (all.loan.hold(all.bytes) === undefined) return outcome
-  return { kind: 'error', code: -32603, message: 'There is no memory for the answer (limits.memory)' }
+  return { kind: 'error', code: -32603, message: 'The bridge has no memory left for the answer (limits.memory)' }
 }
 
-/** What a person said. Saying nothing, or nothing that makes sense, is to dismiss the question. */
+/** The answer of a person. No answer, or an invalid one, counts as `cancel`. */
 function elicited(outcome: Outcome, { request: { method, params }, uplift }: Asked): Payload {
   if (outcome.kind === 'error') return CANCELLED
   const answer = wellFormed(method, withoutEnvelope(uplift(outcome.result))) ?? CANCELLED
-  // To an address there is nothing to fill in.
+  // In URL mode there is no form, so there is no content.
   return value(params, 'mode') === 'url' ? edit(answer, { content: undefined }) : answer
 }
 
-/** What a model or a program said. A modern server cannot be told that it said nothing. */
+/** The answer of a model or a program. Throws an Unanswered for an error or an invalid answer. */
 function answered(outcome: Outcome, { request: { method }, uplift }: Asked): Payload {
   if (outcome.kind === 'error') throw new Unanswered(outcome.code, outcome.message)
   const result = wellFormed(method, withoutEnvelope(uplift(outcome.result)))
-  if (!result) throw new Unanswered(-32603, `The client answered ${method} with something that is no answer`)
+  if (!result) throw new Unanswered(-32603, `The client sent an invalid answer to ${method}`)
   return result
 }

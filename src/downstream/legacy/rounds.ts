@@ -1,13 +1,14 @@
-/** How often, and for how long, a server may come back with something to ask or to wait for before it answers. */
+/** Limits how often a server may request input in one call, and for how long it may ask to be called again. */
 import { Fault } from '../../protocol/fault.js'
 import { asksSomething } from '../../protocol/input.js'
 import type { Payload } from '../../rpc/splice.js'
 
-/** Rounds of questions in one call; the official clients stop at ten. */
+/** Rounds of input requests in one call. */
 const MAX_ROUNDS = 16
 /** Milliseconds before a server that asks nothing is called again: doubled each time. */
 const WAIT = { first: 250, most: 5_000 }
 
+/** The rounds of one call. */
 export class Rounds {
   readonly #patience: number
   #rounds = 0
@@ -15,14 +16,15 @@ export class Rounds {
   /** Milliseconds that were spent on waiting since the server last asked something. */
   #waited = 0
 
-  /** `patience` is how many milliseconds a server may have itself called again without asking anything. */
+  /** `patience`: milliseconds for which a server may ask to be called again without asking anything else. */
   constructor(patience: number) {
     this.#patience = patience
   }
 
   /**
-   * Counts a round of questions. Where the server gives nothing but a state, which says *wait and ask again*, waits before
-   * the next call (MCP 2026-07-28, basic/patterns/mrtr). Rejects with a Fault when it is enough, and when the signal aborts.
+   * Counts a round of input requests. If the server gave only a state, it asks to be called again: then waits before
+   * the next call (MCP 2026-07-28, basic/patterns/mrtr). Rejects with a Fault when a limit is reached, and with the
+   * signal's reason when it aborts.
    */
   async next(input: Payload, signal: AbortSignal): Promise<void> {
     if (asksSomething(input)) {

@@ -1,4 +1,4 @@
-/** A legacy client's session, whatever transport it comes by and whoever answers it. */
+/** Types of a legacy client's session, for all transports and for both kinds: translated or tunnelled. */
 import type { Sender, Upstream } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { Fault } from '../../protocol/fault.js'
@@ -10,30 +10,32 @@ import type { Json } from '../../rpc/splice.js'
 import type { Logger } from '../call-log.js'
 import type { Frame } from '../frames.js'
 
+/** An open session of a legacy client. */
 export interface ClientSession {
   readonly revision: LegacyRevision
-  /** Calls that wait for their answer. */
+  /** Number of requests in flight. */
   readonly open: number
-  /** Answers a request. Never throws: what goes wrong is the last frame. Headers may say where it is in a trace. */
+  /** Answers a request. Never throws: a failure is the last frame. `trace` is the trace context of the headers. */
   answer(request: Request, trace?: TraceContext): AsyncGenerator<Frame, void>
-  /** Takes a notification, or the answer to a question. */
+  /** Handles a notification, or the client's answer to a request of the server. */
   take(message: Notification | Response): void
-  /** Somebody can be told of what the server says of its own accord. */
+  /** The client can now receive messages that belong to no request. */
   listened(): void
-  /** Gives up what is still open. */
+  /** Ends the session and aborts its requests. */
   close(): void
 }
 
-/** Where the server's own messages go. */
+/** Takes the messages for the client that belong to no request. */
 export interface Outlet {
-  /** Of messages with the same key that nobody has been told yet, the last is enough. */
+  /** Sends a message. While it waits, a later message with the same key replaces it. */
   deliver(text: Wire, key?: string): void
-  /** Nobody is connected who would notice that the session is gone. */
+  /** Whether no connected client would notice the end of the session. */
   isIdle(): boolean
   /** The server has ended the session. */
   ended(): void
 }
 
+/** What is needed to open a session. */
 export interface OpenOptions {
   upstream: Upstream
   sender: Pick<Sender, 'principal' | 'credential'>
@@ -42,28 +44,31 @@ export interface OpenOptions {
   log: Logger
   memory: Memory
   settings: SessionSettings
-  /** Where the headers of `initialize` say that it is in a trace. */
+  /** The trace context in the headers of `initialize`. */
   trace?: TraceContext | undefined
 }
 
-/** How legacy clients of modern servers are served. */
+/** Settings of the sessions of legacy clients. */
 export interface SessionSettings {
-  /** Tell them nothing that the schema of their revision does not have. */
+  /** Remove everything that the schema of the client's revision does not have. */
   strict: boolean
-  /** Let clients of 2025-11-25 have their calls as tasks. */
+  /** Offer emulated tasks to clients of 2025-11-25. */
   emulateTasks: boolean
-  /** Milliseconds for a round of questions to a client, and for a server that asks to be called again. */
+  /** Milliseconds for the client's answers in one round, and for a server that asks to be called again. */
   answerWithin: number
   /** The bridge's own Implementation, for servers that do not name themselves. */
   serverInfo: Json
-  /** Notes a call in a session of the server's own, so that it can be ended when the bridge is. Gives what ends the note. */
+  /**
+   * Registers a call in a tunnel, so that it can be aborted when the bridge shuts down. Returns the function that
+   * removes it.
+   */
   begin(abort: (reason: Fault) => void): () => void
 }
 
-/** The answer to `initialize`, and the session that it opened, if it did. */
+/** The answer to `initialize`, and the session unless `initialize` failed. */
 export interface Opened {
   text: Wire
   session?: ClientSession
-  /** The server could not be had. */
+  /** Why the bridge could not open a session; undefined if the server itself refused. */
   fault?: Fault
 }

@@ -1,6 +1,6 @@
 /**
- * Waits for a task of a modern server (io.modelcontextprotocol/tasks) on behalf of a client that knows nothing of tasks: for
- * it, the call simply takes its time.
+ * Follows a task of a modern server (io.modelcontextprotocol/tasks) for a client without tasks: it polls the task, and
+ * the client sees one long call.
  */
 import type { Answers, Call, Handler, Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -19,31 +19,34 @@ import {
 } from '../../rpc/splice.js'
 import { pause } from './rounds.js'
 
-/** What happens to a task on its way: the server asks something, or says how far it is; then it has a reply. */
+/** A step of a task: the server requests input, sends a new status message, or the task ends. */
 export type TaskStep =
   | { kind: 'asks'; input: Payload }
   | { kind: 'says'; message: Json }
   | { kind: 'ends'; reply: Reply }
 
-/** Milliseconds between two looks at a task. */
-const LOOK = { least: 500, most: 30_000, usual: 1_000 }
+/** Milliseconds between two polls of a task. */
+const POLL = { least: 500, most: 30_000, usual: 1_000 }
 const TASKS_ONLY = /^\{"extensions":\{"io\.modelcontextprotocol\/tasks":\{\}\}\}$/
 
-/** Whether a server refuses a call for nothing but that tasks are not known. */
+/** Whether a server refused a call only because the client did not declare tasks. */
 export function wantsTasks(reply: Reply): boolean {
   if (reply.kind !== 'error' || reply.error.code !== -32021 || !reply.error.data?.startsWith('{')) return false
   const required = raw(parseObject(reply.error.data), 'requiredCapabilities')
   return required !== undefined && TASKS_ONLY.test(required.replace(/\s/g, ''))
 }
 
-/** Follows a task to its end. What is given back after a question are the answers. */
+/**
+ * Follows a task to its end. If it stops earlier, it cancels the task. After an `asks` step, pass the answers to
+ * `next`.
+ */
 export async function* drive(
   handle: Handler,
   call: Call,
   created: Payload,
 ): AsyncGenerator<TaskStep, void, Answers | undefined> {
   const taskId = raw(created, 'taskId')
-  if (!taskId?.startsWith('"')) throw new Fault('upstreamProtocol', 'The server made a task without an id')
+  if (!taskId?.startsWith('"')) throw new Fault('upstreamProtocol', 'The server created a task without a taskId')
   const about = (method: string, more: Record<string, Json | undefined> = {}): Call => {
     return {
       ...call,
@@ -55,7 +58,7 @@ export async function* drive(
     }
   }
   const answered = new Set<string>()
-  let said: Json | undefined
+  let lastMessage: Json | undefined
   let ended = false
   try {
     for (let wait = intervalOf(created); ; ) {
@@ -68,15 +71,16 @@ export async function* drive(
       }
       const task = reply.result
       const status = statusOf(task)
-      if (status === undefined) throw new Fault('upstreamProtocol', 'The server does not say how the task stands')
+      if (status === undefined)
+        throw new Fault('upstreamProtocol', 'The server answered tasks/get without a valid status')
       if (isTerminal(status)) {
         ended = true
         yield { kind: 'ends', reply: outcomeOf(task, status) }
         return
       }
       const message = raw(task, 'statusMessage')
-      if (message !== undefined && message !== said) yield { kind: 'says', message }
-      said = message
+      if (message !== undefined && message !== lastMessage) yield { kind: 'says', message }
+      lastMessage = message
       const open = status === 'input_required' ? unanswered(task, answered) : undefined
       if (open) {
         const answers = yield { kind: 'asks', input: open }
@@ -87,21 +91,21 @@ export async function* drive(
     }
   } finally {
     if (!ended) {
-      // Nobody waits any more, and the server does not know.
+      // The client has left, but the server still runs the task.
       const { signal } = new AbortController()
       lastOf(handle({ ...about('tasks/cancel'), signal, abort: () => {} })).catch(() => {})
     }
   }
 }
 
-/** Questions of a task that the client has not been asked yet. */
+/** The input requests of a task that the client has not answered yet; undefined if there are none. */
 function unanswered(task: Payload, answered: ReadonlySet<string>): Payload | undefined {
   const requests = objectIn(task, 'inputRequests')
   if (!requests) return undefined
   const known = requests.members.filter(({ key }) => answered.has(key))
-  const left = edit(requests, Object.fromEntries(known.map(({ key }) => [key, undefined])))
+  const open = edit(requests, Object.fromEntries(known.map(({ key }) => [key, undefined])))
   if (known.length === requests.members.length) return undefined
-  return edit(EMPTY, { inputRequests: write(left) })
+  return edit(EMPTY, { inputRequests: write(open) })
 }
 
 function outcomeOf(task: Payload, status: string): Reply {
@@ -114,7 +118,7 @@ function outcomeOf(task: Payload, status: string): Reply {
       kind: 'error',
       error: {
         code: typeof code === 'number' ? code : -32603,
-        message: typeof message === 'string' ? message : 'The task has failed',
+        message: typeof message === 'string' ? message : 'The task failed',
         data: raw(error, 'data'),
       },
     }
@@ -123,8 +127,8 @@ function outcomeOf(task: Payload, status: string): Reply {
 }
 
 function intervalOf(task: Payload): number {
-  const interval = has(task, 'pollIntervalMs') ? value(task, 'pollIntervalMs') : LOOK.usual
-  return Math.min(Math.max(typeof interval === 'number' ? interval : LOOK.usual, LOOK.least), LOOK.most)
+  const interval = has(task, 'pollIntervalMs') ? value(task, 'pollIntervalMs') : POLL.usual
+  return Math.min(Math.max(typeof interval === 'number' ? interval : POLL.usual, POLL.least), POLL.most)
 }
 
 async function lastOf(replies: AsyncIterable<Reply>): Promise<Exclude<Reply, { kind: 'notification' }>> {

@@ -1,4 +1,7 @@
-/** One call of a legacy client with a modern server: as many requests as the server needs, with what the client is asked between. */
+/**
+ * One call of a legacy client at a modern server: repeats the call with the client's answers until the server has a
+ * result.
+ */
 
 import { ECHOED, printable } from '../../printable.js'
 import type { Answers, Call, Caller, Handler, Reply } from '../../protocol/call.js'
@@ -12,27 +15,29 @@ import { type Questions, Unanswered } from './questions.js'
 import { Rounds } from './rounds.js'
 import { drive, wantsTasks } from './task-driver.js'
 
-/** What happens on the way to the answer. */
+/** What a call yields before its answer: a notification, or a request to send to the client. */
 export type CallStep = { kind: 'notification'; reply: Notice } | { kind: 'question'; text: Wire }
-/** How a call ends: no legacy client can be left with a question, or with a task. */
+/** How a call ends. Legacy clients cannot get an input request or a task of the modern era as the answer. */
 export type Outcome = Extract<Reply, { kind: 'result' | 'error' }>
 
 type Notice = Extract<Reply, { kind: 'notification' }>
 type Final = Exclude<Reply, Notice>
 
+/** What a call needs from its session. */
 export interface CallContext {
   handle: Handler
   questions: Questions
-  /** Who calls, as it is now: the level of log messages may be set anew while the client is asked. */
+  /** The caller as of now: its log level may change while the client is asked. */
   caller(): Caller
-  /** Milliseconds that a server may have itself called again without asking anything. */
+  /** Milliseconds for which a server may ask to be called again without asking anything else. */
   answerWithin: number
-  /** Begins a loan for what the client answers. */
+  /** Begins a loan for the client's answers. */
   borrow(): Loan
-  /** What questions say in their `_meta` that they are about. */
+  /** `_meta` of the requests to the client. */
   about?: Json | undefined
 }
 
+/** Makes a call and asks the client what the server requests. Throws a Fault. */
 export async function* runCall(call: Call, context: CallContext): AsyncGenerator<CallStep, Outcome> {
   const loan = context.borrow()
   try {
@@ -45,7 +50,7 @@ export async function* runCall(call: Call, context: CallContext): AsyncGenerator
   }
 }
 
-/** A call, with what is lent for what its client has answered. */
+/** The context of a running call, with the loan for the client's answers. */
 interface Running extends CallContext {
   loan: Loan
 }
@@ -54,62 +59,62 @@ async function* untilAnswered(call: Call, context: Running): AsyncGenerator<Call
   const rounds = new Rounds(context.answerWithin)
   let { capabilities } = call.caller
   for (let answers: Answers | undefined; ; ) {
-    const leg: Call = { ...call, answers, caller: { ...context.caller(), capabilities } }
-    const reply = yield* oneLeg(leg, context)
+    const attempt: Call = { ...call, answers, caller: { ...context.caller(), capabilities } }
+    const reply = yield* callOnce(attempt, context)
     if (wantsTasks(reply) && !knowsTasks(capabilities)) {
       capabilities = withTasks(capabilities)
     } else if (reply.kind === 'result' && reply.type === 'task' && knowsTasks(capabilities)) {
-      return yield* waitedFor(leg, reply.result, context)
+      return yield* waitForTask(attempt, reply.result, context)
     } else if (reply.kind === 'input') {
       if (!methodTraits(call.method).asks)
         throw new Fault(
           'upstreamProtocol',
-          `The server asks something in the middle of ${printable(call.method, ECHOED)}`,
+          `The server requested input during ${printable(call.method, ECHOED)}, which does not allow it`,
         )
       await rounds.next(reply.result, call.signal)
-      answers = yield* asked(reply.result, call.signal, context)
+      answers = yield* askClient(reply.result, call.signal, context)
     } else {
       return reply
     }
   }
 }
 
-async function* oneLeg(leg: Call, { handle }: CallContext): AsyncGenerator<CallStep, Final> {
-  for await (const reply of handle(leg)) {
+async function* callOnce(call: Call, { handle }: CallContext): AsyncGenerator<CallStep, Final> {
+  for await (const reply of handle(call)) {
     if (reply.kind !== 'notification') return reply
     yield { kind: 'notification', reply }
   }
   throw new Fault('internalUnknown', 'The call ended without an answer')
 }
 
-/** Waits for a task as if it were the call. What it says of itself is progress. */
-async function* waitedFor(call: Call, created: Payload, context: Running): AsyncGenerator<CallStep, Outcome> {
+/** Waits for a task as if it were the call. Its status messages become progress. */
+async function* waitForTask(call: Call, created: Payload, context: Running): AsyncGenerator<CallStep, Outcome> {
   const steps = drive(context.handle, call, created)
   try {
-    return yield* followed(steps, call, context)
+    return yield* followTask(steps, call, context)
   } finally {
-    // Whoever does not come to the end gives the task up.
+    // Cancels the task unless it has ended.
     await steps.return()
   }
 }
 
-async function* followed(
+async function* followTask(
   steps: ReturnType<typeof drive>,
   call: Call,
   context: Running,
 ): AsyncGenerator<CallStep, Outcome> {
-  let said = 0
+  let progress = 0
   for (let next = await steps.next(); !next.done; ) {
     const step = next.value
     if (step.kind === 'ends') {
       if (step.reply.kind === 'result' || step.reply.kind === 'error') return step.reply
-      throw new Fault('upstreamProtocol', 'The server asks something where it has to say how a task stands')
+      throw new Fault('upstreamProtocol', 'The server requested input in its answer to tasks/get')
     }
     if (step.kind === 'asks') {
-      next = await steps.next(yield* asked(step.input, call.signal, context))
+      next = await steps.next(yield* askClient(step.input, call.signal, context))
       continue
     }
-    const params = edit(EMPTY, { progress: String(++said), message: step.message })
+    const params = edit(EMPTY, { progress: String(++progress), message: step.message })
     if (call.progress)
       yield { kind: 'notification', reply: { kind: 'notification', method: 'notifications/progress', params } }
     next = await steps.next()
@@ -117,8 +122,8 @@ async function* followed(
   throw new Fault('internalUnknown', 'The task ended without an answer')
 }
 
-/** Asks the client. */
-async function* asked(
+/** Yields the requests to the client. Returns its answers. */
+async function* askClient(
   input: Payload,
   signal: AbortSignal,
   { questions, about, loan }: Running,
@@ -130,12 +135,12 @@ async function* asked(
     for (; !next.done; next = await asking.next()) yield { kind: 'question', text: next.value }
     return next.value
   } finally {
-    // The reader may stop at any yield: then nobody waits for the client's answers any more.
+    // The reader may stop at any yield: then the client's answers are no longer needed.
     if (!next?.done) await asking.return(undefined as never)
   }
 }
 
-/** How a call ends whose question nobody has answered: a tool has failed, anything else has not been done. */
+/** How a call ends if the client did not answer: a tool call as a failed tool, any other call as an error. */
 function outcomeOf(method: string, { code, message }: Unanswered): Outcome {
   if (method === 'tools/call') {
     const text = `{"content":[{"type":"text","text":${JSON.stringify(message)}}],"isError":true}`

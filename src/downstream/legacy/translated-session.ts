@@ -1,6 +1,6 @@
 /**
- * The downstream half of the legacy era: keeps the session that the client believes in, and makes of each of its requests
- * a call that says everything.
+ * The downstream half of the legacy era: keeps the client's session in the bridge, and turns each of its requests into
+ * a complete call.
  */
 
 import { ECHOED, printable } from '../../printable.js'
@@ -41,22 +41,23 @@ import { Changes } from './subscription.js'
 import { type CallStep, type Outcome, runCall } from './translated-call.js'
 
 /** Notifications of a server that belong to a call. */
-const OF_A_CALL: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
+const CALL_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
 
+/** A session of a legacy client that the bridge itself answers. */
 export class TranslatedSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #options: OpenOptions
   readonly #caller: Caller
-  /** Capabilities of the server, as the client was told of them. */
+  /** Capabilities of the server, as sent to the client. */
   readonly #offered: Payload
   readonly #to: Downlevel
   readonly #running = new InFlight()
   readonly #questions: Questions
   readonly #tasks: EmulatedTasks
   readonly #changes: Changes
-  /** What is kept for as long as the session lasts. */
+  /** Memory that the session needs until its end. */
   readonly #loan: Loan
-  /** Tells the server that the client has gone. */
+  /** Reports to the upstream side that the client has disconnected. */
   readonly #disconnected: (() => void) | undefined
   #ready = false
   #listened = false
@@ -79,7 +80,7 @@ export class TranslatedSession implements ClientSession {
       capabilities,
       to: this.#to,
       within: options.settings.answerWithin,
-      told: (what) => tell(options.log, { kind: 'question', what }),
+      report: (what) => tell(options.log, { kind: 'question', what }),
     })
     tell(options.log, { kind: 'session', side: 'client', what: 'opened' })
     this.#disconnected = options.upstream.connected?.(options.sender.principal)
@@ -92,7 +93,7 @@ export class TranslatedSession implements ClientSession {
     })
   }
 
-  /** Answers `initialize` with what the server says of itself. Rejects with a Fault. */
+  /** Calls `server/discover` and answers `initialize` from its result. Rejects with a Fault. */
   static async open(request: Request, options: OpenOptions, record: CallLogEntry): Promise<Opened> {
     const opening = decodeInitialize(request)
     const caller = { revision: NEWEST_MODERN, clientInfo: opening.clientInfo, capabilities: opening.capabilities }
@@ -105,7 +106,8 @@ export class TranslatedSession implements ClientSession {
       record.ended(discovered)
       return { text: errorMessage(request.id, legacyError(call, discovered.error, opening.revision)) }
     }
-    if (discovered?.kind !== 'result') throw new Fault('upstreamProtocol', 'The server does not say what it offers')
+    if (discovered?.kind !== 'result')
+      throw new Fault('upstreamProtocol', 'The server answered server/discover without a result')
     record.ended(discovered)
     const to = downlevelFor(opening.revision, options)
     const { answer, offered } = initializeResult(discovered, to, options.settings.serverInfo)
@@ -135,9 +137,9 @@ export class TranslatedSession implements ClientSession {
       const decoded = decodeRequest(request)
       record.note({ ...subject(method, decoded.params) })
       record.follow(decoded.meta, trace)
-      const own = Object.hasOwn(this.#own, method) ? this.#own[method] : undefined
-      if (own) {
-        const answer = await own(decoded.params)
+      const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
+      if (answerOwn) {
+        const answer = await answerOwn(decoded.params)
         record.answered('ok')
         yield { text: result(id, answer), last: { status: 200 } }
         return
@@ -147,22 +149,22 @@ export class TranslatedSession implements ClientSession {
         const answer = this.#startTask(decoded, record)
         record.answered('ok')
         yield { text: result(id, answer), last: { status: 200 } }
-      } else yield* this.#ask(request, decoded, controller, record)
+      } else yield* this.#call(request, decoded, controller, record)
     } catch (error) {
       const { aborted, reason } = controller.signal
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
       const cancelled = aborted && reason !== fault
       if (cancelled) record.cancelled()
       else record.failed(fault)
-      const asked = {
+      const failed = {
         method,
         params: typeof request.params === 'string' ? EMPTY : request.params,
         caller: this.#caller,
       }
-      const said = cancelled
+      const rpcError = cancelled
         ? { code: -32603, message: 'Request cancelled' }
-        : legacyError(asked, fault.toRpcError(), this.revision)
-      yield { text: errorMessage(id, said), last: { status: 200, fault, cancelled } }
+        : legacyError(failed, fault.toRpcError(), this.revision)
+      yield { text: errorMessage(id, rpcError), last: { status: 200, fault, cancelled } }
     } finally {
       this.#running.end(id, controller)
     }
@@ -173,7 +175,7 @@ export class TranslatedSession implements ClientSession {
     const { method, params } = message
     if (method === 'notifications/initialized') {
       this.#ready = true
-      this.#hear()
+      this.#subscribeIfReady()
     } else if (method === 'notifications/cancelled') {
       this.#running.cancel(params)
     } else if (!LEGACY_CLIENT_NOTIFICATIONS.has(method) && method !== 'notifications/tasks/status') {
@@ -186,7 +188,7 @@ export class TranslatedSession implements ClientSession {
 
   listened(): void {
     this.#listened = true
-    this.#hear()
+    this.#subscribeIfReady()
   }
 
   close(): void {
@@ -198,16 +200,16 @@ export class TranslatedSession implements ClientSession {
     tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
   }
 
-  /** Requests that the bridge answers itself, because what they are about is the session. */
-  readonly #own: Readonly<Record<string, (params: Payload) => Json | Promise<Json>>> = {
+  /** Methods that the bridge answers itself, because they concern the session. */
+  readonly #ownMethods: Readonly<Record<string, (params: Payload) => Json | Promise<Json>>> = {
     ping: () => '{}',
     initialize: () => {
-      throw new Fault('invalidRequest', 'The session is open already')
+      throw new Fault('invalidRequest', 'initialize was already called in this session')
     },
     'logging/setLevel': (params) => {
       this.#check('logging/setLevel')
       const level = value(params, 'level')
-      if (!isLogLevel(level)) throw new Fault('invalidParams', `level has to be one of ${LOG_LEVELS.join(', ')}`)
+      if (!isLogLevel(level)) throw new Fault('invalidParams', `level must be one of ${LOG_LEVELS.join(', ')}`)
       this.#caller.logLevel = level
       return '{}'
     },
@@ -235,7 +237,8 @@ export class TranslatedSession implements ClientSession {
     },
   }
 
-  async *#ask(
+  /** Makes a call of a request, and yields its answer. */
+  async *#call(
     { id, method }: Request,
     { params, meta, progressToken }: Decoded,
     controller: AbortController,
@@ -257,7 +260,7 @@ export class TranslatedSession implements ClientSession {
       for (; !next.done; next = await steps.next()) {
         const step = next.value
         if (step.kind === 'question') yield { text: step.text }
-        else if (OF_A_CALL.has(step.reply.method) && increasing(step.reply))
+        else if (CALL_NOTIFICATIONS.has(step.reply.method) && increasing(step.reply))
           yield { text: encodeReply(step.reply, id, call, progressToken, this.#to) }
       }
     } finally {
@@ -266,7 +269,7 @@ export class TranslatedSession implements ClientSession {
     }
     const text = encodeReply(next.value, id, call, progressToken, this.#to)
     record.ended(next.value)
-    // Everything behind this is over already: the reader need not come back from it.
+    // Nothing is left to clean up after this, because the reader may stop here.
     yield { text, last: { status: 200 } }
   }
 
@@ -278,7 +281,7 @@ export class TranslatedSession implements ClientSession {
     return runCall(call, { handle: upstream.handle, questions: this.#questions, caller, answerWithin, borrow, about })
   }
 
-  /** Makes a task of a call. */
+  /** Starts a call as an emulated task. */
   #startTask({ params, meta }: Decoded, record: CallLogEntry): Json {
     this.#check('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
@@ -289,7 +292,7 @@ export class TranslatedSession implements ClientSession {
     })
   }
 
-  /** Waits for the result of a task, with what is asked until then. */
+  /** Waits for the result of a task. Until then yields the questions to the client. */
   async *#taskResult(
     { id }: Request,
     { params }: Decoded,
@@ -317,7 +320,7 @@ export class TranslatedSession implements ClientSession {
     yield { text, last: { status: 200 } }
   }
 
-  /** Throws a Fault for methods that the client's revision does not have or that the server does not offer. */
+  /** Throws a Fault if the client's revision does not have the method, or the server does not offer it. */
   #check(method: string): void {
     const { eras, capability } = methodTraits(method)
     if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
@@ -327,8 +330,8 @@ export class TranslatedSession implements ClientSession {
       throw new Fault('methodNotFound', `Method not found: the server does not offer ${printable(method, ECHOED)}`)
   }
 
-  /** What the server says of its own accord is wanted from when the client is ready, and somebody can be told. */
-  #hear(): void {
+  /** Subscribes to the server's changes once the client is initialized and can receive messages. */
+  #subscribeIfReady(): void {
     if (this.#ready && this.#listened) this.#changes.start()
   }
 
@@ -352,19 +355,19 @@ export class TranslatedSession implements ClientSession {
   }
 }
 
-/** How a client of the revision is spoken to. Each kind of loss is logged once. */
+/** How to adapt messages to the client's revision. Each feature that is left out is logged once. */
 function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions): Downlevel {
-  const told = new Set<string>()
+  const logged = new Set<string>()
   return {
     revision,
     strict: settings.strict,
     memory: { wrapped: new Set() },
-    // Calls can be tasks where the client's revision knows them and the configuration wants it.
+    // Calls can be tasks if the client's revision has tasks and the configuration allows them.
     tasks: settings.emulateTasks && traits[revision].tasks,
     lost: (feature) => {
       tell(log, { kind: 'downlevelled', what: feature })
-      if (told.has(feature)) return
-      told.add(feature)
+      if (logged.has(feature)) return
+      logged.add(feature)
       log.info(
         { event: 'feature_omitted', feature, revision },
         "feature left out: the client's revision does not have it",
@@ -401,13 +404,13 @@ function callOf(
   }
 }
 
-/** That a call is to be made a task is a matter between peers of 2025-11-25 that have agreed on it. */
+/** Params of a tool call without `task`, which only peers of 2025-11-25 negotiate. */
 function withoutTask(method: string, params: Payload): Payload {
   return method === 'tools/call' ? edit(params, { task: undefined }) : params
 }
 
 function uriIn(params: Payload): string {
   const uri = value(params, 'uri')
-  if (typeof uri !== 'string') throw new Fault('invalidParams', 'params.uri has to be a string')
+  if (typeof uri !== 'string') throw new Fault('invalidParams', 'params.uri must be a string')
   return uri
 }

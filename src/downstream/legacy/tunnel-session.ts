@@ -1,4 +1,4 @@
-/** A session that is the server's own: messages pass through as they are. */
+/** A legacy client's session with a legacy server: messages pass through a tunnel unchanged. */
 import type { Tunnel, UpstreamSpan } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
@@ -11,28 +11,29 @@ import { metaOf } from '../read-message.js'
 import { InFlight } from './in-flight.js'
 import type { ClientSession, OpenOptions } from './session.js'
 
+/** A session that the server itself answers. */
 export class TunnelSession implements ClientSession {
   readonly revision: LegacyRevision
-  readonly #line: Tunnel
+  readonly #tunnel: Tunnel
   readonly #options: Pick<OpenOptions, 'log' | 'transport' | 'settings'>
   readonly #running = new InFlight()
   /** The server has ended the session. */
   #lost = false
 
   constructor(
-    line: Tunnel,
+    tunnel: Tunnel,
     revision: LegacyRevision,
     options: Pick<OpenOptions, 'log' | 'transport' | 'outlet' | 'settings'>,
   ) {
     this.revision = revision
-    this.#line = line
+    this.#tunnel = tunnel
     this.#options = options
     const { outlet, log } = options
     tell(log, { kind: 'session', side: 'client', what: 'opened' })
-    line.attach({
+    tunnel.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
       message: (text) => outlet.deliver(text),
-      // Calls that wait have heard of it by then, and what they are told of it still has a session to go out by.
+      // Deferred, so that the errors of calls in flight are still sent in this session.
       ended: () => {
         this.#lost = true
         setImmediate(() => outlet.ended())
@@ -56,20 +57,20 @@ export class TunnelSession implements ClientSession {
       ...subject(method, typeof params === 'string' ? EMPTY : params),
     })
     const controller = this.#running.begin(id)
-    const over = this.#options.settings.begin((reason) => controller.abort(reason))
+    const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
     record.follow(metaOf(request), trace)
-    const handOver = record.handedOver()
+    const span = record.handedOver()
     try {
       let answered = false
-      for await (const { text, answer, dropped } of this.#line.ask(traced(request, handOver), controller.signal)) {
+      for await (const { text, answer, dropped } of this.#tunnel.ask(traced(request, span), controller.signal)) {
         if (dropped) record.note({ dropped })
         if (answer) {
           answered = true
           const reply = replyIn(answer)
-          handOver.over(reply)
+          span.over(reply)
           record.ended(reply)
         }
-        // Messages that came after this one go out when the reader asks for more.
+        // Messages that came after this one are sent when the reader requests more.
         yield answer ? { text, last: { status: 200 } } : { text }
       }
       if (!answered) throw new Fault('internalUnknown', 'The call ended without an answer')
@@ -77,32 +78,32 @@ export class TunnelSession implements ClientSession {
       const { aborted, reason } = controller.signal
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
       const cancelled = aborted && reason !== fault
-      handOver.over(cancelled ? undefined : fault)
+      span.over(cancelled ? undefined : fault)
       if (cancelled) record.cancelled()
       else record.failed(fault)
       yield { text: errorMessage(id, fault.toRpcError()), last: { status: 200, fault, cancelled } }
     } finally {
-      over()
+      unregister()
       this.#running.end(id, controller)
     }
   }
 
   take(message: Notification | Response): void {
-    if (message.kind === 'response') this.#line.respond(message)
+    if (message.kind === 'response') this.#tunnel.respond(message)
     else if (message.method === 'notifications/cancelled') this.#running.cancel(message.params)
-    else this.#line.notify(message.method, typeof message.params === 'string' ? undefined : write(message.params))
+    else this.#tunnel.notify(message.method, typeof message.params === 'string' ? undefined : write(message.params))
   }
 
   listened(): void {}
 
   close(): void {
     this.#running.abortAll()
-    this.#line.close()
+    this.#tunnel.close()
     tell(this.#options.log, { kind: 'session', side: 'client', what: this.#lost ? 'lost' : 'ended' })
   }
 }
 
-/** The request as it goes on: with another place in a trace, where one is drawn up. */
+/** The request as sent to the server: with the trace context of the bridge's own span, if there is one. */
 function traced(request: Request, { trace }: UpstreamSpan): Request {
   if (!trace || request.params === 'not an object') return request
   const params = request.params === 'absent' ? EMPTY : request.params

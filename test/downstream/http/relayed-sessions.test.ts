@@ -4,7 +4,7 @@ import { RelayedSessions } from '../../../src/downstream/http/relayed-sessions.j
 
 t.test('H10 however many sessions one principal opens, those of others are remembered', async (t) => {
   const told: string[] = []
-  const sessions = new RelayedSessions({ max: 6, share: 0.5, told: (what) => told.push(what) })
+  const sessions = new RelayedSessions({ max: 6, share: 0.5, report: (what) => told.push(what) })
   sessions.opened('modest', { principal: 'modest', ours: false })
   for (let n = 0; n < 100; n++) sessions.opened(`greedy-${n}`, { principal: 'greedy', ours: true })
   t.equal(await sessions.isOf('modest', 'modest', false), true)
@@ -19,7 +19,7 @@ t.test('H10 however many sessions one principal opens, those of others are remem
 })
 
 t.test('the session that was used longest ago is forgotten first', async (t) => {
-  const sessions = new RelayedSessions({ max: 2, told: () => {} })
+  const sessions = new RelayedSessions({ max: 2, report: () => {} })
   for (const id of ['one', 'two']) sessions.opened(id, { principal: 'alice', ours: false })
   await sessions.isOf('alice', 'one', false)
   sessions.opened('three', { principal: 'alice', ours: false })
