@@ -6,7 +6,7 @@ import t from 'tap'
 import { parseCommand } from '../src/cli/parse.js'
 import { parseSettings, type Settings, unknownKeys } from '../src/config/settings.js'
 import { secret } from './support/deployment.js'
-import { ownFolder } from './support/folder.js'
+import { temporaryFolder } from './support/folder.js'
 
 const folder = fileURLToPath(new URL('../config/examples/', import.meta.url))
 const env = { GITHUB_TOKEN: secret('github'), SEARCH_KEY: secret('search') }
@@ -42,7 +42,7 @@ t.test('what an example says is needed is needed', async (t) => {
 })
 
 t.test('every configuration in the README and in the guides is one that the bridge takes, whole', async (t) => {
-  const folder = ownFolder(t)
+  const folder = temporaryFolder(t)
   for (const document of ['README.md', 'docs/access.md', 'docs/clients.md', 'docs/config-files.md']) {
     const text = readFileSync(new URL(`../${document}`, import.meta.url), 'utf8')
     const blocks = [...text.matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = '']) => JSON.parse(json) as object)
