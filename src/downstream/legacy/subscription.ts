@@ -14,7 +14,7 @@ import {
   UPDATED,
 } from '../../protocol/subscriptions.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, textUnder, value } from '../../rpc/splice.js'
-import { within } from '../frames.js'
+import { within } from '../../time.js'
 
 export interface ChangesOptions {
   /** Capabilities of the server, as the client was told of them. */
@@ -126,7 +126,7 @@ export class Changes {
       return
     }
     const next = this.#listen(uris, wanted)
-    const agreed = await within(AGREE_WITHIN, next.agreed)
+    const agreed = await within(next.agreed, AGREE_WITHIN)
     if (agreed) return
     next.controller.abort()
     throw new Fault('upstreamTimeout', 'The server did not answer the subscription in time')

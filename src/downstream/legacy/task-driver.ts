@@ -17,7 +17,7 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
-import { pause } from './rounds.js'
+import { pause } from '../../time.js'
 
 /** What happens to a task on its way: the server asks something, or says how far it is; then it has a reply. */
 export type TaskStep =
@@ -60,6 +60,7 @@ export async function* drive(
   try {
     for (let wait = intervalOf(created); ; ) {
       await pause(wait, call.signal)
+      call.signal.throwIfAborted()
       const reply = await lastOf(handle(about('tasks/get')))
       if (reply.kind !== 'result') {
         ended = true

@@ -26,7 +26,8 @@ import {
   write,
 } from '../../rpc/splice.js'
 import { newKey, randomId, Sealer, type SealKey } from '../../seal.js'
-import { callFault, pause, sessionGone } from '../failure.js'
+import { pause } from '../../time.js'
+import { callFault, sessionGone } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
 import { rested, weightOfRested } from '../rested.js'
 import type { Lease } from './pool.js'
@@ -234,7 +235,7 @@ export class LegacyTasks {
       const status = statusOf(found)
       if (status === undefined || isTerminal(status)) return
       const interval = value(found, 'pollIntervalMs')
-      await pause(Math.max(typeof interval === 'number' ? interval : 0, LOOK_EVERY) / 1_000, call.signal)
+      await pause(Math.max(typeof interval === 'number' ? interval : 0, LOOK_EVERY), call.signal)
     }
   }
 
