@@ -148,12 +148,13 @@ t.test('pause', async (t) => {
   t.test('resolves to true when the time is over, and not before', async (t) => {
     const { clock, signal, isClean } = start(t)
     let over: boolean | undefined
-    pause(1_000, signal).then((value) => {
+    const pausing = pause(1_000, signal).then((value) => {
       over = value
     })
     await clock.pass(999)
     t.equal(over, undefined)
     await clock.pass(1)
+    await pausing
     t.equal(over, true)
     isClean('a pause that is over')
   })

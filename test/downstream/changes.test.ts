@@ -320,6 +320,7 @@ t.test('a broken subscription is made again although the server refuses another 
   first.agree()
   await new Promise((resolve) => setImmediate(resolve))
   first.break()
+  await new Promise((resolve) => setImmediate(resolve))
   const refused = outcome(changes.subscribe('test://a'))
   ;(await next(2)).refuse()
   t.equal(await refused, 'methodNotFound')
