@@ -3,7 +3,6 @@
 import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isatty } from 'node:tty'
 import { Bridge } from './bridge/bridge.js'
 import type { BridgeContext } from './bridge/context.js'
@@ -27,6 +26,7 @@ import { type SignInParts, signInParts } from './oauth/parts.js'
 import { Fault, needsSignIn } from './protocol/fault.js'
 import { startTracing } from './telemetry/tracing.js'
 import type { Tracing } from './telemetry/types.js'
+import { within } from './time.js'
 import { endPrograms } from './upstream/transport/stdio/process-group.js'
 
 /** Milliseconds between looks at the files of the configuration. */
@@ -345,7 +345,7 @@ async function finding(
   const { FoundServers } = await import('./bridge/discovered-servers.js')
   const found = new FoundServers({ settings, surroundings, elsewhere: ELSEWHERE })
   surroundings.log.info({ event: 'search_started', where: settings.discover }, 'looking for servers')
-  await Promise.race([found.look(), ...(onPipe ? [] : [sleep(FINDING, undefined, { ref: false })])])
+  await (onPipe ? found.look() : within(found.look(), FINDING))
   const names = Object.keys(found.with(settings).mcpServers)
   if (onPipe && names.length !== 1) {
     found.close()

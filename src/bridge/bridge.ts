@@ -1,6 +1,5 @@
 /** The bridge: its servers, what they are served by, and how it starts, changes and stops. */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
 import type { FastifyInstance } from 'fastify'
 import {
@@ -25,6 +24,7 @@ import { Fault } from '../protocol/fault.js'
 import { Memory } from '../protocol/memory.js'
 import { RedisReplicas } from '../replicas/replicas.js'
 import { keyOf } from '../seal.js'
+import { pause } from '../time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
 import type { BridgeContext } from './context.js'
@@ -194,7 +194,7 @@ export class Bridge {
     await this.#until(performance.now() + drainTimeout, () => this.#idle)
     for (const mount of this.#all) mount.cut()
     for (const until = performance.now() + LAST_WORDS; this.#open > 0 && performance.now() < until; )
-      await sleep(DRAIN_CHECK)
+      await pause(DRAIN_CHECK)
     this.#listener?.close()
     this.#admin?.close()
     await this.#replicas?.close()
@@ -344,7 +344,7 @@ export class Bridge {
 
   /** Waits until a time, something, or a hurry. */
   async #until(deadline: number, reached: () => boolean): Promise<void> {
-    while (performance.now() < deadline && !this.#hurried && !reached()) await sleep(DRAIN_CHECK)
+    while (performance.now() < deadline && !this.#hurried && !reached()) await pause(DRAIN_CHECK)
   }
 }
 

@@ -32,6 +32,7 @@ import { Guard } from '../net/guard.js'
 import { toolList } from '../policy/tool-list.js'
 import { Memory } from '../protocol/memory.js'
 import type { Payload } from '../rpc/splice.js'
+import { within } from '../time.js'
 import { Server } from '../upstream/server.js'
 import type { BridgeContext } from './context.js'
 import { inspect } from './inspect.js'
@@ -221,7 +222,6 @@ export class Discovery {
     const { settings, surroundings } = this.#options
     const isProgram = candidate.endpoint.kind === 'stdio'
     let server: Server | undefined
-    let late: NodeJS.Timeout | undefined
     try {
       const all: Settings = {
         ...settings,
@@ -234,18 +234,13 @@ export class Discovery {
       server = new Server(
         serverOptions(candidate.name, this.entryOf(candidate), all, quiet, this.#memory, undefined, { connect }),
       )
-      return await Promise.race([
-        meeting(server),
-        new Promise<never>((_resolve, reject) => {
-          const expire = () => reject(failure('handshake', 'timeout', 'It took too long to answer'))
-          late = setTimeout(expire, MEETING[isProgram ? 'stdio' : 'http'])
-        }),
-      ])
+      return await within(meeting(server), MEETING[isProgram ? 'stdio' : 'http'], () => {
+        throw failure('handshake', 'timeout', 'It took too long to answer')
+      })
     } catch (error) {
       if (error instanceof ConfigError) throw failure('document', 'unsupported', error.message, { cause: error })
       throw pinFailure(error) ?? handshakeFailure(error, isProgram)
     } finally {
-      clearTimeout(late)
       await server?.close(true)
     }
   }

@@ -1,7 +1,7 @@
 /** Requests to endpoints with caching, retries and a circuit breaker. */
-import { setTimeout as wait } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../net/failure.js'
+import { backoff, pause } from '../time.js'
 
 /** The result of an attempt, and the milliseconds for which it is fresh. */
 export interface Outcome<T> {
@@ -32,7 +32,9 @@ export interface CyclesOptions {
   random?: (() => number) | undefined
 }
 
-const RETRIES = [1_000, 2_000, 4_000] as const
+const RETRIES = 3
+/** Milliseconds before a retry. */
+const WAIT = { first: 1_000, most: 4_000 }
 /** Random part of each delay, to either side, so that endpoints that failed together are not retried together. */
 const JITTER = 0.2
 const FAILURES = 3
@@ -130,7 +132,7 @@ export class Cycles<T> {
     attempt: (signal: AbortSignal | undefined) => Promise<Outcome<T>>,
   ): Promise<Outcome<T>> {
     const { signal, sleep = pause, random = Math.random } = this.#options
-    const retries = state.failures < FAILURES ? RETRIES : []
+    const retries = state.failures < FAILURES ? RETRIES : 0
     for (let tries = 0; ; tries++) {
       signal?.throwIfAborted()
       try {
@@ -140,12 +142,11 @@ export class Cycles<T> {
       } catch (error) {
         // A shutdown is not a failure of the endpoint.
         signal?.throwIfAborted()
-        const retry = retries[tries]
-        if (retry === undefined || !described(error).transient) {
+        if (tries >= retries || !described(error).transient) {
           this.#failed(endpoint, state, error)
           throw error
         }
-        await sleep(retry * (1 - JITTER + 2 * JITTER * random()), signal)
+        await sleep(backoff(tries, WAIT) * (1 - JITTER + 2 * JITTER * random()), signal)
       }
     }
   }
@@ -183,10 +184,6 @@ function described(error: unknown): { phase: string; reason: string; transient: 
     reason: typeof reason === 'string' ? reason : 'unknown',
     transient: transient === true,
   }
-}
-
-async function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
-  await wait(milliseconds, undefined, signal === undefined ? {} : { signal })
 }
 
 /** Limits concurrency; waiting work starts in order. */

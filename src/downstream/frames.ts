@@ -36,20 +36,3 @@ export function onlyIncreasing(): (reply: Reply & { kind: 'notification' }) => b
     return true
   }
 }
-
-/** What a promise comes to, or undefined where it takes longer. */
-export function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => resolve(undefined), milliseconds)
-    promise.then(
-      (value) => {
-        clearTimeout(timer)
-        resolve(value)
-      },
-      (error: unknown) => {
-        clearTimeout(timer)
-        reject(error)
-      },
-    )
-  })
-}

@@ -9,6 +9,7 @@ import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { cut, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
+import { within } from '../time.js'
 import type { Logger } from './call-log.js'
 import { answerLost, type Frame } from './frames.js'
 import { Conversation } from './legacy/conversation.js'
@@ -198,22 +199,12 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     const why = error instanceof Error ? error.message : String(error)
     if (!closed) log.warn({ event: 'stdin_failed', why }, 'reading from stdin failed; shutting down')
   }
-  if (!closed) await endedWithin(patience, answers)
+  if (!closed) await within(Promise.all(answers), patience)
   disconnected?.()
   running.abortAll()
   conversation.close()
   await Promise.all(answers)
   outgoing.end()
-}
-
-/** Waits until all have ended, but no longer than so many milliseconds. */
-async function endedWithin(milliseconds: number, answers: Iterable<Promise<void>>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds)
-  })
-  await Promise.race([Promise.all(answers), late])
-  clearTimeout(timer)
 }
 
 /** The keys of the ids of all requests in a message. */

@@ -4,6 +4,7 @@
  */
 import { fstatSync, write } from 'node:fs'
 import type { Writable } from 'node:stream'
+import { within } from '../time.js'
 
 /** The descriptor, and bounds. */
 export interface LineWriterOptions {
@@ -77,9 +78,7 @@ export class LineWriter {
         done = resolve
       })
       this.#flushed.add(done)
-      const timer = setTimeout(done, milliseconds)
-      await flushed
-      clearTimeout(timer)
+      await within(flushed, milliseconds)
       this.#flushed.delete(done)
     }
     return !this.#writing

@@ -4,6 +4,7 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { rootCertificates, type TLSSocket, connect as upgrade } from 'node:tls'
 import ip from 'ipaddr.js'
 import type { buildConnector } from 'undici'
+import { unlessAborted } from '../time.js'
 import { Failure, failure, type NetworkReason } from './failure.js'
 import type { Guard } from './guard.js'
 
@@ -64,25 +65,17 @@ export function guardedConnector(options: ConnectOptions): buildConnector.connec
 
 async function open(target: Target, options: ConnectOptions): Promise<Socket> {
   const { dial = dialOne, timeout = TIMEOUT, entered = () => {}, secured } = options
+  let phase: 'resolve' | 'connect' | 'tls' = 'resolve'
   const end = new AbortController()
-  const stop = () => end.abort()
+  const stop = () => end.abort(failure(phase, 'timeout', `${target.host} took too long (${phase})`))
   const timer = setTimeout(stop, timeout)
   if (options.signal?.aborted) stop()
   options.signal?.addEventListener('abort', stop)
-  let phase: 'resolve' | 'connect' | 'tls' = 'resolve'
   const enter = (next: typeof phase) => {
     phase = next
     entered(next)
   }
-  const inTime = <T>(work: Promise<T>): Promise<T> =>
-    Promise.race([
-      work,
-      new Promise<never>((_resolve, reject) => {
-        const expire = () => reject(failure(phase, 'timeout', `${target.host} took too long (${phase})`))
-        if (end.signal.aborted) expire()
-        else end.signal.addEventListener('abort', expire)
-      }),
-    ])
+  const inTime = <T>(work: Promise<T>): Promise<T> => unlessAborted(work, end.signal)
   let socket: Socket | undefined
   try {
     enter('resolve')

@@ -1,5 +1,6 @@
 /** All requests over the network, except those to configured servers and Redis. */
 import { Client, type Dispatcher } from 'undici'
+import { within } from '../time.js'
 import { parseAddress } from './address.js'
 import { bare, type ConnectOptions, checkedAddresses, guardedConnector } from './connect.js'
 import { Failure, failure, type NetworkPhase } from './failure.js'
@@ -69,13 +70,11 @@ export function guardedRequest(address: string, options: RequestOptions = {}): P
 export async function checkDestination(address: string, options: FetchOptions = {}): Promise<URL> {
   const guard = new Guard(options)
   const url = checkAddress(address, guard, options.allowLoopback === true)
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    const expire = () => reject(failure('resolve', 'timeout', `${url.host} took too long (resolve)`))
-    timer = setTimeout(expire, options.timeLimit ?? TIME_LIMIT)
-  })
+  const late = () => {
+    throw failure('resolve', 'timeout', `${url.host} took too long (resolve)`)
+  }
   const target = { host: bare(url.hostname), secure: url.protocol === 'https:' }
-  await Promise.race([checkedAddresses(target, { ...options, guard }), late]).finally(() => clearTimeout(timer))
+  await within(checkedAddresses(target, { ...options, guard }), options.timeLimit ?? TIME_LIMIT, late)
   return url
 }
 

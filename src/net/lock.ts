@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { linkSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../time.js'
 
 /** Times of the lock. */
 export interface LockOptions {
@@ -49,7 +49,7 @@ async function take(path: string, own: string, { patience = 3_000, interval = 20
     if (owner === undefined) continue
     if (owner !== seen?.owner) seen = { owner, since: now }
     if (now - seen.since > patience) takeAway(path, owner, own)
-    else await sleep(interval * (0.5 + Math.random()))
+    else await pause(interval * (0.5 + Math.random()))
   }
 }
 

@@ -23,6 +23,7 @@ import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.j
 import type { Request, Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, parseObject, raw, value } from '../rpc/splice.js'
+import { pause } from '../time.js'
 import { refuse } from './refusal.js'
 
 /** The server to sign in to. */
@@ -393,18 +394,4 @@ async function signedIn<T>(account: Account, signal: AbortSignal, work: () => Pr
 function refused(call: Call, fault: Fault): Reply {
   if (call.method !== 'tools/call') throw fault
   return refuse(call, { reason: fault.row.reason ?? 'sign_in_required', text: fault.message })
-}
-
-/** Waits. Resolves to false if the signal aborts. */
-function pause(milliseconds: number, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve(!signal.aborted)
-    }
-    const timer = setTimeout(done, milliseconds)
-    signal.addEventListener('abort', done, { once: true })
-    if (signal.aborted) done()
-  })
 }

@@ -1,5 +1,6 @@
 /** Connections to Redis by the library @redis/client. Loaded on demand: most bridges have no replicas. */
 import { createClient, ErrorReply } from '@redis/client'
+import { backoff } from '../time.js'
 
 export { ErrorReply }
 
@@ -32,7 +33,7 @@ export function clientOf(url: string) {
     socket: {
       connectTimeout: CONNECT_TIMEOUT,
       socketTimeout: SILENCE,
-      reconnectStrategy: (retries) => Math.min(RECONNECT.first * 2 ** retries, RECONNECT.most),
+      reconnectStrategy: (retries) => backoff(retries, RECONNECT),
     },
   })
 }

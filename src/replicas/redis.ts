@@ -3,6 +3,7 @@
  * and after a failure no commands are sent for a moment.
  */
 import type { Log } from '../logging.js'
+import { within } from '../time.js'
 import type { Client } from './client.js'
 
 type Library = typeof import('./client.js')
@@ -85,12 +86,7 @@ export class Redis {
       (error: unknown) =>
         this.#options.log.debug({ event: 'redis_connect_failed', err: error }, 'cannot connect to Redis'),
     )
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, FIRST_WAIT)
-    })
-    await Promise.race([connected, late])
-    clearTimeout(timer)
+    await within(connected, FIRST_WAIT)
   }
 
   /** Publishes a message. Resolves to the number of receivers; rejects with RedisAway. */

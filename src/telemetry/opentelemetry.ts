@@ -24,6 +24,7 @@ import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trac
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { methods } from '../protocol/methods.js'
 import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
+import { within } from '../time.js'
 import type { Encoding, Tracing, TracingOptions } from './types.js'
 
 /** Milliseconds for the last export. */
@@ -67,12 +68,10 @@ export class OpenTelemetry implements Tracing {
   }
 
   async #close(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CLOSE_WITHIN)
-    })
-    await Promise.race([this.#provider.shutdown().catch(() => {}), late])
-    clearTimeout(timer)
+    await within(
+      this.#provider.shutdown().catch(() => {}),
+      CLOSE_WITHIN,
+    )
   }
 }
 

@@ -6,6 +6,7 @@ import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response } from '../rpc/message.js'
 import { weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
+import { within } from '../time.js'
 import { answerTooLarge, ChannelError } from './transport/channel.js'
 import { Unread } from './unread.js'
 
@@ -134,20 +135,12 @@ export class Exchange {
   }
 
   /** What comes next, if it comes within so many milliseconds. */
-  async nextWithin(milliseconds: number): Promise<Arrival | undefined> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => {
-        // What comes from now on is for whoever reads next.
-        this.#reader = undefined
-        resolve(undefined)
-      }, milliseconds)
+  nextWithin(milliseconds: number): Promise<Arrival | undefined> {
+    return within(this.next(), milliseconds, () => {
+      // What comes from now on is for whoever reads next.
+      this.#reader = undefined
+      return undefined
     })
-    try {
-      return await Promise.race([this.next(), late])
-    } finally {
-      clearTimeout(timer)
-    }
   }
 
   /** Takes out the questions that nobody has read. */

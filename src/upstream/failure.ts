@@ -14,8 +14,8 @@ import type { ToolCache } from './tools.js'
 import { ChannelError } from './transport/channel.js'
 
 const UNKNOWN = 'whether it acted on the call is unknown'
-/** A refusal that asks to be patient for no longer than this many seconds is waited out. */
-const PATIENCE = 5
+/** Milliseconds: a refusal that asks to wait no longer than this is waited out. */
+const PATIENCE = 5_000
 
 /** Why a call is given up, as its server is told and as its channel counts it. Undefined where its client has gone. */
 export function givenUpFor({ reason }: AbortSignal): string | undefined {
@@ -206,30 +206,16 @@ export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off
   return tools?.known(textUnder(call.params, 'name'))?.repeatable ?? false
 }
 
-/** Seconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */
+/** Milliseconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */
 export function worthRepeating(error: unknown, repeatable: boolean): number | undefined {
   if (!(error instanceof ChannelError) || error.protocol || error.noMemory) return undefined
   if (error.refusal) {
     const { status, retryAfter } = error.refusal
     const busy = status === 429 || status === 503
-    const patient = busy && retryAfter !== undefined && retryAfter <= PATIENCE
-    return patient && repeatable ? retryAfter : undefined
+    const wait = busy && retryAfter !== undefined ? retryAfter * 1_000 : Number.POSITIVE_INFINITY
+    return repeatable && wait <= PATIENCE ? wait : undefined
   }
   return error.delivered === 'no' || repeatable ? 0 : undefined
-}
-
-/** Waits so many seconds, or until the signal aborts. */
-export function pause(seconds: number, signal: AbortSignal): Promise<void> {
-  if (seconds === 0) return Promise.resolve()
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, seconds * 1000)
-    function done() {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    signal.addEventListener('abort', done)
-  })
 }
 
 /**

@@ -298,6 +298,37 @@ t.test('a subscription that ends is made again, and where it broke everything ma
   t.same(told, ['notifications/tools/list_changed {}', `${UPDATED} {"uri":"test://a"}`])
 })
 
+t.test(
+  'a client that subscribes before a broken subscription is made again is told that everything may have changed',
+  async (t) => {
+    const bridge = start(t)
+    const { changes, told, next } = bridge
+    changes.start()
+    const first = await next(1)
+    first.agree()
+    await new Promise((resolve) => setImmediate(resolve))
+    first.break()
+    await subscribed(bridge, 'test://a')
+    t.same(told, ['notifications/tools/list_changed {}', `${UPDATED} {"uri":"test://a"}`])
+  },
+)
+
+t.test('a broken subscription is made again although the server refuses another one meanwhile', async (t) => {
+  const { changes, told, next } = start(t)
+  changes.start()
+  const first = await next(1)
+  first.agree()
+  await new Promise((resolve) => setImmediate(resolve))
+  first.break()
+  await new Promise((resolve) => setImmediate(resolve))
+  const refused = outcome(changes.subscribe('test://a'))
+  ;(await next(2)).refuse()
+  t.equal(await refused, 'methodNotFound')
+  ;(await next(3)).agree()
+  await until(() => told.length === 1)
+  t.same(told, ['notifications/tools/list_changed {}'])
+})
+
 t.test('the longer a server ends what it is asked, the longer it is left alone', async (t) => {
   const waits = hurrying(t)
   const { changes, next } = start(t)

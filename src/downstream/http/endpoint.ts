@@ -14,8 +14,9 @@ import { own } from '../../rpc/own.js'
 import type { Piece, Wire } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import { within } from '../../time.js'
 import { type Logger, subject } from '../call-log.js'
-import { answerLost, type Frame, within } from '../frames.js'
+import { answerLost, type Frame } from '../frames.js'
 import { readBatch } from '../legacy/batch.js'
 import { openSession } from '../legacy/open-session.js'
 import type { SessionSettings } from '../legacy/session.js'
@@ -306,7 +307,7 @@ class Endpoint {
   /** Answers with JSON if the answer comes first and within `commitAfter`; otherwise with an event stream. */
   async #answer(reply: FastifyReply, frames: AsyncGenerator<Frame, void>, id: Id): Promise<void> {
     const first = frames.next()
-    const frame = await within(this.#options.commitAfter, first)
+    const frame = await within(first, this.#options.commitAfter)
     const last = frame?.value?.last
     if (frame?.value && last) {
       if (last.fault) explain(reply, last.fault)
@@ -335,7 +336,7 @@ class Endpoint {
     // Headers are sent with the first bytes, so a stream without events yet starts with a comment.
     if (silent) yield KEEP_ALIVE
     for (;;) {
-      const arrived = await within(this.#options.keepAlive, next)
+      const arrived = await within(next, this.#options.keepAlive)
       if (arrived?.done) return
       if (arrived) yield* pieces(encodeEvent(outgoing.lend(arrived.value)))
       else {

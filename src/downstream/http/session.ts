@@ -6,7 +6,8 @@ import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { Id, Request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
-import { answerLost, type Frame, within } from '../frames.js'
+import { within } from '../../time.js'
+import { answerLost, type Frame } from '../frames.js'
 import { type Batch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import { traceHeaders } from './headers.js'
@@ -63,7 +64,7 @@ export class HttpSession implements Kept {
     const frames = this.client.answer(request, traceHeaders(reply.request))
     const stream = this.#streams.answer()
     const first = frames.next()
-    const frame = await Promise.race([within(this.#options.commitAfter, first), stream.demanded])
+    const frame = await Promise.race([within(first, this.#options.commitAfter), stream.demanded])
     const only = frame?.value
     if (only?.last || reply.raw.destroyed) {
       this.#streams.done(stream)
@@ -96,7 +97,7 @@ export class HttpSession implements Kept {
     ).then(() => {
       complete = true
     })
-    await Promise.race([within(this.#options.commitAfter, said), stream.demanded])
+    await Promise.race([within(said, this.#options.commitAfter), stream.demanded])
     if (complete && !stream.asked) {
       this.#streams.done(stream)
       const texts = answers.map(({ text }) => text)

@@ -12,6 +12,7 @@ import { withoutEnvelope } from '../../protocol/meta.js'
 import { type Id, idKey, keptKey, notification, type Response, request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, sizeOf, value, write } from '../../rpc/splice.js'
+import { unlessAborted } from '../../time.js'
 
 /** What is needed to ask a client. */
 export interface QuestionsOptions {
@@ -179,13 +180,7 @@ export class Questions {
     })
     const before = this.#turn
     this.#turn = before.then(() => mine)
-    let giveUp = () => {}
-    const tooLate = new Promise<void>((resolve) => {
-      giveUp = resolve
-      signal.addEventListener('abort', giveUp, { once: true })
-    })
-    if (!signal.aborted) await Promise.race([before, tooLate])
-    signal.removeEventListener('abort', giveUp)
+    await unlessAborted(before, signal).catch(() => {})
     if (!signal.aborted) return done
     done()
     return undefined

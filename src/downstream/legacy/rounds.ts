@@ -2,18 +2,19 @@
 import { Fault } from '../../protocol/fault.js'
 import { asksSomething } from '../../protocol/input.js'
 import type { Payload } from '../../rpc/splice.js'
+import { backoff, pause } from '../../time.js'
 
 /** Rounds of input requests in one call. */
 const MAX_ROUNDS = 16
-/** Milliseconds before a server that asks nothing is called again: doubled each time. */
+/** Milliseconds before a server that asks nothing is called again. */
 const WAIT = { first: 250, most: 5_000 }
 
 /** The rounds of one call. */
 export class Rounds {
   readonly #patience: number
   #rounds = 0
-  #wait = WAIT.first
-  /** Milliseconds that were spent on waiting since the server last asked something. */
+  /** Since the server last asked something: how often it was waited for, and for how many milliseconds in all. */
+  #waits = 0
   #waited = 0
 
   /** `patience`: milliseconds for which a server may ask to be called again without asking anything else. */
@@ -30,31 +31,17 @@ export class Rounds {
     if (asksSomething(input)) {
       if (++this.#rounds > MAX_ROUNDS)
         throw new Fault('upstreamProtocol', `The server did not answer after ${MAX_ROUNDS} rounds of questions`)
-      this.#wait = WAIT.first
+      this.#waits = 0
       this.#waited = 0
       return
     }
-    if (this.#waited + this.#wait > this.#patience) {
+    const wait = backoff(this.#waits++, WAIT)
+    if (this.#waited + wait > this.#patience) {
       const seconds = Math.round(this.#waited / 1_000)
       throw new Fault('upstreamTimeout', `The server has asked to be called again for ${seconds} s without an answer`)
     }
-    await pause(this.#wait, signal)
-    this.#waited += this.#wait
-    this.#wait = Math.min(2 * this.#wait, WAIT.most)
+    await pause(wait, signal)
+    signal.throwIfAborted()
+    this.#waited += wait
   }
-}
-
-/** Waits so many milliseconds. Rejects when the signal aborts. */
-export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const over = () => {
-      clearTimeout(timer)
-      reject(signal.reason as Error)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', over)
-      resolve()
-    }, milliseconds)
-    signal.addEventListener('abort', over, { once: true })
-  })
 }

@@ -6,15 +6,19 @@ import type { Log } from '../../logging.js'
 import type { Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Loan } from '../../protocol/memory.js'
+import { CHANGING_LISTS, type ChangingList, checkAddresses, UPDATED } from '../../protocol/subscriptions.js'
+import { Resubscriber } from '../../resubscriber.js'
 import {
-  ACKNOWLEDGED,
-  CHANGING_LISTS,
-  type ChangingList,
-  checkAddresses,
-  UPDATED,
-} from '../../protocol/subscriptions.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, textUnder, value } from '../../rpc/splice.js'
-import { within } from '../frames.js'
+  EMPTY,
+  edit,
+  isEmpty,
+  type Json,
+  objectIn,
+  type Payload,
+  parseObject,
+  textUnder,
+  value,
+} from '../../rpc/splice.js'
 
 export interface ChangesOptions {
   /** Capabilities of the server, as the client was told of them. */
@@ -28,32 +32,17 @@ export interface ChangesOptions {
   log: Pick<Log, 'debug'>
 }
 
-interface Listening {
-  uris: ReadonlySet<string>
-  controller: AbortController
-  /** The filter that the server has agreed to; rejects with a Fault where it has refused. */
-  agreed: Promise<Payload>
-  /** When that was. */
-  since: number
-}
-
-/** Milliseconds. */
-const AGREE_WITHIN = 10_000
+/** Milliseconds before a subscription is opened again. */
 const REOPEN = { first: 1_000, most: 30_000 }
-const SERVED_WELL = 30_000
 const MAX_URIS = 1_000
 
 export class Changes {
   readonly #options: ChangesOptions
   readonly #lists: readonly ChangingList[]
   readonly #subscribes: boolean
+  readonly #subscription: Resubscriber
   #uris: ReadonlySet<string> = new Set()
-  #current: Listening | undefined
-  /** All subscriptions that are open or being opened. */
-  readonly #open = new Set<AbortController>()
   #order: Promise<unknown> = Promise.resolve()
-  #reopening: NodeJS.Timeout | undefined
-  #failures = 0
   #started = false
   #stopped = false
 
@@ -65,6 +54,25 @@ export class Changes {
     })
     const resources = objectIn(options.offered, 'resources')
     this.#subscribes = resources !== undefined && value(resources, 'subscribe') === true
+    this.#subscription = new Resubscriber({
+      listen: options.listen,
+      heard: ({ method, params }) => {
+        if (this.#wants(method, params)) options.deliver(method, params)
+      },
+      ended: (filter) => !isEmpty(filter) || this.#uris.size > 0,
+      reopen: () =>
+        this.#inOrder(async () => {
+          if (!this.#subscription.isOpen) await this.#change(this.#uris)
+        }),
+      failed: (error) => {
+        const retries = !isRefusal(error)
+        const message = retries ? 'subscription failed; retrying' : 'subscription failed'
+        options.log.debug({ event: 'subscription_failed', err: error }, message)
+        return retries
+      },
+      missed: () => this.#tellAll(),
+      delays: REOPEN,
+    })
   }
 
   /** There is somebody to tell now. */
@@ -78,7 +86,7 @@ export class Changes {
   subscribe(uri: string): Promise<void> {
     if (!this.#subscribes) throw new Fault('methodNotFound', 'The server does not tell of changes to resources')
     return this.#inOrder(async () => {
-      if (this.#uris.has(uri) && this.#current) return
+      if (this.#uris.has(uri) && this.#subscription.isOpen) return
       if (this.#uris.size >= MAX_URIS)
         throw new Fault('invalidParams', `A session may subscribe to ${MAX_URIS} resources`)
       const uris = new Set([...this.#uris, uri])
@@ -103,10 +111,7 @@ export class Changes {
   stop(): void {
     this.#stopped = true
     this.#options.loan.end()
-    clearTimeout(this.#reopening)
-    this.#current = undefined
-    // Among them may be one that the server has not answered yet.
-    for (const controller of this.#open) controller.abort()
+    this.#subscription.stop()
   }
 
   #inOrder<T>(what: () => Promise<T>): Promise<T> {
@@ -118,98 +123,16 @@ export class Changes {
   /** Listens for other resources. What was listened to before goes on until the server has agreed. */
   async #change(uris: ReadonlySet<string>, wanted?: string): Promise<void> {
     if (this.#stopped) return
-    clearTimeout(this.#reopening)
     if (uris.size === 0 && (this.#lists.length === 0 || !this.#started)) {
       this.#uris = uris
-      this.#current?.controller.abort()
-      this.#current = undefined
+      this.#subscription.close()
       return
     }
-    const next = this.#listen(uris, wanted)
-    const agreed = await within(AGREE_WITHIN, next.agreed)
-    if (agreed) return
-    next.controller.abort()
-    throw new Fault('upstreamTimeout', 'The server did not answer the subscription in time')
-  }
-
-  #listen(uris: ReadonlySet<string>, wanted: string | undefined): Listening {
-    const controller = new AbortController()
-    let agree: (filter: Payload) => void = () => {}
-    let refuse: (error: unknown) => void = () => {}
-    const agreed = new Promise<Payload>((resolve, reject) => {
-      agree = resolve
-      refuse = reject
+    await this.#subscription.open(this.#filter(uris), (filter) => {
+      if (wanted !== undefined && !honours(filter, wanted))
+        throw new Fault('invalidParams', 'The server does not tell of changes to this resource')
+      this.#uris = uris
     })
-    agreed.catch(() => {})
-    const listening: Listening = { uris, controller, agreed, since: 0 }
-    const onAgreed = (filter: Payload) => {
-      if (wanted !== undefined && !honours(filter, wanted)) {
-        controller.abort()
-        return refuse(new Fault('invalidParams', 'The server does not tell of changes to this resource'))
-      }
-      this.#replaceBy(listening)
-      agree(filter)
-    }
-    this.#read(listening, onAgreed).then(
-      () => refuse(new Fault('upstreamClosed', 'The server has ended the subscription')),
-      (error: unknown) => refuse(error),
-    )
-    return listening
-  }
-
-  /** From here on the other one tells, and the old one is silent. */
-  #replaceBy(listening: Listening): void {
-    const before = this.#current
-    this.#current = listening
-    this.#uris = listening.uris
-    listening.since = performance.now()
-    before?.controller.abort()
-  }
-
-  async #read(listening: Listening, onAgreed: (filter: Payload) => void): Promise<void> {
-    let agreed: Payload | undefined
-    let gap = true
-    this.#open.add(listening.controller)
-    try {
-      for await (const reply of this.#options.listen(this.#filter(listening.uris), listening.controller)) {
-        if (reply.kind === 'notification') {
-          if (reply.method === ACKNOWLEDGED) {
-            agreed = objectIn(reply.params, 'notifications') ?? EMPTY
-            onAgreed(agreed)
-          } else if (this.#current === listening && this.#wants(reply.method, reply.params)) {
-            this.#options.deliver(reply.method, reply.params)
-          }
-        } else {
-          if (reply.kind === 'error') throw new Fault('methodNotFound', reply.error.message)
-          gap = false
-        }
-      }
-    } finally {
-      this.#open.delete(listening.controller)
-      if (this.#current === listening && !this.#stopped) {
-        if (performance.now() - listening.since >= SERVED_WELL) this.#failures = 0
-        this.#lost(agreed, gap)
-      }
-    }
-  }
-
-  /** A subscription that served has come to its end, and is wanted still. */
-  #lost(agreed: Payload | undefined, gap: boolean): void {
-    this.#current = undefined
-    const empty = agreed !== undefined && agreed.members.length === 0
-    if (empty && this.#uris.size === 0) return
-    const wait = Math.min(REOPEN.first * 2 ** this.#failures++, REOPEN.most)
-    this.#reopening = setTimeout(() => {
-      this.#inOrder(() => this.#change(this.#uris))
-        .then(() => (gap ? this.#tellAll() : undefined))
-        .catch((error: unknown) => {
-          const retries = !this.#stopped && !isRefusal(error)
-          const message = retries ? 'subscription failed; retrying' : 'subscription failed'
-          this.#options.log.debug({ event: 'subscription_failed', err: error }, message)
-          if (retries) this.#lost(undefined, true)
-        })
-    }, wait)
-    this.#reopening.unref()
   }
 
   /** What has changed while nobody listened is not known: anything may have. */

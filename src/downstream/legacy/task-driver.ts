@@ -17,7 +17,7 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
-import { pause } from './rounds.js'
+import { pause } from '../../time.js'
 
 /** A step of a task: the server requests input, sends a new status message, or the task ends. */
 export type TaskStep =
@@ -63,6 +63,7 @@ export async function* drive(
   try {
     for (let wait = intervalOf(created); ; ) {
       await pause(wait, call.signal)
+      call.signal.throwIfAborted()
       const reply = await lastOf(handle(about('tasks/get')))
       if (reply.kind !== 'result') {
         ended = true

@@ -5,12 +5,12 @@
 import type { AccountRefusal as Refusal } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import { digest } from '../../seal.js'
+import { unlessAborted, within } from '../../time.js'
 import { readChallenges, type Wanted, wantedBy } from '../challenge.js'
 import { quoted } from '../failure.js'
 import type { Flow } from '../person/flow.js'
 import { chooseScopes, includesAll } from '../scopes.js'
 import type { Holder, Token, TokenRecord } from '../store/record.js'
-import { abortable, within } from '../waiting.js'
 import type { Found } from './discover.js'
 import type { Obtainer, ServerOptions } from './obtain.js'
 import { type ClientSettings, isRenewable } from './settings.js'
@@ -115,7 +115,7 @@ export class TokenAccount {
     }
     const got = isStepUp
       ? await this.#stepUp(record as TokenRecord, wanted)
-      : await abortable(this.#again(refusal, wanted), signal)
+      : await unlessAborted(this.#again(refusal, wanted), signal)
     if (isToken(got)) return headerOf(got)
     if (!mayAsk) throw this.#needsPerson(refusal)
     const asked = this.#scopes(got, wanted, record, isStepUp)
@@ -133,7 +133,7 @@ export class TokenAccount {
     const found = await obtainer.find(wanted, record, true)
     const asked = this.#scopes(found, wanted, record, false)
     if (this.#isMachine) await obtainer.askAsClient(this.#place, found, asked, record?.token?.access)
-    else await abortable(this.#startFlow(obtainer, found, asked, record?.token, true).token, signal)
+    else await unlessAborted(this.#startFlow(obtainer, found, asked, record?.token, true).token, signal)
     return this.status()
   }
 
@@ -203,7 +203,7 @@ export class TokenAccount {
     if (!this.#isRenewable(record)) return isOver ? undefined : header
     try {
       const obtainer = await this.#options.obtainer()
-      const renewed = await abortable(this.#renew(obtainer, token.access), signal)
+      const renewed = await unlessAborted(this.#renew(obtainer, token.access), signal)
       return renewed && headerOf(renewed)
     } catch (error) {
       if (isOver || signal.aborted) throw error
@@ -340,10 +340,10 @@ export class TokenAccount {
             throw this.#stillWaiting(flow)
           }),
         ])
-    return abortable(
-      within(tokenOrShown, patience, () => this.#stillWaiting(flow)),
-      signal,
-    )
+    const stillWaiting = () => {
+      throw this.#stillWaiting(flow)
+    }
+    return within(tokenOrShown, patience, stillWaiting, signal)
   }
 
   #needsPerson(refusal: Refusal): Fault {

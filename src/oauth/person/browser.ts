@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { parseAddress } from '../../net/address.js'
 import { bare } from '../../net/connect.js'
 import { isLoopback } from '../../net/guard.js'
+import { within } from '../../time.js'
 
 /** How to find a browser. */
 export interface BrowserOptions {
@@ -80,16 +81,12 @@ function desktopOf(env: BrowserOptions['env']): NodeJS.ProcessEnv {
 
 /** Helper programs exit at once; a process that stays is the browser. */
 function start(file: string, args: readonly string[], env: NodeJS.ProcessEnv, platform: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const child = spawn(file, args, { env, stdio: 'ignore', detached: true, shell: false, windowsHide: true })
-    child.unref()
-    const timer = setTimeout(resolve, STARTED, true)
-    const end = (started: boolean) => {
-      clearTimeout(timer)
-      resolve(started)
-    }
-    child.once('error', () => end(false))
+  const child = spawn(file, args, { env, stdio: 'ignore', detached: true, shell: false, windowsHide: true })
+  child.unref()
+  const ended = new Promise<boolean>((resolve) => {
+    child.once('error', () => resolve(false))
     // On Windows the exit code says nothing.
-    child.once('exit', (code) => end(code === 0 || platform === 'win32'))
+    child.once('exit', (code) => resolve(code === 0 || platform === 'win32'))
   })
+  return within(ended, STARTED, () => true)
 }

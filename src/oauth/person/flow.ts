@@ -2,10 +2,10 @@
  * One sign-in of a person. It belongs to the record, not to a process: the process that has the callback port opens the
  * browser, once for all. The others watch the record, and take over if that process ends.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../logging.js'
 import { checkDestination } from '../../net/fetch.js'
 import { Fault } from '../../protocol/fault.js'
+import { within } from '../../time.js'
 import type { Found } from '../client/discover.js'
 import { GrantRefused, redeemCode } from '../client/grants.js'
 import { knownClient, register } from '../client/register.js'
@@ -366,13 +366,10 @@ export class Flow {
 
   /** Waits until the record may have changed. */
   async #pause(): Promise<void> {
-    const waiting = new AbortController()
     const woken = new Promise<void>((resolve) => {
       this.#wake = resolve
     })
-    const late = sleep(INTERVAL, undefined, { signal: waiting.signal }).catch(() => {})
-    await Promise.race([woken, late])
-    waiting.abort()
+    await within(woken, INTERVAL)
   }
 }
 

@@ -3,7 +3,7 @@
  * renews holds a lease in the record; others wait for its result. If a process is killed, its lease expires.
  */
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { pause } from '../../time.js'
 import { unavailable } from '../failure.js'
 import type { Holder, Token, TokenRecord } from './record.js'
 import type { Store } from './store.js'
@@ -88,6 +88,7 @@ async function leaseOver({ store, key, now = Date.now, signal }: Renewal, deadli
     if (until <= now()) return
     if (now() > deadline)
       throw unavailable('Another process is renewing the token for this server and has not finished')
-    await sleep(INTERVAL, undefined, { signal })
+    await pause(INTERVAL, signal)
+    signal?.throwIfAborted()
   }
 }

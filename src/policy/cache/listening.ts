@@ -3,8 +3,9 @@
  * more resources are cached, a new one replaces it; the old one ends when the server has accepted the new one.
  */
 import type { Call, CallLog, Handler, Reply, Sender } from '../../protocol/call.js'
-import { ACKNOWLEDGED, CHANGING_LISTS } from '../../protocol/subscriptions.js'
-import { EMPTY, has, isEmpty, objectIn, type Payload, parseObject } from '../../rpc/splice.js'
+import { CHANGING_LISTS } from '../../protocol/subscriptions.js'
+import { Resubscriber } from '../../resubscriber.js'
+import { EMPTY, has, isEmpty, type Payload, parseObject } from '../../rpc/splice.js'
 import type { About } from './results.js'
 
 /** What a Listening needs. */
@@ -19,24 +20,10 @@ export interface ListeningOptions {
   idle(): void
 }
 
-interface Subscription {
-  uris: ReadonlySet<string>
-  controller: AbortController
-  /** The server has accepted at least part of the subscription. */
-  tells: boolean
-  /** When the server accepted it. */
-  since: number
-}
-
 /** Shortest time between two subscriptions, in milliseconds, so that one can cover several new resources. */
 const GATHER = 1_000
-/**
- * Milliseconds before a new subscription after one failed or ended: doubled each time, until one has lasted
- * SERVED_WELL.
- */
+/** Milliseconds before a new subscription after one failed or ended. */
 const REOPEN = { first: 1_000, most: 300_000 }
-const SERVED_WELL = 30_000
-const AGREE_WITHIN = 10_000
 /** Milliseconds that a subscription stays open when nothing is cached any more: the same calls may come again. */
 const LINGER = 10_000
 const MAX_URIS = 256
@@ -51,17 +38,30 @@ export class Listening {
   readonly #options: ListeningOptions
   /** The cached results to keep valid. */
   readonly #kept = new Set<About>()
-  #current: Subscription | undefined
-  /** Not accepted yet. */
-  #opening: Subscription | undefined
-  #resting: NodeJS.Timeout | undefined
+  readonly #subscription: Resubscriber
+  /** The resources of the last accepted subscription; undefined after it was lost. */
+  #asked: ReadonlySet<string> | undefined
+  #gathering: NodeJS.Timeout | undefined
   #lingering: NodeJS.Timeout | undefined
-  #failures = 0
   #tellsOfResources = true
   #stopped = false
 
   constructor(options: ListeningOptions) {
     this.#options = options
+    this.#subscription = new Resubscriber({
+      listen: (params, controller) => options.next(callOf(options.sender, params, controller)),
+      heard: options.heard,
+      ended: (filter) => {
+        // A subscription of which the server accepted nothing is not replaced: another would not report more.
+        if (isEmpty(filter)) return false
+        this.#asked = undefined
+        options.lost()
+        return true
+      },
+      reopen: () => this.#open(),
+      failed: () => true,
+      delays: REOPEN,
+    })
   }
 
   add(kept: About): void {
@@ -82,18 +82,35 @@ export class Listening {
 
   stop(): void {
     this.#stopped = true
-    clearTimeout(this.#resting)
+    clearTimeout(this.#gathering)
     clearTimeout(this.#lingering)
-    this.#opening?.controller.abort()
-    this.#current?.controller.abort()
+    this.#subscription.stop()
   }
 
   /** Opens a subscription if the current one does not cover everything, unless the last attempt is too recent. */
   #attend(): void {
-    if (this.#stopped || this.#opening || this.#resting || this.#kept.size === 0) return
+    if (this.#stopped || this.#gathering || this.#subscription.isOpening) return
+    this.#open().catch(() => this.#subscription.retry())
+  }
+
+  async #open(): Promise<void> {
+    const asked = this.#asked
     const uris = this.#uris
-    const current = this.#current
-    if (!current || uris.some((uri) => !current.uris.has(uri))) this.#open(uris)
+    if (this.#kept.size === 0 || (asked && uris.every((uri) => asked.has(uri)))) return
+    this.#gather()
+    await this.#subscription.open(paramsOf(uris), (filter) => {
+      if (uris.length > 0) this.#tellsOfResources = has(filter, 'resourceSubscriptions')
+      this.#asked = new Set(uris)
+    })
+    this.#attend()
+  }
+
+  #gather(): void {
+    clearTimeout(this.#gathering)
+    this.#gathering = setTimeout(() => {
+      this.#gathering = undefined
+      this.#attend()
+    }, GATHER).unref()
   }
 
   /** The resources to subscribe to: the latest MAX_URIS. */
@@ -102,78 +119,18 @@ export class Listening {
     const uris = [...this.#kept].flatMap(({ uri }) => (uri === undefined || uri.length > MAX_URI ? [] : [uri]))
     return [...new Set(uris)].slice(-MAX_URIS)
   }
-
-  #open(uris: readonly string[]): void {
-    const controller = new AbortController()
-    const subscription: Subscription = { uris: new Set(uris), controller, tells: false, since: 0 }
-    this.#opening = subscription
-    this.#rest(GATHER)
-    this.#read(subscription)
-      // The reason for the end does not matter.
-      .catch(() => {})
-      .finally(() => this.#ended(subscription))
-  }
-
-  async #read(subscription: Subscription): Promise<void> {
-    const { uris, controller } = subscription
-    const late = setTimeout(() => controller.abort(), AGREE_WITHIN).unref()
-    try {
-      for await (const reply of this.#options.next(callOf(this.#options.sender, uris, controller))) {
-        if (reply.kind !== 'notification') return
-        if (reply.method === ACKNOWLEDGED) {
-          clearTimeout(late)
-          this.#agreed(subscription, objectIn(reply.params, 'notifications') ?? EMPTY)
-        } else this.#options.heard(reply)
-      }
-    } finally {
-      clearTimeout(late)
-    }
-  }
-
-  #agreed(subscription: Subscription, filter: Payload): void {
-    if (this.#opening !== subscription) return
-    subscription.tells = !isEmpty(filter)
-    subscription.since = performance.now()
-    if (subscription.uris.size > 0) this.#tellsOfResources = has(filter, 'resourceSubscriptions')
-    this.#opening = undefined
-    this.#current?.controller.abort()
-    this.#current = subscription
-    this.#attend()
-  }
-
-  #ended(subscription: Subscription): void {
-    if (this.#opening === subscription) {
-      this.#opening = undefined
-      this.#rest(this.#backoff())
-    } else if (this.#current === subscription && subscription.tells && !this.#stopped) {
-      // A subscription of which the server accepted nothing is not replaced: another would not report more.
-      this.#current = undefined
-      if (performance.now() - subscription.since >= SERVED_WELL) this.#failures = 0
-      this.#rest(this.#backoff())
-      this.#options.lost()
-    }
-  }
-
-  #backoff(): number {
-    return Math.min(REOPEN.first * 2 ** this.#failures++, REOPEN.most)
-  }
-
-  #rest(milliseconds: number): void {
-    clearTimeout(this.#resting)
-    if (this.#stopped) return
-    this.#resting = setTimeout(() => {
-      this.#resting = undefined
-      this.#attend()
-    }, milliseconds).unref()
-  }
 }
 
-function callOf(sender: Sender, uris: ReadonlySet<string>, controller: AbortController): Call {
-  const resources = uris.size > 0 ? [`"resourceSubscriptions":${JSON.stringify([...uris])}`] : []
+function paramsOf(uris: readonly string[]): Payload {
+  const resources = uris.length > 0 ? [`"resourceSubscriptions":${JSON.stringify(uris)}`] : []
+  return parseObject(`{"notifications":{${[...LISTS, ...resources].join(',')}}}`)
+}
+
+function callOf(sender: Sender, params: Payload, controller: AbortController): Call {
   return {
     ...sender,
     method: 'subscriptions/listen',
-    params: parseObject(`{"notifications":{${[...LISTS, ...resources].join(',')}}}`),
+    params,
     meta: EMPTY,
     progress: false,
     signal: controller.signal,

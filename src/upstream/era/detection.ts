@@ -6,6 +6,7 @@ import type { Sender } from '../../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../protocol/eras.js'
 import { Fault, isOfSignIn } from '../../protocol/fault.js'
 import type { Json } from '../../rpc/splice.js'
+import { backoff } from '../../time.js'
 import type { Exchange } from '../exchange.js'
 import { Contradiction, credentialOf, openingFault } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
@@ -233,8 +234,7 @@ export class Detection {
     const fault = openingFault(error, name)
     // What one caller may not know, another may.
     if (fault.refused || isOfSignIn(fault)) return fault
-    const { first, most } = BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http']
-    const wait = Math.min(first * 2 ** this.#failures++, most)
+    const wait = backoff(this.#failures++, BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http'])
     this.#down = { until: performance.now() + wait, fault }
     return fault
   }

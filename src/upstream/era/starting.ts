@@ -1,6 +1,7 @@
 /** Tells callers who want to hear of progress that their call waits for a program to start. */
 import type { Call, Reply } from '../../protocol/call.js'
 import { parseObject } from '../../rpc/splice.js'
+import { within } from '../../time.js'
 
 /** Milliseconds until a caller is told first, and from then on. */
 const TELL = { after: 3_000, every: 5_000 }
@@ -8,6 +9,9 @@ const TELL = { after: 3_000, every: 5_000 }
 const STEP = 1e-9
 
 let steps = 0
+
+const isSettled = () => true
+const isLate = () => false
 
 /**
  * Waits for what a call with progress needs before the program can hear of it. Its caller is told meanwhile that the server
@@ -20,8 +24,8 @@ export async function* starting<T>(
 ): AsyncGenerator<Reply, T> {
   let waiting = true
   try {
-    for (let wait = TELL.after; !(await settles(opening, wait, call.signal)); wait = TELL.every) {
-      call.signal.throwIfAborted()
+    const settled = opening.then(isSettled, isSettled)
+    for (let wait = TELL.after; !(await within(settled, wait, isLate, call.signal)); wait = TELL.every) {
       const params = parseObject(`{"progress":${++steps * STEP},"message":"The server is starting"}`)
       yield { kind: 'notification', method: 'notifications/progress', params }
     }
@@ -30,26 +34,5 @@ export async function* starting<T>(
   } finally {
     // The reader may stop at any yield.
     if (waiting) opening.then(unused).catch(() => {})
-  }
-}
-
-/** Whether a promise settles within so many milliseconds, and before the signal aborts. */
-async function settles(promise: Promise<unknown>, milliseconds: number, signal: AbortSignal): Promise<boolean> {
-  let giveUp = () => {}
-  const late = new Promise<boolean>((resolve) => {
-    giveUp = () => resolve(false)
-  })
-  if (signal.aborted) giveUp()
-  const timer = setTimeout(giveUp, milliseconds)
-  signal.addEventListener('abort', giveUp, { once: true })
-  const settled = promise.then(
-    () => true,
-    () => true,
-  )
-  try {
-    return await Promise.race([settled, late])
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', giveUp)
   }
 }

@@ -3,6 +3,7 @@ import { MAX_ADDRESS, MAX_NAME } from '../../protocol/lengths.js'
 import { isChange, UPDATED } from '../../protocol/subscriptions.js'
 import type { Params } from '../../rpc/message.js'
 import { EMPTY, type Payload, value } from '../../rpc/splice.js'
+import { within } from '../../time.js'
 
 /** Somebody who wants to hear of changes. */
 export interface Watcher {
@@ -69,12 +70,7 @@ export class ChangeFeed {
     const agreed = uris.map(async (uri) => {
       if (await this.subscribe(uri)) this.unsubscribe(uri)
     })
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, AGREE_AGAIN_WITHIN)
-    })
-    await Promise.race([Promise.all(agreed), late])
-    clearTimeout(timer)
+    await within(Promise.all(agreed), AGREE_AGAIN_WITHIN)
   }
 
   /** Resolves to whether the server tells of changes to this resource. */

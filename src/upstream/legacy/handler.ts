@@ -10,9 +10,10 @@ import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
 import type { Response } from '../../rpc/message.js'
 import { type Json, objectIn, parseObject, payloadAt, raw, textUnder, value } from '../../rpc/splice.js'
+import { pause } from '../../time.js'
 import { starting } from '../era/starting.js'
 import type { Exchange } from '../exchange.js'
-import { Contradiction, callFault, pause, repeatable, sessionGone, worthRepeating } from '../failure.js'
+import { Contradiction, callFault, repeatable, sessionGone, worthRepeating } from '../failure.js'
 import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
 import type { ToolFacts } from '../tools.js'
@@ -223,7 +224,7 @@ function addressesToVisit(
   }
 }
 
-/** Seconds after which the call may be sent once more without any risk of doing a thing twice; undefined for never. */
+/** Milliseconds after which the call may be sent once more without any risk of doing a thing twice; undefined for never. */
 function worthAnotherTry(
   error: unknown,
   call: Call,

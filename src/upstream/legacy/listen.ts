@@ -20,6 +20,7 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
+import { pause, within } from '../../time.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
@@ -185,21 +186,9 @@ class Listening {
   }
 
   async #subscribe(uri: string): Promise<void> {
-    let late = false
-    const timer = setTimeout(() => {
-      late = true
-    }, AGREE_WITHIN)
     const agreed = this.#session.changeFeed.subscribe(uri)
-    agreed
-      .then((yes) => {
-        // What was not acknowledged is not told.
-        if (yes && late) this.#session.changeFeed.unsubscribe(uri)
-      })
-      .catch(() => {})
-    const inTime = await Promise.race([agreed, after(AGREE_WITHIN)])
-    clearTimeout(timer)
-    if (inTime) this.#uris.push(uri)
-    else late = true
+    if (await within(agreed, AGREE_WITHIN)) this.#uris.push(uri)
+    else agreed.then((late) => late && this.#session.changeFeed.unsubscribe(uri)).catch(() => {})
   }
 
   /** A server may tell of something below what was subscribed to. */
@@ -208,17 +197,13 @@ class Listening {
   }
 }
 
-function after(milliseconds: number): Promise<false> {
-  return new Promise((resolve) => setTimeout(() => resolve(false), milliseconds).unref())
-}
-
 /** A session in place of the one that was lost; undefined where the server does not come back. */
 async function lendAgain(sessions: LegacySessions, call: Call): Promise<Lease | undefined> {
   for (const deadline = performance.now() + BLIP; performance.now() < deadline && !call.signal.aborted; ) {
     try {
       return await sessions.lend(call)
     } catch {
-      await new Promise((resolve) => setTimeout(resolve, ATTEMPT))
+      await pause(ATTEMPT, call.signal)
     }
   }
   return undefined

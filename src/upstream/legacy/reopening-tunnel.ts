@@ -12,7 +12,7 @@ import { UPDATED } from '../../protocol/subscriptions.js'
 import { type Notification, notification, parseMessage, type Request, type Response } from '../../rpc/message.js'
 import { join, sourceOf, type Wire } from '../../rpc/source.js'
 import { EMPTY, type Json, keys, objectIn, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
-import { pause } from '../failure.js'
+import { backoff, pause, unlessAborted } from '../../time.js'
 import { Asked } from './asked.js'
 import { KeptSettings } from './kept-settings.js'
 import { SeenLists } from './seen-lists.js'
@@ -36,9 +36,9 @@ const NOTED: ReadonlySet<string> = new Set([
   'resources/list',
   'resources/templates/list',
 ])
-/** Attempts to open another session before the client asks for anything, and seconds before the first. They double. */
+/** Attempts to open another session before the client asks for anything, and milliseconds before each. */
 const MAX_ATTEMPTS = 8
-const FIRST_WAIT = 0.1
+const WAIT = { first: 100, most: 12_800 }
 /** Milliseconds after which a session counts as stable: when it is lost, the attempts are counted from zero. */
 const STABLE = 30_000
 
@@ -141,8 +141,7 @@ export class ReopeningTunnel implements Tunnel {
     const { signal } = this.#closed
     this.#recovering = true
     while (this.#line.over && this.#attempts < MAX_ATTEMPTS && !signal.aborted) {
-      const attempt = this.#attempts++
-      await pause(FIRST_WAIT * 2 ** attempt, signal)
+      await pause(backoff(this.#attempts++, WAIT), signal)
       if (!this.#line.over || signal.aborted) break
       await this.#reopened(signal).catch((error: unknown) =>
         this.#log.debug({ event: 'session_reopen_failed', err: error }, 'opening another session failed'),
@@ -233,15 +232,6 @@ export class ReopeningTunnel implements Tunnel {
     for (const { capability, method } of changed)
       if (told(capability)) listener.message(notification(method, undefined))
   }
-}
-
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  if (signal.aborted) return Promise.reject(signal.reason)
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }
 
 function capabilitiesIn(opened: Wire): Payload {

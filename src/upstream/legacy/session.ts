@@ -10,6 +10,7 @@ import { offersTasks } from '../../protocol/tasks.js'
 import type { Params, Request, Response } from '../../rpc/message.js'
 import { cut, weightOf } from '../../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
+import { within } from '../../time.js'
 import { type Exchange, noteDropped } from '../exchange.js'
 import type { Lift } from '../lists.js'
 import type { ServerLog } from '../options.js'
@@ -218,14 +219,11 @@ export class LegacySession {
     let changed = () => {}
     const deadline = performance.now() + milliseconds
     while (this.alive && !ids.every((id) => this.#visited.has(id)) && performance.now() < deadline) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, deadline - performance.now())
-        changed = () => {
-          clearTimeout(timer)
-          resolve()
-        }
+      const visit = new Promise<void>((resolve) => {
+        changed = resolve
         this.#visits.add(changed)
       })
+      await within(visit, deadline - performance.now())
       this.#visits.delete(changed)
     }
     for (const id of ids) this.#visited.delete(id)
@@ -259,15 +257,7 @@ export class LegacySession {
 
   /** Waits a moment for that to be known. */
   async settled(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, LISTEN_WAIT)
-    })
-    try {
-      await Promise.race([this.#listening, late])
-    } finally {
-      clearTimeout(timer)
-    }
+    await within(this.#listening, LISTEN_WAIT)
   }
 
   /** Has the server log at `level` at least. Asks only for more; what is too much is filtered on the way back. */

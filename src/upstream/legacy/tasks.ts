@@ -25,7 +25,8 @@ import {
   write,
 } from '../../rpc/splice.js'
 import { randomId } from '../../seal.js'
-import { callFault, pause, sessionGone } from '../failure.js'
+import { pause } from '../../time.js'
+import { callFault, sessionGone } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
 import { rested, weightOfRested } from '../rested.js'
 import type { Lease } from './pool.js'
@@ -222,7 +223,7 @@ export class LegacyTasks {
       const status = statusOf(found)
       if (status === undefined || isTerminal(status)) return
       const interval = value(found, 'pollIntervalMs')
-      await pause(Math.max(typeof interval === 'number' ? interval : 0, LOOK_EVERY) / 1_000, call.signal)
+      await pause(Math.max(typeof interval === 'number' ? interval : 0, LOOK_EVERY), call.signal)
     }
   }
 

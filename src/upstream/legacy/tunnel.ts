@@ -16,6 +16,7 @@ import {
 } from '../../rpc/message.js'
 import { join, lengthOf, type Wire } from '../../rpc/source.js'
 import { type Edits, edit, type Json, objectIn, payloadAt, raw, value, write } from '../../rpc/splice.js'
+import { within } from '../../time.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, callFault, sessionGone } from '../failure.js'
 import type { Peer } from '../peer.js'
@@ -191,12 +192,7 @@ export class DirectTunnel implements Tunnel {
   async #listen(): Promise<void> {
     const { channel, headers, account } = this.#peer
     if (this.#over || !channel.listen) return
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, LISTEN_WAIT)
-    })
-    await Promise.race([channel.listen(headers, account), late])
-    clearTimeout(timer)
+    await within(channel.listen(headers, account), LISTEN_WAIT)
   }
 
   respond(response: Response): void {

@@ -18,6 +18,7 @@ import type { Params } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
 import { digest } from '../../seal.js'
+import { pause } from '../../time.js'
 import { starting } from '../era/starting.js'
 import { noteDropped } from '../exchange.js'
 import {
@@ -27,7 +28,6 @@ import {
   contradicts,
   credentialOf,
   givenUpFor,
-  pause,
   repeatable,
   type Said,
   worthRepeating,

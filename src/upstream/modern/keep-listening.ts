@@ -5,10 +5,10 @@
 import type { Call, Reply } from '../../protocol/call.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, UPDATED } from '../../protocol/subscriptions.js'
 import { EMPTY, edit, objectIn, type Payload, value } from '../../rpc/splice.js'
-import { pause } from '../failure.js'
+import { backoff, pause } from '../../time.js'
 
-/** Seconds between attempts: none before the first one, then doubling. */
-const WAIT = { first: 1, most: 30 }
+/** Milliseconds between attempts: none before the first one. */
+const WAIT = { first: 1_000, most: 30_000 }
 /** Milliseconds after which attempts to open it again end; after which an open one counts as stable. */
 const GIVE_UP = 30_000
 const STABLE = 30_000
@@ -52,7 +52,7 @@ export async function* keepListening(call: Call, open: () => AsyncIterable<Reply
       yield ENDED
       return
     }
-    await pause(failures === 0 ? 0 : Math.min(WAIT.first * 2 ** (failures - 1), WAIT.most), call.signal)
+    await pause(failures === 0 ? 0 : backoff(failures - 1, WAIT), call.signal)
   }
 }
 

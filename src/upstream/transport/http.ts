@@ -1,7 +1,6 @@
 /** Streamable HTTP towards a server: a POST per message, answers as JSON or as events, streams taken up again. */
 
 import { isAscii } from 'node:buffer'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Account } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
@@ -9,6 +8,7 @@ import type { Memory } from '../../protocol/memory.js'
 import { own } from '../../rpc/own.js'
 import { repairedSourceOf, sourceOf } from '../../rpc/source.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
+import { backoff, pause } from '../../time.js'
 import { Telling } from '../telling.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
@@ -221,13 +221,15 @@ class HttpChannel implements Channel {
         if (!(error instanceof ChannelError)) throw error
         failures++
       }
-      await this.#pause(reading.retry * 2 ** failures)
+      await this.#pause(backoff(failures, { first: reading.retry, most: RETRY.most }))
     }
   }
 
-  #pause(milliseconds: number): Promise<void> {
+  /** Rejects when the channel is closed. */
+  async #pause(milliseconds: number): Promise<void> {
     const { signal } = this.#closing
-    return sleep(Math.min(Math.max(milliseconds, RETRY.least), RETRY.most), undefined, { signal })
+    await pause(Math.min(Math.max(milliseconds, RETRY.least), RETRY.most), signal)
+    signal.throwIfAborted()
   }
 
   #get(headers: Headers, reading: Reading, account: Account | undefined): Promise<Answer> {

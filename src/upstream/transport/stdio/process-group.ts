@@ -1,6 +1,7 @@
 /** A child and what it has started: a process group, which ends as one, and at the latest with the bridge. */
 import type { ChildProcess } from 'node:child_process'
 import process from 'node:process'
+import { pause, within } from '../../../time.js'
 import { unwatch, watch } from './watchdog.js'
 
 /** Milliseconds between looks at whether anybody is left in a group. */
@@ -54,15 +55,10 @@ export class ProcessGroup {
   /** Waits until nobody is left in the group. Resolves to false where somebody still is after so many milliseconds. */
   async goneWithin(milliseconds: number): Promise<boolean> {
     const deadline = performance.now() + milliseconds
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, milliseconds)
-    })
-    await Promise.race([this.exited, late])
-    clearTimeout(timer)
+    await within(this.exited, milliseconds)
     while (!this.#isGone()) {
       if (performance.now() >= deadline) return false
-      await new Promise((resolve) => setTimeout(resolve, LOOK))
+      await pause(LOOK)
     }
     this.#forget()
     return true

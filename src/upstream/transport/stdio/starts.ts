@@ -1,5 +1,6 @@
 /** Limits how fast processes may be started for one principal: a burst at once, then a steady rate. */
 import { Fault } from '../../../protocol/fault.js'
+import { pause } from '../../../time.js'
 
 export interface StartsOptions {
   /** Processes that may be started at once. */
@@ -35,7 +36,7 @@ export class Starts {
       })
     if (this.#paidUntil.size >= MAX_REMEMBERED) this.#forget(now)
     this.#paidUntil.set(principal, paidUntil + this.#interval)
-    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
+    if (wait > 0) await pause(wait)
   }
 
   #forget(now: number): void {
