@@ -30,8 +30,8 @@ const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
   ['nothing', [], 2, /Which server\?/],
   ['a flag without its value', ['--upstream'], 2, /--upstream/],
   ['a command that there is not', ['serve', '--upstream', 'x'], 2, /"serve" is no command/],
-  ['a server that is none', ['--upstream', 'ftp://x'], 78, /"ftp:\/\/x" is no server: give stdio:/],
-  ['an empty command', ['--upstream', 'stdio:'], 78, /wants a command/],
+  ['a server that is none', ['--upstream', 'ftp://x'], 78, /"ftp:\/\/x" is not a server: give http/],
+  ['an empty command', ['--upstream', 'stdio:'], 78, /stdio: needs a command/],
   ['two servers', ['--upstream', 'http://x/mcp', '--', 'cmd'], 2, /either --upstream or a command after --, not both/],
   ['a header for a program', ['-H', 'a: b', '--', 'cmd'], 2, /--header is for servers that have an address/],
   [
@@ -53,7 +53,7 @@ const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
     'a variable that is not set',
     ['-H', 'Authorization: Bearer ${NOT_SET_ANYWHERE}', '-u', 'http://x/mcp'],
     78,
-    /--header Authorization the environment has no variable NOT_SET_ANYWHERE/,
+    /--header Authorization the environment variable NOT_SET_ANYWHERE is not set/,
   ],
   ['a file that is not there', ['--config', '/nonexistent.json'], 78, /\/nonexistent\.json cannot be read/],
   ['check without a file', ['check'], 2, /check needs --config/],
@@ -277,7 +277,7 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     'an option that there is not',
     { mcpServers: { a: { command: 'x' } }, lisen: 'stdio' },
     78,
-    /lisen is not an option/,
+    /lisen is not an option: did you mean "listen"\?/,
   ],
   [
     'an option of the wrong type',
@@ -292,7 +292,12 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
   ['passing through', withAuth({ passthrough: true }), 0, /is valid/],
   ['a name with a space', withAuth({ tokens: { 'a b': SECRET } }), 78, /auth\.tokens\.a b has to be made of letters/],
   ['a long name', withAuth({ tokens: { ['a'.repeat(65)]: SECRET } }), 78, /auth\.tokens\.a+ has to be made of/],
-  ['the name of nobody', withAuth({ tokens: { anon: SECRET } }), 78, /auth\.tokens\.anon is what callers without/],
+  [
+    'the name of nobody',
+    withAuth({ tokens: { anon: SECRET } }),
+    78,
+    /auth\.tokens\.anon is reserved for callers without/,
+  ],
   ['a short token', withAuth({ tokens: { alice: 'canary-15-chars' } }), 78, /auth\.tokens\.alice has to be 16 or more/],
   ['a token with a line end', withAuth({ tokens: { alice: `${SECRET}\n` } }), 78, /auth\.tokens\.alice has to be/],
   [
@@ -305,10 +310,10 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     'a token that the environment lacks',
     withAuth({ tokens: { alice: '${NOT_SET_ANYWHERE}' } }),
     78,
-    /auth\.tokens\.alice the environment has no variable NOT_SET_ANYWHERE/,
+    /auth\.tokens\.alice the environment variable NOT_SET_ANYWHERE is not set/,
   ],
   ['one token for two', withAuth({ tokens: { a: SECRET, b: SECRET } }), 78, /auth\.tokens\.b is the same as that of a/],
-  ['tokens of nobody', withAuth({ tokens: {} }), 78, /auth\.tokens names nobody/],
+  ['tokens of nobody', withAuth({ tokens: {} }), 78, /auth\.tokens is empty/],
   ['authentication that asks for nothing', withAuth({}), 78, /auth has to have either "tokens" or "passthrough"/],
   [
     'tokens that are passed through',
@@ -321,13 +326,13 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     'passing through to everybody',
     { ...withAuth({ passthrough: true }), listen: EVERYWHERE },
     78,
-    /"auth\.tokens", or say --allow-unauthenticated/,
+    /"auth\.tokens", or allow it with --allow-unauthenticated/,
   ],
   [
     'passing through to a program',
     { ...withAuth({ passthrough: true }), mcpServers: { a: { command: 'x' } } },
     78,
-    /auth\.passthrough is for a server that has an address, and a is a program/,
+    /auth\.passthrough is for servers with an address, and a is a program/,
   ],
   [
     'passing through beside a token of ours',
@@ -336,7 +341,7 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
       mcpServers: { a: { url: 'http://x/mcp', headers: { authorization: 'Bearer canary' } } },
     },
     78,
-    /mcpServers\.a\.headers\.authorization .*exclude each other/,
+    /mcpServers\.a\.headers\.authorization cannot be combined with "auth\.passthrough"/,
   ],
 ]
 

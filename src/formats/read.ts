@@ -1,4 +1,5 @@
 /** Reads a configuration file, whoever wrote it: its servers in the words of `mcpServers`, and what was left out. Pure. */
+import { nearest } from '../nearest.js'
 import { type Document, type Position, readJson, readToml } from './document.js'
 import { servedNames } from './names.js'
 import { deep, type Entry, isRecord, originalKey, type Program, programOf, translated } from './programs.js'
@@ -95,7 +96,7 @@ function beside(file: Entry, program: Program, { options }: ReadOptions): { own:
   const foreign = others.filter((key) => !ours.includes(key))
   // In a file of our own every other key is a mistake; in one of another program, what looks like one of ours may be.
   const misspelt = program.mayHaveOptions
-    ? foreign.filter((key) => ours.length > 0 || options.some((option) => isNearly(key, option)))
+    ? foreign.filter((key) => ours.length > 0 || nearest(key, options) !== undefined)
     : []
   const ignored = foreign.filter((key) => !misspelt.includes(key) || key === 'inputs')
   const kept = [...ours, ...misspelt.filter((key) => key !== 'inputs')]
@@ -108,21 +109,6 @@ function beside(file: Entry, program: Program, { options }: ReadOptions): { own:
 }
 
 const INPUTS = 'is what VS Code asks a person for, and is left out: give such values as variables'
-
-/** Whether one is the other with up to two letters that are missing, too many or others. */
-function isNearly(key: string, option: string): boolean {
-  if (Math.abs(key.length - option.length) > 2 || option.length < 4) return false
-  let row = Array.from({ length: option.length + 1 }, (_, i) => i)
-  for (const [i, letter] of [...key.toLowerCase()].entries()) {
-    const next = [i + 1]
-    for (let j = 1; j <= option.length; j++) {
-      const same = option[j - 1]?.toLowerCase() === letter ? 0 : 1
-      next.push(Math.min((next[j - 1] ?? 0) + 1, (row[j] ?? 0) + 1, (row[j - 1] ?? 0) + same))
-    }
-    row = next
-  }
-  return (row[option.length] ?? 0) <= 2
-}
 
 /** Puts in what stands for places of this machine. What stands for a project is left where the file belongs to none. */
 function places({ path, home }: ReadOptions): (text: string) => string {
