@@ -7,7 +7,7 @@ import { ChannelError } from '../upstream/transport/channel.js'
 import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
 import { adviceOn } from './advice.js'
 import { inLine } from './check.js'
-import { UsageError } from './parse.js'
+import { UsageError } from './usage-error.js'
 
 export interface CliError {
   code: number
@@ -43,7 +43,7 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
       kind: 'invalid command line',
       why: error.message,
       details: [],
-      next: 'mcp-bridge --help shows how to use it.',
+      next: `Run "mcp-bridge ${error.command === undefined ? '' : `${error.command} `}--help" for help.`,
       fields: {},
     }
   if (error instanceof ConfigError)

@@ -32,7 +32,7 @@ export function parseListen(listen: string, option = 'listen'): Listen {
 
 /** The entry of a server that the command line names by its address or its command. Throws a ConfigError. */
 export function parseUpstream(text: string): Record<string, unknown> {
-  const wrong = (message: string) => new ConfigError([{ path: '--upstream', message }])
+  const wrong = (message: string) => new ConfigError([{ path: '', message }])
   if (text.startsWith('stdio:')) {
     const [command, ...args] = parseCommandLine(text.slice('stdio:'.length))
     if (command === undefined)

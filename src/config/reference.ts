@@ -9,6 +9,8 @@ export interface Option {
   kind: 'stdio' | 'http' | undefined
   /** Its values in words, such as `"auto" or "legacy"`. */
   type: string
+  /** Its values, if they can be listed. */
+  values?: readonly string[]
   /** Undefined if the text says it, or if there is none. */
   default: unknown
   /** The text of `.describe` in the schema. */
@@ -46,6 +48,7 @@ export function options(): readonly Option[] {
           path,
           kind,
           type: typeOf(node),
+          ...(node.enum && { values: node.enum.map(String) }),
           default: isGroup ? undefined : initial,
           about: description,
           isGroup,

@@ -77,7 +77,7 @@ t.test('where nothing can be used, the exit code says so', async (t) => {
   writeFileSync(broken, '{')
   t.match(await run('discover', broken, '--json'), { code: 1, stdout: /"phase": "file"/ })
   t.match(await run('discover', 'nothing in particular?'.replaceAll(' ', '')), { code: 1 })
-  t.match(await run('discover'), { code: 2, stderr: /Which server\?/ })
+  t.match(await run('discover'), { code: 2, stderr: /discover needs a place to look/ })
   const wrong = await run('discover', url, '--discover-allow', 'not a host')
   t.match(wrong, { code: 78, stderr: /discoverAllow .*neither a host nor an address/ })
 })
@@ -153,11 +153,11 @@ t.test('approve, list, revoke', async (t) => {
   t.match(await run('trust', 'list', '--trust-store', other), { stdout: /approved {2}notes/ })
 
   const wrong: [args: string[], code: number, said: RegExp][] = [
-    [['trust'], 2, /What is to be done\?/],
-    [['trust', 'approve'], 2, /What is to be done\?/],
-    [['trust', 'bless', 'x'], 2, /"trust bless" is no command/],
-    [['trust', 'approve', 'x', 'y'], 2, /What is to be done\?/],
-    [['trust', 'approve', url, '--for', 'ever'], 2, /--for wants a time/],
+    [['trust'], 2, /"mcp-bridge trust" needs a command: list, approve/],
+    [['trust', 'approve'], 2, /trust approve needs <server>/],
+    [['trust', 'bless', 'x'], 2, /"trust bless" is no command: there are list, approve/],
+    [['trust', 'approve', 'x', 'y'], 2, /trust approve takes <server>, and there is "y" more/],
+    [['trust', 'approve', url, '--for', 'ever'], 2, /--for needs a time/],
     [['trust', 'approve', 'nobody', '--discover', url, LOOPBACK], 1, /Which server is "nobody"\? There are http/],
     [['trust', 'approve', `${url}/mcp`], 1, /cannot be met: Without TLS[\s\S]*--discover-loopback/],
     [['trust', 'key', 'remove', 'acme.test', '-id-of-a-key'], 1, /acme\.test has no key -id-of-a-key/],

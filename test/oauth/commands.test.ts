@@ -122,13 +122,13 @@ const META = {
 t.test('what cannot be done is said', async (t) => {
   const { config, server, store } = await behind(t)
   const cases: [args: string[], code: number, why: RegExp][] = [
-    [['login'], 2, /login wants one server/],
-    [['login', 'stock'], 2, /Which file names "stock"/],
-    [['login', 'other', '--config', config], 2, /There is no server "other"/],
-    [['auth'], 2, /mcp-bridge auth status/],
-    [['login', server.url, '--client-secret', 'literal'], 2, /--client-secret wants a variable/],
+    [['login'], 2, /login needs a server/],
+    [['login', 'stock'], 2, /"stock" is no address: give one with https/],
+    [['login', 'other', '--config', config], 2, /the configuration file has no server "other"/],
+    [['auth'], 2, /"mcp-bridge auth" needs a command: status/],
+    [['login', server.url, '--client-secret', 'literal'], 2, /--client-secret needs a variable/],
     [['login', server.url, '-H', 'Authorization: Bearer x'], 1, /does not sign in/],
-    [['--upstream', server.url, '--callback-port', 'x'], 2, /--callback-port wants a number/],
+    [['--upstream', server.url, '--callback-port', 'x'], 2, /--callback-port needs a number/],
   ]
   await Promise.all(
     cases.map(async ([args, code, why]) => {

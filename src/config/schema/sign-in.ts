@@ -65,7 +65,11 @@ export const oauthOfServer = z
       .record(text, z.string())
       .optional()
       .describe('Further parameters of the authorization request, such as "audience" or "prompt".'),
-    callbackPort: port.optional().describe('Local port of the redirect URI of a sign-in. Default: any free port.'),
+    callbackPort: port
+      .optional()
+      .describe(
+        'Local port of the redirect URI of a sign-in. Default: a port that stays the same for the same server.',
+      ),
     redirectUri: z
       .string()
       .regex(
