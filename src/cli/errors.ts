@@ -1,4 +1,4 @@
-/** What to say when the program cannot go on: what happened, what belongs to it, what to do next, and the exit code. */
+/** Errors that end the program: what happened, details, what to do next, and the exit code. */
 
 import { ConfigError } from '../config/settings.js'
 import { printable } from '../printable.js'
@@ -11,7 +11,7 @@ import { UsageError } from './usage-error.js'
 
 export interface CliError {
   code: number
-  /** The same words for everything of this kind. */
+  /** The same text for all errors of this kind. */
   kind: string
   /** One sentence. */
   why: string
@@ -25,11 +25,11 @@ export interface CliError {
 
 export const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 } as const
 
-/** What the program was about. */
+/** What the program was doing. */
 export interface Circumstances {
-  /** The person has asked for `probe`, so that it need not be advised. */
+  /** The command is `probe`, so `probe` is not suggested. */
   probing: boolean
-  /** The address of the server, if there is only one and it has an address: arguments of a program may be secret. */
+  /** The address of the only server. Undefined for programs, because their arguments may be secret. */
   target?: string | undefined
 }
 
@@ -76,13 +76,13 @@ export function inFields({ why, next, fields }: CliError): Record<string, unknow
 
 function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
   const { cause } = fault
-  // Who probes wants to see all of it.
+  // probe shows all of it.
   const stderr = cause instanceof ChannelError ? (probing ? cause.allStderr : cause.stderr) : []
   const reason = probing ? reasonIn(stderr) : undefined
   const { next, ...known } = adviceOn(fault)
   const { status, said } = known
   const inner = cause instanceof ChannelError && cause.cause instanceof ChannelError ? cause.cause.message : ''
-  const further = `${probing ? '' : 'mcp-bridge probe <server> shows how far it gets; '}--log-level debug tells more.`
+  const further = `${probing ? '' : 'mcp-bridge probe <server> shows which step fails. '}--log-level debug shows more.`
   return {
     code: EXIT.failed,
     kind: 'server unavailable',
@@ -92,7 +92,9 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
       ...(said === undefined || fault.message.includes(said) ? [] : [`The server said: ${said}`]),
       ...(inner === '' || status !== undefined || fault.message.includes(inner) ? [] : [printable(inner, LINE)]),
       ...(reason === undefined ? [] : [`Probable reason: ${printable(reason, LINE)}`]),
-      ...(stderr.length === 0 ? [] : ['It wrote to stderr:', ...stderr.map((line) => `  ${printable(line, LINE)}`)]),
+      ...(stderr.length === 0
+        ? []
+        : ['The server wrote to stderr:', ...stderr.map((line) => `  ${printable(line, LINE)}`)]),
       ...(next === undefined ? [] : [next]),
     ],
     next: further,
@@ -108,6 +110,6 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
 function ofPort(error: Error & { code?: unknown; port?: unknown }): CliError {
   const { code, port } = error
   const why = code === 'EADDRINUSE' ? `port ${port} is in use` : `cannot listen on port ${port}: ${error.message}`
-  const next = 'Choose another with --listen http://127.0.0.1:8081/mcp'
+  const next = 'Choose another port with --listen http://127.0.0.1:8081/mcp.'
   return { code: EXIT.failed, kind: 'cannot listen', why, details: [], next, fields: { port } }
 }

@@ -139,7 +139,7 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
     'mcp.json',
     { mcpServers: { a: { command: 'npx -y thing', args: ['~/data', '--key=YOUR_API_KEY'] } } },
     0,
-    /Worth a look:[\s\S]*args\.0 has a "~" in it[\s\S]*args\.1 looks like a placeholder[\s\S]*command has a space in it/,
+    /Probably mistakes:[\s\S]*args\.0 has a "~" in it[\s\S]*args\.1 looks like a placeholder[\s\S]*command has a space in it/,
   ],
   [
     '11.34 a path with a space is no suspicion',

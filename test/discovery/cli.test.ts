@@ -107,7 +107,7 @@ t.test('a command and a file are of this machine; credentials are not shown', as
 t.test('approve, list, revoke', async (t) => {
   const url = await notes(t)
   const { run, store } = ready(t)
-  t.match(await run('trust', 'list'), { code: 0, stdout: /Nobody is trusted yet/ })
+  t.match(await run('trust', 'list'), { code: 0, stdout: /No keys, pins or approvals yet/ })
   const named = await run(
     'trust',
     'approve',
@@ -158,12 +158,12 @@ t.test('approve, list, revoke', async (t) => {
     [['trust', 'bless', 'x'], 2, /"trust bless" is no command: there are list, approve/],
     [['trust', 'approve', 'x', 'y'], 2, /trust approve takes <server>, and there is "y" more/],
     [['trust', 'approve', url, '--for', 'ever'], 2, /--for needs a time/],
-    [['trust', 'approve', 'nobody', '--discover', url, LOOPBACK], 1, /Which server is "nobody"\? There are http/],
-    [['trust', 'approve', `${url}/mcp`], 1, /cannot be met: Without TLS[\s\S]*--discover-loopback/],
+    [['trust', 'approve', 'nobody', '--discover', url, LOOPBACK], 1, /no single server is "nobody"\. Found: http/],
+    [['trust', 'approve', `${url}/mcp`], 1, /did not answer: Without TLS[\s\S]*--discover-loopback/],
     [['trust', 'key', 'remove', 'acme.test', '-id-of-a-key'], 1, /acme\.test has no key -id-of-a-key/],
-    [['trust', 'key', 'add', 'Acme', 'x'], 1, /is no publisher/],
+    [['trust', 'key', 'add', 'Acme', 'x'], 1, /is not the name of a publisher/],
     [['trust', 'key', 'add', 'acme.test', '/nonexistent'], 1, /ENOENT/],
-    [['trust', 'pin', 'notes'], 1, /is no address/],
+    [['trust', 'pin', 'notes'], 1, /is not an address/],
     [['trust', 'pin', url, LOOPBACK], 1, /not reached over TLS/],
   ]
   const ended = wrong.map(async ([args, code, said]) => {
