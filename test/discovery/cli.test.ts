@@ -217,7 +217,7 @@ t.test('keys and pins', async (t) => {
   t.match(await run('trust', 'key', 'add', 'acme.test', file), { code: 1, stderr: /This is a private key/ })
 
   const pinned = await run('trust', 'pin', origin, ...allow)
-  t.match(pinned, { code: 0, stdout: /is pinned to .{44}\.[\s\S]*Without --backup/ })
+  t.match(pinned, { code: 0, stdout: /is pinned to .{44}\.[\s\S]*With --backup <pin> you can/ })
   t.match(await run('discover', origin, ...allow), { stdout: /trusted: it has the key that is pinned/ })
   t.match(await run('trust', 'unpin', origin), { code: 0 })
   t.match(await run('trust', 'unpin', origin), { code: 1, stderr: /is not pinned/ })
