@@ -1,7 +1,9 @@
-/** Writes the JSON Schemas of the configuration and of manifests, which editors complete and check them by. */
+/** Writes what is made of the schemas: JSON Schemas of the configuration and of manifests, and docs/configuration.md. */
 import { writeFileSync } from 'node:fs'
+import { configurationPage } from '../src/cli/configuration-page.js'
 import { settingsSchema } from '../src/config/json-schema.js'
 import { manifestJsonSchema } from '../src/discovery/manifest.js'
 
 writeFileSync(new URL('../config/mcp-bridge.schema.json', import.meta.url), settingsSchema())
 writeFileSync(new URL('../config/manifest.schema.json', import.meta.url), manifestJsonSchema())
+writeFileSync(new URL('../docs/configuration.md', import.meta.url), configurationPage())

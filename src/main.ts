@@ -14,7 +14,7 @@ import { announce, report } from './cli/announce.js'
 import type { SignInTarget } from './cli/auth.js'
 import { checkedInWords } from './cli/check.js'
 import { type Circumstances, cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
-import { type Command, HELP, parseCommand, speaksToPeople } from './cli/parse.js'
+import { type Command, parseCommand, speaksToPeople } from './cli/parse.js'
 import { losesHeaders } from './cli/runtime.js'
 import { writableByGroup } from './cli/writable.js'
 import type { Issue } from './config/error.js'
@@ -79,9 +79,11 @@ try {
 async function run(command: Command): Promise<number | undefined> {
   if (command.kind !== 'run') process.stdout.on('error', stdoutFailed)
   switch (command.kind) {
-    case 'help':
-      OUTPUT.out(HELP)
+    case 'help': {
+      const { helpOf, shortHelp } = await import('./cli/help.js')
+      OUTPUT.out(command.commands ? helpOf(command.commands) : shortHelp())
       return EXIT.ok
+    }
     case 'version':
       OUTPUT.out(`${version}\n`)
       return EXIT.ok

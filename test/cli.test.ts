@@ -19,36 +19,54 @@ const quoted = (server: { command: string; args: string[] }) =>
 const fileWith = (t: Test, content: unknown) => temporaryFile(t, 'config.json', content)
 
 const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
-  ['a flag that there is not', ['--upstraem', 'x'], 2, /Unknown option '--upstraem'[\s\S]*--help/],
-  ['nothing', [], 2, /Which server\?/],
-  ['a flag without its value', ['--upstream'], 2, /--upstream/],
-  ['a command that there is not', ['serve', '--upstream', 'x'], 2, /"serve" is no command/],
-  ['a server that is none', ['--upstream', 'ftp://x'], 78, /"ftp:\/\/x" is no server: give stdio:/],
-  ['an empty command', ['--upstream', 'stdio:'], 78, /wants a command/],
-  ['two servers', ['--upstream', 'http://x/mcp', '--', 'cmd'], 2, /either --upstream or a command after --, not both/],
-  ['a header for a program', ['-H', 'a: b', '--', 'cmd'], 2, /--header is for servers that have an address/],
+  ['an unknown flag', ['--upstraem', 'x'], 2, /unknown flag --upstraem: did you mean --upstream\?[\s\S]*--help/],
+  ['an unknown flag that is near to nothing', ['--elephants'], 2, /unknown flag --elephants$/m],
+  ['an unknown short flag', ['-Z'], 2, /unknown flag -Z$/m],
+  ['nothing', [], 2, /no server: give an address/],
+  ['a flag without its value', ['--upstream'], 2, /--upstream needs a value: --upstream <server>/],
+  ['a flag in place of a value', ['--era', '--listen', 'x'], 2, /--era needs a value.*write --era=--listen/],
+  ['a switch with a value', ['--publish=yes'], 2, /--publish has no value: leave out "=yes"/],
   [
-    'a variable for an address',
-    ['-e', 'A=b', '-u', 'http://x/mcp'],
+    'a command that does not exist',
+    ['bridgify', '--upstream', 'x'],
     2,
-    /--env and --cwd are for servers that are programs/,
+    /"bridgify" is no command of mcp-bridge, and no/,
   ],
-  ['a header without colon', ['-H', 'secret-token', '-u', 'http://x/mcp'], 2, /wants 'Name: value'/],
-  ['an era that there is not', ['--era', 'old', '-u', 'http://x/mcp'], 78, /--era .*auto/],
+  ['a misspelt command', ['prob', 'https://x/mcp'], 2, /"prob" is no command.*: did you mean probe\?/],
+  [
+    'a misspelt command of two words',
+    ['trust', 'aprove', 'x'],
+    2,
+    /"trust aprove" is no command: did you mean trust app/,
+  ],
+  ['a file without --config', ['mcp.json'], 2, /a configuration file needs --config: --config mcp\.json/],
+  ['a server that is none', ['--upstream', 'ftp://x'], 78, /"ftp:\/\/x" is not a server: give http/],
+  ['an empty command', ['--upstream', 'stdio:'], 78, /stdio: needs a command/],
+  [
+    'two servers',
+    ['--upstream', 'http://x/mcp', '--', 'cmd'],
+    2,
+    /there is --upstream and a command: give one of them/,
+  ],
+  ['two addresses', ['http://x/mcp', 'http://y/mcp'], 2, /serve takes .*, and there is "http:\/\/y\/mcp" more/],
+  ['a header for a program', ['-H', 'a: b', '--', 'cmd'], 2, /--header is for servers with an address/],
+  ['a variable for an address', ['-e', 'A=b', '-u', 'http://x/mcp'], 2, /--env is for servers that are programs/],
+  ['a header without colon', ['-H', 'secret-token', '-u', 'http://x/mcp'], 2, /--header needs 'Name: value'/],
+  ['an unknown era', ['--era', 'old', '-u', 'http://x/mcp'], 78, /--era .*auto/],
   [
     'a place to listen that is none',
     ['--listen', 'https://x', '-u', 'http://x/mcp'],
     78,
-    /"https:\/\/x" has to be stdio or/,
+    /--listen "https:\/\/x" has to be stdio or/,
   ],
   ['listening to everybody', ['--listen', 'http://0.0.0.0:1/mcp', '-u', 'http://x/mcp'], 78, /--allow-unauthenticated/],
   [
     'a variable that is not set',
     ['-H', 'Authorization: Bearer ${NOT_SET_ANYWHERE}', '-u', 'http://x/mcp'],
     78,
-    /--header Authorization the environment has no variable NOT_SET_ANYWHERE/,
+    /--header Authorization the environment variable NOT_SET_ANYWHERE is not set/,
   ],
-  ['a file that is not there', ['--config', '/nonexistent.json'], 78, /\/nonexistent\.json cannot be read/],
+  ['a file that is not there', ['--config', '/nonexistent.json'], 78, /cannot read the file \/nonexistent\.json/],
   ['check without a file', ['check'], 2, /check needs --config/],
   ['11.23 probe without a server', ['probe'], 2, /probe needs a server: mcp-bridge probe https:.*stdio:"command args"/],
   ['probe with a command that is not quoted', ['probe', 'npx', 'x'], 2, /put a command in quotes/],
@@ -112,11 +130,19 @@ t.test('a port that is in use is named, and another suggested', async (t) => {
   t.match(ended.stderr, new RegExp(`port ${port} is in use[\\s\\S]*--listen`))
 })
 
-t.test('the help teaches, and the version is that of the package', async (t) => {
-  const help = await run(t, ['--help'])
-  t.equal(help.code, 0)
-  t.match(help.stdout, /Examples[\s\S]*mcp-bridge --upstream stdio:"npx -y @modelcontextprotocol\/server-everything"/)
+t.test('the version is that of the package', async (t) => {
   t.match((await run(t, ['-V'])).stdout, /^\d+\.\d+\.\d+\n$/)
+})
+
+t.test('a program or an address alone is a server, and what follows a program is its own', async (t) => {
+  const { command, args } = legacyStdio(t).server
+  const probed = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', command, ...args, '--listen', 'ignored'])
+  const [, url = ''] = await says(probed, /"url":"([^"]+)"/)
+  t.equal((await call(url, 'tools/list')).status, 200)
+  const http = await LegacyHttp.start(t)
+  const address = startProgram(t, [http.url, '--listen', 'http://127.0.0.1:0/mcp'])
+  const [, served = ''] = await says(address, /"url":"([^"]+)"/)
+  t.equal((await call(served, 'tools/list')).status, 200)
 })
 
 t.test('it says where it listens and how to try it, and what it says works', async (t) => {
@@ -271,7 +297,7 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     'an option that there is not',
     { mcpServers: { a: { command: 'x' } }, lisen: 'stdio' },
     78,
-    /lisen is not an option/,
+    /lisen is not an option: did you mean "listen"\?/,
   ],
   [
     'an option of the wrong type',
@@ -286,7 +312,12 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
   ['passing through', withAuth({ passthrough: true }), 0, /is valid/],
   ['a name with a space', withAuth({ tokens: { 'a b': SECRET } }), 78, /auth\.tokens\.a b has to be made of letters/],
   ['a long name', withAuth({ tokens: { ['a'.repeat(65)]: SECRET } }), 78, /auth\.tokens\.a+ has to be made of/],
-  ['the name of nobody', withAuth({ tokens: { anon: SECRET } }), 78, /auth\.tokens\.anon is what callers without/],
+  [
+    'the name of nobody',
+    withAuth({ tokens: { anon: SECRET } }),
+    78,
+    /auth\.tokens\.anon is reserved for callers without/,
+  ],
   ['a short token', withAuth({ tokens: { alice: 'canary-15-chars' } }), 78, /auth\.tokens\.alice has to be 16 or more/],
   ['a token with a line end', withAuth({ tokens: { alice: `${SECRET}\n` } }), 78, /auth\.tokens\.alice has to be/],
   [
@@ -299,10 +330,10 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     'a token that the environment lacks',
     withAuth({ tokens: { alice: '${NOT_SET_ANYWHERE}' } }),
     78,
-    /auth\.tokens\.alice the environment has no variable NOT_SET_ANYWHERE/,
+    /auth\.tokens\.alice the environment variable NOT_SET_ANYWHERE is not set/,
   ],
   ['one token for two', withAuth({ tokens: { a: SECRET, b: SECRET } }), 78, /auth\.tokens\.b is the same as that of a/],
-  ['tokens of nobody', withAuth({ tokens: {} }), 78, /auth\.tokens names nobody/],
+  ['tokens of nobody', withAuth({ tokens: {} }), 78, /auth\.tokens is empty/],
   ['authentication that asks for nothing', withAuth({}), 78, /auth has to have either "tokens" or "passthrough"/],
   [
     'tokens that are passed through',
@@ -315,13 +346,13 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     'passing through to everybody',
     { ...withAuth({ passthrough: true }), listen: EVERYWHERE },
     78,
-    /"auth\.tokens", or say --allow-unauthenticated/,
+    /"auth\.tokens", or allow it with --allow-unauthenticated/,
   ],
   [
     'passing through to a program',
     { ...withAuth({ passthrough: true }), mcpServers: { a: { command: 'x' } } },
     78,
-    /auth\.passthrough is for a server that has an address, and a is a program/,
+    /auth\.passthrough is for servers with an address, and a is a program/,
   ],
   [
     'passing through beside a token of ours',
@@ -330,7 +361,7 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
       mcpServers: { a: { url: 'http://x/mcp', headers: { authorization: 'Bearer canary' } } },
     },
     78,
-    /mcpServers\.a\.headers\.authorization .*exclude each other/,
+    /mcpServers\.a\.headers\.authorization cannot be combined with "auth\.passthrough"/,
   ],
 ]
 

@@ -42,6 +42,7 @@ const packages: Record<string, readonly string[]> = {
   'jsonc-parser': ['formats/document'],
   'smol-toml': ['formats/document'],
   'string-argv': ['config', 'discovery/sources/address'],
+  'fastest-levenshtein': ['nearest'],
   'lru-cache': ['policy/lent-cache', 'discovery/cycle'],
   '@redis/client': ['replicas/client'],
   'ipaddr.js': ['net/connect', 'net/guard'],

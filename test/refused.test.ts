@@ -31,9 +31,9 @@ const statuses: [name: string, status: number, headers: Record<string, string>, 
     'it is elsewhere',
     301,
     { location: 'https://elsewhere.example/mcp?key=canary' },
-    /It redirects: give the address https:\/\/elsewhere\.example\/mcp instead\./,
+    /The server redirects: use the address https:\/\/elsewhere\.example\/mcp instead\./,
   ],
-  ['it has failed', 500, {}, /its own log may say why/],
+  ['it has failed', 500, {}, /Look for the reason in its own log/],
   ['it is down', 503, {}, /try again later/],
 ]
 

@@ -1,4 +1,4 @@
-/** What the operator can do about a server that cannot be used: for complaints and the log, never for clients. */
+/** Advice for the operator about a server that cannot be used: for errors and the log, never for clients. */
 
 import { printable } from '../printable.js'
 import type { Fault } from '../protocol/fault.js'
@@ -9,21 +9,21 @@ import { ChannelError } from '../upstream/transport/channel.js'
 export interface Advice {
   /** The HTTP status with which the server refused. */
   status?: number
-  /** Where it redirects to, without the query. */
+  /** The address it redirects to, without the query. */
   location?: string
-  /** What it said when it refused: one line. */
+  /** What the server said in its refusal, in one line. */
   said?: string
   next?: string
 }
 
 const CREDENTIAL =
-  'Give it a credential with --header "Authorization: Bearer …", or "headers" in its entry; or see mcp-bridge login.'
-const PATH = 'Check the path of the address: most servers are at /mcp, those of HTTP+SSE at /sse.'
-const ITS_LOG = 'The server itself, or a proxy before it, has failed: its own log may say why.'
-const BUSY = 'It is busy or down: try again later.'
+  'The server requires a credential. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.'
+const PATH = 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.'
+const ITS_LOG = 'The server, or a proxy before it, has failed. Look for the reason in its own log.'
+const BUSY = 'The server is busy or down: try again later.'
 
 const BY_STATUS: Readonly<Record<number, string>> = {
-  400: 'This may be no MCP endpoint. If the server speaks TLS on this port, its address begins with https://.',
+  400: 'This may not be an MCP endpoint. If the server speaks TLS on this port, use https://.',
   401: CREDENTIAL,
   403: CREDENTIAL,
   404: PATH,
@@ -36,7 +36,7 @@ const BY_STATUS: Readonly<Record<number, string>> = {
   504: BUSY,
 }
 
-/** What is known of a failure, and what to try next, if anything is. */
+/** What is known about a failure, and what to do next. */
 export function adviceOn(fault: Fault): Advice {
   const refusal = refusalIn(fault)
   if (!refusal) {
@@ -45,7 +45,8 @@ export function adviceOn(fault: Fault): Advice {
   }
   const { status } = refusal
   const location = status >= 300 && status < 400 ? address(refusal.location) : undefined
-  if (location !== undefined) return { status, location, next: `It redirects: give the address ${location} instead.` }
+  if (location !== undefined)
+    return { status, location, next: `The server redirects: use the address ${location} instead.` }
   const next = BY_STATUS[status] ?? (status >= 500 ? ITS_LOG : undefined)
   const said = saidIn(refusal)
   return { status, ...(said !== undefined && { said }), ...(next !== undefined && { next }) }

@@ -11,9 +11,9 @@ import type { Output } from './discover.js'
 /** A server that one can sign in to. */
 export interface SignInTarget {
   name: string
-  /** Undefined where the bridge signs in to nobody: a program, or one with credentials of the configuration. */
+  /** Undefined if the bridge does not sign in to it: a program, or a server with a configured credential. */
   accounts: Accounts | undefined
-  /** Asks the server for something that it may refuse, so that it says what it wants. */
+  /** Sends a request that the server may refuse, so that it names its requirements. */
   ask(): Promise<unknown>
 }
 
@@ -28,8 +28,9 @@ export async function runLogin(
 ): Promise<void> {
   if (!accounts) throw notOne(name)
   const { settings } = accounts
-  if (settings.grant === 'token') throw new Fault('authFailed', `"${name}" takes its token from "oauth.tokenFile"`)
-  // What it says when it refuses is what one signs in for. That it cannot be reached shows in what follows.
+  if (settings.grant === 'token')
+    throw new Fault('authFailed', `"${name}" has its token from "oauth.tokenFile": write the token into that file`)
+  // Its refusal says what the sign-in is for. If it cannot be reached, the next step fails.
   await ask().catch(() => {})
   const account = accounts.of(LOCAL)
   output.err(`Signing in to ${printable(name, 100)} …\n`)
@@ -39,7 +40,7 @@ export async function runLogin(
   output.out(`Signed in to ${printable(name, 100)}\n${told.join('')}`)
 }
 
-/** A browser that is elsewhere ends at an address that cannot be reached: its person copies that. */
+/** A browser on another machine ends at an address that it cannot reach; the person pastes that address here. */
 async function readPasted(
   lines: AsyncIterable<string>,
   paste: (text: string) => Promise<boolean>,
@@ -48,7 +49,7 @@ async function readPasted(
   for await (const line of lines) {
     if (line.trim() === '') continue
     if (!(await paste(line)))
-      output.err('That is no answer to this sign-in. Paste the whole address of the last page.\n')
+      output.err('This address does not belong to this sign-in. Paste the whole address of the last page.\n')
   }
 }
 
@@ -57,7 +58,9 @@ export async function runLogout(target: SignInTarget | undefined, store: Store, 
   if (target) {
     if (!target.accounts) throw notOne(target.name)
     const { found, revoked } = await target.accounts.of(LOCAL).logout()
-    const said = revoked ? 'Its authorization server has revoked the tokens.' : 'Its authorization server was not told.'
+    const said = revoked
+      ? 'The authorization server has revoked the tokens.'
+      : 'The authorization server was not asked to revoke them.'
     output.out(
       found
         ? `Signed out of ${printable(target.name, 100)}. ${said}\n`
@@ -68,12 +71,14 @@ export async function runLogout(target: SignInTarget | undefined, store: Store, 
   const listed = await store.list()
   for (const { key, record } of listed) if (record) await store.remove(key)
   const removed = listed.filter(({ record }) => record !== undefined).length
-  output.out(`Forgot ${removed} account${removed === 1 ? '' : 's'}. The authorization servers were not told.\n`)
+  output.out(
+    `Forgot ${removed} account${removed === 1 ? '' : 's'}. The authorization servers were not asked to revoke the tokens.\n`,
+  )
   for (const { refusal } of listed) if (refusal !== undefined) output.err(`${printable(refusal, 500)}\n`)
   return listed.every(({ refusal }) => refusal === undefined)
 }
 
-/** Says where one is signed in. Nothing of it is secret. */
+/** Shows where one is signed in. Nothing of it is secret. */
 export async function runAuthStatus(
   settings: Settings | undefined,
   store: Store,
@@ -112,13 +117,13 @@ export async function runAuthStatus(
   return refusals.length === 0
 }
 
-/** What `probe` says of a server that wants somebody to sign in first. Rejects with a Fault. */
+/** What `probe` shows for a server that requires a sign-in. Rejects with a Fault. */
 export async function describeSignIn(accounts: Accounts, fault: Fault, target: string, json: boolean): Promise<string> {
   const explanation = await explainSignIn(accounts, accounts.settings, fault.signInFor)
   if (json) return JSON.stringify({ signIn: explanation }, null, 2)
   return [
     target,
-    '  wants somebody to sign in',
+    '  requires you to sign in',
     ...inLines(explanation).map((line) => `  ${line}`),
     `  next       mcp-bridge login ${accounts.loginName}`,
   ].join('\n')
@@ -127,6 +132,6 @@ export async function describeSignIn(accounts: Accounts, fault: Fault, target: s
 function notOne(name: string): Fault {
   return new Fault(
     'authFailed',
-    `The bridge does not sign in to "${name}": it is a program, has an Authorization header or "oauth": false in the configuration, or gets the credentials of its clients`,
+    `The bridge does not sign in to "${name}": it is a program, it has an Authorization header or "oauth": false in the configuration, or "auth.passthrough" sends it the credentials of clients`,
   )
 }

@@ -8,7 +8,7 @@ export function checkedInWords({ file, servers, format, notes, warnings }: Check
   return [
     `${file} is valid: ${count}${whose}.`,
     ...section('Left out or changed:', notes),
-    ...section('Worth a look:', warnings),
+    ...section('Probably mistakes:', warnings),
     '',
   ].join('\n')
 }

@@ -7,22 +7,22 @@ import type { Candidate, PlaceFailure } from '../discovery/candidate.js'
 import { type Discovered, discover, type Examined, type Progress } from '../discovery/discover.js'
 import { printable } from '../printable.js'
 
-/** Where a command of a person says something. */
+/** The output of a command. */
 export interface Output {
   /** The result. */
   out(text: string): void
-  /** What goes on meanwhile. */
+  /** Progress. */
   err(text: string): void
-  /** Somebody is looking at it. */
+  /** Whether it is a terminal. */
   terminal: boolean
 }
 
 const WIDTH = 100
-/** What helps where the guard lets nobody through. */
+/** What to do about a host that the guard refuses. */
 export const HINT =
-  'Only public hosts are reached, over TLS: --discover-allow <host or network> lets it reach others, --discover-loopback this machine.'
+  'Discovery reaches public hosts over TLS only. Allow others with --discover-allow <host or network>, and this machine with --discover-loopback.'
 
-/** Finds and examines, and says how far it is. Commands in the verdicts work as they are. */
+/** Finds and examines servers, and shows the progress. The commands in the verdicts can be pasted. */
 export async function look(
   discovery: Discovery,
   settings: Settings,
@@ -39,7 +39,7 @@ export async function look(
   return { ...found, servers }
 }
 
-/** Says what is found. Gives whether any of it can be used. */
+/** Shows what is found. Resolves to whether any server can be used. */
 export async function runDiscover(
   discovering: (settings: Settings) => Discovery,
   settings: Settings,
@@ -51,7 +51,7 @@ export async function runDiscover(
   return found.servers.some(isUsable)
 }
 
-/** It could be met, and may be spoken to: how far it is trusted is another question. */
+/** It answered, and is not refused. Whether it is trusted is another question. */
 function isUsable({ meeting, verdict }: Examined): boolean {
   return meeting !== undefined && verdict.state !== 'refused'
 }
@@ -69,7 +69,7 @@ function asJson({ servers, failures, leftOut }: Discovered): object {
         from,
         alsoFrom: alsoFrom.map(({ source, from }) => ({ source, from })),
         usable: isUsable(one),
-        // What the network has named, a person may want to write down; what a person has written may be secret.
+        // An entry that came from the network can be copied. One that a person wrote may have secrets.
         ...(!runnable && { entry }),
         ...(wants && { wants }),
         ...(meeting && {
@@ -105,7 +105,7 @@ function inWords({ servers, failures, leftOut }: Discovered): string {
   if (blocks.length === 0) blocks.push('No server was found.')
   const guarded = [...failures.map(({ error }) => error), ...servers.flatMap(({ failure }) => failure ?? [])]
   if (guarded.some(({ phase, reason }) => phase === 'guard' || reason === 'scheme')) blocks.push(HINT)
-  if (leftOut > 0) blocks.push(`${leftOut} more were found, and are left out.`)
+  if (leftOut > 0) blocks.push(`${leftOut} more were found and are not shown.`)
   if (failures.length > 0) blocks.push(failures.map(inLine).join('\n'))
   return `${blocks.join('\n\n')}\n`
 }
@@ -136,7 +136,7 @@ function describe({ candidate, verdict, meeting, steps }: Examined): string {
   return lines.join('\n')
 }
 
-/** The tools of a server, each in a line with what it says of itself. */
+/** The tools of a server, one line each. */
 export function toolLines(
   listing: readonly { name: string; title?: string; description?: string }[],
   facts: ReadonlyMap<string, { hints: Readonly<Record<string, boolean>> }>,

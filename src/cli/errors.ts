@@ -1,4 +1,4 @@
-/** What to say when the program cannot go on: what happened, what belongs to it, what to do next, and the exit code. */
+/** Errors that end the program: what happened, details, what to do next, and the exit code. */
 
 import { ConfigError } from '../config/settings.js'
 import type { LogEvent, LogFields } from '../logging.js'
@@ -8,12 +8,12 @@ import { ChannelError } from '../upstream/transport/channel.js'
 import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
 import { adviceOn } from './advice.js'
 import { inLine } from './check.js'
-import { UsageError } from './parse.js'
+import { UsageError } from './usage-error.js'
 
 export interface CliError {
   code: number
   event: LogEvent
-  /** The message of the last line of the log: the same words for every error with this event. */
+  /** The message of the last line of the log: the same text for all errors with this event. */
   kind: string
   /** One sentence. */
   why: string
@@ -27,11 +27,11 @@ export interface CliError {
 
 export const EXIT = { ok: 0, failed: 1, usage: 2, config: 78 } as const
 
-/** What the program was about. */
+/** What the program was doing. */
 export interface Circumstances {
-  /** The person has asked for `probe`, so that it need not be advised. */
+  /** The command is `probe`, so `probe` is not suggested. */
   probing: boolean
-  /** The address of the server, if there is only one and it has an address: arguments of a program may be secret. */
+  /** The address of the only server. Undefined for programs, because their arguments may be secret. */
   target?: string | undefined
 }
 
@@ -46,7 +46,7 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
       kind: 'invalid command line',
       why: error.message,
       details: [],
-      next: 'mcp-bridge --help shows how to use it.',
+      next: `Run "mcp-bridge ${error.command === undefined ? '' : `${error.command} `}--help" for help.`,
       fields: {},
     }
   if (error instanceof ConfigError)
@@ -80,13 +80,13 @@ export function inFields({ event, why, next, fields }: CliError): LogFields {
 
 function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
   const { cause } = fault
-  // Who probes wants to see all of it.
+  // probe shows all of it.
   const stderr = cause instanceof ChannelError ? (probing ? cause.allStderr : cause.stderr) : []
   const reason = probing ? reasonIn(stderr) : undefined
   const { next, ...known } = adviceOn(fault)
   const { status, said } = known
   const inner = cause instanceof ChannelError && cause.cause instanceof ChannelError ? cause.cause.message : ''
-  const further = `${probing ? '' : 'mcp-bridge probe <server> shows how far it gets; '}--log-level debug tells more.`
+  const further = `${probing ? '' : 'mcp-bridge probe <server> shows which step fails. '}--log-level debug shows more.`
   return {
     code: EXIT.failed,
     event: 'server_unavailable',
@@ -97,7 +97,9 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
       ...(said === undefined || fault.message.includes(said) ? [] : [`The server said: ${said}`]),
       ...(inner === '' || status !== undefined || fault.message.includes(inner) ? [] : [printable(inner, LINE)]),
       ...(reason === undefined ? [] : [`Probable reason: ${printable(reason, LINE)}`]),
-      ...(stderr.length === 0 ? [] : ['It wrote to stderr:', ...stderr.map((line) => `  ${printable(line, LINE)}`)]),
+      ...(stderr.length === 0
+        ? []
+        : ['The server wrote to stderr:', ...stderr.map((line) => `  ${printable(line, LINE)}`)]),
       ...(next === undefined ? [] : [next]),
     ],
     next: further,
@@ -113,7 +115,7 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
 function ofPort(error: Error & { code?: unknown; port?: unknown }): CliError {
   const { code, port } = error
   const why = code === 'EADDRINUSE' ? `port ${port} is in use` : `cannot listen on port ${port}: ${error.message}`
-  const next = 'Choose another with --listen http://127.0.0.1:8081/mcp'
+  const next = 'Choose another port with --listen http://127.0.0.1:8081/mcp.'
   const shown = { event: 'listen_failed', kind: 'cannot listen', why, details: [], next } as const
   return { code: EXIT.failed, ...shown, fields: { port } }
 }

@@ -1,86 +1,144 @@
-/** What `mcp-bridge --help` prints. */
+/** Help: a page for the program, and one for each command, from the tables of commands and flags and the schema of options. */
+import { type Option, optionAt, options } from '../config/reference.js'
+import { COMMAND_NAMES, type CommandName, EVERYWHERE, GROUPS, rowOf } from './commands.js'
+import { FLAGS, type Flag, type FlagName, flagOf } from './flags.js'
 
-export const HELP = `mcp-bridge: clients and servers of both eras of the Model Context Protocol, in one piece.
+/** Columns of a page. */
+const WIDTH = 100
+const MOST_USED: readonly FlagName[] = ['listen', 'config', 'header', 'env', 'era', 'log-level']
+/** Columns between two columns of text. */
+const GAP = 2
+/** Columns that the left one may have. */
+const MOST_LEFT = 36
 
-  mcp-bridge --upstream <server> [options]      serve one server
-  mcp-bridge [options] -- <command> [args]      the same, for a server that is a program
-  mcp-bridge --config <file>                    serve what a file names, each at /<name>/mcp
-  mcp-bridge probe <server> [--json]            say what a server speaks and offers
-  mcp-bridge check --config <file> [--offline]  say what is wrong with a configuration; --offline: without
-                                                the variables and files of the machine that it is for
-  mcp-bridge discover <where>... [--json]       find servers, and say whether they can be trusted
-  mcp-bridge --discover <where> [options]       serve what is found, each at /<name>/mcp
-  mcp-bridge trust …                            say whom to trust: see below
-  mcp-bridge login <server>                     sign in to a server: an address, or a name with --config
-  mcp-bridge logout <server> | --all            forget its tokens
-  mcp-bridge auth status [--json]               say where you are signed in
+/** The page of the program: what it is, how it is started, and where there is more. */
+export function shortHelp(): string {
+  const commands = COMMAND_NAMES.filter((name) => !name.startsWith('trust '))
+  const lines = commands.map((name): [string, string] => [
+    join(name, rowOf(name).usage),
+    firstClause(rowOf(name).about),
+  ])
+  lines.splice(4, 0, ['trust <command>', 'say which servers, keys and publishers you trust'])
+  const flags = MOST_USED.map((name): [string, string] => [signature(name), firstSentence(aboutFlag(name))])
+  return page([
+    'mcp-bridge connects MCP clients and servers of both protocol eras: modern (2026-07-28) and legacy',
+    '(2024-11-05 to 2025-11-25). It serves each server at an address of its own, or on stdio.',
+    '',
+    'Start it',
+    '  mcp-bridge npx -y @modelcontextprotocol/server-everything    a program, for clients over HTTP',
+    '  mcp-bridge --listen stdio https://example.com/mcp            a remote server, for a client that',
+    '                                                               starts programs',
+    '  mcp-bridge --config mcp.json                                 all servers of a file',
+    '',
+    'Commands',
+    ...columns(lines),
+    '',
+    'Most used flags',
+    ...columns(flags),
+    '',
+    'More',
+    '  mcp-bridge help serve        all flags for serving; the same for each command',
+    '  docs/configuration.md        all options of the configuration file, and environment variables',
+  ])
+}
 
-Servers
-  stdio:"command args"     a program that speaks on its standard input and output
-  http://…  https://…      Streamable HTTP, or HTTP+SSE where that is all there is
-  sse+http://…             HTTP+SSE of 2024-11-05
+/** The pages of commands; of several, an overview. */
+export function helpOf(commands: readonly CommandName[]): string {
+  const [only, ...others] = commands
+  if (only !== undefined && others.length === 0) return pageOf(only)
+  const lines = commands.map((name): [string, string] => [join(name, rowOf(name).usage), rowOf(name).about])
+  return page([
+    'Commands',
+    ...columns(lines),
+    '',
+    `"mcp-bridge help ${commands.at(0)}" shows the flags of one of them.`,
+  ])
+}
 
-Where servers are found, for discover and --discover
-  example.com              a host that says which servers it has
-  https://…  stdio:"…"     a server itself
-  path/to/mcp.json         a file of another program; files: is where these usually are
-  registry:<query>         a registry
+function pageOf(name: CommandName): string {
+  const { usage, about, details, flags, examples } = rowOf(name)
+  const grouped = GROUPS.map(([title, group]) => [title, flags.filter((flag) => group.includes(flag))] as const)
+  const special = flags.filter((flag) => !grouped.some(([, group]) => group.includes(flag)))
+  const parts = [['Flags', special] as const, ...grouped, ['Help', EVERYWHERE] as const]
+  return page([
+    `mcp-bridge ${join(name === 'serve' ? '[serve]' : name, usage)}${flags.length === 0 ? '' : ' [flags]'}`,
+    `  ${about}`,
+    ...(details ? ['', ...details] : []),
+    '',
+    'Examples',
+    ...examples.flatMap(([what, line]) => [`  ${what}:`, `    ${line}`]),
+    ...parts.flatMap(([title, group]) =>
+      group.length === 0
+        ? []
+        : ['', title, ...columns(group.map((flag) => [signature(flag), textOf(flag), exampleOf(flag)]))],
+    ),
+  ])
+}
 
-Trust: what is found can only be looked at until one of these
-  trust approve <server> [--tools <glob>...] [--for 30d]    its tools as they are now
-  trust pin <server> [--backup <pin>]                       the key that it has now
-  trust key add <publisher> <file>                          what a publisher signs
-  trust list | revoke <server> | unpin <server> | key remove <publisher> <id>
+/** What a flag does: the text of the option that it sets, or its own. */
+export function aboutFlag(name: FlagName, all?: readonly Option[]): string {
+  const { about, option } = flagOf(name) as Flag
+  return about ?? (option === undefined ? '' : optionAt(option, all).about)
+}
 
-Options
-  -u, --upstream <server>       the server behind the bridge
-  -l, --listen <where>          http://host:port/path or stdio      [http://127.0.0.1:8080/mcp]
-                                clients of both eras; HTTP+SSE at /sse beside the path
-  -c, --config <file>           JSON with "mcpServers", or the file of Claude Desktop, VS Code, Cursor, Windsurf,
-                                Gemini CLI, opencode, Zed or Codex; flags win over it; read again when it
-                                changes, and on SIGHUP
-  -s, --server <name>           of those in the file, only this one; repeatable
-      --admin <url>             http://host:port for /healthz, /readyz and /metrics alone
-      --redis <url>             what replicas share, as in redis://host:6379; wants "stateKeys"
-      --era <era>               auto, legacy or modern: what the server speaks           [auto]
-      --session <who>           per-principal, shared or per-request: who shares a session
-                                of the bridge with a legacy server              [per-principal]
-      --tasks <which>           auto, async or off: which calls of a legacy server are tasks  [auto]
-  -H, --header 'Name: value'    sent to an HTTP server; repeatable; \${ENV} is replaced
-  -e, --env NAME=value          given to a program; repeatable; \${ENV} is replaced
-      --cwd <folder>            where a program is started
-      --discover <where>        serve what is found there; repeatable
-      --discover-allow <what>   host, address or network that may be reached for that though it is not public
-      --discover-loopback       so may this machine, and without TLS: for trying things
-      --read-only-tool <glob>   may be called in quarantine, if its server says that it only reads; repeatable
-      --registry <url>          the registry to ask          [https://registry.modelcontextprotocol.io]
-      --trust-store <file>      what is said about trust              [~/.config/mcp-bridge/trust.json]
-      --client-id <id>          the client that a server's authorization server knows; for servers that want sign-in
-      --client-secret <where>   its secret: '\${VAR}' or '\${file:path}', never the secret itself
-      --scope '<scopes>'        scopes to ask for, with spaces between them
-      --callback-port <port>    the port of this machine that the browser comes back to
-      --account <name>          which of your accounts, where you have several with one server
-      --browser <command>       opens the address where you sign in                   [the system's]
-      --no-browser              show that address instead
-      --token-store <folder>    where tokens are kept                [~/.config/mcp-bridge/tokens]
-      --no-oauth                never sign in
-      --publish                 serve a manifest at /.well-known/mcp.json; wants --public-url
-      --public-url <url>        address under which clients reach the bridge
-      --allowed-host <name>     further host name under which they do; repeatable
-      --allowed-origin <url>    origin of web pages that may call; repeatable
-      --allow-unauthenticated   listen beyond this machine though anybody may call
-      --log-level <level>       trace, debug, info, warn, error, silent                  [info]
-      --log-format <format>     auto, pretty or json                                     [auto]
-  -h, --help                    this text
-  -V, --version                 the version
+let known: readonly Option[] | undefined
 
-Examples
-  A legacy server, for modern clients:
-    mcp-bridge --upstream stdio:"npx -y @modelcontextprotocol/server-everything"
-  The same, with the command after two dashes, and a variable for it:
-    mcp-bridge -e API_KEY='\${API_KEY}' -- npx -y some-mcp-server --verbose
-  A remote server of any era, for a client that starts programs:
-    mcp-bridge --listen stdio --upstream https://example.com/mcp -H 'Authorization: Bearer \${TOKEN}'
-  What does this server speak?
-    mcp-bridge probe https://example.com/mcp
-`
+function textOf(name: FlagName): string {
+  known ??= options()
+  const { option, many, to } = flagOf(name) as Flag
+  const found = option === undefined || to !== undefined ? undefined : optionAt(option, known)
+  return [
+    aboutFlag(name, known),
+    ...(found?.values ? [`Values: ${found.values.join(', ')}.`] : []),
+    ...(typeof found?.default === 'string' ? [`Default: ${found.default}.`] : []),
+    ...(many ? ['May be given several times.'] : []),
+  ].join(' ')
+}
+
+function exampleOf(name: FlagName): string {
+  const { example } = flagOf(name) as Flag
+  return example === undefined ? '' : `Example: ${example}`
+}
+
+function signature(name: FlagName): string {
+  const { short, value } = FLAGS[name] as Flag
+  return `${short === undefined ? '    ' : `-${short}, `}${join(`--${name}`, value ?? '')}`
+}
+
+function join(...words: readonly string[]): string {
+  return words.filter((word) => word !== '').join(' ')
+}
+
+function firstSentence(text: string): string {
+  return text.replace(/(?<=\.) [A-Z"].*$/s, '')
+}
+
+function firstClause(text: string): string {
+  return text.replace(/;.*$/s, '')
+}
+
+/** Rows of two columns. The second is wrapped, and what is beyond it gets a line of its own. */
+function columns(rows: readonly (readonly [left: string, right: string, more?: string])[]): string[] {
+  const first = Math.min(MOST_LEFT, Math.max(...rows.map(([left]) => left.length)))
+  const indent = ' '.repeat(2 + first + GAP)
+  return rows.flatMap(([left, right, more = '']) => {
+    const [head = '', ...rest] = wrapped(right, WIDTH - indent.length)
+    const lines = [...rest, ...(more === '' ? [] : [more])].map((line) => indent + line)
+    if (left.length > first) return [`  ${left}`, indent + head, ...lines]
+    return [`  ${left.padEnd(first + GAP)}${head}`, ...lines]
+  })
+}
+
+function wrapped(text: string, width: number): string[] {
+  const lines = ['']
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) as string
+    if (line !== '' && line.length + 1 + word.length > width) lines.push(word)
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
+  }
+  return lines
+}
+
+function page(lines: readonly string[]): string {
+  return `${lines.map((line) => line.trimEnd()).join('\n')}\n`
+}

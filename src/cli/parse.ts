@@ -1,34 +1,28 @@
-/** The command line: what is asked for, with which configuration. */
+/** The command line: which command, with which settings. */
 import { readFileSync } from 'node:fs'
 import type { Elsewhere, Settings } from '../config/settings.js'
-import {
-  type Checked,
-  type Configured,
-  checked,
-  configured,
-  type Flags,
-  readConfig,
-  readFlags,
-  UsageError,
-} from './settings.js'
+import { type Arguments, commandsFor, isForPeople, readArguments } from './arguments.js'
+import { type CommandName, rowOf } from './commands.js'
+import { readConfig } from './config-file.js'
+import type { Flags } from './flags.js'
+import { type Checked, type Configured, checked, configured, type Described } from './settings.js'
+import { UsageError } from './usage-error.js'
 import { checkWritable } from './writable.js'
-
-export { HELP } from './help.js'
-export { type Checked, UsageError } from './settings.js'
 
 export type Command =
   | ({ kind: 'run'; files: readonly string[] } & Configured)
   | { kind: 'probe'; settings: Settings; json: boolean }
-  | ({ kind: 'check'; file: string; json: boolean } & Checked)
+  | ({ kind: 'check'; file: string } & Checked)
   | { kind: 'discover'; settings: Settings; json: boolean }
   | { kind: 'trust'; action: TrustAction; trustStore: string | undefined }
   | { kind: 'login'; settings: Settings }
   | { kind: 'logout'; settings: Settings | undefined; store: string | undefined }
   | { kind: 'auth status'; settings: Settings | undefined; store: string | undefined; json: boolean }
-  | { kind: 'help' }
+  /** Help of these commands, or the short one of the program. */
+  | { kind: 'help'; commands: readonly CommandName[] | undefined }
   | { kind: 'version' }
 
-/** What is to be done about trust. Servers are looked for with the settings. */
+/** What is to be done about trust. The settings say where servers are looked for. */
 export type TrustAction =
   | { do: 'list'; json: boolean }
   | { do: 'approve'; server: string; settings: Settings; tools: readonly string[]; days: number }
@@ -38,31 +32,23 @@ export type TrustAction =
   | { do: 'key add'; publisher: string; file: string }
   | { do: 'key remove'; publisher: string; id: string }
 
-/** Commands of people, who read what is said; without one the bridge serves. */
-const COMMANDS = ['probe', 'check', 'discover', 'trust', 'login', 'logout', 'auth'] as const
-
-/** Whether complaints are for people, as far as arguments say that may be wrong: in a log for programs they are JSON. */
+/** Whether errors are for people rather than JSON for a log, as far as arguments say that may be wrong. */
 export function speaksToPeople(argv: readonly string[], terminal: boolean): boolean {
+  if (isForPeople(argv)) return true
   const dashes = argv.indexOf('--')
   const own = dashes < 0 ? argv : argv.slice(0, dashes)
-  if (COMMANDS.some((command) => own.includes(command))) return true
   const at = own.findLastIndex((word) => word.startsWith('--log-format'))
   const format = at < 0 ? undefined : (own[at]?.split('=')[1] ?? own[at + 1])
   return format === 'pretty' || (format !== 'json' && terminal)
 }
 
-/** Reads the arguments. Throws a UsageError or a ConfigError. */
+/** Reads arguments, and the files that they name. Throws a UsageError or a ConfigError. */
 export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Command {
-  const dashes = argv.indexOf('--')
-  const own = dashes < 0 ? argv : argv.slice(0, dashes)
-  const program = dashes < 0 ? [] : argv.slice(dashes + 1)
-  // What ids of keys are made of may begin with a dash.
-  const isRemoval = own.slice(0, 3).join(' ') === 'trust key remove'
-  const { values: flags, positionals } = readFlags(isRemoval ? own.toSpliced(4, 1) : own)
-  if (isRemoval) positionals.push(...own.slice(4, 5))
-  if (flags.help) return { kind: 'help' }
+  const given = readArguments(argv, env)
+  const { command, words, flags } = given
+  if (command === 'help') return { kind: 'help', commands: words.length === 0 ? undefined : commandsFor(words) }
   if (flags.version) return { kind: 'version' }
-  const [name, ...rest] = positionals
+  checkWords(given)
   const files = new Set<string>()
   const read = (path: string) => {
     files.add(path)
@@ -70,65 +56,101 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
     return readFileSync(path, 'utf8')
   }
   const elsewhere = { env, read }
-  switch (name) {
-    case undefined:
-      return { kind: 'run', ...configured(flags, elsewhere, flags.upstream, program), files: [...files] }
-    case 'probe': {
-      if (rest.length === 0 && flags.upstream === undefined && program.length === 0 && flags.config === undefined)
-        throw new UsageError(
-          'probe needs a server: mcp-bridge probe https://example.com/mcp, or mcp-bridge probe stdio:"command args"',
-        )
-      if (rest.length > 1)
-        throw new UsageError(
-          `probe takes one server, not ${rest.length}: put a command in quotes, as in stdio:"command args"`,
-        )
-      const { settings } = configured(flags, elsewhere, rest[0] ?? flags.upstream, program)
-      const names = Object.keys(settings.mcpServers)
-      if (names.length > 1) throw new UsageError(`Which of ${names.join(', ')}? Say it with --server`)
-      if (names.length === 0) throw new UsageError('Which server? What is to be found first is for mcp-bridge discover')
-      return { kind: 'probe', settings, json: flags.json ?? false }
-    }
+  const json = flags.json ?? false
+  switch (command) {
+    case 'serve':
+      return { kind: 'run', ...configured(flags, elsewhere, described(given)), files: [...files] }
+    case 'probe':
+      return { kind: 'probe', settings: probed(given, elsewhere), json }
     case 'check':
-      if (flags.config === undefined) throw new UsageError('check needs --config <file>')
-      return { kind: 'check', ...checked(flags, elsewhere), file: flags.config, json: flags.json ?? false }
+      if (flags.config === undefined) throw new UsageError('check needs --config <file>', command)
+      return { kind: 'check', ...checked(flags, elsewhere), file: flags.config }
     case 'discover': {
-      const where = [...rest, ...(flags.discover ?? [])]
+      const where = [...words, ...(flags.discover ?? [])]
+      if (where.length === 0 && flags.config === undefined)
+        throw new UsageError('discover needs a place to look: mcp-bridge discover example.com', command)
       const { settings } = configured({ ...flags, ...(where.length > 0 && { discover: where }) }, elsewhere)
-      return { kind: 'discover', settings, json: flags.json ?? false }
+      return { kind: 'discover', settings, json }
     }
-    case 'trust':
-      return trustCommand(rest, flags, elsewhere)
     case 'login':
-      return { kind: 'login', settings: signingInTo(rest, flags, elsewhere, 'login') }
+      return { kind: 'login', settings: signInSettings(given, elsewhere) }
     case 'logout': {
-      const settings = flags.all ? undefined : signingInTo(rest, flags, elsewhere, 'logout')
+      const settings = flags.all ? undefined : signInSettings(given, elsewhere)
       return { kind: 'logout', settings, store: tokenStore(flags, elsewhere) }
     }
-    case 'auth': {
-      const [what, ...more] = rest
-      if (what !== 'status' || more.length > 0) throw new UsageError('auth has one command: mcp-bridge auth status')
+    case 'auth status': {
       const settings = flags.config === undefined ? undefined : configured(flags, elsewhere).settings
-      return { kind: 'auth status', settings, store: tokenStore(flags, elsewhere), json: flags.json ?? false }
+      return { kind: 'auth status', settings, store: tokenStore(flags, elsewhere), json }
     }
-    default:
-      throw new UsageError(
-        `"${name}" is no command: there are probe, check, discover, trust, login, logout and auth; a server is given with --upstream or after --`,
-      )
+    case 'trust list':
+    case 'trust approve':
+    case 'trust revoke':
+    case 'trust pin':
+    case 'trust unpin':
+    case 'trust key add':
+    case 'trust key remove':
+      return trust(given, command, elsewhere)
   }
 }
 
-/** The settings of the one server that somebody signs in to: one of the file, or an address. */
-function signingInTo(words: readonly string[], flags: Flags, elsewhere: Elsewhere, command: string): Settings {
-  const [server, ...more] = words
-  const isAddress = server !== undefined && /^(?:sse\+)?https?:\/\//.test(server)
-  if (more.length > 0 || (server === undefined && flags.upstream === undefined && flags.server === undefined))
-    throw new UsageError(`${command} wants one server: an address, or with --config <file> a name of the file`)
-  if (!isAddress && server !== undefined && flags.config === undefined)
-    throw new UsageError(`Which file names ${JSON.stringify(server)}? Say it with --config, or give an address`)
-  const named = isAddress || server === undefined ? flags : { ...flags, server: [server] }
-  const { settings } = configured(named, elsewhere, isAddress ? server : flags.upstream)
+/** Refuses words that a command has no use for. */
+function checkWords({ command, words, flags }: Arguments): void {
+  const { words: most, usage } = rowOf(command)
+  // All words after --tools are globs.
+  if (words.length <= most || (command === 'trust approve' && flags.tools !== undefined)) return
+  if (command === 'probe')
+    throw new UsageError(
+      `probe takes one server, not ${words.length} words: put a command in quotes, as in stdio:"command args"`,
+      command,
+    )
+  const takes = usage === '' ? 'takes flags only' : `takes ${usage}`
+  throw new UsageError(`${command} ${takes}, and there is "${words.slice(most).join(' ')}" more`, command)
+}
+
+/** The one server that the command line describes, in any of three ways. */
+function described({ command, words: [word], flags: { upstream }, program }: Arguments): Described {
+  const ways = [
+    upstream !== undefined && '--upstream',
+    word !== undefined && 'a server',
+    program.length > 0 && 'a command',
+  ]
+  const [one, two] = ways.filter((way) => way !== false)
+  if (two !== undefined) throw new UsageError(`there is ${one} and ${two}: give one of them`, command)
+  return { upstream: word ?? upstream, program }
+}
+
+function probed(given: Arguments, elsewhere: Elsewhere): Settings {
+  const { command, flags } = given
+  const { upstream, program } = described(given)
+  if (upstream === undefined && program?.length === 0 && flags.config === undefined)
+    throw new UsageError(
+      'probe needs a server: mcp-bridge probe https://example.com/mcp, or mcp-bridge probe stdio:"command args"',
+      command,
+    )
+  const { settings } = configured(flags, elsewhere, { upstream, program: program ?? [] })
   const names = Object.keys(settings.mcpServers)
-  if (names.length !== 1) throw new UsageError(`${command} wants one server, not ${names.length}`)
+  if (names.length > 1) throw new UsageError(`choose one of ${names.join(', ')} with --server`, command)
+  if (names.length === 0)
+    throw new UsageError('the configuration file names no server: to find servers, use mcp-bridge discover', command)
+  return settings
+}
+
+/** The settings of the one server that somebody signs in to: one of the file, or an address. */
+function signInSettings(given: Arguments, elsewhere: Elsewhere): Settings {
+  const { command, flags, words } = given
+  const [server] = words
+  const isAddress = server !== undefined && /^(?:sse\+)?https?:\/\//.test(server)
+  if (server === undefined && flags.upstream === undefined && flags.server === undefined)
+    throw new UsageError(`${command} needs a server: an address, or with --config <file> a name of the file`, command)
+  if (!isAddress && server !== undefined && flags.config === undefined)
+    throw new UsageError(
+      `${JSON.stringify(server)} is no address: give one with https://, or a name and its file with --config`,
+      command,
+    )
+  const named = isAddress || server === undefined ? flags : { ...flags, server: [server] }
+  const { settings } = configured(named, elsewhere, { upstream: isAddress ? server : flags.upstream })
+  const names = Object.keys(settings.mcpServers)
+  if (names.length !== 1) throw new UsageError(`${command} takes one server, not ${names.length}`, command)
   return settings
 }
 
@@ -139,57 +161,51 @@ function tokenStore(flags: Flags, elsewhere: Elsewhere): string | undefined {
   return flags['token-store'] ?? (typeof store === 'string' ? store : undefined)
 }
 
-const TRUST =
-  'trust list | approve <server> | pin <server> | revoke <server> | unpin <server> | key add <publisher> <file>'
+type TrustCommand = Extract<CommandName, `trust ${string}`>
 
-function trustCommand(words: readonly string[], flags: Flags, elsewhere: Elsewhere): Command {
+function trust({ words, flags }: Arguments, command: TrustCommand, elsewhere: Elsewhere): Command {
   const file = flags.config === undefined ? {} : readConfig(flags.config, elsewhere.read).options
   const inFile = file['trustStore']
   const trustStore = flags['trust-store'] ?? (typeof inFile === 'string' ? inFile : undefined)
-  const found = (server: string) =>
-    configured({ ...flags, discover: flags.discover ?? discoverIn(file) ?? [server] }, elsewhere).settings
-  const trust = (action: TrustAction): Command => ({ kind: 'trust', action, trustStore })
-  const [what, server, ...more] = words
-  if (what === 'list' && server === undefined) return trust({ do: 'list', json: flags.json ?? false })
-  if (what === 'key') {
-    const [publisher, which] = more
-    if (publisher === undefined || which === undefined || more.length > 2)
-      throw new UsageError('trust key wants: trust key add <publisher> <file>, or trust key remove <publisher> <id>')
-    if (server === 'add') return trust({ do: 'key add', publisher, file: which })
-    if (server === 'remove') return trust({ do: 'key remove', publisher, id: which })
-  }
-  if (
-    what === undefined ||
-    server === undefined ||
-    (more.length > 0 && (what !== 'approve' || flags.tools === undefined))
-  )
-    throw new UsageError(`What is to be done? ${TRUST}`)
-  switch (what) {
-    case 'approve': {
-      // After --tools, all that follows is globs.
-      const tools = [...(flags.tools ?? ['*']), ...more]
-      return trust({ do: 'approve', server, settings: found(server), tools, days: daysIn(flags.for ?? '30d') })
+  return { kind: 'trust', action: trustAction(), trustStore }
+
+  function trustAction(): TrustAction {
+    const { usage } = rowOf(command)
+    const [first, second] = words
+    if (command === 'trust list') return { do: 'list', json: flags.json ?? false }
+    if (first === undefined || (usage.includes(' ') && second === undefined))
+      throw new UsageError(`${command} needs ${usage}: mcp-bridge ${command} ${usage}`, command)
+    switch (command) {
+      case 'trust approve': {
+        const tools = flags.tools === undefined ? ['*'] : [...flags.tools, ...words.slice(1)]
+        return { do: 'approve', server: first, settings: found(first), tools, days: daysIn(flags.for ?? '30d') }
+      }
+      case 'trust pin':
+        return { do: 'pin', server: first, settings: found(first), backups: flags.backup ?? [] }
+      case 'trust revoke':
+        return { do: 'revoke', server: first }
+      case 'trust unpin':
+        return { do: 'unpin', server: first }
+      case 'trust key add':
+        return { do: 'key add', publisher: first, file: second as string }
+      case 'trust key remove':
+        return { do: 'key remove', publisher: first, id: second as string }
     }
-    case 'pin':
-      return trust({ do: 'pin', server, settings: found(server), backups: flags.backup ?? [] })
-    case 'revoke':
-    case 'unpin':
-      return trust({ do: what, server })
-    default:
-      throw new UsageError(`"trust ${what}" is no command: ${TRUST}`)
+  }
+
+  /** Settings to look for a server by. */
+  function found(server: string): Settings {
+    const { discover } = file
+    const places = Array.isArray(discover) && discover.length > 0 ? (discover as string[]) : [server]
+    return configured({ ...flags, discover: flags.discover ?? places }, elsewhere).settings
   }
 }
 
-function discoverIn(file: Readonly<Record<string, unknown>>): string[] | undefined {
-  const { discover } = file
-  return Array.isArray(discover) && discover.length > 0 ? (discover as string[]) : undefined
-}
-
-/** Of 12h, 30d and 8w, the days. */
+/** The days of 12h, 30d and 8w. */
 function daysIn(text: string): number {
   const [, number, unit] = /^(\d{1,4})([hdw])$/.exec(text) ?? []
   const days = Number(number) * ({ h: 1 / 24, d: 1, w: 7 }[unit ?? ''] ?? Number.NaN)
   if (!(days > 0 && days <= 366))
-    throw new UsageError(`--for wants a time like 12h, 30d or 8w, of a year at most, not "${text}"`)
+    throw new UsageError(`--for needs a time like 12h, 30d or 8w, up to a year, not "${text}"`, 'trust approve')
   return days
 }

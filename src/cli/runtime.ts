@@ -1,4 +1,4 @@
-/** What is to be known of the Node.js that the bridge runs on. */
+/** Known problems of the Node.js that runs the bridge. */
 
 /** The first patch of each line that keeps all headers of a request. */
 const MENDED: Readonly<Record<number, readonly [minor: number, patch: number]>> = {

@@ -18,18 +18,18 @@ import type { TrustAction } from './parse.js'
 export interface TrustContext {
   trustStore: string | undefined
   env: Readonly<Record<string, string | undefined>>
-  /** Makes what finds and meets servers. */
+  /** Makes the discovery for settings. */
   discovering(settings: Settings): Discovery
   output: Output
 }
 
-/** What was asked for cannot be done. */
+/** The command cannot be carried out. */
 class CannotError extends Error {}
 
 const DAY = 86_400_000
 const PUBLISHER = /^[a-z0-9](?:[a-z0-9.-]{0,126}[a-z0-9])?$/
 
-/** Does it. Gives whether it could be done. */
+/** Runs the command. Resolves to whether it succeeded. */
 export async function runTrust(action: TrustAction, context: TrustContext): Promise<boolean> {
   const { output } = context
   try {
@@ -61,25 +61,28 @@ async function act(action: TrustAction, context: TrustContext): Promise<void> {
     case 'revoke': {
       const approval = approvalOf(action.server, store.list().approvals)
       await store.revoke(approval.endpoint)
-      return output.out(`${approval.name} (${approval.endpoint}) is not approved any more.\n`)
+      return output.out(`${approval.name} (${approval.endpoint}) is no longer approved.\n`)
     }
     case 'unpin': {
       const origin = originOf(action.server)
       if (!(await store.unpin(origin))) throw new CannotError(`${origin} is not pinned`)
-      return output.out(`${origin} is not pinned any more.\n`)
+      return output.out(`${origin} is no longer pinned.\n`)
     }
     case 'key add': {
       const { publisher, file } = action
       if (!PUBLISHER.test(publisher))
-        throw new CannotError(`"${printable(publisher)}" is no publisher: small letters, digits, "." and "-"`)
+        throw new CannotError(
+          `"${printable(publisher)}" is not the name of a publisher: use small letters, digits, "." and "-"`,
+        )
       const key = await readPublicKey(readFileSync(file, 'utf8'))
       await store.addKey(publisher, key)
-      return output.out(`What ${publisher} signs with the key ${key.id} is trusted.\n`)
+      return output.out(`The key ${key.id} of ${publisher} is trusted.\n`)
     }
     case 'key remove': {
       const { publisher, id } = action
-      if (!(await store.removeKey(publisher, id))) throw new CannotError(`${publisher} has no key ${id} here`)
-      return output.out(`The key ${id} of ${publisher} is gone.\n`)
+      if (!(await store.removeKey(publisher, id)))
+        throw new CannotError(`${publisher} has no key ${id}: see mcp-bridge trust list`)
+      return output.out(`The key ${id} of ${publisher} is no longer trusted.\n`)
     }
   }
 }
@@ -93,14 +96,14 @@ async function approve(
   const one = await findOne(server, discovery, settings, output)
   const { candidate, facts, manifest, meeting, verdict, failure } = one
   const name = manifest?.server?.name ?? candidate.name
-  if (isConfigured(candidate)) throw new CannotError(`${name} is in the configuration, and trusted for that`)
+  if (isConfigured(candidate)) throw new CannotError(`${name} is in the configuration, so it is trusted already`)
   if (!meeting) {
     const help = failure?.phase === 'guard' ? `. ${HINT}` : ''
-    throw new CannotError(`${targetOf(candidate)} cannot be met: ${failure?.message ?? verdict.reason}${help}`)
+    throw new CannotError(`${targetOf(candidate)} did not answer: ${failure?.message ?? verdict.reason}${help}`)
   }
-  // Only what nobody vouches for is for a person to decide; what speaks against a server stays.
+  // A person can approve a server that nobody vouches for, but not one that failed a check.
   if (verdict.state !== 'trusted' && !verdict.remedy.includes(' trust approve '))
-    throw new CannotError(`${name} cannot be approved: ${verdict.reason}. What is missing: ${verdict.missing}`)
+    throw new CannotError(`${name} cannot be approved: ${verdict.reason}. Required: ${verdict.missing}`)
   const until = Date.now() + days * DAY
   const { endpoint } = facts
   await discovery.store.approve({
@@ -119,12 +122,12 @@ async function approve(
     [
       `${name}  ${targetOf(candidate)}`,
       ...toolLines(meeting.listing, meeting.tools.tools).map((line) => `  ${line}`),
-      `${which}: approved until ${new Date(until).toISOString().slice(0, 16)}Z. If they change, it is asked again.`,
-      `It is ${after.state} now: ${after.reason}.`,
+      `${which}: approved until ${new Date(until).toISOString().slice(0, 16)}Z. If they change, approve them again.`,
+      `The server is now ${after.state}: ${after.reason}.`,
       '',
     ].join('\n'),
   )
-  if (after.state !== 'trusted') throw new CannotError(`That is not enough. What is missing: ${after.missing}`)
+  if (after.state !== 'trusted') throw new CannotError(`The approval is not enough. Required: ${after.missing}`)
 }
 
 async function pin(
@@ -136,7 +139,7 @@ async function pin(
   const wrong = backups.find((one) => !isPin(one))
   if (wrong !== undefined)
     throw new CannotError(
-      `"${printable(wrong)}" is no pin: the SHA-256 of a public key (SubjectPublicKeyInfo) in base64`,
+      `"${printable(wrong)}" is not a pin: give the SHA-256 of a public key (SubjectPublicKeyInfo) in base64`,
     )
   const discovery = context.discovering(settings)
   const { pin, subject, issuer, names, validTo } = await discovery.lookAt(originOf(server))
@@ -147,13 +150,15 @@ async function pin(
     [
       `${origin} is pinned to ${[pin, ...backups].join(' and ')}${before ? `, in place of ${before.join(' and ')}` : ''}.`,
       `  certificate  of ${printable(subject)} by ${printable(issuer)}, for ${printable(names, 200)}, until ${printable(validTo)}`,
-      ...(backups.length > 0 ? [] : ['  Without --backup <pin> it has to be pinned anew when it gets another key.']),
+      ...(backups.length > 0
+        ? []
+        : ['  When the key changes, pin it again. With --backup <pin> you can allow the next key now.']),
       '',
     ].join('\n'),
   )
 }
 
-/** The one server that is meant, by its name or its address, among what is found. */
+/** The one found server with this name or address. */
 async function findOne(server: string, discovery: Discovery, settings: Settings, output: Output): Promise<Examined> {
   const meant = meaningIn(server)
   const endpoint = meant?.kind === 'server' ? canonical(meant.finding.endpoint) : undefined
@@ -161,15 +166,15 @@ async function findOne(server: string, discovery: Discovery, settings: Settings,
     candidate.name === server || (endpoint !== undefined && canonical(candidate.endpoint) === endpoint)
   const { servers } = await look(discovery, settings, output)
   const named = servers.filter(isMeant)
-  // Where it is what was looked for, all that is found is meant.
+  // If it is the place that was looked at, every server found there is meant.
   const asked = settings.discover.length === 1 && settings.discover[0] === server
   const own = asked ? servers : meant ? (await look(discovery, settings, output, [server])).servers : []
   const [only, ...others] = named.length > 0 ? named : own.filter(({ candidate }) => !discovery.isOwn(candidate))
   if (!only || others.length > 0) {
     const which = [only, ...others, ...servers].flatMap((one) => (one ? [targetOf(one.candidate)] : []))
-    const found = which.length === 0 ? 'Nothing was found' : `There are ${[...new Set(which)].join(', ')}`
+    const found = which.length === 0 ? 'No server was found' : `Found: ${[...new Set(which)].join(', ')}`
     throw new CannotError(
-      `Which server is "${printable(server, 200)}"? ${found}. Give its address, or say with --discover where it is found`,
+      `no single server is "${printable(server, 200)}". ${found}. Give its address, or the place where it is found with --discover`,
     )
   }
   return only
@@ -193,7 +198,7 @@ function originOf(server: string): string {
         ? meant.finding.endpoint.url
         : undefined
   if (url === undefined)
-    throw new CannotError(`"${printable(server)}" is no address: what is pinned is the key of a host`)
+    throw new CannotError(`"${printable(server)}" is not an address: give the host whose key is to be pinned`)
   try {
     return originToPin(url)
   } catch (error) {
@@ -206,9 +211,11 @@ function approvalOf(server: string, approvals: readonly Approval[]): Approval {
   const endpoint = meant?.kind === 'server' ? canonical(meant.finding.endpoint) : undefined
   const named = approvals.filter((one) => one.endpoint === endpoint || one.name === server || one.endpoint === server)
   const [only, ...others] = named
-  if (!only) throw new CannotError(`"${printable(server)}" is not approved: mcp-bridge trust list says what is`)
+  if (!only) throw new CannotError(`"${printable(server)}" is not approved: see mcp-bridge trust list`)
   if (others.length > 0)
-    throw new CannotError(`There are several of that name: ${named.map(({ endpoint }) => endpoint).join(', ')}`)
+    throw new CannotError(
+      `several servers have this name; give the address of one: ${named.map(({ endpoint }) => endpoint).join(', ')}`,
+    )
   return only
 }
 
@@ -220,14 +227,10 @@ function listed(store: TrustStore): string {
     ...approvals.flatMap(({ name, endpoint, tools, since, until, withdrawn, bound }) => [
       `approved  ${name}  ${endpoint}`,
       `  tools     ${tools.join(' ')}  on ${day(since)}, until ${day(until)}, with ${bound === 'none' ? 'no key' : bound}`,
-      ...(withdrawn === undefined
-        ? until < Date.now()
-          ? ['  ! it has expired']
-          : []
-        : [`  ! does not hold any longer: ${withdrawn}`]),
+      ...(withdrawn === undefined ? (until < Date.now() ? ['  ! expired'] : []) : [`  ! withdrawn: ${withdrawn}`]),
     ]),
     ...pins.map(({ origin, pins, added }) => `pinned    ${origin}  ${pins.join(' ')}  on ${day(added)}`),
     ...keys.map(({ publisher, id, added }) => `key       ${publisher}  ${id}  on ${day(added)}`),
   ]
-  return lines.length === 0 ? `Nobody is trusted yet (${store.path}).\n` : `${lines.join('\n')}\n`
+  return lines.length === 0 ? `No keys, pins or approvals yet (${store.path}).\n` : `${lines.join('\n')}\n`
 }

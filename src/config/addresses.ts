@@ -1,11 +1,11 @@
-/** Where the bridge listens, where it serves what, and what stands for a server on a command line. */
+/** Addresses: where the bridge listens, the paths of servers, and servers on a command line. */
 import parseCommandLine from 'string-argv'
 import { ConfigError } from './error.js'
 import type { Settings } from './schema.js'
 
 export type Listen = { kind: 'stdio' } | { kind: 'http'; host: string; port: number; path: string }
 
-/** Paths of the bridge itself, whatever it serves. */
+/** Paths of the bridge itself, in every configuration. */
 export const RESERVED: readonly string[] = [
   '/healthz',
   '/readyz',
@@ -14,7 +14,7 @@ export const RESERVED: readonly string[] = [
   '/.well-known/mcp.json.jws',
 ]
 
-/** Reads where to listen. Throws a ConfigError that names the option. */
+/** Parses where to listen. Throws a ConfigError that names the option. */
 export function parseListen(listen: string, option = 'listen'): Listen {
   if (listen === 'stdio') return { kind: 'stdio' }
   const url = /^http:\/\//.test(listen) && URL.canParse(listen) ? new URL(listen) : undefined
@@ -30,27 +30,27 @@ export function parseListen(listen: string, option = 'listen'): Listen {
   }
 }
 
-/** The entry that an address or a command line on the command line stands for. Throws a ConfigError. */
+/** The entry of a server that the command line names by its address or its command. Throws a ConfigError. */
 export function parseUpstream(text: string): Record<string, unknown> {
-  const wrong = (message: string) => new ConfigError([{ path: '--upstream', message }])
+  const wrong = (message: string) => new ConfigError([{ path: '', message }])
   if (text.startsWith('stdio:')) {
     const [command, ...args] = parseCommandLine(text.slice('stdio:'.length))
     if (command === undefined)
-      throw wrong('stdio: wants a command, as in stdio:"npx -y @modelcontextprotocol/server-everything"')
+      throw wrong('stdio: needs a command, as in stdio:"npx -y @modelcontextprotocol/server-everything"')
     return { command, args }
   }
   if (/^https?:\/\//.test(text)) return { url: text }
   if (/^sse\+https?:\/\//.test(text)) return { url: text.slice('sse+'.length), type: 'sse' }
-  throw wrong(`"${text}" is no server: give stdio:"command args", http(s)://… or sse+http(s)://…`)
+  throw wrong(`"${text}" is not a server: give http(s)://…, sse+http(s)://… or stdio:"command args"`)
 }
 
-/** The command that "oauth.browser" names, and its arguments; `none` for no browser, undefined for the system's. */
+/** The command of "oauth.browser" and its arguments; `none` for no browser, undefined for the one of the system. */
 export function browserOf({ oauth }: Settings): readonly string[] | 'none' | undefined {
   const { browser } = oauth
   return browser === undefined || browser === 'none' ? browser : parseCommandLine(browser)
 }
 
-/** Paths of the endpoints of each server, by its name: one of its own, and the address itself where it is the only one. */
+/** Paths of the endpoints of each server by name: its own path, and for an only server the path of `listen` as well. */
 export function servedPaths(
   { mcpServers }: Settings,
   { path }: Listen & { kind: 'http' },
@@ -65,7 +65,7 @@ export function servedPaths(
   )
 }
 
-/** Paths beside an endpoint, for clients of HTTP+SSE. */
+/** Paths beside an endpoint, for HTTP+SSE clients. */
 export function ssePaths(path: string): { stream: string; messages: string } {
   const folder = path.replace(/[^/]*$/, '')
   return { stream: `${folder}sse`, messages: `${folder}message` }

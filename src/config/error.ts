@@ -1,4 +1,4 @@
-/** What is wrong with a configuration, place by place. */
+/** What is wrong with a configuration, with the place of each issue. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
   readonly issues: readonly Issue[]
@@ -10,9 +10,9 @@ export class ConfigError extends Error {
 }
 
 export interface Issue {
-  /** As in `mcpServers.github.url`; empty for the whole. */
+  /** As in `mcpServers.github.url`; empty for the whole configuration. */
   path: string
   message: string
-  /** Where it stands, as in `mcp.json:3:5`; absent where it stands in no file. */
+  /** Its place in the file, as in `mcp.json:3:5`; absent if it is not in a file. */
   at?: string
 }

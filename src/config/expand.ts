@@ -1,38 +1,39 @@
-/** Puts into a configuration what stands elsewhere: in the environment, and in files. */
+/** Replaces references in a configuration by environment variables and the content of files. */
 import { ConfigError, type Issue } from './error.js'
+import { isObject } from './value.js'
 
-/** Where things stand that a configuration refers to. */
+/** Where references of a configuration lead. */
 export interface ConfigSources {
   env: Readonly<Record<string, string | undefined>>
   /** The text of a file. Throws where it cannot be read. */
   read(path: string): string
-  /** What to put in the place of something that is not there, where that is no mistake: addresses are made up whole. */
+  /** Stands in for a variable or file that does not exist, if that is no error. Addresses are replaced as a whole. */
   missing?: ((what: string) => string) | undefined
 }
 
 const REFERENCE = /\$\{(?:(file):([^}]+)|(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}/g
-/** What means something only in an editor. */
+/** References that only editors know. */
 const EDITORS = /\$\{((input|command|config|workspaceFolder\w*)(?::[^}]*)?|userHome)\}/g
 
-/** Whether a value stands elsewhere, wholly or in part. */
+/** Whether a value is or has a reference. */
 export function refersElsewhere(value: unknown): boolean {
   return typeof value === 'string' && value.search(REFERENCE) >= 0
 }
 
 /**
- * Replaces `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:path}` in what is sent to or started for a server, and
- * in secrets. Of entries of servers, only these keys mean something. Throws a ConfigError that names what is missing.
+ * Replaces `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:path}` in these keys of entries of servers, and in secrets.
+ * Throws a ConfigError that names what is missing.
  */
 export function expand(input: unknown, { env, read, missing }: ConfigSources, keys: ReadonlySet<string>): unknown {
   if (!isObject(input)) return input
   const issues: Issue[] = []
   const content = (file: string, path: string): string => {
     try {
-      // Editors and tools end a file with a line break, which no secret has.
+      // Editors and tools end a file with a line break, which is not part of the secret.
       return read(file).replace(/\r?\n$/, '')
     } catch (error) {
       if (missing) return missing(file)
-      issues.push({ path, message: `${file} cannot be read: ${error instanceof Error ? error.message : error}` })
+      issues.push({ path, message: `cannot read ${file}: ${error instanceof Error ? error.message : error}` })
       return ''
     }
   }
@@ -45,7 +46,7 @@ export function expand(input: unknown, { env, read, missing }: ConfigSources, ke
     return value.replace(REFERENCE, (_all, isFile?: string, file?: string, name = '', fallback?: string) => {
       if (isFile !== undefined && file !== undefined) return content(file, path)
       const found = env[name] ?? fallback ?? missing?.(name)
-      if (found === undefined) issues.push({ path, message: `the environment has no variable ${name}` })
+      if (found === undefined) issues.push({ path, message: `the environment variable ${name} is not set` })
       return found ?? ''
     })
   }
@@ -73,12 +74,12 @@ export function expand(input: unknown, { env, read, missing }: ConfigSources, ke
   return expanded
 }
 
-/** What to do about something that only an editor knows. */
+/** What to do about a reference that only editors know. */
 function unknown(reference: string, what: string): string {
   const [kind, name = 'value'] = what.split(':')
-  if (kind !== 'input') return `${reference} means something only in an editor: write what it stands for`
+  if (kind !== 'input') return `${reference} has a meaning in editors only: write its value`
   const variable = name.replace(/\W+/g, '_').toUpperCase()
-  return `${reference} is what an editor asks a person for: give it as a variable, as in \${${variable}}, and set ${variable}`
+  return `${reference} is an input of an editor: write \${${variable}} instead, and set the environment variable ${variable}`
 }
 
 function mapped(
@@ -86,8 +87,4 @@ function mapped(
   change: (value: unknown, key: string) => unknown,
 ): Record<string, unknown> {
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]))
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

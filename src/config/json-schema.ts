@@ -1,13 +1,13 @@
-/** The reference of all options in a form that editors read. */
+/** The reference of all options as a JSON Schema, which editors read. */
 import * as z from 'zod'
 import { fileSchema } from './schema.js'
 
 /** What stands for these may be a reference like `${TOKEN}`, of which nothing is known before it is followed. */
 const REFERRING: ReadonlySet<string> = new Set(['tokens', 'stateKeys', 'url', 'redis', 'headers', 'env'])
 
-/** The text of config/mcp-bridge.schema.json. */
-export function settingsSchema(): string {
-  // What goes in: defaults need not be there, and numbers may stand for texts.
+/** The JSON Schema of a configuration file. */
+export function jsonSchema(): object {
+  // Of the input: defaults need not be there, and numbers may stand for texts.
   const schema = z.toJSONSchema(fileSchema, {
     io: 'input',
     target: 'draft-7',
@@ -18,5 +18,10 @@ export function settingsSchema(): string {
   })
   // There has to be something to serve.
   const anyOf = ['mcpServers', 'discover'].map((name) => ({ required: [name] }))
-  return `${JSON.stringify({ title: 'Configuration of mcp-bridge', ...schema, anyOf }, null, 2)}\n`
+  return { title: 'Configuration of mcp-bridge', ...schema, anyOf }
+}
+
+/** The text of config/mcp-bridge.schema.json. */
+export function settingsSchema(): string {
+  return `${JSON.stringify(jsonSchema(), null, 2)}\n`
 }

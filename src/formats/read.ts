@@ -2,6 +2,7 @@
  * Reads a configuration file of any known program: its servers in the terms of `mcpServers`, and what was left out. No
  * side effects.
  */
+import { nearest } from '../nearest.js'
 import { type Document, type Position, readJson, readToml } from './document.js'
 import { servedNames } from './names.js'
 import { deep, type Entry, isRecord, originalKey, type Program, programOf, translated } from './programs.js'
@@ -101,7 +102,7 @@ function beside(file: Entry, program: Program, { options }: ReadOptions): { own:
   // In a file for mcp-bridge every other key is a mistake; in a file of another program, only a key similar to an
   // option may be one.
   const misspelt = program.mayHaveOptions
-    ? foreign.filter((key) => ours.length > 0 || options.some((option) => isNearly(key, option)))
+    ? foreign.filter((key) => ours.length > 0 || nearest(key, options) !== undefined)
     : []
   const ignored = foreign.filter((key) => !misspelt.includes(key) || key === 'inputs')
   const kept = [...ours, ...misspelt.filter((key) => key !== 'inputs')]
@@ -114,21 +115,6 @@ function beside(file: Entry, program: Program, { options }: ReadOptions): { own:
 }
 
 const INPUTS = 'is a value that VS Code asks a person for, and is left out: use environment variables'
-
-/** Whether two keys differ by at most two missing, additional or different letters. */
-function isNearly(key: string, option: string): boolean {
-  if (Math.abs(key.length - option.length) > 2 || option.length < 4) return false
-  let row = Array.from({ length: option.length + 1 }, (_, i) => i)
-  for (const [i, letter] of [...key.toLowerCase()].entries()) {
-    const next = [i + 1]
-    for (let j = 1; j <= option.length; j++) {
-      const same = option[j - 1]?.toLowerCase() === letter ? 0 : 1
-      next.push(Math.min((next[j - 1] ?? 0) + 1, (row[j] ?? 0) + 1, (row[j - 1] ?? 0) + same))
-    }
-    row = next
-  }
-  return (row[option.length] ?? 0) <= 2
-}
 
 /** Replaces placeholders for folders of this machine. Those for a project stay if the file belongs to none. */
 function places({ path, home }: ReadOptions): (text: string) => string {

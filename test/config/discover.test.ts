@@ -17,13 +17,13 @@ t.test('there may be nothing to serve yet, where something is to be found', asyn
 t.test('credentials of clients are not for servers that were found', async (t) => {
   const auth = { passthrough: true }
   t.throws(() => parse({ mcpServers: { a }, discover: ['example.com'], auth }), {
-    message: /"discover" exclude each other/,
+    message: /auth\.passthrough: cannot be combined with "discover"/,
   })
   t.ok(parse({ mcpServers: { a }, auth }))
 })
 
 t.test('what is published says where it is', async (t) => {
-  t.throws(() => parse({ mcpServers: { a }, publish: {} }), { message: /publicUrl: is missing/ })
+  t.throws(() => parse({ mcpServers: { a }, publish: {} }), { message: /publicUrl: is required with "publish"/ })
   const { publish } = parse({
     mcpServers: { a },
     publish: { key: '${file:/key.pem}' },
@@ -61,5 +61,7 @@ t.test('what is found has a place if nobody else has it', async (t) => {
     },
   )
   const nowhere = { env: {}, read: () => '' }
-  t.throws(() => foundServer('x', { url: 'https://a.example/${TOKEN}' }, nowhere), { message: /no variable TOKEN/ })
+  t.throws(() => foundServer('x', { url: 'https://a.example/${TOKEN}' }, nowhere), {
+    message: /variable TOKEN is not set/,
+  })
 })

@@ -44,7 +44,7 @@ const checked: [file: string, code: number, said: RegExp[]][] = [
     'vscode/.vscode/mcp.json',
     78,
     [
-      /json:21:38 servers\.perplexity\.env\.PERPLEXITY_API_KEY \$\{input:perplexity-key\} is what an editor asks a person for: give it as a variable, as in \$\{PERPLEXITY_KEY\}, and set PERPLEXITY_KEY/,
+      /json:21:38 servers\.perplexity\.env\.PERPLEXITY_API_KEY \$\{input:perplexity-key\} is an input of an editor: write \$\{PERPLEXITY_KEY\} instead, and set the environment variable PERPLEXITY_KEY/,
     ],
   ],
   ['cursor/.cursor/mcp.json', 0, [/2 servers, in the format of Cursor/, /mcpServers\.local\.envFile is not known/]],
@@ -77,7 +77,7 @@ t.test(
     const file = fileWith(t, config)
     const online = await run(t, ['check', '--config', file])
     t.equal(online.code, 78)
-    t.match(online.stderr, /no variable ADDRESS_OF_A/)
+    t.match(online.stderr, /the environment variable ADDRESS_OF_A is not set/)
     const offline = await run(t, ['check', '--offline', '--config', file])
     t.equal(offline.stderr, '')
     t.match(offline.stdout, /is valid: 2 servers\.$/m)
@@ -132,14 +132,14 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
     'mcp.json',
     { mcpServers: { a: { command: 'x', args: ['${workspaceFolder}/y'] } } },
     78,
-    /args\.0 \$\{workspaceFolder\} means something only in an editor: write what it stands for/,
+    /args\.0 \$\{workspaceFolder\} has a meaning in editors only: write its value/,
   ],
   [
     '11.34 what is hardly meant',
     'mcp.json',
     { mcpServers: { a: { command: 'npx -y thing', args: ['~/data', '--key=YOUR_API_KEY'] } } },
     0,
-    /Worth a look:[\s\S]*args\.0 has a "~" in it[\s\S]*args\.1 looks like a placeholder[\s\S]*command has a space in it/,
+    /Probably mistakes:[\s\S]*args\.0 has a "~" in it[\s\S]*args\.1 looks like a placeholder[\s\S]*command has a space in it/,
   ],
   [
     '11.34 a path with a space is no suspicion',
@@ -160,7 +160,7 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
     'mcp.json',
     { mcpServers: { a: { command: 'x' } }, timeouts: { cal: 1 } },
     78,
-    /mcp\.json:\d+:\d+ timeouts\.cal is not an option/,
+    /mcp\.json:\d+:\d+ timeouts\.cal is not an option: did you mean "call"\?/,
   ],
 ]
 

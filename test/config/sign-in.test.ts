@@ -47,16 +47,20 @@ t.test('what cannot be meant is said with its place', async (t) => {
   const open = { listen: 'http://0.0.0.0:8080/mcp', allowUnauthenticated: true }
   const tokens = { one: 'one-one-one-one-one', two: 'two-two-two-two-two' }
   const cases: [server: object, more: object, issue: RegExp][] = [
-    [{ oauth: { grant: 'token' } }, {}, /oauth\.tokenFile is missing/],
+    [{ oauth: { grant: 'token' } }, {}, /oauth\.tokenFile is required for the grant/],
     [{ oauth: { tokenFile: '/x' } }, {}, /oauth\.tokenFile is for the grant "token"/],
-    [{ oauth: { grant: 'client_credentials' } }, {}, /oauth\.clientId is missing/],
-    [{ oauth: {}, headers: { Authorization: 'x' } }, {}, /oauth and "headers\.Authorization" exclude each other/],
-    [{ oauth: {} }, { auth: { passthrough: true } }, /oauth cannot be used where clients bring credentials/],
+    [{ oauth: { grant: 'client_credentials' } }, {}, /oauth\.clientId is required for the grant/],
+    [{ oauth: {}, headers: { Authorization: 'x' } }, {}, /oauth cannot be combined with "headers\.Authorization"/],
+    [{ oauth: {} }, { auth: { passthrough: true } }, /oauth cannot be combined with "auth\.passthrough"/],
     [{ oauth: {}, session: 'shared' }, { auth: { tokens } }, /oauth\.account has to be "service"/],
-    [{ oauth: {} }, open, /oauth\.account has to be "service" where anybody may call/],
-    [{ oauth: { callbackPort: 1, redirectUri: 'http://localhost:2/x' } }, {}, /callbackPort and "redirectUri"/],
+    [{ oauth: {} }, open, /oauth\.account has to be "service" if callers are not authenticated/],
+    [
+      { oauth: { callbackPort: 1, redirectUri: 'http://localhost:2/x' } },
+      {},
+      /callbackPort cannot be combined with "redirectUri"/,
+    ],
     [{ oauth: { redirectUri: 'https://example.com/x' } }, {}, /redirectUri has to be like/],
-    [{ oauth: { clientID: 'x' } }, {}, /oauth\.clientID is not an option/],
+    [{ oauth: { clientID: 'x' } }, {}, /oauth\.clientID is not an option: did you mean "clientId"\?/],
   ]
   for (const [server, more, issue] of cases) t.match(issuesOf({ url, ...server }, more).join('\n'), issue)
   t.same(issuesOf({ url, oauth: { account: 'service' } }, open), [])

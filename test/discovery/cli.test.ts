@@ -78,7 +78,7 @@ t.test('where nothing can be used, the exit code says so', async (t) => {
   writeFileSync(broken, '{')
   t.match(await run('discover', broken, '--json'), { code: 1, stdout: /"phase": "file"/ })
   t.match(await run('discover', 'nothing in particular?'.replaceAll(' ', '')), { code: 1 })
-  t.match(await run('discover'), { code: 2, stderr: /Which server\?/ })
+  t.match(await run('discover'), { code: 2, stderr: /discover needs a place to look/ })
   const wrong = await run('discover', url, '--discover-allow', 'not a host')
   t.match(wrong, { code: 78, stderr: /discoverAllow .*neither a host nor an address/ })
 })
@@ -108,7 +108,7 @@ t.test('a command and a file are of this machine; credentials are not shown', as
 t.test('approve, list, revoke', async (t) => {
   const url = await notes(t)
   const { run, store } = ready(t)
-  t.match(await run('trust', 'list'), { code: 0, stdout: /Nobody is trusted yet/ })
+  t.match(await run('trust', 'list'), { code: 0, stdout: /No keys, pins or approvals yet/ })
   const named = await run(
     'trust',
     'approve',
@@ -154,17 +154,17 @@ t.test('approve, list, revoke', async (t) => {
   t.match(await run('trust', 'list', '--trust-store', other), { stdout: /approved {2}notes/ })
 
   const wrong: [args: string[], code: number, said: RegExp][] = [
-    [['trust'], 2, /What is to be done\?/],
-    [['trust', 'approve'], 2, /What is to be done\?/],
-    [['trust', 'bless', 'x'], 2, /"trust bless" is no command/],
-    [['trust', 'approve', 'x', 'y'], 2, /What is to be done\?/],
-    [['trust', 'approve', url, '--for', 'ever'], 2, /--for wants a time/],
-    [['trust', 'approve', 'nobody', '--discover', url, LOOPBACK], 1, /Which server is "nobody"\? There are http/],
-    [['trust', 'approve', `${url}/mcp`], 1, /cannot be met: Without TLS[\s\S]*--discover-loopback/],
+    [['trust'], 2, /"mcp-bridge trust" needs a command: list, approve/],
+    [['trust', 'approve'], 2, /trust approve needs <server>/],
+    [['trust', 'bless', 'x'], 2, /"trust bless" is no command: there are list, approve/],
+    [['trust', 'approve', 'x', 'y'], 2, /trust approve takes <server>, and there is "y" more/],
+    [['trust', 'approve', url, '--for', 'ever'], 2, /--for needs a time/],
+    [['trust', 'approve', 'nobody', '--discover', url, LOOPBACK], 1, /no single server is "nobody"\. Found: http/],
+    [['trust', 'approve', `${url}/mcp`], 1, /did not answer: Without TLS[\s\S]*--discover-loopback/],
     [['trust', 'key', 'remove', 'acme.test', '-id-of-a-key'], 1, /acme\.test has no key -id-of-a-key/],
-    [['trust', 'key', 'add', 'Acme', 'x'], 1, /is no publisher/],
+    [['trust', 'key', 'add', 'Acme', 'x'], 1, /is not the name of a publisher/],
     [['trust', 'key', 'add', 'acme.test', '/nonexistent'], 1, /ENOENT/],
-    [['trust', 'pin', 'notes'], 1, /is no address/],
+    [['trust', 'pin', 'notes'], 1, /is not an address/],
     [['trust', 'pin', url, LOOPBACK], 1, /not reached over TLS/],
   ]
   const ended = wrong.map(async ([args, code, said]) => {
@@ -220,7 +220,7 @@ t.test('keys and pins', async (t) => {
   t.match(await run('trust', 'key', 'add', 'acme.test', file), { code: 1, stderr: /This is a private key/ })
 
   const pinned = await run('trust', 'pin', origin, ...allow)
-  t.match(pinned, { code: 0, stdout: /is pinned to .{44}\.[\s\S]*Without --backup/ })
+  t.match(pinned, { code: 0, stdout: /is pinned to .{44}\.[\s\S]*With --backup <pin> you can/ })
   t.match(await run('discover', origin, ...allow), { stdout: /trusted: it has the pinned key/ })
   t.match(await run('trust', 'unpin', origin), { code: 0 })
   t.match(await run('trust', 'unpin', origin), { code: 1, stderr: /is not pinned/ })

@@ -77,7 +77,7 @@ t.test('the commands of the tutorial work in their order', { skip }, async (t) =
 
   const approved = await run(approve)
   t.equal(approved.code, 0)
-  t.match(approved.stdout, /delete_notes[\s\S]*approved until[\s\S]*It is trusted now/)
+  t.match(approved.stdout, /delete_notes[\s\S]*approved until[\s\S]*The server is now trusted/)
   const allowed = await run(call)
   t.match(allowed.stdout, /All notes are gone/)
   t.match(server.stdout(), 'delete_notes was called')

@@ -22,7 +22,7 @@ t.test('H29 a configuration that all may write is refused, and so is a secret', 
     ]) {
       const { code, stderr } = await run(t, args)
       t.equal(code, 78)
-      t.match(stderr, /Every user of this machine may write .*chmod o-w/)
+      t.match(stderr, /every user of this machine may write to .*chmod o-w/)
     }
   }
 })

@@ -30,7 +30,7 @@ t.test('signing in, looking at it, probing and signing out', async (t) => {
   const { oidc, server, folder, store } = await behind(t)
   const before = await run(t, ['probe', server.url, ...store])
   t.equal(before.code, 0, before.stderr)
-  t.match(before.stdout, /wants somebody to sign in/)
+  t.match(before.stdout, /requires you to sign in/)
   t.match(before.stdout, new RegExp(`issuer +${oidc.issuer}`))
   t.match(before.stdout, /client +dynamic registration/)
   t.match(before.stdout, /scopes +mcp:read/)
@@ -80,7 +80,7 @@ t.test('without a browser the address is shown, and what comes back is pasted', 
   t.match(program.stderr(), /paste here the address/)
   const { callback } = await visit(address, { back: false })
   program.child.stdin.write('nonsense\n')
-  await says(program, /no answer to this sign-in/)
+  await says(program, /does not belong to this sign-in/)
   program.child.stdin.write(`${callback?.href}\n`)
   t.equal(await program.ended, 0, program.stderr())
   t.match(program.stdout(), /Signed in to stock/)
@@ -125,13 +125,13 @@ const META = {
 t.test('what cannot be done is said', async (t) => {
   const { config, server, store } = await behind(t)
   const cases: [args: string[], code: number, why: RegExp][] = [
-    [['login'], 2, /login wants one server/],
-    [['login', 'stock'], 2, /Which file names "stock"/],
-    [['login', 'other', '--config', config], 2, /There is no server "other"/],
-    [['auth'], 2, /mcp-bridge auth status/],
-    [['login', server.url, '--client-secret', 'literal'], 2, /--client-secret wants a variable/],
+    [['login'], 2, /login needs a server/],
+    [['login', 'stock'], 2, /"stock" is no address: give one with https/],
+    [['login', 'other', '--config', config], 2, /the configuration file has no server "other"/],
+    [['auth'], 2, /"mcp-bridge auth" needs a command: status/],
+    [['login', server.url, '--client-secret', 'literal'], 2, /--client-secret needs a variable/],
     [['login', server.url, '-H', 'Authorization: Bearer x'], 1, /does not sign in/],
-    [['--upstream', server.url, '--callback-port', 'x'], 2, /--callback-port wants a number/],
+    [['--upstream', server.url, '--callback-port', 'x'], 2, /--callback-port needs a number/],
   ]
   await Promise.all(
     cases.map(async ([args, code, why]) => {

@@ -1,0 +1,159 @@
+/** Reads arguments by the tables of commands and flags: the command, its words, its flags, and the program of a server. */
+import { parseArgs } from 'node:util'
+import { nearest } from '../nearest.js'
+import {
+  COMMAND_NAMES,
+  type CommandName,
+  commandIn,
+  commandsUnder,
+  commandsWith,
+  EVERYWHERE,
+  FIRST_WORDS,
+  rowOf,
+} from './commands.js'
+import { FLAGS, type FlagName, type Flags, flagOf } from './flags.js'
+import { isProgram } from './on-path.js'
+import { UsageError } from './usage-error.js'
+
+export interface Arguments {
+  command: CommandName
+  /** Words after the command. */
+  words: readonly string[]
+  flags: Flags
+  /** The program of a server and its arguments; empty without one. */
+  program: readonly string[]
+}
+
+/** A server in one word. */
+const SERVER = /^(?:(?:sse\+)?https?:\/\/|stdio:)/
+
+/** Reads arguments. Throws a UsageError. */
+export function readArguments(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Arguments {
+  const { tokens, program: afterDashes } = tokensIn(argv)
+  const first = tokens.find((token) => token.kind === 'positional')
+  const isCommand = first === undefined || FIRST_WORDS.includes(first.value) || SERVER.test(first.value)
+  // Everything after a program is its own.
+  const own = isCommand ? tokens : tokens.filter(({ index }) => index <= first.index)
+  const given = own.flatMap((token) => (token.kind === 'option' ? [token] : []))
+  const said = own.flatMap((token) => (token.kind === 'positional' ? [token.value] : []))
+  // Help wins over mistakes.
+  if (given.some(({ name }) => name === 'help')) {
+    const named = first !== undefined && FIRST_WORDS.includes(first.value) ? (commandIn(said)?.split(' ') ?? said) : []
+    return { command: 'help', words: named, flags: {}, program: [] }
+  }
+  if (!isCommand) {
+    const flags = flagsIn(given, 'serve')
+    if (!flags.version && !isProgram(first.value, env, flags.cwd)) throw notAProgram(first.value)
+    return { command: 'serve', words: [], flags, program: argv.slice(first.index) }
+  }
+  const isNamed = first !== undefined && FIRST_WORDS.includes(first.value)
+  const command = isNamed ? commandIn(said) : 'serve'
+  if (command === undefined) throw incomplete(said)
+  const words = isNamed ? said.slice(command.split(' ').length) : said
+  return { command, words, flags: flagsIn(given, command), program: afterDashes }
+}
+
+/** Whether arguments name a command of people, as far as that can be said of arguments that may be wrong. */
+export function isForPeople(argv: readonly string[]): boolean {
+  const first = tokensIn(argv).tokens.find((token) => token.kind === 'positional')
+  return first !== undefined && first.value !== 'serve' && FIRST_WORDS.includes(first.value)
+}
+
+function tokensIn(argv: readonly string[]) {
+  const dashes = argv.indexOf('--')
+  const before = dashes < 0 ? [...argv] : argv.slice(0, dashes)
+  // The id of a key may begin with a dash.
+  const removal = /^trust key remove [^-]/.test(before.slice(0, 4).join(' ')) ? before.slice(4, 5) : []
+  const args = removal.length === 0 ? before : before.toSpliced(4, 1)
+  const options = Object.fromEntries(
+    Object.entries(FLAGS).map(([name, flag]) => [
+      name,
+      {
+        type: 'value' in flag ? ('string' as const) : ('boolean' as const),
+        ...('short' in flag && { short: flag.short }),
+      },
+    ]),
+  )
+  const { tokens } = parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true })
+  const id = removal.map((value) => ({ kind: 'positional' as const, index: args.length, value }))
+  return { tokens: [...tokens, ...id], program: dashes < 0 ? [] : argv.slice(dashes + 1) }
+}
+
+interface Given {
+  name: string
+  rawName: string
+  value: string | undefined
+  inlineValue: boolean | undefined
+}
+
+/** What flags were given to a command. Throws a UsageError for a flag that it does not take. */
+function flagsIn(given: readonly Given[], command: CommandName): Flags {
+  const flags: Record<string, string | string[] | true> = {}
+  for (const { name, rawName, value, inlineValue } of given) {
+    const flag = flagOf(name)
+    const wrong = (message: string) => new UsageError(message, command)
+    if (!flag) throw wrong(`unknown flag ${rawName}${suggested(name, command)}`)
+    const taken = [...EVERYWHERE, ...rowOf(command).flags]
+    if (!taken.includes(name as FlagName)) throw wrong(misplaced(name as FlagName, command))
+    if (flag.value === undefined) {
+      if (inlineValue) throw wrong(`--${name} has no value: leave out "=${value}"`)
+      flags[name] = true
+      continue
+    }
+    if (value === undefined) throw wrong(`--${name} needs a value: --${name} ${flag.value}`)
+    if (!inlineValue && /^-./.test(value))
+      throw wrong(`--${name} needs a value. If "${value}" is the value, write --${name}=${value}`)
+    if (flag.many) flags[name] = [...((flags[name] as string[] | undefined) ?? []), value]
+    else flags[name] = value
+  }
+  return flags as Flags
+}
+
+function suggested(name: string, command: CommandName): string {
+  const meant = nearest(name, rowOf(command).flags) ?? nearest(name, Object.keys(FLAGS))
+  return meant === undefined ? '' : `: did you mean --${meant}?`
+}
+
+function misplaced(flag: FlagName, command: CommandName): string {
+  const [one, two, ...more] = commandsWith(flag).map(nameOf)
+  const places = two === undefined ? one : more.length > 0 ? `${one}, ${two} and others` : `${one} and ${two}`
+  return `--${flag} is not a flag of ${nameOf(command)}: it is one of ${places}`
+}
+
+/** How a command is called in a message: serving needs no name. */
+function nameOf(command: CommandName): string {
+  return command === 'serve' ? 'mcp-bridge itself (serve)' : `"mcp-bridge ${command}"`
+}
+
+function notAProgram(word: string): UsageError {
+  if (/\.(?:jsonc?|toml)$/.test(word)) return new UsageError(`a configuration file needs --config: --config ${word}`)
+  const meant = nearest(word, FIRST_WORDS)
+  const hint = meant === undefined ? 'a server is an address (https://…) or a program' : `did you mean ${meant}?`
+  return new UsageError(`"${word}" is no command of mcp-bridge, and no program on this machine: ${hint}`)
+}
+
+/** `trust` or `auth` without the command that follows, or with one that does not exist. */
+function incomplete(said: readonly string[]): UsageError {
+  const known = said.slice(0, said[1] === 'key' ? 2 : 1)
+  const [wrong] = said.slice(known.length)
+  const under = commandsUnder(known)
+  const next = under.map((name) => name.split(' ').slice(known.length).join(' '))
+  if (wrong === undefined)
+    return new UsageError(`"mcp-bridge ${known.join(' ')}" needs a command: ${next.join(', ')}`, known.join(' '))
+  const meant = nearest(wrong, new Set(next.map((name) => name.split(' ')[0] as string)))
+  const hint = meant === undefined ? `there are ${next.join(', ')}` : `did you mean ${[...known, meant].join(' ')}?`
+  return new UsageError(`"${[...known, wrong].join(' ')}" is no command: ${hint}`, known.join(' '))
+}
+
+/** The commands that words ask help for. Throws a UsageError. */
+export function commandsFor(words: readonly string[]): readonly CommandName[] {
+  if (words.length === 0) return COMMAND_NAMES
+  const [first = ''] = words
+  const under = commandsUnder(words)
+  if (under.length > 0) return under
+  if (FIRST_WORDS.includes(first)) throw incomplete(words)
+  const meant = nearest(first, FIRST_WORDS)
+  throw new UsageError(
+    `"${first}" is no command: ${meant === undefined ? `there are ${FIRST_WORDS.join(', ')}` : `did you mean ${meant}?`}`,
+  )
+}

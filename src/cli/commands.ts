@@ -1,0 +1,253 @@
+/** The commands, one row each: what they do, what they take and which flags they have. */
+import type { FlagName } from './flags.js'
+
+export interface CommandRow {
+  /** What follows the command, without flags. */
+  usage: string
+  /** One line. */
+  about: string
+  /** Most words that may follow. */
+  words: number
+  flags: readonly FlagName[]
+  /** More, for the help of the command alone. */
+  details?: readonly string[]
+  /** What it is for, and the command line. */
+  examples: readonly (readonly [what: string, line: string])[]
+}
+
+const SOURCES = ['upstream', 'config', 'server'] as const
+const SERVER = ['era', 'session', 'tasks', 'header', 'env', 'cwd'] as const
+const SIGN_IN = [
+  'client-id',
+  'client-secret',
+  'scope',
+  'callback-port',
+  'account',
+  'browser',
+  'no-browser',
+  'token-store',
+  'no-oauth',
+] as const
+const FINDING = ['discover', 'discover-allow', 'discover-loopback', 'registry', 'trust-store'] as const
+const FRONT = [
+  'listen',
+  'admin',
+  'public-url',
+  'allowed-host',
+  'allowed-origin',
+  'allow-unauthenticated',
+  'publish',
+  'redis',
+] as const
+const LOG = ['log-level', 'log-format'] as const
+const BRIDGE = [...FRONT, ...SERVER, ...SIGN_IN, ...FINDING, 'read-only-tool', ...LOG] as const
+
+/** Subjects of flags, in the order of a page. A flag of no group is special to its command. */
+export const GROUPS: readonly (readonly [title: string, flags: readonly FlagName[]])[] = [
+  ['Servers', SOURCES],
+  ['Where clients connect', FRONT],
+  ['How a server is used', SERVER],
+  ['Sign-in to a server', SIGN_IN],
+  ['Discovery and trust', [...FINDING, 'read-only-tool']],
+  ['Log', LOG],
+]
+
+const TRUST = ['trust-store', 'config'] as const
+
+const PLACES = [
+  'Where servers are found:',
+  '  example.com             a host that publishes its servers',
+  '  https://…, stdio:"…"    one server',
+  '  path/to/mcp.json        the configuration file of a program; files: stands for the usual files of all programs',
+  '  registry:<query>        a registry',
+]
+
+export const COMMANDS = {
+  serve: {
+    usage: '[<server> | <program> [args]]',
+    about: 'serve one server, or all servers of a configuration file; this is the default',
+    words: 1,
+    flags: [...SOURCES, ...BRIDGE],
+    details: [
+      'The server:',
+      '  https://…, http://…          Streamable HTTP, or HTTP+SSE if the server supports nothing else',
+      '  sse+https://…, sse+http://…  HTTP+SSE of 2024-11-05',
+      '  <program> [args]             a program on stdio; flags of mcp-bridge stand before it',
+      '  stdio:"program args"         the same in one word; -- before a program ends the flags of mcp-bridge',
+      '',
+      'Clients of both eras connect to the same address, by default http://127.0.0.1:8080/mcp; HTTP+SSE clients to /sse.',
+      'With several servers, each one is at /<name>/mcp.',
+    ],
+    examples: [
+      ['A program, for clients over HTTP', 'mcp-bridge npx -y @modelcontextprotocol/server-everything'],
+      [
+        'The same, with an environment variable for it',
+        `mcp-bridge -e API_KEY='\${API_KEY}' -- npx -y some-mcp-server --verbose`,
+      ],
+      [
+        'A remote server, for a client that starts programs',
+        `mcp-bridge --listen stdio -H 'Authorization: Bearer \${TOKEN}' https://example.com/mcp`,
+      ],
+      ['All servers of a file', 'mcp-bridge --config mcp.json'],
+      ['Servers that are found', 'mcp-bridge --discover example.com'],
+    ],
+  },
+  probe: {
+    usage: '[<server>]',
+    about: 'show what a server speaks and offers',
+    words: 1,
+    flags: [...SOURCES, 'json', ...SERVER, ...SIGN_IN, ...LOG],
+    examples: [
+      ['A server with an address', 'mcp-bridge probe https://example.com/mcp'],
+      ['A program', 'mcp-bridge probe stdio:"npx -y @modelcontextprotocol/server-everything"'],
+      ['A server of a configuration file', 'mcp-bridge probe --config mcp.json --server github'],
+    ],
+  },
+  check: {
+    usage: '',
+    about: 'check a configuration file',
+    words: 0,
+    flags: ['config', 'server', 'offline', ...BRIDGE],
+    details: ['Other flags change the configuration as they do for serve; the result is checked.'],
+    examples: [
+      ['A file', 'mcp-bridge check --config mcp.json'],
+      ['A file for another machine, without its variables and secrets', 'mcp-bridge check --offline --config mcp.json'],
+    ],
+  },
+  discover: {
+    usage: '<where>...',
+    about: 'find servers, and show whether they are trusted',
+    words: Number.POSITIVE_INFINITY,
+    flags: ['json', 'config', ...FINDING, 'read-only-tool'],
+    details: PLACES,
+    examples: [
+      ['What a host publishes', 'mcp-bridge discover example.com'],
+      ['The files of other programs on this machine', 'mcp-bridge discover files:'],
+      ['A registry', 'mcp-bridge discover registry:weather --json'],
+    ],
+  },
+  'trust list': {
+    usage: '',
+    about: 'list keys, pins and approvals',
+    words: 0,
+    flags: ['json', ...TRUST],
+    examples: [['Everything that is trusted', 'mcp-bridge trust list']],
+  },
+  'trust approve': {
+    usage: '<server>',
+    about: 'trust the tools of a server as they are now',
+    words: 1,
+    flags: ['tools', 'for', 'config', ...FINDING],
+    details: [
+      'The server is a name or an address. --discover says where it is found, if that is not the address itself.',
+    ],
+    examples: [
+      ['All tools', 'mcp-bridge trust approve https://mcp.acme.example/mcp'],
+      [
+        'Some tools, for a time',
+        "mcp-bridge trust approve weather --discover mcp.acme.example --tools 'read_*' --for 8w",
+      ],
+    ],
+  },
+  'trust revoke': {
+    usage: '<server>',
+    about: 'withdraw an approval',
+    words: 1,
+    flags: TRUST,
+    examples: [['By its name', 'mcp-bridge trust revoke weather']],
+  },
+  'trust pin': {
+    usage: '<server>',
+    about: 'trust the key that a host has now',
+    words: 1,
+    flags: ['backup', 'config', ...FINDING],
+    examples: [['A host', 'mcp-bridge trust pin mcp.acme.example']],
+  },
+  'trust unpin': {
+    usage: '<server>',
+    about: 'remove a pin',
+    words: 1,
+    flags: TRUST,
+    examples: [['A host', 'mcp-bridge trust unpin mcp.acme.example']],
+  },
+  'trust key add': {
+    usage: '<publisher> <file>',
+    about: 'trust what a publisher signs',
+    words: 2,
+    flags: TRUST,
+    examples: [['A public key, PEM or JWK', 'mcp-bridge trust key add acme.example acme.pem']],
+  },
+  'trust key remove': {
+    usage: '<publisher> <id>',
+    about: 'no longer trust a key',
+    words: 2,
+    flags: TRUST,
+    examples: [['By the id that trust list shows', 'mcp-bridge trust key remove acme.example <id>']],
+  },
+  login: {
+    usage: '<server>',
+    about: 'sign in to a server',
+    words: 1,
+    flags: [...SOURCES, 'era', 'header', ...SIGN_IN, ...LOG],
+    details: ['The server is an address, or with --config a name of the file.'],
+    examples: [
+      ['A server with an address', 'mcp-bridge login https://mcp.example.com/mcp'],
+      ['A server of a configuration file', 'mcp-bridge login github --config mcp.json'],
+    ],
+  },
+  logout: {
+    usage: '[<server>]',
+    about: 'forget the tokens of a server, or all with --all',
+    words: 1,
+    flags: [...SOURCES, 'all', 'client-id', 'client-secret', 'account', 'token-store', ...LOG],
+    examples: [
+      ['One server', 'mcp-bridge logout https://mcp.example.com/mcp'],
+      ['All servers', 'mcp-bridge logout --all'],
+    ],
+  },
+  'auth status': {
+    usage: '',
+    about: 'show where you are signed in',
+    words: 0,
+    flags: ['json', 'config', 'server', 'token-store'],
+    examples: [['All servers', 'mcp-bridge auth status']],
+  },
+  help: {
+    usage: '[<command>]',
+    about: 'show help in full, of a command with all its flags',
+    words: Number.POSITIVE_INFINITY,
+    flags: [],
+    examples: [['All flags for serving', 'mcp-bridge help serve']],
+  },
+} as const satisfies Readonly<Record<string, CommandRow>>
+
+export type CommandName = keyof typeof COMMANDS
+
+export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[]
+
+/** Flags that every command takes. */
+export const EVERYWHERE: readonly FlagName[] = ['help', 'version']
+
+/** First words of commands: `trust`, `auth` and those that are a command by themselves. */
+export const FIRST_WORDS: readonly string[] = [...new Set(COMMAND_NAMES.map((name) => name.split(' ')[0] as string))]
+
+export function rowOf(name: CommandName): CommandRow {
+  return COMMANDS[name]
+}
+
+/** The command that words begin with; the longest, if several do. */
+export function commandIn(words: readonly string[]): CommandName | undefined {
+  return COMMAND_NAMES.filter((name) => name.split(' ').every((word, i) => word === words[i])).toSorted(
+    (a, b) => b.length - a.length,
+  )[0]
+}
+
+/** Commands that begin with these words. */
+export function commandsUnder(words: readonly string[]): CommandName[] {
+  return COMMAND_NAMES.filter((name) => `${name} `.startsWith(`${words.join(' ')} `))
+}
+
+/** Commands that take a flag. */
+export function commandsWith(flag: FlagName): CommandName[] {
+  return COMMAND_NAMES.filter((name) => rowOf(name).flags.includes(flag))
+}

@@ -1,0 +1,181 @@
+/** The flags of the command line, one row each. The commands say which of them they take. */
+import { UsageError } from './usage-error.js'
+
+/** A flag. What it does is said by the option that it sets, or by `about`. */
+export interface Flag {
+  /** One letter, after one dash. */
+  short?: string
+  /** How its value is shown; undefined for a switch, which has none. */
+  value?: string
+  /** It may be given several times. */
+  many?: true
+  /** The option that it sets. The schema has its text, its values and its default. */
+  option?: string
+  /** Servers that it is for: those with this key in their entry. */
+  servers?: 'url' | 'command'
+  /** What a switch sets the option to; true by default. */
+  to?: unknown
+  /** The value of the option for what was given; the same by default. Throws a UsageError. */
+  read?: (given: never) => unknown
+  /** The text of a flag that sets no option, or an option to one value. */
+  about?: string
+  example?: string
+}
+
+const SERVER = 'mcpServers.<name>'
+
+export const FLAGS = {
+  upstream: {
+    short: 'u',
+    value: '<server>',
+    about: 'The server: http(s)://…, sse+http(s)://… for HTTP+SSE, or stdio:"command args".',
+    example: '--upstream https://example.com/mcp',
+  },
+  config: {
+    short: 'c',
+    value: '<file>',
+    about:
+      'Configuration file: JSON with "mcpServers", or the file of Claude Desktop, VS Code, Cursor, Windsurf, Gemini CLI, opencode, Zed or Codex. Flags win over it.',
+    example: '--config mcp.json',
+  },
+  server: {
+    short: 's',
+    value: '<name>',
+    many: true,
+    about: 'Use only this server of the configuration file. Default: all of them.',
+    example: '--server github',
+  },
+  listen: { short: 'l', value: '<where>', option: 'listen', example: '--listen stdio' },
+  admin: { value: '<url>', option: 'admin', example: '--admin http://127.0.0.1:9090' },
+  'public-url': { value: '<url>', option: 'publicUrl', example: '--public-url https://example.com/tools' },
+  'allowed-host': { value: '<name>', many: true, option: 'allowedHosts', example: '--allowed-host mcp.example.com' },
+  'allowed-origin': {
+    value: '<url>',
+    many: true,
+    option: 'allowedOrigins',
+    example: '--allowed-origin https://app.example.com',
+  },
+  'allow-unauthenticated': { option: 'allowUnauthenticated' },
+  redis: { value: '<url>', option: 'redis.url', example: '--redis redis://redis:6379' },
+  publish: { option: 'publish', to: {} },
+  era: { value: '<era>', option: `${SERVER}.era`, example: '--era modern' },
+  session: { value: '<who>', option: `${SERVER}.session`, example: '--session shared' },
+  tasks: { value: '<which>', option: `${SERVER}.tasks`, example: '--tasks async' },
+  header: {
+    short: 'H',
+    value: "'Name: value'",
+    many: true,
+    option: `${SERVER}.headers`,
+    servers: 'url',
+    read: (lines: string[]) => pairs(lines, ':', "--header needs 'Name: value'"),
+    example: `--header 'Authorization: Bearer \${TOKEN}'`,
+  },
+  env: {
+    short: 'e',
+    value: 'NAME=value',
+    many: true,
+    option: `${SERVER}.env`,
+    servers: 'command',
+    read: (lines: string[]) => pairs(lines, '=', '--env needs NAME=value'),
+    example: `--env API_KEY='\${API_KEY}'`,
+  },
+  cwd: { value: '<folder>', option: `${SERVER}.cwd`, servers: 'command', example: '--cwd /srv/files' },
+  discover: { value: '<where>', many: true, option: 'discover', example: '--discover example.com' },
+  'discover-allow': {
+    value: '<host or network>',
+    many: true,
+    option: 'discoverAllow',
+    example: '--discover-allow 10.0.0.0/8',
+  },
+  'discover-loopback': { option: 'discoverLoopback' },
+  registry: { value: '<url>', option: 'registry', example: '--registry https://registry.example.com' },
+  'read-only-tool': { value: '<glob>', many: true, option: 'readOnlyTools', example: "--read-only-tool 'list_*'" },
+  'trust-store': { value: '<file>', option: 'trustStore', example: '--trust-store trust.json' },
+  'client-id': { value: '<id>', option: `${SERVER}.oauth.clientId`, servers: 'url' },
+  'client-secret': {
+    value: '<reference>',
+    option: `${SERVER}.oauth.clientSecret`,
+    servers: 'url',
+    read: (given: string) => reference(given),
+    example: `--client-secret '\${SECRET}'`,
+  },
+  scope: { value: "'<scopes>'", option: `${SERVER}.oauth.scopes`, servers: 'url', example: "--scope 'read write'" },
+  'callback-port': {
+    value: '<port>',
+    option: `${SERVER}.oauth.callbackPort`,
+    servers: 'url',
+    read: (given: string) => portOf(given),
+    example: '--callback-port 8765',
+  },
+  account: { value: '<name>', option: 'oauth.account', example: '--account work' },
+  browser: { value: '<command>', option: 'oauth.browser', example: '--browser firefox' },
+  'no-browser': {
+    option: 'oauth.browser',
+    to: 'none',
+    about: 'Show the address of the sign-in page, and open no browser.',
+  },
+  'token-store': { value: '<folder>', option: 'oauth.store', example: '--token-store /var/lib/mcp-bridge/tokens' },
+  'no-oauth': { option: `${SERVER}.oauth`, servers: 'url', to: false, about: 'Never sign in to a server.' },
+  'log-level': { value: '<level>', option: 'log.level', example: '--log-level debug' },
+  'log-format': { value: '<format>', option: 'log.format', example: '--log-format json' },
+  json: { about: 'Print the result as JSON.' },
+  offline: { about: 'Check without the environment variables and files that the configuration refers to.' },
+  tools: {
+    value: '<glob>...',
+    many: true,
+    about: 'Approve only these tools. Default: all tools that the server has now.',
+    example: "--tools 'read_*' 'list_*'",
+  },
+  for: {
+    value: '<time>',
+    about: 'How long the approval lasts: hours, days or weeks, up to a year. Default: 30d.',
+    example: '--for 8w',
+  },
+  backup: {
+    value: '<pin>',
+    many: true,
+    about: 'A further key that the host may have later: the SHA-256 of a public key in base64.',
+  },
+  all: { about: 'Forget the tokens of all servers.' },
+  help: { short: 'h', about: 'Show help: of the program, or of the command.' },
+  version: { short: 'V', about: 'Print the version.' },
+} as const satisfies Readonly<Record<string, Flag>>
+
+export type FlagName = keyof typeof FLAGS
+
+/** What was given for each flag. */
+export type Flags = {
+  readonly [name in FlagName]?: (typeof FLAGS)[name] extends { value: string }
+    ? (typeof FLAGS)[name] extends { many: true }
+      ? readonly string[]
+      : string
+    : true
+}
+
+/** The row of a flag; undefined if there is no such flag. */
+export function flagOf(name: string): Flag | undefined {
+  return Object.hasOwn(FLAGS, name) ? FLAGS[name as FlagName] : undefined
+}
+
+/** Lines like `Name: value` as an object. */
+function pairs(lines: readonly string[], separator: string, usage: string): Record<string, string> {
+  return Object.fromEntries(
+    lines.map((line) => {
+      const at = line.indexOf(separator)
+      // The rest may be a secret.
+      if (at <= 0) throw new UsageError(`${usage}, not "${line.slice(0, 20)}"`)
+      return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
+    }),
+  )
+}
+
+/** Other users of the machine can read the arguments of a process. */
+function reference(given: string): string {
+  if (/^\$\{[^}]+\}$/.test(given)) return given
+  throw new UsageError(`--client-secret needs a variable or a file, as in '\${SECRET}' or '\${file:/run/secrets/x}'`)
+}
+
+function portOf(given: string): number {
+  if (/^\d{1,5}$/.test(given)) return Number(given)
+  throw new UsageError(`--callback-port needs a number, not "${given}"`)
+}

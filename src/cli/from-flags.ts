@@ -1,0 +1,57 @@
+/** What flags change in a configuration: each sets the option that its row names. */
+import { isObject } from '../config/value.js'
+import { FLAGS, type Flag, type FlagName, type Flags } from './flags.js'
+import { UsageError } from './usage-error.js'
+
+/** Begins the path of an option that each server has for itself. */
+const OF_SERVER = /^mcpServers\.<name>\./
+
+interface Change {
+  flag: FlagName
+  row: Flag
+  keys: readonly string[]
+  value: unknown
+}
+
+/** A configuration with the options that flags set for the bridge. */
+export function withFlags(options: Readonly<Record<string, unknown>>, flags: Flags): Record<string, unknown> {
+  const changes = changesIn(flags).filter(({ row }) => !OF_SERVER.test(row.option as string))
+  return changes.reduce(changed, { ...options })
+}
+
+/** The entry of a server with the options that flags set for servers. Throws a UsageError. */
+export function serverWithFlags(entry: Readonly<Record<string, unknown>>, flags: Flags): Record<string, unknown> {
+  const changes = changesIn(flags).filter(({ row }) => OF_SERVER.test(row.option as string))
+  for (const { flag, row } of changes) {
+    if (row.servers === 'url' && !('url' in entry))
+      throw new UsageError(`--${flag} is for servers with an address, and this one is a program`)
+    if (row.servers === 'command' && !('command' in entry))
+      throw new UsageError(`--${flag} is for servers that are programs, and this one has an address`)
+  }
+  return changes.reduce(changed, { ...entry })
+}
+
+/** The flag that has set what stands at a path of the configuration, if one has. */
+export function flagAt(path: string, flags: Flags): FlagName | undefined {
+  const isAt = (option: string) => path === option || path.startsWith(`${option}.`)
+  return changesIn(flags).find(({ row }) => isAt(row.option as string))?.flag
+}
+
+function changesIn(flags: Flags): Change[] {
+  return (Object.entries(FLAGS) as [FlagName, Flag][]).flatMap(([flag, row]) => {
+    const given = flags[flag]
+    if (given === undefined || row.option === undefined) return []
+    const value = row.value === undefined ? (row.to ?? true) : row.read ? row.read(given as never) : given
+    return [{ flag, row, keys: row.option.replace(OF_SERVER, '').split('.'), value }]
+  })
+}
+
+/** Sets a value under keys. An object is added to the one that is there. */
+function changed(record: Record<string, unknown>, { keys, value }: Pick<Change, 'keys' | 'value'>) {
+  const [key = '', ...below] = keys
+  const before = record[key]
+  const inside = isObject(before) ? before : {}
+  const after: unknown =
+    below.length > 0 ? changed(inside, { keys: below, value }) : isObject(value) ? { ...inside, ...value } : value
+  return { ...record, [key]: after }
+}

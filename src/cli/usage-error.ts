@@ -1,0 +1,11 @@
+/** A mistake on the command line. */
+export class UsageError extends Error {
+  override name = 'UsageError'
+  /** The command whose help shows how it is done; undefined for the whole program. */
+  readonly command: string | undefined
+
+  constructor(message: string, command?: string) {
+    super(message)
+    this.command = command
+  }
+}

@@ -1,0 +1,141 @@
+/** Options that do not go together: each is valid by itself, and the schema cannot say it. */
+import { isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './addresses.js'
+import { hasSeveral, secretOf } from './derived.js'
+import type { Issue } from './error.js'
+import { isStdio, type ServerSettings } from './schema/server.js'
+import type { Settings } from './schema.js'
+
+/** What is wrong with settings as a whole. */
+export function inconsistencies(settings: Settings, listen: Listen): Issue[] {
+  return [
+    ...servers(settings, listen),
+    ...required(settings),
+    ...authentication(settings),
+    ...Object.entries(settings.mcpServers).flatMap(([name, own]) => signIn(name, own, settings, listen)),
+    ...exposure(settings, listen),
+    ...collisions(settings, listen),
+  ]
+}
+
+function servers({ mcpServers, discover }: Settings, listen: Listen): Issue[] {
+  const count = Object.keys(mcpServers).length
+  // The servers are not known yet.
+  if (discover.length > 0) return []
+  if (count === 0) return [{ path: 'mcpServers', message: 'has no enabled server' }]
+  if (count === 1 || listen.kind === 'http') return []
+  const message = `has ${count} servers, but on stdio the bridge serves one: choose it with --server <name>`
+  return [{ path: 'mcpServers', message }]
+}
+
+/** Options that require another one. */
+function required({ redis, stateKeys, publish, publicUrl }: Settings): Issue[] {
+  const issues: Issue[] = []
+  const secret = 'is required with "redis": a secret of 32 or more characters, the same for all replicas'
+  if (redis && stateKeys.length === 0) issues.push({ path: 'stateKeys', message: secret })
+  const address = 'is required with "publish": the address at which clients reach the bridge'
+  if (publish && publicUrl === undefined) issues.push({ path: 'publicUrl', message: address })
+  return issues
+}
+
+/** Authentication that is ambiguous is refused. */
+function authentication({ auth, mcpServers, discover }: Settings): Issue[] {
+  if (auth === undefined) return []
+  const { tokens, passthrough } = auth
+  if ((tokens !== undefined) === passthrough)
+    return [{ path: 'auth', message: 'has to have either "tokens" or "passthrough": true, not both' }]
+  if (passthrough && discover.length > 0) {
+    const message = 'cannot be combined with "discover": found servers would receive the credentials of clients'
+    return [{ path: 'auth.passthrough', message }]
+  }
+  return tokens === undefined ? passedThrough(mcpServers) : principals(tokens)
+}
+
+/** What is configured for signing in to a server, and cannot work. */
+function signIn(name: string, own: ServerSettings, settings: Settings, listen: Listen): Issue[] {
+  if (isStdio(own) || !own.oauth) return []
+  const { auth, allowUnauthenticated } = settings
+  const path = `mcpServers.${name}.oauth`
+  const { grant, account = grant === 'code' ? 'principal' : 'service', clientId, tokenFile, callbackPort } = own.oauth
+  const issues: Issue[] = []
+  const issue = (key: string, message: string) => issues.push({ path: key === '' ? path : `${path}.${key}`, message })
+  if (auth?.passthrough) issue('', 'cannot be combined with "auth.passthrough", which sends the credentials of clients')
+  const header = Object.keys(own.headers).find((one) => one.toLowerCase() === 'authorization')
+  if (header !== undefined) issue('', `cannot be combined with "headers.${header}": both set the credential`)
+  if (grant === 'token' && tokenFile === undefined) issue('tokenFile', 'is required for the grant "token"')
+  if (grant !== 'token' && tokenFile !== undefined) issue('tokenFile', 'is for the grant "token" only')
+  if (grant === 'client_credentials' && clientId === undefined)
+    issue('clientId', 'is required for the grant "client_credentials"')
+  if (account === 'principal' && own.session === 'shared' && hasSeveral(settings))
+    issue('account', 'has to be "service" with "session": "shared", because several principals share that session')
+  const isOpen = listen.kind === 'http' && auth === undefined && allowUnauthenticated && !isLoopback(listen.host)
+  if (account === 'principal' && isOpen)
+    issue('account', 'has to be "service" if callers are not authenticated, because they cannot be told apart')
+  if (callbackPort !== undefined && own.oauth.redirectUri !== undefined)
+    issue('callbackPort', 'cannot be combined with "redirectUri", which has a port')
+  return issues
+}
+
+/** Servers that cannot get the credential of the client, or have one of their own. */
+function passedThrough(mcpServers: Settings['mcpServers']): Issue[] {
+  return Object.entries(mcpServers).flatMap(([name, entry]) => {
+    if (isStdio(entry))
+      return [{ path: 'auth.passthrough', message: `is for servers with an address, and ${name} is a program` }]
+    const own = Object.keys(entry.headers).find((header) => header.toLowerCase() === 'authorization')
+    if (own === undefined) return []
+    const message = 'cannot be combined with "auth.passthrough": clients without a credential would use this one'
+    return [{ path: `mcpServers.${name}.headers.${own}`, message }]
+  })
+}
+
+/** Tokens that do not identify a principal. */
+function principals(tokens: NonNullable<NonNullable<Settings['auth']>['tokens']>): Issue[] {
+  const entries = Object.entries(tokens)
+  if (entries.length === 0) return [{ path: 'auth.tokens', message: 'is empty, so nobody could call: add a token' }]
+  return entries.flatMap(([name, secret], i) => {
+    const other = entries.slice(0, i).find(([, earlier]) => secretOf(earlier) === secretOf(secret))
+    return other ? [{ path: `auth.tokens.${name}`, message: `is the same as that of ${other[0]}` }] : []
+  })
+}
+
+function exposure({ allowUnauthenticated, auth }: Settings, listen: Listen): Issue[] {
+  if (listen.kind === 'stdio' || allowUnauthenticated || auth?.tokens || isLoopback(listen.host)) return []
+  const message = `${listen.host} can be reached from other machines, and anybody there could call: add "auth.tokens", or allow it with --allow-unauthenticated`
+  return [{ path: 'listen', message }]
+}
+
+/** Addresses and paths that are used twice. */
+export function collisions(settings: Settings, listen: Listen): Issue[] {
+  const { admin, mcpServers } = settings
+  const issues: Issue[] = []
+  if (admin !== undefined) {
+    const { kind } = parseListen(admin, 'admin')
+    if (kind === 'stdio') issues.push({ path: 'admin', message: 'has to be an address like http://127.0.0.1:9090' })
+  }
+  if (listen.kind === 'stdio') return issues
+  const taken = new Map<string, string>(RESERVED.map((path) => [path, 'the bridge itself']))
+  for (const [name, paths] of servedPaths(settings, listen)) {
+    for (const path of paths) {
+      const { stream, messages } = ssePaths(path)
+      for (const one of [path, stream, messages]) {
+        const owner = taken.get(one)
+        const what =
+          owner === name
+            ? 'is where HTTP+SSE clients of this server connect: choose another path'
+            : `is a path of ${owner}`
+        const at = mcpServers[name]?.path === undefined ? 'listen' : `mcpServers.${name}.path`
+        if (owner !== undefined) issues.push({ path: at, message: `${one} ${what}` })
+        taken.set(one, name)
+      }
+    }
+  }
+  for (const [name, server] of Object.entries(mcpServers)) {
+    for (const path of isStdio(server) ? [] : server.paths) {
+      const owner = taken.get(path)
+      const message =
+        owner === name || owner === 'the bridge itself' ? 'is a path of the bridge itself' : `is a path of ${owner}`
+      if (owner !== undefined) issues.push({ path: `mcpServers.${name}.paths`, message: `${path} ${message}` })
+      else taken.set(path, name)
+    }
+  }
+  return issues
+}

@@ -1,0 +1,42 @@
+/** What follows from settings, and is said by no option alone. */
+
+import { isStdio, type ServerSettings } from './schema/server.js'
+import { type OAuthSettings, oauthOfServer } from './schema/sign-in.js'
+import type { Settings } from './schema.js'
+
+/**
+ * How the bridge signs in to a server; undefined if it does not: for programs, for servers with a configured credential, and
+ * if clients bring their own credentials. `account` says whose tokens are sent.
+ */
+export function signInOf(
+  own: ServerSettings,
+  settings: Callers,
+): (Omit<OAuthSettings, 'account'> & { account: 'principal' | 'service' }) | undefined {
+  if (isStdio(own) || own.oauth === false || settings.auth?.passthrough) return undefined
+  if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined
+  const given = own.oauth ?? oauthOfServer.parse({})
+  const account = given.account ?? (given.grant === 'code' ? 'principal' : 'service')
+  const isShared = own.session === 'shared' && hasSeveral(settings)
+  // A session of several principals cannot send the tokens of one of them.
+  return account === 'principal' && isShared ? undefined : { ...given, account }
+}
+
+/** Who may call, as far as their number depends on it. */
+export interface Callers {
+  auth?: { passthrough: boolean; tokens?: Readonly<Record<string, unknown>> | undefined } | undefined
+}
+
+/** Whether there can be several principals. */
+export function hasSeveral({ auth }: Callers): boolean {
+  return auth?.passthrough === true || Object.keys(auth?.tokens ?? {}).length > 1
+}
+
+/** The share of each limit that one principal may use of what the others leave free. */
+export function shareOf(settings: Callers & Pick<Settings, 'limits'>): number {
+  return settings.limits.perPrincipal ?? (hasSeveral(settings) ? 0.5 : 1)
+}
+
+/** The secret of a principal. */
+export function secretOf(token: string | { token: string }): string {
+  return typeof token === 'string' ? token : token.token
+}

@@ -1,0 +1,105 @@
+/** The options as a list, read from the schema: where each stands, its type, its default and its text. */
+import { jsonSchema } from './json-schema.js'
+
+/** An option, or an object of options. */
+export interface Option {
+  /** As in `limits.calls` and `mcpServers.<name>.era`. */
+  path: string
+  /** Servers that have it; undefined for servers of both kinds and for options of the bridge. */
+  kind: 'stdio' | 'http' | undefined
+  /** Its values in words, such as `"auto" or "legacy"`. */
+  type: string
+  /** Its values, if they can be listed. */
+  values?: readonly string[]
+  /** Undefined if the text says it, or if there is none. */
+  default: unknown
+  /** The text of `.describe` in the schema. */
+  about: string
+  /** It only holds further options. */
+  isGroup: boolean
+}
+
+interface Node {
+  description?: string
+  type?: string
+  enum?: readonly unknown[]
+  const?: unknown
+  default?: unknown
+  items?: Node
+  anyOf?: readonly Node[]
+  properties?: Readonly<Record<string, Node>>
+  additionalProperties?: Node | boolean
+}
+
+const SERVER = 'mcpServers.<name>'
+
+/** All options, in the order of the schema. */
+export function options(): readonly Option[] {
+  const found: Option[] = []
+  const visit = (node: Node, path: string, kind: Option['kind']): void => {
+    const { description, default: initial } = node
+    const own = childrenOf(node)
+    const isGroup = node.properties !== undefined
+    if (description !== undefined && path !== '') {
+      const twin = found.find((one) => one.path === path && one.about === description)
+      if (twin) twin.kind = undefined
+      else
+        found.push({
+          path,
+          kind,
+          type: typeOf(node),
+          ...(node.enum && { values: node.enum.map(String) }),
+          default: isGroup ? undefined : initial,
+          about: description,
+          isGroup,
+        })
+    }
+    for (const [key, child] of own) {
+      const at = path === '' ? key : `${path}.${key}`
+      if (at === SERVER)
+        for (const [i, one] of (child.anyOf ?? []).entries()) visit(one, at, i === 0 ? 'stdio' : 'http')
+      else visit(child, at, kind)
+    }
+  }
+  visit(jsonSchema() as Node, '', undefined)
+  return found
+}
+
+/** The option with this path. Throws if there is none. */
+export function optionAt(path: string, all: readonly Option[] = options()): Option {
+  const found = all.find((one) => one.path === path)
+  if (!found) throw new Error(`The schema has no option ${path}`)
+  return found
+}
+
+/** Names of the options that an object may have, by the keys that lead to it. */
+export function keysAt(keys: readonly string[]): string[] {
+  let nodes: readonly Node[] = [jsonSchema() as Node]
+  for (const key of keys)
+    nodes = nodes.flatMap((node) => childrenOf(node).flatMap(([name, child]) => (fits(name, key) ? [child] : [])))
+  const names = nodes.flatMap((node) => childrenOf(node).map(([name]) => name))
+  return [...new Set(names)].filter((name) => name !== '<name>')
+}
+
+function fits(name: string, key: string): boolean {
+  return name === key || name === '<name>'
+}
+
+/** What is below a node: its properties, those of its alternatives, and `<name>` for the values of a map. */
+function childrenOf(node: Node): [key: string, node: Node][] {
+  const { properties = {}, additionalProperties, anyOf = [] } = node
+  const isMap = typeof additionalProperties === 'object' && Object.keys(additionalProperties).length > 0
+  return [
+    ...Object.entries(properties),
+    ...(isMap ? [['<name>', additionalProperties] as [string, Node]] : []),
+    ...anyOf.flatMap(childrenOf),
+  ]
+}
+
+function typeOf(node: Node): string {
+  if (node.anyOf && node.properties === undefined) return [...new Set(node.anyOf.map(typeOf))].join(' or ')
+  if (node.enum) return node.enum.map((value) => JSON.stringify(value)).join(' or ')
+  if (node.const !== undefined) return JSON.stringify(node.const)
+  if (node.type === 'array') return `list of ${node.items ? typeOf(node.items) : 'values'}`
+  return node.type ?? 'any'
+}

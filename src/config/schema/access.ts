@@ -1,0 +1,61 @@
+/** Options about clients: where they come in, and which may. */
+import * as z from 'zod'
+import { entryName, scope } from './values.js'
+
+const token = z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
+
+/** Options of the bridge: addresses, names and tokens. */
+export const access = {
+  listen: z
+    .string()
+    .default('http://127.0.0.1:8080/mcp')
+    .describe('Where clients connect: an address like http://127.0.0.1:8080/mcp, or stdio.'),
+  admin: z
+    .string()
+    .optional()
+    .describe(
+      'A separate address for /healthz, /readyz and /metrics, such as http://127.0.0.1:9090. Everybody who reaches it can read them. Default: none; /healthz, /readyz and /metrics are at the address of "listen".',
+    ),
+  publicUrl: z
+    .url()
+    .optional()
+    .describe(
+      'Address at which clients reach the bridge if a proxy stands before it, with the path that the proxy removes.',
+    ),
+  allowedHosts: z
+    .array(z.string())
+    .default([])
+    .describe('Host names by which clients may address the bridge, in addition to the loopback names.'),
+  allowedOrigins: z.array(z.url()).default([]).describe('Origins of web pages that may call the bridge.'),
+  auth: z
+    .strictObject({
+      tokens: z
+        .record(
+          // Callers without a token have these names.
+          entryName.refine((name) => name !== 'anon' && name !== 'local', 'is reserved for callers without a token'),
+          z.union([
+            token,
+            z.strictObject({
+              token: token.describe('The bearer token.'),
+              scopes: z.array(scope).default([]).describe('Scopes of this principal.'),
+            }),
+          ]),
+        )
+        .optional()
+        .describe(
+          'Bearer tokens by the name of their principal; every HTTP request needs one. A token is a text, or an object with the scopes of its principal.',
+        ),
+      passthrough: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Send the Authorization header of the client to the server, which then decides. Only if clients see bridge and server as one resource.',
+        ),
+    })
+    .optional()
+    .describe('Authentication of HTTP clients. Without it, everybody may call, as one principal.'),
+  allowUnauthenticated: z
+    .boolean()
+    .default(false)
+    .describe('Listen beyond the loopback address without authentication.'),
+}

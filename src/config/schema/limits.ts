@@ -1,0 +1,56 @@
+/** Options about size and number: the bounds of everything that grows. */
+import * as z from 'zod'
+import { count } from './values.js'
+
+const MEBIBYTE = 1024 * 1024
+
+/** `limits` of the bridge. */
+export const limits = z
+  .strictObject({
+    bodyBytes: count.default(4 * MEBIBYTE).describe('Largest request over HTTP, in bytes.'),
+    lineBytes: count.default(16 * MEBIBYTE).describe('Longest line on stdio, in bytes.'),
+    answerBytes: count.default(16 * MEBIBYTE).describe('Largest JSON response of a server, in bytes.'),
+    streamBytes: count.default(64 * MEBIBYTE).describe('Largest event stream of a server, in bytes.'),
+    memory: z
+      .number()
+      .int()
+      .min(MEBIBYTE)
+      .optional()
+      .describe(
+        'Bytes of all messages over 16 KiB that the bridge is reading, keeps, or has yet to write. Default: a quarter of the heap.',
+      ),
+    connections: count.default(12_000).describe('Open connections of clients.'),
+    calls: count.default(2_000).describe('Calls in flight.'),
+    callsPerServer: count.default(256).describe('Calls in flight with one server.'),
+    subscriptions: count
+      .default(10_000)
+      .describe('Open subscriptions: subscriptions/listen, and event streams that the bridge passes on.'),
+    clientSessions: count
+      .default(10_000)
+      .describe('Sessions of legacy clients with one server, for each of Streamable HTTP and HTTP+SSE.'),
+    perPrincipal: z
+      .number()
+      .positive()
+      .max(1)
+      .optional()
+      .describe(
+        'Share of each limit that one principal may use of what the others leave free, from 0 to 1. Default: 0.5, or 1 if there can be only one principal.',
+      ),
+    parked: count.default(2_000).describe('Calls with one server that wait for an answer of a modern client.'),
+    parkedPerPrincipal: count
+      .default(32)
+      .describe('Calls of one principal with one server that wait for an answer of a modern client.'),
+    sessions: count
+      .default(200)
+      .describe('Sessions with one HTTP server. When there is no room, the longest idle session ends.'),
+    processes: count
+      .default(16)
+      .describe('Processes of one stdio server. When there is no room, the longest idle process ends.'),
+    startsPerMinute: count
+      .default(60)
+      .describe(
+        'Processes of one stdio server that the bridge starts in a minute for one principal, after a burst of limits.processes. Not with "session": "per-request".',
+      ),
+  })
+  .prefault({})
+  .describe('Bounds. Sizes are in bytes.')

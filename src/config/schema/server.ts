@@ -1,0 +1,136 @@
+/** Options of one server: the entries of `mcpServers`. */
+import * as z from 'zod'
+import { oauthOfServer } from './sign-in.js'
+import { timeoutsOfServer } from './timeouts.js'
+import { milliseconds, scope, text, webAddress } from './values.js'
+
+/** Names that other programs use for the transports. */
+const TRANSPORTS: Readonly<Record<string, 'stdio' | 'http' | 'sse'>> = {
+  stdio: 'stdio',
+  http: 'http',
+  'streamable-http': 'http',
+  streamableHttp: 'http',
+  streamable_http: 'http',
+  stream: 'http',
+  sse: 'sse',
+}
+
+const servedPath = z
+  .string()
+  .regex(/^(?:\/[\w.~%-]+)+$/, 'has to be a path like /tools/mcp, which does not end in a slash')
+
+const serverSettings = {
+  disabled: z.boolean().default(false).describe('Leave this server out.'),
+  path: servedPath.optional().describe('Path at which the bridge serves this server. Default: /<name>/mcp.'),
+  era: z.enum(['auto', 'legacy', 'modern']).default('auto').describe('Protocol era of the server. "auto" detects it.'),
+  session: z
+    .enum(['per-principal', 'shared', 'per-request'])
+    .default('per-principal')
+    .describe(
+      'Who shares a session with a legacy server, or a process of a modern stdio server that logs: the calls of one principal, everybody, or nobody.',
+    ),
+  roots: z
+    .union([z.enum(['ask', 'off']), z.array(z.string().regex(/^file:\/\//, 'has to be a file:// address'))])
+    .default('ask')
+    .describe(
+      'Roots of a legacy server: "ask" asks the client, "off" does not declare the capability, and a list of file:// addresses is sent as it is.',
+    ),
+  tasks: z
+    .enum(['auto', 'async', 'off'])
+    .default('auto')
+    .describe(
+      'Which tool calls of a legacy server become tasks: those that require it (auto), also those that support it (async), or none (off).',
+    ),
+  retry: z
+    .enum(['off', 'safe'])
+    .default('off')
+    .describe(
+      'Whether to repeat a tool call whose response was lost: never (off), or if the server declares the tool read-only or idempotent (safe).',
+    ),
+  cache: z
+    .union([z.enum(['off', 'hints']), milliseconds])
+    .default('off')
+    .describe(
+      'How long the bridge caches lists, server/discover and resources: not at all (off), as long as the server says (hints), or a number of milliseconds, up to an hour.',
+    ),
+  cacheFor: z
+    .enum(['principal', 'public'])
+    .default('principal')
+    .describe(
+      'Who gets a cached response: the principal that asked for it, or everybody. With "cache": "hints", everybody also gets what the server declares public.',
+    ),
+  scopes: z
+    .record(text, z.array(scope).min(1))
+    .default({})
+    .describe(
+      'Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }.',
+    ),
+  strictRevisions: z
+    .boolean()
+    .optional()
+    .describe('compat.strictRevisions for this server. Default: that of "compat".'),
+  timeouts: timeoutsOfServer,
+}
+
+const stdioServer = z.looseObject({
+  type: z.literal('stdio').optional().describe('Transport. Not needed: "command" implies stdio.'),
+  command: text.describe('Program to start. It is not run in a shell.'),
+  args: z.array(z.string()).default([]).describe('Arguments of the program.'),
+  env: z
+    .record(z.string(), z.union([z.string(), z.number().transform(String), z.boolean().transform(String)]))
+    .default({})
+    .describe(
+      'Environment variables of the program. Of the environment of the bridge it inherits PATH, HOME and a few others only.',
+    ),
+  cwd: z.string().optional().describe('Working directory of the program. Default: that of the bridge.'),
+  ...serverSettings,
+})
+
+const httpServer = z.looseObject({
+  type: z
+    .enum(Object.keys(TRANSPORTS).filter((name) => name !== 'stdio') as [string, ...string[]])
+    .optional()
+    .describe(
+      'Transport: Streamable HTTP (http and its synonyms) or HTTP+SSE (sse). Default: Streamable HTTP, then HTTP+SSE if the server does not support it.',
+    ),
+  url: webAddress('http:// or https://').describe('Address of the server.'),
+  headers: z.record(z.string(), z.string()).default({}).describe('Headers of every request to the server.'),
+  oauth: z
+    .union([z.literal(false), oauthOfServer])
+    .optional()
+    .describe('OAuth client of the bridge for this server; false turns sign-in off.'),
+  paths: z
+    .array(z.string().regex(/^\/[\w.~%/-]*(?:\/\*)?$/, 'has to be a path like /.well-known/x or /files/*'))
+    .default([])
+    .describe(
+      'Further paths that the bridge passes on to the same paths of the server, such as /files/*. They need no token.',
+    ),
+  ...serverSettings,
+})
+
+/** One entry of `mcpServers`. */
+export const server = z.union([stdioServer, httpServer])
+
+export type ServerSettings = z.infer<typeof server>
+export type StdioSettings = z.infer<typeof stdioServer>
+export type HttpSettings = z.infer<typeof httpServer>
+
+export function isStdio(settings: ServerSettings): settings is StdioSettings {
+  return 'command' in settings
+}
+
+/** The transport that an HTTP entry asks for; undefined if the bridge is to detect it. */
+export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | undefined {
+  return type === undefined ? undefined : TRANSPORTS[type]
+}
+
+/** Keys that the bridge knows in an entry of this kind. */
+export function knownKeys(entry: object): readonly string[] {
+  return Object.keys(('command' in entry ? stdioServer : httpServer).shape)
+}
+
+/** Keys that the bridge knows in entries of either kind. */
+export const SERVER_KEYS: ReadonlySet<string> = new Set([
+  ...Object.keys(stdioServer.shape),
+  ...Object.keys(httpServer.shape),
+])

@@ -1,0 +1,115 @@
+/** Options about OAuth: how the bridge signs in to servers that require it. */
+import * as z from 'zod'
+import { entryName, reachable, scope, text, webAddress } from './values.js'
+
+/** A port of this machine. */
+const port = z.number().int().min(1).max(65_535)
+
+/** `oauth` in the entry of a server. Everything has a default: servers that require a sign-in say what they need. */
+export const oauthOfServer = z
+  .strictObject({
+    grant: z
+      .enum(['code', 'client_credentials', 'token'])
+      .default('code')
+      .describe(
+        'How the bridge obtains tokens: a person signs in (code), with the credentials of the client (client_credentials), or from a file (token).',
+      ),
+    account: z
+      .enum(['principal', 'service'])
+      .optional()
+      .describe(
+        'Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grant "code", "service" for the other grants.',
+      ),
+    clientId: text.optional().describe('OAuth client id. Default: the bridge registers itself.'),
+    clientSecret: text
+      .optional()
+      .describe(`OAuth client secret. Refer to it as \${VARIABLE} or \${file:path} instead of writing it here.`),
+    key: z
+      .strictObject({
+        file: text.describe('File with the private key, as PEM or JWK.'),
+        alg: text.describe('Signature algorithm, such as ES256.'),
+        kid: text.optional().describe('Id of the key, as the authorization server knows it.'),
+      })
+      .optional()
+      .describe('Private key for client authentication by private_key_jwt.'),
+    clientAssertionFile: text
+      .optional()
+      .describe(
+        'File with a JWT for client authentication, such as a projected token of Kubernetes. The bridge reads it for each token request.',
+      ),
+    clientMetadataUrl: webAddress('https://')
+      .optional()
+      .describe('Address of a client metadata document, for authorization servers that support these.'),
+    clientName: text.max(200).optional().describe('Client name for dynamic registration.'),
+    issuer: webAddress('https://')
+      .optional()
+      .describe('Issuer of the authorization server. Default: the one that the server names.'),
+    authServerMetadataUrl: webAddress('https://')
+      .optional()
+      .describe('Address of the authorization server metadata, if they are not at a well-known address.'),
+    resource: z
+      .union([text, z.literal(false)])
+      .optional()
+      .describe('Value of the resource parameter; false leaves it out. Default: the resource that the server names.'),
+    pkce: z
+      .enum(['require', 'assume'])
+      .default('require')
+      .describe(
+        'PKCE: "require" refuses an authorization server that does not announce S256, "assume" uses S256 without the announcement.',
+      ),
+    scopes: z
+      .union([z.array(scope), z.string().transform((words) => words.split(/\s+/).filter((one) => one !== ''))])
+      .optional()
+      .describe('Scopes to request: a list, or a text with spaces. Default: the scopes that the server names.'),
+    params: z
+      .record(text, z.string())
+      .optional()
+      .describe('Further parameters of the authorization request, such as "audience" or "prompt".'),
+    callbackPort: port
+      .optional()
+      .describe(
+        'Local port of the redirect URI of a sign-in. Default: a port that stays the same for the same server.',
+      ),
+    redirectUri: z
+      .string()
+      .regex(
+        /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\]):\d+\/[^?#]*$/,
+        'has to be like http://localhost:8765/callback',
+      )
+      .optional()
+      .describe('Redirect URI of a sign-in, if exactly this one is registered.'),
+    tokenFile: text
+      .optional()
+      .describe('File with an access token, for the grant "token". The bridge reads it again when it changes.'),
+    wait: z
+      .number()
+      .int()
+      .min(0)
+      .max(300_000)
+      .default(40_000)
+      .describe('Milliseconds for which a request waits while a person signs in.'),
+  })
+  .describe('OAuth client of the bridge for this server.')
+
+export type OAuthSettings = z.infer<typeof oauthOfServer>
+
+/** `oauth` of the bridge. */
+export const oauth = z
+  .strictObject({
+    store: text
+      .optional()
+      .describe(
+        'Folder with the tokens of servers. Default: mcp-bridge/tokens in the configuration folder of the user.',
+      ),
+    browser: text
+      .optional()
+      .describe(
+        'Command that opens the sign-in page in a browser, or "none" to only show its address. Default: the browser of the system.',
+      ),
+    account: entryName
+      .optional()
+      .describe('Name of the account to use, if you have several accounts with one server. Default: local.'),
+    allow: reachable.describe('Hosts, addresses and networks of authorization servers that may be private.'),
+  })
+  .prefault({})
+  .describe('How the bridge signs in to servers.')

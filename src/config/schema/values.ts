@@ -1,0 +1,24 @@
+/** Kinds of values that several options take. */
+import * as z from 'zod'
+
+/** A duration. The texts of the options say that it is in milliseconds. */
+export const milliseconds = z.number().int().positive()
+
+/** A bound: a whole number above zero. */
+export const count = z.number().int().positive()
+
+/** A name that can stand in a path. */
+export const entryName = z.string().regex(/^[\w.-]{1,64}$/, 'has to be made of letters, digits, ".", "_" and "-"')
+
+/** A scope as OAuth has them: visible ASCII characters without spaces. */
+export const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/, 'has to be visible ASCII without spaces')
+
+/** An address of something on the web. */
+export const webAddress = (example: 'http:// or https://' | 'https://') =>
+  z.url({ protocol: /^https?$/, error: `has to be an ${example} address` })
+
+/** A text that is not empty. */
+export const text = z.string().min(1)
+
+/** Hosts, addresses and networks that the guard against private networks lets through. */
+export const reachable = z.array(text).default([])

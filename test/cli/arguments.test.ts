@@ -1,0 +1,136 @@
+/** Arguments: which command they name, which flags it takes, and what is said of those that it does not take. */
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import t from 'tap'
+import { readArguments } from '../../src/cli/arguments.js'
+import { COMMAND_NAMES, type CommandName, EVERYWHERE, rowOf } from '../../src/cli/commands.js'
+import { cliErrorOf } from '../../src/cli/errors.js'
+import { FLAGS, type FlagName, flagOf } from '../../src/cli/flags.js'
+import { parseCommand } from '../../src/cli/parse.js'
+import { UsageError } from '../../src/cli/usage-error.js'
+import { temporaryFolder } from '../support/folder.js'
+
+const flagNames = Object.keys(FLAGS) as FlagName[]
+const given = (name: FlagName) => (flagOf(name)?.value === undefined ? [`--${name}`] : [`--${name}`, 'x'])
+const complaintOf = (argv: readonly string[]) => {
+  try {
+    parseCommand(argv, {})
+    throw new Error('it was taken')
+  } catch (error) {
+    return cliErrorOf(error, { probing: false })
+  }
+}
+const messageOf = (argv: readonly string[], env = {}) => {
+  try {
+    parseCommand(argv, env)
+    return ''
+  } catch (error) {
+    return error instanceof UsageError ? error.message : `no UsageError: ${error}`
+  }
+}
+
+t.test('every command takes its own flags, and refuses all others by name, command and place', async (t) => {
+  for (const command of COMMAND_NAMES.filter((name) => name !== 'help')) {
+    const words = command.split(' ')
+    for (const name of flagNames.filter((name) => !EVERYWHERE.includes(name))) {
+      if (rowOf(command).flags.includes(name))
+        t.ok(name in readArguments([...words, ...given(name)], {}).flags, `${command} --${name}`)
+      else {
+        const message = messageOf([...words, ...given(name)])
+        t.match(message, `--${name} is not a flag of `)
+        t.match(message, command === 'serve' ? 'mcp-bridge itself (serve)' : `"mcp-bridge ${command}"`)
+        t.match(message, /: it is one of ("mcp-bridge \w|mcp-bridge itself)/)
+      }
+    }
+  }
+})
+
+t.test('a flag that a command does not take is refused with the command that takes it', async (t) => {
+  t.equal(
+    messageOf(['check', '--backup', 'x', '--for', '3d', '--tools', 'y']),
+    '--backup is not a flag of "mcp-bridge check": it is one of "mcp-bridge trust pin"',
+  )
+  t.equal(
+    messageOf(['--json', 'https://x/mcp']),
+    '--json is not a flag of mcp-bridge itself (serve): it is one of "mcp-bridge probe", "mcp-bridge discover" and others',
+  )
+  t.match(complaintOf(['check', '--backup', 'x']).next, '"mcp-bridge check --help"')
+})
+
+t.test('every flag belongs to a command', async (t) => {
+  for (const name of flagNames.filter((name) => !EVERYWHERE.includes(name)))
+    t.ok(
+      COMMAND_NAMES.some((command) => rowOf(command).flags.includes(name)),
+      name,
+    )
+})
+
+t.test('a word is a command, then an address, then a program; what follows a program is its own', async (t) => {
+  const folder = temporaryFolder(t)
+  for (const name of ['some-server', 'probe']) {
+    writeFileSync(join(folder, name), '')
+    chmodSync(join(folder, name), 0o755)
+  }
+  mkdirSync(join(folder, 'a-folder'))
+  const env = { PATH: ['/nonexistent', folder].join(delimiter) }
+  const read = (...argv: string[]) => {
+    const { command, words, program, flags } = readArguments(argv, env)
+    return { command, words, program, flags: { ...flags } }
+  }
+  const serve = { command: 'serve', words: [] as string[], program: [] as string[], flags: {} }
+  t.same(read('probe'), { ...serve, command: 'probe' })
+  t.same(read('https://x/mcp', '--era', 'legacy'), { ...serve, words: ['https://x/mcp'], flags: { era: 'legacy' } })
+  t.same(read('stdio:x y'), { ...serve, words: ['stdio:x y'] })
+  t.same(read('serve', 'https://x/mcp'), { ...serve, words: ['https://x/mcp'] })
+  t.same(read('--era', 'legacy', 'some-server', '-y', '--era', 'x', '--', '--help'), {
+    ...serve,
+    flags: { era: 'legacy' },
+    program: ['some-server', '-y', '--era', 'x', '--', '--help'],
+  })
+  t.same(read(join(folder, 'some-server')).program, [join(folder, 'some-server')])
+  t.same(read('--cwd', folder, './some-server').program, ['./some-server'], 'from the folder that --cwd names')
+  t.same(read('--', 'anything', '--at-all').program, ['anything', '--at-all'])
+  const refused: [argv: string[], said: RegExp][] = [
+    [['some-servr'], /"some-servr" is no command of mcp-bridge, and no program on this machine: a server is/],
+    [['a-folder'], /no program on this machine/],
+    [['prob', 'https://x/mcp'], /did you mean probe\?/],
+    [['./some-server'], /no program on this machine/],
+    [['example.com/mcp'], /a server is an address \(https:/],
+    [['config/mcp.json'], /needs --config: --config config\/mcp\.json/],
+    [['--upstraem', 'some-server'], /unknown flag --upstraem: did you mean --upstream\?/],
+  ]
+  for (const [argv, said] of refused) t.throws(() => readArguments(argv, env), { message: said })
+})
+
+t.test('a misspelt flag is refused with the flag of the command that is nearest, then with any', async (t) => {
+  const cases: [argv: string[], said: string][] = [
+    [['discover', '--jsno'], 'unknown flag --jsno: did you mean --json?'],
+    [['trust', 'approve', 'x', '--tool', 'y'], 'unknown flag --tool: did you mean --tools?'],
+    [['--heder', 'a: b', 'https://x/mcp'], 'unknown flag --heder: did you mean --header?'],
+    [['probe', '--offlin', 'https://x/mcp'], 'unknown flag --offlin: did you mean --offline?'],
+    [['--elephants'], 'unknown flag --elephants'],
+  ]
+  for (const [argv, said] of cases) t.equal(messageOf(argv), said)
+})
+
+t.test('the id of a key may begin with a dash', async (t) => {
+  const { words, flags } = readArguments(['trust', 'key', 'remove', 'acme.test', '-id', '--trust-store', 'x'], {})
+  t.same({ words, flags: { ...flags } }, { words: ['acme.test', '-id'], flags: { 'trust-store': 'x' } })
+})
+
+t.test('help wins over mistakes, and is about the command that is named', async (t) => {
+  const commands = (...argv: string[]) => {
+    const command = parseCommand(argv, {})
+    return command.kind === 'help' ? command.commands : command.kind
+  }
+  t.equal(commands('--help'), undefined)
+  t.equal(commands('help'), undefined)
+  t.same(commands('check', '--bogus', '-h'), ['check'])
+  t.same(commands('trust', 'approve', '--help'), ['trust approve'])
+  t.same(commands('help', 'trust', 'approve'), ['trust approve'])
+  const all: CommandName[] = COMMAND_NAMES.filter((name) => name.startsWith('trust '))
+  t.same(commands('trust', '--help'), all)
+  t.same(commands('help', 'trust'), all)
+  t.match(messageOf(['help', 'chekc']), /"chekc" is no command: did you mean check\?/)
+  t.match(messageOf(['help', 'trust', 'aprove']), /"trust aprove" is no command: did you mean trust approve\?/)
+})

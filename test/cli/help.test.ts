@@ -1,0 +1,89 @@
+/** Help and docs/configuration.md: both are made of the tables of commands and flags, and of the schema of options. */
+import { readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { COMMAND_NAMES, rowOf } from '../../src/cli/commands.js'
+import { configurationPage } from '../../src/cli/configuration-page.js'
+import { FLAGS, type FlagName, flagOf } from '../../src/cli/flags.js'
+import { helpOf, shortHelp } from '../../src/cli/help.js'
+import { parseCommand } from '../../src/cli/parse.js'
+import { settingsSchema } from '../../src/config/json-schema.js'
+import { options } from '../../src/config/reference.js'
+
+const root = new URL('../../', import.meta.url)
+const flagNames = Object.keys(FLAGS) as FlagName[]
+/** In one line, because pages are wrapped. */
+const flat = (text: string) => text.replace(/\s+/g, ' ')
+const shown = (text: string) => text.replace(/[<>|*_`]/g, (one) => `\\${one}`)
+
+t.test('the help of the program is a page of a screen', async (t) => {
+  const lines = shortHelp().trimEnd().split('\n')
+  t.ok(lines.length < 40, `${lines.length} lines`)
+  for (const line of lines) t.ok(line.length <= 100, line)
+  for (const name of COMMAND_NAMES) t.match(shortHelp(), `  ${name.replace(/^trust .*/, 'trust')} `)
+})
+
+t.test('the help of a command has its flags, and no other', async (t) => {
+  for (const name of COMMAND_NAMES) {
+    const page = helpOf([name])
+    for (const flag of flagNames) {
+      const has = new RegExp(`^ {2}(?:-\\w,|   ) --${flag}(?: |$)`, 'm').test(page)
+      const isOwn = rowOf(name).flags.includes(flag) || flag === 'help' || flag === 'version'
+      t.equal(has, isOwn, `${name} --${flag}`)
+    }
+  }
+})
+
+t.test('the help, the reference and the JSON Schema say the same of an option', async (t) => {
+  const page = configurationPage()
+  const serve = flat(helpOf(['serve']))
+  const schema = settingsSchema()
+  for (const { path, about } of options()) {
+    t.ok(page.includes(`| \`${path}\` | `), path)
+    t.ok(page.includes(`| ${shown(about)} |`), `${path} in the reference`)
+    t.ok(schema.includes(JSON.stringify(about)), `${path} in the JSON Schema`)
+    const flag = flagNames.find((name) => {
+      const { option, about: own } = flagOf(name) ?? {}
+      return option === path && own === undefined
+    })
+    if (flag) t.ok(serve.includes(about), `--${flag} in the help`)
+  }
+})
+
+t.test('a flag has the text of its option, unless it sets none or one value only', async (t) => {
+  const paths = new Set(options().map(({ path }) => path))
+  for (const name of flagNames) {
+    const { option, about, to } = flagOf(name) ?? {}
+    if (option !== undefined) t.ok(paths.has(option), `${name} sets an option that exists`)
+    t.equal(about !== undefined, option === undefined || (to !== undefined && typeof to !== 'object'), name)
+  }
+})
+
+t.test('docs/configuration.md is fresh (npm run schema writes it)', async (t) => {
+  t.equal(readFileSync(new URL('docs/configuration.md', root), 'utf8'), configurationPage())
+})
+
+t.test('every environment variable that the bridge reads is in docs/configuration.md', async (t) => {
+  const page = configurationPage()
+  const source = new URL('src/', root)
+  const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const names = files.flatMap((file) =>
+    [...readFileSync(new URL(file, source), 'utf8').matchAll(/(?:env\[|\bsaid\()'([A-Z_]+)'/g)].map(
+      ([, name = '']) => name,
+    ),
+  )
+  t.ok(names.length > 5)
+  for (const name of new Set(names)) t.ok(page.includes(`\`${name}\``), name)
+})
+
+t.test('the examples of the help are command lines that the bridge takes', async (t) => {
+  const env = { API_KEY: 'x', TOKEN: 'x', PATH: process.env['PATH'] }
+  const lines = COMMAND_NAMES.flatMap((name) => rowOf(name).examples.map(([, line]) => line))
+  for (const line of lines) {
+    const [, ...argv] = [...line.matchAll(/'([^']*)'|((?:[^\s"']|"[^"]*")+)((?:'[^']*')?)/g)].map(
+      ([, quoted, bare = '', tail = '']) => quoted ?? `${bare.replaceAll('"', '')}${tail.replaceAll("'", '')}`,
+    )
+    // What stands in a file is another matter.
+    if (argv.includes('--config')) continue
+    t.doesNotThrow(() => parseCommand(argv, env), line)
+  }
+})
