@@ -1,11 +1,11 @@
-/** In whose name a server of the configuration is asked, where the bridge signs in to it. */
+/** Creates the accounts of a configured server, if the bridge signs in to it. */
 import { isStdio, type ServerSettings, signInOf } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import { Accounts } from '../oauth/client/accounts.js'
 import type { BridgeContext } from './context.js'
 import type { MountSettings } from './mount-settings.js'
 
-/** Undefined where the bridge has no credentials to obtain, or none to obtain by itself. */
+/** Undefined if the bridge does not sign in to this server, or if the server is a program. */
 export function accountsOf(
   name: string,
   own: ServerSettings,

@@ -1,4 +1,4 @@
-/** The bridge: its servers, what they are served by, and how it starts, changes and stops. */
+/** The bridge: creates the mounts and the listeners, and starts, reloads and shuts down. */
 
 import { getHeapStatistics } from 'node:v8'
 import type { FastifyInstance } from 'fastify'
@@ -33,26 +33,29 @@ import { Listener } from './listener.js'
 import { Mount, type Shared } from './mount.js'
 import { mountSettings, planOf } from './mount-settings.js'
 
-/** Is told what has become of a server that was reached for: undefined where only a caller's credentials will show it. */
+/**
+ * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
+ * caller.
+ */
 export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => void
 
-/** What has become of the servers of a configuration. */
+/** The result of a reload: names of servers, by what happened to them. */
 export interface Changes {
   added: string[]
   changed: string[]
   removed: string[]
-  /** Options that are different and stay as they were, because only a start can change them. */
+  /** Changed options that need a restart. Their previous values stay in use. */
   fixed: string[]
 }
 
-/** Milliseconds between looks at whether everything has ended, and for the last answers to go out. */
+/** Milliseconds between two checks during shutdown, and for sending the last answers. */
 const DRAIN_CHECK = 20
 const LAST_WORDS = 500
-/** Connections of those who look how the bridge is doing. */
+/** Most connections to the `admin` address. */
 const ADMIN_CONNECTIONS = 100
-/** Servers that are asked at a time what they speak, when the bridge starts. */
+/** Most servers that are warmed up at the same time. */
 const AT_ONCE = 4
-/** Options that only a start can change. */
+/** Options that need a restart. */
 const FIXED = [
   'listen',
   'admin',
@@ -68,41 +71,42 @@ const FIXED = [
   'oauth',
 ] as const
 
+/** One bridge in one process. */
 export class Bridge {
   #settings: Settings
-  readonly #surroundings: BridgeContext
+  readonly #context: BridgeContext
   readonly #log: Log
   readonly #shared: Shared
   readonly #refusals: Refusals
-  /** The others, where this is one of several. */
+  /** The connection to the other replicas, if there are several. */
   readonly #replicas: RedisReplicas | undefined
   #mounts: ReadonlyMap<string, Mount>
-  /** Mounts that are served no longer, on their way to their end. */
+  /** Retired mounts, whose calls have not ended yet. */
   readonly #retiring = new Set<Mount>()
   #listen: (Listen & { kind: 'http' }) | undefined
   #listener: Listener | undefined
   #front: FastifyInstance | undefined
   #admin: Listener | undefined
   #adminUrl: string | undefined
-  /** One change of the configuration after the other. */
+  /** Makes reloads run one after another. */
   #reloading: Promise<unknown> = Promise.resolve()
-  /** HTTP requests that have not been answered whole. */
+  /** Number of HTTP requests whose answers are not complete. */
   #open = 0
-  /** Clients can still answer what they have been asked. */
+  /** Whether clients can still answer questions of parked calls. */
   #answerable = true
   #stopping = false
   #draining = false
   #hurried = false
 
-  constructor(settings: Settings, surroundings: BridgeContext) {
+  constructor(settings: Settings, context: BridgeContext) {
     this.#settings = settings
-    this.#surroundings = surroundings
-    this.#log = surroundings.log
+    this.#context = context
+    this.#log = context.log
     const { calls, subscriptions } = settings.limits
     const share = shareOf(settings)
-    this.#replicas = replicasOf(settings, surroundings.log)
+    this.#replicas = replicasOf(settings, context.log)
     const memory = new Memory({ max: memoryOf(settings), share })
-    this.#refusals = new Refusals(surroundings.log, surroundings.metrics?.observe)
+    this.#refusals = new Refusals(context.log, context.metrics?.observe)
     this.#shared = {
       replicas: this.#replicas,
       calls: new Bound({ max: calls, share }),
@@ -114,26 +118,27 @@ export class Bridge {
     }
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(
-      names.map((name) => [name, new Mount(name, mountSettings(name, settings), this.#shared, surroundings)]),
+      names.map((name) => [name, new Mount(name, mountSettings(name, settings), this.#shared, context)]),
     )
   }
 
-  /** The server, where there is only one. */
+  /** The server of the first mount, for commands that have only one. */
   get server(): Server {
     const [mount] = this.#mounts.values()
     return (mount as Mount).server
   }
 
-  /** Where health is told, if that has an address of its own. */
+  /** The `admin` address, if there is one. */
   get adminUrl(): string | undefined {
     return this.#adminUrl
   }
 
+  /** The mounts, by name of their server. */
   get mounts(): ReadonlyMap<string, Mount> {
     return this.#mounts
   }
 
-  /** Serves HTTP. Resolves to the addresses of the endpoints, by their servers. */
+  /** Serves HTTP. Resolves to the URLs of the endpoints, by name of their server. */
   async listen(listen: Listen & { kind: 'http' } = httpListen(this.#settings)): Promise<ReadonlyMap<string, string>> {
     const { limits, admin } = this.#settings
     this.#listen = listen
@@ -146,42 +151,43 @@ export class Bridge {
     return new Map([...servedPaths(this.#settings, listen)].map(([name, [first]]) => [name, origin + first]))
   }
 
-  /** Serves a pipe until its input ends, or nobody reads its output: the only server there is. */
+  /** Serves the only server on stdio, until the input ends or the output is closed. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
     const [mount] = this.#mounts.values()
     await (mount as Mount).pipe({ ...streams, patience: this.#settings.timeouts.drainTimeout })
     this.#answerable = false
   }
 
-  /** Reaches for the servers before anybody calls. Gives what became of it to `told`, server by server. */
-  warmUp(told: WarmedUp): Promise<void> {
-    return this.#warmUp([...this.#mounts.values()], told)
+  /** Connects to the servers before the first call. Calls `report` with the result of each server. */
+  warmUp(report: WarmedUp): Promise<void> {
+    return this.#warmUp([...this.#mounts.values()], report)
   }
 
-  async #warmUp(waiting: Mount[], told: WarmedUp): Promise<void> {
+  async #warmUp(waiting: Mount[], report: WarmedUp): Promise<void> {
     const next = async (): Promise<void> => {
       const mount = waiting.shift()
       if (!mount) return
       const verdict = await mount.server.warmUp().catch((error: unknown) => Fault.from(error))
-      if (!this.#stopping) told(mount, verdict)
+      if (!this.#stopping) report(mount, verdict)
       return next()
     }
     await Promise.all(Array.from({ length: AT_ONCE }, next))
   }
 
   /**
-   * Goes over to another configuration. Servers of which nothing has changed keep their sessions and calls; those that are
-   * different or gone are given time to end what is in flight. New ones are reached for at once, and `told` says how that went.
+   * Applies another configuration. Unchanged servers keep their sessions and calls. Changed and removed servers get
+   * `drainTimeout` to end their calls in progress. New and changed ones are warmed up at once; `report` is called with
+   * each result. Rejects if the new configuration cannot be applied; then the previous one stays in use.
    */
-  reload(settings: Settings, told: WarmedUp = () => {}): Promise<Changes> {
-    const reloaded = this.#reloading.then(() => this.#reload(settings, told))
+  reload(settings: Settings, report: WarmedUp = () => {}): Promise<Changes> {
+    const reloaded = this.#reloading.then(() => this.#reload(settings, report))
     this.#reloading = reloaded.catch(() => {})
     return reloaded
   }
 
   /**
-   * Stops the bridge: for a while it only says that it is not ready, then nothing new is let in, and what is in flight may
-   * end; at last everything is ended, the servers' processes last. In a hurry, at once.
+   * Shuts down: for `drainDelay` only readiness fails; then nothing new is admitted, and calls in progress have
+   * `drainTimeout` to end; then everything is ended, the servers' processes last. With `hurry`, without waiting.
    */
   async close(hurry = false): Promise<void> {
     this.#stopping = true
@@ -190,7 +196,7 @@ export class Bridge {
     if (this.#listener) await this.#until(performance.now() + drainDelay, () => false)
     this.#draining = true
     for (const mount of this.#all) mount.drain()
-    this.#sayWhatIsWaitedFor()
+    this.#logDraining()
     await this.#until(performance.now() + drainTimeout, () => this.#idle)
     for (const mount of this.#all) mount.cut()
     for (const until = performance.now() + LAST_WORDS; this.#open > 0 && performance.now() < until; )
@@ -209,14 +215,14 @@ export class Bridge {
     return this.#open === 0 && this.#all.every(({ busy }) => busy.calls === 0 && !(busy.parked > 0 && this.#answerable))
   }
 
-  /** Whether calls can be sent here: not while it stops, and not while none of its servers can be had. */
+  /** The readiness: not while shutting down, and not while no server is reachable. */
   #state(): ReturnType<HealthOptions['state']> {
     const healths = [...this.#mounts].map(([name, mount]) => [name, { ...mount.health, ...mount.busy }] as const)
     const servers = Object.fromEntries(healths)
     if (this.#stopping) return { ready: false, status: 'draining', servers }
     const reachable = healths.some(([, { state }]) => state === 'ready')
     const unknown = healths.some(([, { state }]) => state === 'unknown')
-    // Whoever asks whether it is ready makes it find out.
+    // A request for the readiness makes the bridge try the servers again.
     if (!reachable) for (const mount of this.#mounts.values()) mount.server.warmUp().catch(() => {})
     return {
       ready: reachable,
@@ -226,11 +232,11 @@ export class Bridge {
   }
 
   get #metrics(): HealthOptions['metrics'] {
-    const { metrics } = this.#surroundings
+    const { metrics } = this.#context
     return metrics && { contentType: metrics.contentType, text: () => metrics.text(this.#gauges()) }
   }
 
-  /** How far all bounds are reached that are cheap to look at. */
+  /** The usage of all bounds that can be read cheaply. */
   #gauges(): Gauge[] {
     const { calls, subscriptions, memory, results } = this.#shared
     return [
@@ -246,7 +252,7 @@ export class Bridge {
 
   async #build(settings = this.#settings, mounts = this.#mounts): Promise<FastifyInstance> {
     const listen = this.#listen as Listen & { kind: 'http' }
-    // What is counted says which servers there are, and how they are used: not to whoever comes along.
+    // Metrics reveal the servers and their use, so clients without authentication do not get them.
     const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
     const metrics = known ? this.#metrics : undefined
     const options = { state: () => this.#state(), detailed: false, metrics }
@@ -280,7 +286,7 @@ export class Bridge {
     })
   }
 
-  async #reload(wanted: Settings, told: WarmedUp): Promise<Changes> {
+  async #reload(wanted: Settings, report: WarmedUp): Promise<Changes> {
     const before = this.#settings
     const fixed = FIXED.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
     const settings = { ...wanted, ...Object.fromEntries(fixed.map((key) => [key, before[key]])) } as Settings
@@ -289,9 +295,9 @@ export class Bridge {
     for (const name of Object.keys(settings.mcpServers)) {
       const old = this.#mounts.get(name)
       const own = mountSettings(name, settings)
-      const same = old?.plan === planOf(name, own, this.#surroundings.lead?.(name)?.plan)
+      const same = old?.plan === planOf(name, own, this.#context.lead?.(name)?.plan)
       if (!same) changes[old ? 'changed' : 'added'].push(name)
-      mounts.set(name, same && old ? old : new Mount(name, own, this.#shared, this.#surroundings))
+      mounts.set(name, same && old ? old : new Mount(name, own, this.#shared, this.#context))
     }
     const fresh = [...mounts.values()].filter((mount) => this.#mounts.get(mount.name) !== mount)
     const gone = [...this.#mounts.values()].filter((mount) => mounts.get(mount.name) !== mount)
@@ -314,7 +320,7 @@ export class Bridge {
     Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
     Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
     this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
-    this.#warmUp(fresh, told).catch(() => {})
+    this.#warmUp(fresh, report).catch(() => {})
     for (const mount of gone)
       this.#retire(mount).catch((error: unknown) =>
         this.#log.error({ event: 'server_close_failed', err: error }, 'shutting down a removed server failed'),
@@ -322,7 +328,7 @@ export class Bridge {
     return changes
   }
 
-  /** Ends a mount that is served no longer, when what is in flight has ended. */
+  /** Closes a mount that is no longer served, when its calls have ended or `drainTimeout` has passed. */
   async #retire(mount: Mount): Promise<void> {
     this.#retiring.add(mount)
     mount.drain()
@@ -334,7 +340,7 @@ export class Bridge {
     this.#retiring.delete(mount)
   }
 
-  #sayWhatIsWaitedFor(): void {
+  #logDraining(): void {
     if (this.#idle || this.#hurried) return
     const calls = this.#all.reduce((sum, { busy }) => sum + busy.calls, 0)
     const parked = this.#all.reduce((sum, { busy }) => sum + busy.parked, 0)
@@ -342,19 +348,22 @@ export class Bridge {
     this.#log.info({ event: 'draining', ...fields }, 'waiting for requests in progress')
   }
 
-  /** Waits until a time, something, or a hurry. */
+  /** Waits until a deadline, until `reached` is true, or until the shutdown is hurried. */
   async #until(deadline: number, reached: () => boolean): Promise<void> {
     while (performance.now() < deadline && !this.#hurried && !reached()) await pause(DRAIN_CHECK)
   }
 }
 
-/** What it takes to be one of several. Who serves a pipe is alone: nobody else could be asked. */
+/**
+ * The connection to the other replicas; undefined without Redis. On stdio there is none, because no other process can
+ * serve the client.
+ */
 function replicasOf({ redis, stateKeys, listen }: Settings, log: Log): RedisReplicas | undefined {
   if (!redis || parseListen(listen).kind === 'stdio') return undefined
   return new RedisReplicas({ ...redis, keys: stateKeys.map(keyOf), log })
 }
 
-/** What the bridge says of its servers to those who look for servers; undefined where it is not to say anything. */
+/** The list of servers that the bridge publishes; undefined if it publishes none. */
 async function publisher(
   settings: Settings,
   listen: Listen & { kind: 'http' },
@@ -386,13 +395,13 @@ function unusable(cause: unknown): never {
   throw new ConfigError([{ path: 'publish.key', message: cause instanceof Error ? cause.message : String(cause) }])
 }
 
-/** Bytes that may be lent: as many as the configuration says, else a quarter of what the heap may become. */
+/** Bytes of the memory ledger: as configured, otherwise a quarter of the heap limit. */
 function memoryOf({ limits }: Settings): number {
   return limits.memory ?? Math.floor(getHeapStatistics().heap_size_limit / 4)
 }
 
 function httpListen(settings: Pick<Settings, 'listen'>): Listen & { kind: 'http' } {
   const listen = parseListen(settings.listen)
-  if (listen.kind !== 'http') throw new TypeError('The configuration says to listen on stdio')
+  if (listen.kind !== 'http') throw new TypeError('listen is stdio, not an HTTP address')
   return listen
 }

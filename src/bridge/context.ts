@@ -1,20 +1,21 @@
-/** What is there before the bridge: the process that it runs in, and who watches it. */
+/** What exists before the bridge: its process, its log, metrics and traces. */
 import type { Log } from '../logging.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { TrustContext } from './pipeline.js'
 
+/** What the program gives to the bridge. */
 export interface BridgeContext {
   log: Log
   version: string
-  /** What children inherit, if they inherit anything. */
+  /** The environment of the process. Programs inherit a part of it. */
   env: Readonly<Record<string, string | undefined>>
-  /** Who counts what happens, and who follows calls; nobody by default. */
+  /** Metrics and traces; none by default. */
   metrics?: Metrics | undefined
   tracer?: Tracer | undefined
-  /** How the bridge signs in to servers; it does not, by default. */
+  /** What is needed to sign in to servers; by default the bridge does not sign in. */
   signIn?: SignInParts | undefined
-  /** What servers that were found are kept on a lead for; undefined for those that somebody has configured. */
+  /** The trust in a discovered server; undefined for configured ones. */
   lead?: ((name: string) => TrustContext | undefined) | undefined
 }

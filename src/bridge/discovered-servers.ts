@@ -1,6 +1,6 @@
 /**
- * The servers that a running bridge has found: they are looked for again and again, and looked at. One that has been found
- * stays, even if nobody names it any more or it cannot be reached: its callers are told so.
+ * The servers that a running bridge has discovered. It repeats discovery and examines them. A server that is served
+ * stays, even if no source names it any more or it is unreachable: then its callers get an error.
  */
 import { type ServerSettings, type Settings, withServers } from '../config/settings.js'
 import { CANDIDATES, type Candidate } from '../discovery/candidate.js'
@@ -15,8 +15,9 @@ import { Discovery, type DiscoveryOptions } from './discovery-runtime.js'
 import type { TrustContext } from './pipeline.js'
 import { withFlags } from './remedy.js'
 
-export interface FoundOptions extends Omit<DiscoveryOptions, 'told' | 'signal'> {
-  /** Milliseconds between looks at what may be too old. */
+/** Options of discovery in a running bridge. */
+export interface FoundOptions extends Omit<DiscoveryOptions, 'onFailed' | 'signal'> {
+  /** Milliseconds between two rounds of discovery. */
   every?: number
 }
 
@@ -26,43 +27,44 @@ interface Known {
   entry: ServerSettings
   facts: Omit<Facts, 'tools'>
   manifest: Vouched | undefined
-  /** When it was met last: what it said then. */
+  /** The result of its last handshake. */
   meeting: Meeting | undefined
-  /** The pins that its connections are to be made under. */
+  /** The public keys that its connections must have; undefined for any. */
   pins: readonly string[] | undefined
-  /** What is served is not taken away again. */
+  /** Whether it is served. Never becomes false again. */
   served: boolean
   lead: TrustContext | undefined
-  /** The last thing that the server has said of who it is. */
+  /** The identity that the server sent last. */
   said: Json | undefined
 }
 
-/** Milliseconds. What was fetched holds for longer; what failed is tried again. */
+/** Milliseconds between two rounds. Fetched documents are used for longer; failed requests are retried. */
 const EVERY = 30_000
 const UNMET: Standing = {
   state: 'quarantined',
   dependsOnTools: false,
-  reason: 'it has not been met yet',
-  missing: 'a handshake, which is tried again by itself',
+  reason: 'the bridge has not connected to it yet',
+  missing: 'a handshake, which is retried automatically',
   remedy: '',
 }
-/** Milliseconds between looks that somebody has asked for. */
+/** Milliseconds before a round that was requested. */
 const SOONEST = 2_000
 
+/** The discovered servers of one bridge. */
 export class FoundServers {
   readonly #options: FoundOptions
   readonly #discovery: Discovery
   readonly #known = new Map<string, Known>()
-  /** What endpoints are called here. */
+  /** Names of servers, by endpoint. */
   readonly #names = new Map<string, string>()
   readonly #end = new AbortController()
   readonly #timer: NodeJS.Timeout
   #looking: Promise<void> | undefined
   #wanted: NodeJS.Timeout | undefined
-  /** What is served, and how, as it was told last. */
-  #told = ''
+  /** The served servers and their plans, as reported last. */
+  #reported = ''
   #changed = () => {}
-  /** Those that have a place: names that the configuration has are its own. */
+  /** Names of the discovered servers in the settings. Configured servers with the same name win. */
   #placed: ReadonlySet<string> = new Set()
 
   /** Throws a ConfigError. */
@@ -71,7 +73,7 @@ export class FoundServers {
     const { every = EVERY, ...discovery } = options
     this.#discovery = new Discovery({
       ...discovery,
-      told: (failed) => this.#failed(failed),
+      onFailed: (failed) => this.#failed(failed),
       signal: this.#end.signal,
     })
     this.#timer = setInterval(() => {
@@ -80,27 +82,28 @@ export class FoundServers {
     this.#timer.unref()
   }
 
-  /** A configuration with the servers that have been found. */
+  /** The settings with the discovered servers added. */
   with(settings: Settings): Settings {
     const served = [...this.#known.values()].filter(
       (one) => one.served && !Object.hasOwn(settings.mcpServers, one.name),
     )
-    this.#told = this.#served()
+    this.#reported = this.#served()
     this.#placed = new Set(served.map(({ name }) => name))
     return withServers(settings, Object.fromEntries(served.map(({ name, entry }) => [name, entry])))
   }
 
-  /** Whom to tell that another server is to be served, or one in another way. */
+  /** Sets the function to call when a server is added or must be served in another way. */
   follow(changed: () => void): void {
     this.#changed = changed
     this.#tell()
   }
 
+  /** The trust in a discovered server, by name; undefined for other servers. */
   readonly lead = (name: string): TrustContext | undefined => {
     return [...this.#known.values()].find((one) => one.name === name && this.#placed.has(name))?.lead
   }
 
-  /** Looks for servers, and at those that are known. Never rejects. */
+  /** Runs one round: searches for servers and examines all known ones. Never rejects. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .catch((error: unknown) => {
@@ -113,6 +116,7 @@ export class FoundServers {
     return this.#looking
   }
 
+  /** Stops discovery. */
   close(): void {
     this.#end.abort()
     clearInterval(this.#timer)
@@ -132,7 +136,7 @@ export class FoundServers {
       this.#log.debug({ event: 'source_unavailable', place, phase, why }, 'cannot read a source of servers')
     }
     const named = new Map(candidates.map((one) => [canonical(one.endpoint), one]))
-    // What was never there is not waited for.
+    // A server that was never served is forgotten when no source names it any more.
     for (const [endpoint, { served }] of this.#known) if (!served && !named.has(endpoint)) this.#forget(endpoint)
     const gone = [...this.#known].filter(([endpoint]) => !named.has(endpoint)).map(([, { candidate }]) => candidate)
     const all = [...gone, ...candidates]
@@ -158,7 +162,7 @@ export class FoundServers {
     this.#names.delete(endpoint)
   }
 
-  /** A name that no other server that was found has: the same one for an endpoint as long as the bridge runs. */
+  /** A name that is unique among the discovered servers. An endpoint keeps its name while the bridge runs. */
   #nameOf(endpoint: string, wanted: string): string {
     const taken = new Set(this.#names.values())
     let name = this.#names.get(endpoint) ?? wanted
@@ -172,10 +176,10 @@ export class FoundServers {
     if (this.#end.signal.aborted) return
     const known = this.#known.get(endpoint) ?? this.#begin(endpoint, candidate, facts)
     const { tools: _tools, ...now } = facts
-    // What could not be found out is what it was.
+    // Facts that could not be determined keep their previous values.
     if (unread && known.manifest) now.manifest = known.manifest
     else known.manifest = manifest
-    // What has been heard since it was met is newer.
+    // An identity from a later reply is newer than the one of the handshake.
     const isNew = meeting !== undefined && meeting !== known.meeting
     if (!isNew) Object.assign(now, { handshake: known.facts.handshake, pin: now.pin ?? known.facts.pin })
     if (!isNew && meeting) now.pin = known.facts.pin
@@ -202,7 +206,7 @@ export class FoundServers {
 
   #leadOf(endpoint: string, known: Known): TrustContext | undefined {
     const { candidate, name, pins } = known
-    // Who has been put into a configuration is trusted as it says.
+    // A configured server is trusted as its configuration says.
     if (isConfigured(candidate)) return undefined
     const plan = JSON.stringify(pins ?? null)
     if (known.lead?.plan === plan) return known.lead
@@ -210,7 +214,7 @@ export class FoundServers {
       known.facts = { ...known.facts, pin: { pins: pins ?? [], matched: false } }
       this.#discovery.doubt(endpoint)
     })
-    if (!connect) throw new TypeError(`${name} is no server that is found on a network`)
+    if (!connect) throw new TypeError(`${name} has no HTTP endpoint`)
     const { timing } = this.#options
     const standing = standingOf({
       ...(timing?.now && { now: timing.now }),
@@ -223,7 +227,7 @@ export class FoundServers {
       connect,
       standing: (tools: ToolList | undefined): Standing => {
         const now = standing(tools)
-        // What nobody has shaken hands with has not been compared with what is said of it.
+        // Without a handshake the server has not been compared with its manifest.
         if (now.state === 'trusted' && !known.facts.handshake) return UNMET
         return withFlags(now, { settings: this.#options.settings, ...known })
       },
@@ -246,7 +250,7 @@ export class FoundServers {
 
   #factsOf({ facts, pins: before }: Known): Omit<Facts, 'tools'> {
     const pins = facts.origin === undefined ? undefined : this.#discovery.parts.pinsOf(facts.origin)
-    // Connections are made under other pins from now on.
+    // The pins have changed: another round makes new connections with them.
     if (JSON.stringify(pins) !== JSON.stringify(before)) this.#lookSoon()
     return facts
   }
@@ -265,10 +269,10 @@ export class FoundServers {
   }
 
   #judged({ name, manifest, facts }: Known, { state, reason, dependsOnTools }: Verdict): void {
-    // It is only that its tools have not been looked at yet.
+    // This is not final: the verdict depends on the tools, which are not known yet.
     if (state === 'quarantined' && dependsOnTools) return
     this.#log.info({ event: 'trust_changed', server: name, state, why: reason }, 'trust changed')
-    // What does not agree with its server any more is not relied on until it would be too old.
+    // A manifest that contradicts its server is fetched again at once, not only when it expires.
     if (state === 'quarantined' && manifest?.server && facts.handshake) this.#discovery.forgetManifest(manifest)
   }
 
@@ -289,7 +293,7 @@ export class FoundServers {
   }
 
   #tell(): void {
-    if (this.#served() !== this.#told) this.#changed()
+    if (this.#served() !== this.#reported) this.#changed()
   }
 
   #served(): string {

@@ -1,4 +1,4 @@
-/** Discovery as it is done: what the parts of it are here, and what may be reached by whom. */
+/** Discovery in this program: supplies the functions of its steps, and decides which addresses they may reach. */
 
 import { platform } from 'node:os'
 import { resolve } from 'node:path'
@@ -38,35 +38,37 @@ import type { BridgeContext } from './context.js'
 import { inspect } from './inspect.js'
 import { serverOptions } from './server-options.js'
 
+/** Options of discovery. */
 export interface DiscoveryOptions {
   settings: Settings
   surroundings: BridgeContext
   elsewhere: Elsewhere
-  /** How the network is reached, and time passes, where that is not as usual. */
+  /** Replacements for the network and the clock, for tests. */
   network?: Pick<ConnectOptions, 'ca' | 'resolve'> | undefined
   timing?: Pick<CyclesOptions, 'now' | 'sleep' | 'random'> | undefined
-  /** Is told of each failed cycle. */
-  told?: (failed: FailedCycle) => void
+  /** Called for each failed cycle. */
+  onFailed?: (failed: FailedCycle) => void
   signal?: AbortSignal | undefined
 }
 
-/** The files that people have for other programs, as something to look for servers in. */
+/** The target that stands for the usual configuration files of other programs. */
 export const USUAL_FILES = 'files:'
-/** Bytes that all servers together may have us keep while they are met. */
+/** Bytes of the memory ledger for all servers that are being met. */
 const MEMORY = 64 * 1024 * 1024
-/** Milliseconds for a handshake: over the network, and with a program that may first have to be fetched. */
+/** Milliseconds to meet a server: over the network; or a program, which may have to be downloaded first. */
 const MEETING = { http: 20_000, stdio: 60_000 }
 const TIMES = { probe: 8_000, initialize: 10_000 }
-/** Milliseconds for which nobody is asked again who they are, unless something has happened. */
+/** Milliseconds for which the result of a meeting is used, unless a mismatch was reported. */
 const FRESH = 300_000
-/** Of the network, nothing is filled in. */
+/** For entries from the network: their references to variables and files are not resolved. */
 const NOWHERE: Elsewhere = {
   env: {},
   read() {
-    throw new Error('it is not from here')
+    throw new Error('references are not resolved in discovered entries')
   },
 }
 
+/** The parts of discovery, with their state. */
 export class Discovery {
   readonly store: TrustStore
   readonly parts: Parts
@@ -74,16 +76,16 @@ export class Discovery {
   readonly #guard: { allowed: readonly string[]; allowLoopback: boolean }
   readonly #meetings: Cycles<Meeting>
   readonly #memory = new Memory({ max: MEMORY })
-  /** Entries of the configuration itself, in which all is filled in, by their endpoints. */
+  /** Entries of the configuration, with references resolved, by endpoint. */
   readonly #configured = new Map<string, ServerSettings>()
-  /** Why endpoints are left alone that are. */
+  /** Why endpoints are paused. */
   readonly #reasons = new Map<string, string>()
-  /** Under which pins endpoints have been met. */
+  /** The pins with which endpoints were met, as text. */
   readonly #metUnder = new Map<string, string>()
 
-  /** Throws a ConfigError where what may be reached is said in a way that cannot be understood. */
+  /** Throws a ConfigError if `discoverAllow` is invalid. */
   constructor(options: DiscoveryOptions) {
-    const { settings, surroundings, network, timing, told = () => {}, signal } = options
+    const { settings, surroundings, network, timing, onFailed = () => {}, signal } = options
     this.#options = options
     this.store = new TrustStore({
       path: storePath(settings.trustStore, surroundings.env),
@@ -97,13 +99,13 @@ export class Discovery {
         { path: 'discoverAllow', message: cause instanceof Error ? cause.message : String(cause) },
       ])
     }
-    const { fetch, forget } = documents({ ...this.#guard, ...network, ...timing, onFailed: told, signal })
+    const { fetch, forget } = documents({ ...this.#guard, ...network, ...timing, onFailed, signal })
     this.#meetings = new Cycles({
       ...timing,
       signal,
       onFailed: (failed) => {
         this.#reasons.set(failed.endpoint, failed.error.message)
-        told({ ...failed, endpoint: failed.endpoint.replace(/[?#].*$/s, '') })
+        onFailed({ ...failed, endpoint: failed.endpoint.replace(/[?#].*$/s, '') })
       },
     })
     this.parts = {
@@ -117,7 +119,7 @@ export class Discovery {
     }
   }
 
-  /** What the configuration names by itself. */
+  /** The servers of the configuration, as findings. */
   async own(): Promise<Findings> {
     const found = new Findings()
     for (const [name, entry] of Object.entries(this.#options.settings.mcpServers)) {
@@ -130,12 +132,12 @@ export class Discovery {
     return found
   }
 
-  /** Whether the configuration names the endpoint by itself. */
+  /** Whether the endpoint is in the configuration. */
   isOwn({ endpoint }: Candidate): boolean {
     return this.#configured.has(canonical(endpoint))
   }
 
-  /** What would stand in the configuration. Throws a ConfigError. */
+  /** The entry of a candidate, as the configuration would have it. Throws a ConfigError. */
   entryOf(candidate: Candidate): ServerSettings {
     const { name, entry, endpoint } = candidate
     const configured = this.#configured.get(canonical(endpoint))
@@ -143,30 +145,32 @@ export class Discovery {
     return foundServer(name, entry, isConfigured(candidate) ? this.#options.elsewhere : NOWHERE)
   }
 
-  /** Until when an endpoint is left alone, and why; undefined where it is not. */
+  /** Until when an endpoint is paused, by the clock of `timing`, and why; undefined if it is not paused. */
   cooling(endpoint: string): { until: number; reason: string } | undefined {
     const until = this.#meetings.coolsUntil(endpoint)
     return until === undefined ? undefined : { until, reason: this.#reasons.get(endpoint) ?? 'it failed too often' }
   }
 
-  /** Has an endpoint met again the next time. */
+  /** Drops the result of the last meeting, because it may be wrong. The next round meets the endpoint again. */
   doubt(endpoint: string): void {
     this.#meetings.forget(endpoint)
   }
 
+  /** Drops a fetched manifest, so that it is fetched again. */
   forgetManifest({ url }: Vouched): void {
     forgetManifest(url, this.parts)
   }
 
   /**
-   * Makes connections to a candidate: of what the network has named, only to where the guard lets them; under pins, only to
-   * who has a pinned key. Undefined where any connection will do.
+   * The connector for a candidate. For addresses from the network it connects only where the guard allows; with pins,
+   * only to servers with a pinned key. `mismatched` is called if the key is not pinned; not for configured candidates.
+   * Undefined if the default connector is enough.
    */
   connectorTo(candidate: Candidate, pins: readonly string[] | undefined, mismatched: () => void = () => {}) {
     const { endpoint } = candidate
     if (endpoint.kind !== 'http') return undefined
     const { origin } = new URL(endpoint.url)
-    // A person may name what is in their own network.
+    // The guard does not apply, because a person may configure addresses of their own network.
     if (isConfigured(candidate)) return pins && pinnedConnector(origin, pins)
     const secured = (socket: TLSSocket, host: string) => {
       try {
@@ -179,7 +183,7 @@ export class Discovery {
     return guardedConnector({ ...this.#options.network, guard: new Guard(this.#guard), secured })
   }
 
-  /** What the certificate of an origin says, whoever it is. Rejects with a Failure. */
+  /** The certificate of an origin, without checking pins. Rejects with a Failure. */
   lookAt(origin: string): Promise<Certificate> {
     return lookAt(origin, guardedConnector({ ...this.#options.network, guard: new Guard(this.#guard) }))
   }
@@ -211,13 +215,13 @@ export class Discovery {
   #meetInCycles(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting> {
     const endpoint = canonical(candidate.endpoint)
     const under = JSON.stringify(pins ?? null)
-    // Whom somebody has met under other pins is not known under these.
+    // A meeting with other pins does not count for these.
     if (this.#metUnder.get(endpoint) !== under) this.doubt(endpoint)
     this.#metUnder.set(endpoint, under)
     return this.#meetings.run(endpoint, async () => ({ value: await this.#meet(candidate, pins), freshFor: FRESH }))
   }
 
-  /** Shakes hands with a server and asks for its tools, as nobody in particular. Rejects with a Failure. */
+  /** Meets a server: makes a handshake and lists its tools, without a client's credential. Rejects with a Failure. */
   async #meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting> {
     const { settings, surroundings } = this.#options
     const isProgram = candidate.endpoint.kind === 'stdio'
@@ -246,11 +250,12 @@ export class Discovery {
   }
 }
 
-/** Where the trust store is. Throws a ConfigError where nothing says so. */
+/** The path of the trust store. Throws a ConfigError if it is unknown. */
 export function storePath(configured: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
   const path = configured ?? defaultStorePath(env)
   if (path !== undefined) return path
-  const message = 'is needed: HOME is empty, and the system knows no folder of this user (--trust-store <file>)'
+  const message =
+    'is required: HOME is empty, and the system has no home directory for this user (set --trust-store <file>)'
   throw new ConfigError([{ path: 'trustStore', message }])
 }
 
@@ -270,7 +275,7 @@ async function meeting(server: Server): Promise<Meeting> {
   return { era, transport, why, handshake, tools: toolList(pages), listing: tools }
 }
 
-/** Where a connector that knows nothing of discovery has refused a key. */
+/** The Failure for a connection that was refused because its key is not pinned; undefined for other errors. */
 function pinFailure(error: unknown): Failure | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause)
     if (cause instanceof PinError) return failure('tls', 'pin', cause.message, { cause: error })

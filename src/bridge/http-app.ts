@@ -1,4 +1,4 @@
-/** What the bridge is over HTTP: what is registered here, in the order in which a request meets it, is all there is. */
+/** The HTTP application of the bridge: all hooks and routes, in the order in which a request meets them. */
 import {
   type FastifyError,
   type FastifyInstance,
@@ -20,22 +20,23 @@ import { Fault, type FaultName } from '../protocol/fault.js'
 import { linger } from './linger.js'
 import type { Mount } from './mount.js'
 
+/** Options of the application for clients. */
 export interface FrontOptions {
   settings: Settings
   listen: Listen & { kind: 'http' }
   mounts: ReadonlyMap<string, Mount>
   refusals: Refusals
-  /** How the bridge is doing is told here as well, unless that has an address of its own. */
+  /** Health and metrics; undefined if `admin` has its own address for them. */
   health: HealthOptions | undefined
-  /** What is told to those who look for servers, if anything is. */
+  /** The published list of servers; undefined if none is published. */
   published: WellKnownOptions['published'] | undefined
-  /** A request has come; gives what is to be called when it has been answered whole. */
+  /** Called for every request. Returns the function to call when its answer is complete. */
   onRequest(): () => void
-  /** Whether the bridge is being stopped. */
+  /** Whether the bridge is shutting down. */
   draining(): boolean
 }
 
-/** Builds what answers HTTP requests. It listens nowhere: requests are given to its `routing`. */
+/** Builds the application for clients. It does not listen; the listener passes requests to its `routing`. */
 export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const { settings, listen, mounts, refusals, draining } = options
   const { bodyBytes } = settings.limits
@@ -48,7 +49,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     checkRequest(request.raw)
     if (draining()) {
       reply.header('connection', 'close')
-      // A stream that is opened now would have to end at once.
+      // A stream that opens now would have to end at once.
       if (request.method === 'GET' && !OPEN.includes(request.routeOptions.url ?? ''))
         throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     }
@@ -69,7 +70,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     open: (path) => [...reachable, ...open].some((known) => path === known || path === known.replace(/\/\*$/, '')),
   })
   app.addHook('onRequest', (request, _reply, done) => {
-    // Now, because for its own answer Fastify would read the body first.
+    // Refused here, because Fastify's own 404 would read the body first.
     if (request.is404) throw new Fault('noSuchPath', nothing)
     done()
   })
@@ -86,37 +87,47 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   return app
 }
 
+/** Options of the application for operators. */
 export interface AdminOptions extends Pick<FrontOptions, 'settings' | 'listen' | 'refusals'> {
   health: HealthOptions
 }
 
-/** Builds what answers at the address for operators: by any address of the machine, but only by names that are known. */
-export async function adminFront({ settings, listen, refusals, health: told }: AdminOptions): Promise<FastifyInstance> {
+/** Builds the application at the `admin` address. `Host` may be any IP address, but only known names. */
+export async function adminFront({
+  settings,
+  listen,
+  refusals,
+  health: options,
+}: AdminOptions): Promise<FastifyInstance> {
   const app: FastifyInstance = fastify(inJsonRpc(() => app))
-  refusing(app, { refusals, nothingHere: `Nothing here but ${OPEN.join(', ')} and /metrics`, bodyBytes: 0 })
+  refusing(app, {
+    refusals,
+    nothingHere: `Not found: this address serves only ${OPEN.join(', ')} and /metrics`,
+    bodyBytes: 0,
+  })
   app.addHook('onRequest', (request, _reply, done) => {
     checkRequest(request.raw)
     done()
   })
   const allowedHosts = hostsOf(settings, listen)
   await app.register(origin, { allowedHosts, allowedOrigins: [], addresses: true, open: ['/healthz'] })
-  await app.register(health, told)
+  await app.register(health, options)
   await app.ready()
   return app
 }
 
-/** Names under which the bridge is reached at an address, beside those of the loopback. */
+/** The host names of the bridge at a listen address, in addition to the names of the loopback. */
 function hostsOf({ publicUrl, allowedHosts }: Settings, { host }: Listen & { kind: 'http' }): string[] {
   const own = publicUrl === undefined ? [] : [new URL(publicUrl).hostname]
   return [...allowedHosts, ...own, ...(isLoopback(host) ? [] : [host])]
 }
 
-/** Options of Fastify, with which it also refuses a target that it cannot read in the way in which it refuses all else. */
+/** Fastify options that make it refuse an invalid request target with a JSON-RPC error too. */
 function inJsonRpc(app: () => FastifyInstance): FastifyServerOptions {
   return { logger: false, frameworkErrors: (error, request, reply) => app().errorHandler(error, request, reply) }
 }
 
-/** Has what is refused told in JSON-RPC, and noted. */
+/** Makes an application refuse requests with JSON-RPC errors, and count and log them. */
 function refusing(
   app: FastifyInstance,
   { refusals, nothingHere, bodyBytes }: { refusals: Refusals; nothingHere: string; bodyBytes: number },
@@ -132,12 +143,12 @@ function refusing(
   )
 }
 
-/** A client that waits to be told whether its body is wanted. */
+/** Whether the client waits for "100 Continue" before it sends its body. */
 function waitsToSend({ headers: { expect } }: FastifyRequest): boolean {
   return expect?.toLowerCase() === '100-continue'
 }
 
-/** Tells a client that waits for it to send the rest of its request. Throws a Fault where that would be too much. */
+/** Sends "100 Continue" to a client that waits for it. Throws a Fault if its body would be too large. */
 function askForTheRest(request: FastifyRequest, reply: FastifyReply, bodyBytes: number): void {
   if (!waitsToSend(request)) return
   if (Number(request.headers['content-length']) > bodyBytes) throw tooLarge(bodyBytes)
@@ -145,12 +156,14 @@ function askForTheRest(request: FastifyRequest, reply: FastifyReply, bodyBytes: 
   delete request.raw.headers.expect
 }
 
-/** A client that is still sending reads its answer when it has sent all: until then, what it sends is read and dropped. */
+/**
+ * Reads and drops the rest of a refused request. A client that is still sending may read the answer only after that.
+ */
 function hearOut(request: FastifyRequest, reply: FastifyReply): void {
   const { raw } = request
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers
   if (raw.complete || raw.destroyed || (coding === undefined && Number(length) === 0)) return
-  // Who waits to be asked for the rest sends nothing now.
+  // A client that waits for "100 Continue" sends nothing more.
   if (waitsToSend(request)) {
     reply.header('connection', 'close')
     return
@@ -171,14 +184,14 @@ function hearOut(request: FastifyRequest, reply: FastifyReply): void {
 
 function nothingHere(endpoints: readonly string[]): string {
   const [first, ...more] = endpoints
-  if (first === undefined) return 'Nothing here: no server has been found yet'
-  if (more.length > 5) return `Nothing here: the ${endpoints.length} MCP endpoints are at paths like ${first}`
+  if (first === undefined) return 'Not found: no server has been discovered yet'
+  if (more.length > 5) return `Not found: the ${endpoints.length} MCP endpoints are at paths like ${first}`
   return more.length === 0
-    ? `Nothing here: the MCP endpoint is ${first}`
-    : `Nothing here: the MCP endpoints are ${endpoints.join(', ')}`
+    ? `Not found: the MCP endpoint is ${first}`
+    : `Not found: the MCP endpoints are ${endpoints.join(', ')}`
 }
 
-/** Who is asked for what on an address. On stdio nobody is: there it is whoever started the bridge. */
+/** How clients authenticate at a listen address. */
 function authMode({ auth }: Settings, host: string): AuthMode {
   if (auth?.tokens) {
     const tokens = Object.entries(auth.tokens).map(([name, token]) => [name, secretOf(token)] as const)
@@ -187,7 +200,7 @@ function authMode({ auth }: Settings, host: string): AuthMode {
   return auth?.passthrough ? { kind: 'passthrough' } : { kind: 'none', loopback: isLoopback(host) }
 }
 
-/** What Fastify makes of a request that it does not take, in the words of the protocol. */
+/** The faults for errors of Fastify, by error code. */
 const FASTIFY_FAULTS: Readonly<Record<string, FaultName>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupportedMediaType',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalidRequest',
@@ -195,13 +208,13 @@ const FASTIFY_FAULTS: Readonly<Record<string, FaultName>> = {
 
 function faultOf(error: FastifyError | Fault, { method }: FastifyRequest, bodyBytes: number): Fault {
   if (error instanceof Fault) return error
-  // The client has left a stream that had not begun: there is nobody to tell, and the call says so itself.
-  if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return new Fault('requestTimeout', 'The client has gone')
+  // The client disconnected before the stream began. No answer can be sent, and the call logs its own end.
+  if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return new Fault('requestTimeout', 'The client disconnected')
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return tooLarge(bodyBytes)
   const name =
     FASTIFY_FAULTS[error.code] ??
     (error.statusCode !== undefined && error.statusCode < 500 ? 'invalidRequest' : undefined)
   if (name) return new Fault(name, error.message, { cause: error })
-  // What is posted may have been a call, and this have happened on the way back.
+  // A POST may have been a call, and the error may have come after it was sent to the server.
   return Fault.from(error, method === 'POST')
 }

@@ -1,21 +1,22 @@
-/** Says what a server speaks and offers: what `mcp-bridge probe` prints. */
+/** Asks a server for its era, capabilities and tools: what `mcp-bridge probe` prints. */
 import type { Call, Reply } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { EMPTY, edit, type Payload, raw, value } from '../rpc/splice.js'
 import type { Server } from '../upstream/server.js'
 
+/** What was learned about a server. */
 export interface Inspection {
   era: 'modern' | 'legacy'
   revision: string
   transport: 'stdio' | 'http' | 'sse'
-  /** How that was found out. */
+  /** The evidence for the era. */
   why: string
   server: { name?: string; title?: string; version?: string } | undefined
   instructions: string | undefined
   capabilities: Record<string, unknown>
   tools: { name: string; title?: string; description?: string }[]
-  /** Why its tools could not be listed, if they could not. */
+  /** Why listing the tools failed, if it did. */
   toolsError?: string
 }
 
@@ -23,21 +24,25 @@ const MAX_PAGES = 100
 /** Milliseconds for a page of tools. */
 const PAGE_WITHIN = 30_000
 
+/** Options of an inspection. */
 export interface InspectOptions {
-  /** Gets each page of the tools. */
+  /** Called with each page of the tools. */
   seen?: (page: Payload) => void
-  /** Whether the tools have to be listed; whether it is enough to say why they could not be; or whether nobody asks for them. */
+  /**
+   * `required`: rejects if the tools cannot be listed. `attempted`: reports the failure in `toolsError`. `left out`:
+   * lists none.
+   */
   tools?: 'required' | 'attempted' | 'left out'
 }
 
-/** Asks the server. Rejects with a Fault. */
+/** Inspects a server. Rejects with a Fault. */
 export async function inspect(
   server: Server,
   { seen = () => {}, tools = 'required' }: InspectOptions = {},
 ): Promise<Inspection> {
   const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
   const { verdict } = server
-  if (!verdict) throw new Fault('internal', 'The server answered, but nothing is known of it')
+  if (!verdict) throw new Fault('internal', 'The server answered, but its era is unknown')
   const capabilities = (value(discovered, 'capabilities') ?? {}) as Record<string, unknown>
   return {
     era: verdict.era,
@@ -116,11 +121,11 @@ async function ask(
     clearTimeout(timer)
   }
   if (last?.kind === 'result') return last
-  const said = last?.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
-  throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${said}`)
+  const detail = last?.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
+  throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${detail}`)
 }
 
-/** The inspection in words. */
+/** The inspection as text for people. */
 export function describe(
   target: string,
   { era, revision, transport, why, server, capabilities, tools, toolsError, instructions }: Inspection,

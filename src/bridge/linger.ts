@@ -1,13 +1,13 @@
 /**
- * Reads on after a request was refused before all of it had come. A connection that is closed with bytes unread is reset,
- * and the answer is lost with it.
+ * Reads and drops the rest of a refused request. If a connection is closed with unread bytes, it is reset, and the
+ * client loses the answer.
  */
 import type { Socket } from 'node:net'
 
-/** What is read and dropped before the connection is cut. */
+/** What is read and dropped before the connection is closed. */
 const MOST = { bytes: 64 * 1024 * 1024, milliseconds: 10_000 }
 
-/** Drops what comes in, within bounds. Gives what ends the watch over these. */
+/** Drops incoming bytes, and closes the connection at a bound. Returns the function that removes the bounds. */
 export function linger(socket: Socket, most = MOST): () => void {
   let left = most.bytes
   const cut = () => socket.destroy()

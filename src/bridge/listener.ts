@@ -1,4 +1,4 @@
-/** Where HTTP requests come in. What answers them can be changed while connections stay open. */
+/** Listens for HTTP requests. Their handler can be replaced while connections stay open. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { Fault, type FaultName } from '../protocol/fault.js'
@@ -6,22 +6,23 @@ import { error as errorMessage } from '../rpc/message.js'
 import { linger } from './linger.js'
 import { Stalled } from './stalled.js'
 
-/** What answers requests. */
+/** A handler of requests: a Fastify instance. */
 export interface Front {
   routing(request: IncomingMessage, response: ServerResponse): void
 }
 
+/** Bounds of a listener. */
 export interface ListenerOptions {
   maxConnections: number
-  /** Milliseconds after which a client that takes nothing of what is being written to it is cut off. */
+  /** Milliseconds after which a client is disconnected that reads nothing of what waits to be written. */
   write: number
-  /** Milliseconds for the headers of a request, and for all of it. */
+  /** Milliseconds for the headers of a request, and for the whole request. */
   within?: { headers: number; request: number }
-  /** Is told of what is refused before there is a request that the front could be given. */
+  /** Called for a connection or request that is refused before the handler gets it. */
   refused(fault: Fault, request: { from: string | undefined }): void
 }
 
-/** Without these a request that comes a byte at a time is waited for without end. */
+/** Without these limits, a request that arrives byte by byte would never time out. */
 const WITHIN = { headers: 30_000, request: 60_000 }
 const JSON_TYPE = 'application/json; charset=utf-8'
 const OPTIONS = {
@@ -30,6 +31,7 @@ const OPTIONS = {
   maxHeaderSize: 16 * 1024,
 }
 
+/** A listening HTTP server, or two for `localhost`. */
 export class Listener {
   front: Front
   readonly #options: ListenerOptions
@@ -53,12 +55,12 @@ export class Listener {
     for (const server of this.#servers) server.maxConnections = most
   }
 
-  /** Connections that are open. */
+  /** Number of open connections. */
   get connections(): number {
     return this.#stalled.size
   }
 
-  /** Starts to listen. Resolves to the origin; `localhost` is that of both families, as far as the machine has them. */
+  /** Starts to listen. Resolves to the origin. `localhost` means IPv4 and, if the machine has it, IPv6. */
   async listen({ host, port }: { host: string; port: number }): Promise<string> {
     if (host !== 'localhost') return this.#bind(host, port)
     const origin = await this.#bind('127.0.0.1', port)
@@ -80,16 +82,19 @@ export class Listener {
     const { headers: headersTimeout, request: requestTimeout } = this.#options.within ?? WITHIN
     const server = createServer({ ...OPTIONS, headersTimeout, requestTimeout }, answer)
     server.on('connection', (socket) => this.#stalled.watch(socket))
-    // The front says whether it wants the rest of the request.
+    // The handler decides whether to ask for the rest of the request.
     server.on('checkContinue', answer)
     server.on('checkExpectation', (request, response) => this.#refuseExpectation(request, response))
     server.on('clientError', (error, socket) => this.#refuse(error, socket as Socket))
     server.on('drop', (dropped) => {
-      const fault = new Fault('overloaded', `Over ${this.#maxConnections} connections (limits.connections)`)
+      const fault = new Fault(
+        'overloaded',
+        `Too many connections (at most ${this.#maxConnections}, limits.connections)`,
+      )
       this.#options.refused(fault, { from: dropped?.remoteAddress })
     })
     server.maxConnections = this.#maxConnections
-    // More than are accepted, so that the excess is seen rather than cut off unseen.
+    // More than the bridge accepts, because Node drops the excess silently, and the bridge must refuse it.
     server.maxHeadersCount = 200
     return new Promise((resolve, reject) => {
       server.once('error', reject)
@@ -103,16 +108,16 @@ export class Listener {
   }
 
   #refuseExpectation({ socket }: IncomingMessage, response: ServerResponse): void {
-    const fault = new Fault('expectationFailed', 'Only "Expect: 100-continue" is understood')
+    const fault = new Fault('expectationFailed', 'Unsupported Expect header: only "100-continue" is supported')
     this.#options.refused(fault, { from: socket.remoteAddress })
     const body = textOf(fault)
     const headers = { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' }
     response.writeHead(fault.status, headers).end(body)
   }
 
-  /** Refuses what Node cannot read as a request, or what takes too long to come. */
+  /** Refuses what Node cannot parse as a request, or what arrives too slowly. */
   #refuse(error: Error & { code?: string }, socket: Socket & { _httpMessage?: { _headerSent?: boolean } }): void {
-    // Of a connection that is being refused, what else comes in is dropped.
+    // The connection is already refused; further input is dropped.
     if (socket.writableEnded) return
     const answering = socket._httpMessage?._headerSent === true
     if (!socket.writable || answering || error.code === 'ECONNRESET') {
@@ -137,17 +142,17 @@ function textOf(fault: Fault): string {
   return errorMessage(undefined, fault.toRpcError())
 }
 
-/** What Node's parser and its timers refuse, by the codes of their errors. */
+/** The faults and messages for errors of Node's parser and timers, by error code. */
 const REFUSALS: Readonly<Record<string, readonly [FaultName, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [
     'requestTimeout',
-    `The request did not come in time: its headers may take ${WITHIN.headers / 1000} s, all of it ${WITHIN.request / 1000} s`,
+    `Request timeout: ${WITHIN.headers / 1000} s for the headers, ${WITHIN.request / 1000} s for the whole request`,
   ],
-  HPE_HEADER_OVERFLOW: ['tooManyHeaders', 'A request may have 100 headers, of 16 KiB together'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['bodyTooLarge', 'The extensions of a chunk are too large'],
+  HPE_HEADER_OVERFLOW: ['tooManyHeaders', 'Too many headers (at most 100, and 16 KiB in total)'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['bodyTooLarge', 'The chunk extensions are too large'],
 }
 
 function faultOf({ code = '', message }: Error & { code?: string }): Fault {
-  const [name, said] = REFUSALS[code] ?? ['invalidRequest', `Not an HTTP request that can be read: ${message}`]
-  return new Fault(name, said)
+  const [name, text] = REFUSALS[code] ?? ['invalidRequest', `Invalid HTTP request: ${message}`]
+  return new Fault(name, text)
 }

@@ -1,10 +1,10 @@
 /**
- * The part of the configuration that one mount is made of. A mount sees nothing else, and its plan is all of it: when anything
- * changes that a mount is made of, so does its plan.
+ * The settings of one mount: the part of the configuration that it depends on. A mount gets nothing else, and its plan
+ * contains all of it. So any change of these settings changes the plan.
  */
 import type { ServerSettings, Settings } from '../config/settings.js'
 
-/** Options of the bridge as a whole, which can change around a mount. */
+/** Options of the bridge as a whole. They can change while a mount stays. */
 const AROUND = [
   '$schema',
   'mcpServers',
@@ -28,15 +28,16 @@ const TIMES_AROUND = ['drainDelay', 'drainTimeout'] as const satisfies (keyof Se
 
 type Auth = NonNullable<Settings['auth']>
 
+/** The settings of a mount. */
 export interface MountSettings extends Omit<Settings, (typeof AROUND)[number] | 'timeouts' | 'auth'> {
-  /** The entry of the server, without where it is served. */
+  /** The entry of the server, without the path under which it is served. */
   server: ServerSettings
   timeouts: Omit<Settings['timeouts'], (typeof TIMES_AROUND)[number]>
-  /** Who may call: their scopes, without the secrets that show who it is. */
+  /** The principals and their scopes, without the tokens. */
   auth: (Omit<Auth, 'tokens'> & { tokens?: Record<string, { scopes: readonly string[] }> | undefined }) | undefined
 }
 
-/** What the mount of a server is made of: all of the configuration but what is named above. */
+/** The settings of the mount of a server. */
 export function mountSettings(name: string, settings: Settings): MountSettings {
   const { timeouts, auth, mcpServers } = settings
   const { path: _path, ...server } = mcpServers[name] as ServerSettings
@@ -49,11 +50,11 @@ export function mountSettings(name: string, settings: Settings): MountSettings {
 }
 
 /**
- * Stands for all that a mount is made of: while it is the same, the mount can stay. `found` stands for what the connections to
- * a server that has been found are made under.
+ * The plan of a mount: a text of everything that it depends on. If it is unchanged by a reload, the mount stays.
+ * `trust` is the plan of a discovered server's TrustContext.
  */
-export function planOf(name: string, settings: MountSettings, found?: string): string {
-  return JSON.stringify([name, settings, found])
+export function planOf(name: string, settings: MountSettings, trust?: string): string {
+  return JSON.stringify([name, settings, trust])
 }
 
 function withoutSecrets(tokens: NonNullable<Auth['tokens']>): Record<string, { scopes: readonly string[] }> {
@@ -64,6 +65,6 @@ function withoutSecrets(tokens: NonNullable<Auth['tokens']>): Record<string, { s
 }
 
 function without<T extends object, K extends keyof T>(all: T, keys: readonly K[]): Omit<T, K> {
-  const left = Object.entries(all).filter(([key]) => !(keys as readonly string[]).includes(key))
-  return Object.fromEntries(left) as Omit<T, K>
+  const kept = Object.entries(all).filter(([key]) => !(keys as readonly string[]).includes(key))
+  return Object.fromEntries(kept) as Omit<T, K>
 }

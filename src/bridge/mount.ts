@@ -1,4 +1,4 @@
-/** One server as it is served: itself, the policies around it, the sessions of its legacy clients, what is passed on to it. */
+/** A mount: one server as the bridge serves it, with its policies, the sessions of its clients, and its relay. */
 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isStdio, shareOf, ssePaths } from '../config/settings.js'
@@ -36,55 +36,56 @@ import { type MountSettings, planOf } from './mount-settings.js'
 import { cacheOf, scopesOf, watched } from './pipeline.js'
 import { serverOptions, timesOf } from './server-options.js'
 
-/** What all servers share. */
+/** What all mounts share. */
 export interface Shared {
   calls: Bound
   subscriptions: Bound
-  /** Bytes, from which all that gathers or keeps messages borrows. */
+  /** The memory ledger. */
   memory: Memory
-  /** What is kept for clients that come back. */
+  /** Events kept for clients that resume a stream. */
   events: EventStore
-  /** What is kept of results. */
+  /** Cached results. */
   results: Results
-  /** Is told of requests that do not become calls. */
+  /** Counts and logs requests that are refused before they become calls. */
   refusals: Refusals
-  /** The others, where this bridge is one of several. */
+  /** The other replicas, if there are several. */
   replicas?: Replicas | undefined
 }
 
-/** What a server says of itself. */
+/** How a server describes itself. */
 export interface Identity {
   identity: { name: string; version: string }
   capabilities: Record<string, unknown>
 }
 
-/** How a server is doing, as far as anybody has found out. */
+/** The health of a server, as far as it is known. */
 export interface Health {
   state: 'ready' | 'unknown' | 'down'
   era?: string | undefined
   revision?: string | undefined
-  /** How it is known what the server speaks, or why it cannot be had. */
+  /** The evidence for the server's era, or why the server is down. */
   why?: string | undefined
 }
 
-/** Where and to whom a server is served. */
+/** Where a server is served. */
 export interface Reach {
   paths: readonly string[]
-  /** The address under which a client has reached the bridge. */
+  /** The address at which a client has reached the bridge. */
   address(request: FastifyRequest): string
-  /** The path of the public address, where there is one: `/` otherwise. */
+  /** The path of `publicUrl`; `/` without one. */
   publicPath: string
 }
 
-/** Milliseconds for which what a server has said of itself holds. */
+/** Milliseconds for which a server's description of itself is used. */
 const INTRODUCED = 300_000
 
+/** A served server. */
 export class Mount {
   readonly name: string
   readonly server: Server
-  /** In whose name the server is asked, where the bridge signs in to it. */
+  /** The accounts at the server, if the bridge signs in to it. */
   readonly accounts: Accounts | undefined
-  /** What this server and all that is kept for it are made of: while it is the same, it can stay. */
+  /** A text of everything that the mount depends on. If it is unchanged by a reload, the mount stays. */
   readonly plan: string
   readonly #settings: MountSettings
   readonly #log: Logger
@@ -93,7 +94,7 @@ export class Mount {
   readonly #calls: Bound
   readonly #drain = new Drain()
   readonly #cache: Cache | undefined
-  /** Hears nothing of other replicas any more. */
+  /** Stops listening to the changes that other replicas report. */
   readonly #unsubscribe: (() => void) | undefined
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
@@ -104,33 +105,32 @@ export class Mount {
   readonly #events: EventStore
   readonly #refusals: Refusals
   readonly #quarantine: Quarantine | undefined
-  /** Speaks for the server while it is not there. */
+  /** Answers for a discovered server while it is unavailable. */
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
-  constructor(name: string, settings: MountSettings, shared: Shared, surroundings: BridgeContext) {
+  constructor(name: string, settings: MountSettings, shared: Shared, context: BridgeContext) {
     const own = settings.server
     this.name = name
-    const lead = surroundings.lead?.(name)
+    const lead = context.lead?.(name)
     this.plan = planOf(name, settings, lead?.plan)
     this.#settings = settings
-    const { log, metrics, tracer } = surroundings
+    const { log, metrics, tracer } = context
     const observe = metrics?.observe
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#replicas = shared.replicas
     this.#refusals = shared.refusals
     this.#memory = shared.memory
     this.#events = shared.events
-    // Nobody signs in to a server that nobody has named.
+    // The bridge never signs in to a server that nobody has configured.
     this.accounts = lead
       ? undefined
-      : accountsOf(name, own, settings, surroundings, () => this.server.verdict?.era === 'modern')
+      : accountsOf(name, own, settings, context, () => this.server.verdict?.era === 'modern')
     const { accounts } = this
     const { replicas, memory } = shared
     const reach = { connect: lead?.connect, accounts }
-    this.server = new Server(serverOptions(name, own, settings, surroundings, memory, replicas, reach))
-    const signIn =
-      accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: surroundings.version })
+    this.server = new Server(serverOptions(name, own, settings, context, memory, replicas, reach))
+    const signIn = accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: context.version })
     const { callsPerServer, clientSessions } = settings.limits
     const { clientIdle, clientGone, keepAlive } = settings.timeouts
     const share = shareOf(settings)
@@ -148,7 +148,7 @@ export class Mount {
       strict: own.strictRevisions ?? strictRevisions,
       emulateTasks,
       answerWithin: timesOf(settings, own).answer,
-      serverInfo: JSON.stringify({ name: 'mcp-bridge', version: surroundings.version }),
+      serverInfo: JSON.stringify({ name: 'mcp-bridge', version: context.version }),
       begin: (abort) => this.#drain.begin(abort),
     }
     this.#calls = new Bound({ max: callsPerServer, share })
@@ -167,7 +167,7 @@ export class Mount {
     const scoped = scopesOf(own, settings, lead)
     const quarantine = lead && new Quarantine({ name, standing: lead.standing, readOnly: lead.readOnly })
     this.#quarantine = quarantine
-    // What has to be looked at call by call goes no way on which nobody looks.
+    // Relay and tunnels bypass the policies, so they are not used if every call must be checked.
     const looksAtCalls = lead !== undefined || scoped !== undefined
     this.#unavailable = lead && unavailable({ name, state: lead.state, memory })
     this.#upstream = {
@@ -203,12 +203,12 @@ export class Mount {
     this.#relay = relayed && new Relay({ relayed, ...asked, log: this.#log, gate: this.#gate, sessions, memory })
   }
 
-  /** Calls that have been let in and are not over, and those whose clients have been asked something. */
+  /** Number of calls in progress, and of parked calls. */
   get busy(): { calls: number; parked: number } {
     return { calls: this.#calls.used, parked: this.server.parked }
   }
 
-  /** How far the bounds are reached that are this server's own. */
+  /** The usage of this server's own bounds. */
   get gauges(): Gauge[] {
     const server = this.name
     const { clientSessions: limit } = this.#settings.limits
@@ -221,6 +221,7 @@ export class Mount {
     ]
   }
 
+  /** What `/readyz` reports about the server. */
   get health(): Health {
     const { verdict, down, met } = this.server
     if (down) return { state: 'down', why: down.message }
@@ -228,12 +229,12 @@ export class Mount {
     return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why }
   }
 
-  /** What the server says of itself, as far as it has been asked. */
+  /** How the server describes itself; undefined before `introduce` has succeeded. */
   get identity(): Identity | undefined {
     return this.#identity?.known
   }
 
-  /** Asks the server what it says of itself, unless it has been asked lately. Never rejects. */
+  /** Asks the server to describe itself, unless it was asked recently. Never rejects. */
   async introduce(): Promise<void> {
     const { known, since } = this.#identity ?? { since: Number.NEGATIVE_INFINITY }
     if (performance.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
@@ -248,12 +249,12 @@ export class Mount {
     }
   }
 
-  /** Whether the server may be recommended to others. */
+  /** Whether the server may be published: it is configured or trusted. */
   get isTrusted(): boolean {
     return !this.#quarantine || this.#quarantine.open
   }
 
-  /** Makes what is served over HTTP known to a Fastify instance. */
+  /** Registers the paths of this server at a Fastify instance. */
   async register(app: FastifyInstance, { paths, address, publicPath }: Reach): Promise<void> {
     const { compat, timeouts, auth } = this.#settings
     const { relayed } = this.server
@@ -297,7 +298,7 @@ export class Mount {
     if (relayed && further.size > 0) await app.register(extraPaths, { relayed, paths: further, resource, passthrough })
   }
 
-  /** Paths of this server that are served without asking who it is: whoever asks has still to learn where to go. */
+  /** Paths of this server without authentication: clients read there how to authenticate. */
   open({ paths }: Pick<Reach, 'paths'>): readonly string[] {
     const { relayed } = this.server
     if (!relayed) return []
@@ -307,9 +308,11 @@ export class Mount {
     return [...metadata, ...this.#further]
   }
 
-  /** Serves a pipe until its input ends, or nobody reads its output. What is in flight then has `patience` milliseconds. */
+  /**
+   * Serves stdio until the input ends or the output is closed. Requests in flight then have `patience` milliseconds.
+   */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output' | 'patience'>): Promise<void> {
-    // Nobody waits for what stays open for ever when the input has ended. Other pipes of this server keep theirs.
+    // When the input ends, the subscriptions of this pipe end too, but not those of other pipes of this server.
     const endings = new Drain()
     streams.input.once('end', () => endings.end())
     await servePipe({
@@ -323,7 +326,7 @@ export class Mount {
     })
   }
 
-  /** Lets what is in flight end, and takes nothing new but answers of clients that have been asked something. */
+  /** Lets calls in progress end. Admits nothing new except what continues them. */
   drain(): void {
     this.#gate.close()
     this.#drain.end()
@@ -334,12 +337,13 @@ export class Mount {
     this.#sessions.sse.drain()
   }
 
-  /** Tells callers whose calls have not ended that they will not. */
+  /** Ends the calls in progress with an error. */
   cut(): void {
     this.#drain.cut()
     this.#relay?.cut()
   }
 
+  /** Ends everything, the server last. With `hurry`, at once. */
   async close(hurry: boolean): Promise<void> {
     this.drain()
     this.cut()
@@ -356,12 +360,12 @@ export class Mount {
   }
 }
 
-/** What clients put before a path, by the public address: that is of the bridge as a whole, or of this very endpoint. */
+/** The prefix that clients put before a path. The public URL is the address of the bridge, or of this endpoint. */
 function prefixOf(publicPath: string, path: string): string {
   return publicPath.endsWith(path) ? publicPath.slice(0, -path.length) : publicPath.replace(/\/$/, '')
 }
 
-/** Metadata are where clients look for them, on both sides. */
+/** The well-known path of an endpoint's metadata at the bridge, and of the server's metadata at the server. */
 function metadataPaths({ pathname }: URL, path: string): Map<string, string> {
   return new Map([[METADATA + path, METADATA + pathname.replace(/\/$/, '')]])
 }

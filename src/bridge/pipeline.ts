@@ -1,4 +1,4 @@
-/** Policies of a mount that are made of several things which the configuration and discovery know. */
+/** Creates the policies of a mount that depend on the configuration and on discovery. */
 import { isStdio, type ServerSettings } from '../config/settings.js'
 import type { Results } from '../policy/cache/results.js'
 import { Cache } from '../policy/cache.js'
@@ -13,28 +13,29 @@ import type { Json } from '../rpc/splice.js'
 import type { Connect } from '../upstream/transport/origin.js'
 import type { MountSettings } from './mount-settings.js'
 
-/** What is known of a server that has been found, and that it is kept on a lead for. */
+/** What a mount needs to know about a discovered server that nobody has configured. */
 export interface TrustContext {
-  /** What its connections are made under: while it is the same, they can stay. */
+  /** The pins of its connections, as text. If it is unchanged, the connections stay. */
   plan: string
   connect: Connect
+  /** The trust in the server now, given its tools as far as they are known. */
   standing(tools: ToolList | undefined): Standing
   /** Globs of tools that may be called in quarantine. */
   readOnly: readonly string[]
-  /** Whether it is left alone at this moment. */
+  /** Whether the server is paused after failures. */
   state: UnavailableOptions['state']
-  /** Scopes that its manifest asks for. */
+  /** The scopes that its manifest requires for a tool. */
   required(tool: string): readonly string[]
-  /** It has said again who it is. */
+  /** Reports the identity that the server has sent with a reply. */
   heard(serverInfo: Json): void
-  /** It could not be reached. */
+  /** Reports that the server was unreachable. */
   missed(): void
 }
 
-/** Subscriptions with which changes are heard of what is kept of one server. */
+/** Most subscriptions that the cache of one server opens. */
 const MAX_LISTENED = 256
 
-/** Keeps tools from those who do not have the scopes for them, where any tool asks for some. */
+/** The policy that requires scopes for tools; undefined if no tool requires any. */
 export function scopesOf(
   own: ServerSettings,
   { auth }: MountSettings,
@@ -46,7 +47,7 @@ export function scopesOf(
   const known = new Map(tokens.map(([name, { scopes }]) => [name, new Set(scopes)]))
   return scopes({
     required: (tool) => [
-      // Of a name that no glob is compared with, nobody can tell that it takes less than any other.
+      // Globs are not matched with longer names. Such a tool requires the scopes of all rules.
       ...rules.flatMap(({ named, wanted }) => (named(tool) || tool.length > MAX_NAME ? wanted : [])),
       ...(lead?.required(tool) ?? []),
     ],
@@ -54,7 +55,7 @@ export function scopesOf(
   })
 }
 
-/** Hears what a server that was found says of itself, and that it cannot be reached. */
+/** A policy that reports the identity of a discovered server, and that it is unreachable. */
 export function watched({ heard, missed }: TrustContext): Policy {
   return (next) =>
     async function* watchedCall(call) {
@@ -70,7 +71,7 @@ export function watched({ heard, missed }: TrustContext): Policy {
     }
 }
 
-/** What keeps results of a server, if they are to be kept. */
+/** The cache of a server; undefined if it is off. */
 export function cacheOf(
   name: string,
   own: ServerSettings,
@@ -79,7 +80,8 @@ export function cacheOf(
   observe: Observe | undefined,
 ): Cache | undefined {
   if (own.cache === 'off') return undefined
-  // What listens to a legacy server holds a session that a caller could have; and one that is a single call's hears nothing.
+  // Each subscription with a legacy server takes a session that a caller could use. A session per request hears no
+  // changes.
   const sessions = isStdio(own) ? limits.processes : limits.sessions
   const subscriptions = own.session === 'per-request' ? 0 : Math.min(MAX_LISTENED, Math.floor(sessions / 2))
   const shared = own.cacheFor === 'public'

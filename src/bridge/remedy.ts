@@ -1,21 +1,22 @@
-/** Commands that people can paste, with all that it takes for them to mean the same. */
+/** Adds to suggested commands the flags that they need, so that people can paste them. */
 import type { Settings } from '../config/settings.js'
 import type { Candidate } from '../discovery/candidate.js'
 import type { Standing } from '../ports/trust-status.js'
 
+/** What decides the flags. */
 export interface Circumstances {
   settings: Pick<Settings, 'discoverAllow' | 'discoverLoopback' | 'trustStore'>
   candidate: Pick<Candidate, 'endpoint'>
-  /** Who vouches for the server, if anybody does. */
+  /** The manifest of the server, if it has one. */
   manifest?: { url: string } | undefined
 }
 
-/** A standing whose command works as it is. */
+/** The trust status, with a command that works as it is. */
 export function withFlags<T extends Standing>(standing: T, { settings, candidate, manifest }: Circumstances): T {
   const { endpoint } = candidate
   if (standing.remedy === '' || endpoint.kind !== 'http') return standing
   const { discoverAllow, discoverLoopback, trustStore } = settings
-  // A manifest of another host is found by asking that one.
+  // A manifest of another host is found only by discovery at that host.
   const own = new URL(endpoint.url)
   const by = manifest && new URL(manifest.url)
   const flags = standing.remedy.includes(' key add ')
@@ -29,7 +30,7 @@ export function withFlags<T extends Standing>(standing: T, { settings, candidate
   return { ...standing, remedy: [standing.remedy, ...[...flags, ...store].map(quoted)].join(' ') }
 }
 
-/** As a shell takes it. */
+/** The text as one argument of a POSIX shell. */
 function quoted(text: string): string {
   return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

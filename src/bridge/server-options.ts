@@ -1,4 +1,4 @@
-/** What a server of the configuration is made of: how it is reached, and within what bounds. */
+/** Options of the upstream side of a server, from its entry in the configuration. */
 
 import {
   type Callers,
@@ -21,7 +21,7 @@ import { StdioTransport } from '../upstream/transport/stdio.js'
 import type { BridgeContext } from './context.js'
 import type { MountSettings } from './mount-settings.js'
 
-/** What every child gets from the environment of the bridge; the rest is named in the configuration. */
+/** The variables that every program inherits from the bridge. Others must be named in the configuration. */
 const INHERITED = [
   'HOME',
   'LOGNAME',
@@ -39,17 +39,18 @@ const INHERITED = [
   'USERNAME',
   'USERPROFILE',
 ]
-/** Milliseconds. */
+/** Milliseconds for the answer to the era probe, by default. */
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
-/** Milliseconds. None for programs: their memory would be lost. */
+/** Idle timeout in milliseconds, by default. None for programs, because ending one loses what it keeps in memory. */
 const IDLE = { http: 600_000, sse: 600_000, stdio: undefined }
-/** The time limits of a server: its own, and those of all where it has none. */
+
+/** The timeouts of a server: its own, otherwise those of the configuration. */
 export function timesOf(settings: Pick<MountSettings, 'timeouts'>, own: ServerSettings): MountSettings['timeouts'] {
   const given = Object.entries(own.timeouts).filter(([, time]) => time !== undefined)
   return { ...settings.timeouts, ...Object.fromEntries(given) }
 }
 
-/** What the server of an entry is made of. */
+/** Options for the Server of an entry. `connect` replaces the way to connect; `accounts` are for signing in. */
 export function serverOptions(
   name: string,
   settings: ServerSettings,

@@ -1,18 +1,19 @@
-/** Cuts off connections whose other side takes nothing of what waits to be written to it. */
+/** Closes connections whose client reads nothing of what waits to be written. */
 import type { Socket } from 'node:net'
 
-/** Milliseconds between looks, at most. */
+/** Most milliseconds between two checks. */
 const LOOK = 1_000
 
-/** How far writing had come, and since when it has come no further. */
+/** The progress of a connection, and the time since when it has not changed. */
 interface Stall {
   written: number
   queued: number
   since: number
 }
 
+/** Watches connections. */
 export class Stalled {
-  /** Milliseconds without headway. */
+  /** Milliseconds without progress before a connection is closed. */
   limit: number
   readonly #sockets = new Map<Socket, Stall | undefined>()
   readonly #timer: NodeJS.Timeout
@@ -22,7 +23,7 @@ export class Stalled {
     this.#timer = setInterval(() => this.#look(), Math.min(LOOK, limit / 4)).unref()
   }
 
-  /** Connections that are watched. */
+  /** Number of watched connections. */
   get size(): number {
     return this.#sockets.size
   }
@@ -47,15 +48,19 @@ export class Stalled {
       const { written, queued } = progressOf(socket)
       if (before?.written !== written || before.queued !== queued)
         this.#sockets.set(socket, { written, queued, since: now })
-      // Without a reset the system would keep what is written already, for as long as the other side is there.
+      // A reset, because otherwise the system keeps the written bytes for as long as the client stays connected.
       else if (now - before.since >= this.limit) socket.resetAndDestroy()
     }
   }
 }
 
-/** Both numbers stay the same exactly as long as nothing is taken: what has been written, and what is left of one write. */
+/**
+ * The written bytes, and the remainder of the current write. Both are unchanged if and only if the client reads
+ * nothing.
+ */
 function progressOf(socket: Socket): Pick<Stall, 'written' | 'queued'> {
-  // There is no public way to see how far a large write has come. Without this one it counts when it is over.
+  // Node has no public property for the progress of a large write. Without this private one, only a complete write
+  // counts.
   const { _handle } = socket as Socket & { _handle?: { writeQueueSize?: number } | null }
   return { written: socket.bytesWritten - socket.writableLength, queued: _handle?.writeQueueSize ?? 0 }
 }
