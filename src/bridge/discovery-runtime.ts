@@ -238,8 +238,9 @@ export class Discovery {
       server = new Server(
         serverOptions(candidate.name, this.entryOf(candidate), all, quiet, this.#memory, undefined, { connect }),
       )
-      return await within(meeting(server), MEETING[isProgram ? 'stdio' : 'http'], () => {
-        throw failure('handshake', 'timeout', 'It took too long to answer')
+      const limit = MEETING[isProgram ? 'stdio' : 'http']
+      return await within(meeting(server), limit, () => {
+        throw failure('handshake', 'timeout', `It did not answer within ${limit / 1_000} s`)
       })
     } catch (error) {
       if (error instanceof ConfigError) throw failure('document', 'unsupported', error.message, { cause: error })

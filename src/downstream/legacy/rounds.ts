@@ -13,7 +13,7 @@ const WAIT = { first: 250, most: 5_000 }
 export class Rounds {
   readonly #patience: number
   #rounds = 0
-  /** Since the server last asked something: how often it was waited for, and for how many milliseconds in all. */
+  /** Number of waits since the last input request, and their milliseconds in total. */
   #waits = 0
   #waited = 0
 
@@ -30,7 +30,7 @@ export class Rounds {
   async next(input: Payload, signal: AbortSignal): Promise<void> {
     if (asksSomething(input)) {
       if (++this.#rounds > MAX_ROUNDS)
-        throw new Fault('upstreamProtocol', `The server did not answer after ${MAX_ROUNDS} rounds of questions`)
+        throw new Fault('upstreamProtocol', `The server did not answer after ${MAX_ROUNDS} rounds of input requests`)
       this.#waits = 0
       this.#waited = 0
       return
@@ -38,7 +38,7 @@ export class Rounds {
     const wait = backoff(this.#waits++, WAIT)
     if (this.#waited + wait > this.#patience) {
       const seconds = Math.round(this.#waited / 1_000)
-      throw new Fault('upstreamTimeout', `The server has asked to be called again for ${seconds} s without an answer`)
+      throw new Fault('upstreamTimeout', `The server asked to be called again for ${seconds} s and did not answer`)
     }
     await pause(wait, signal)
     signal.throwIfAborted()

@@ -1,6 +1,6 @@
 /**
- * What changes at a modern server, for one legacy session: one `subscriptions/listen` carries all of it, and is replaced
- * by another, made before the first is broken, when the client wants to hear of something else.
+ * The subscription of one legacy session at a modern server: one `subscriptions/listen` for everything. When the
+ * client's subscriptions change, a new one is opened before the previous one is closed.
  */
 import type { Log } from '../../logging.js'
 import type { Reply } from '../../protocol/call.js'
@@ -20,22 +20,25 @@ import {
   value,
 } from '../../rpc/splice.js'
 
+/** Options of the subscription. */
 export interface ChangesOptions {
-  /** Capabilities of the server, as the client was told of them. */
+  /** Capabilities of the server, as sent to the client. */
   offered: Payload
   /** Sends a `subscriptions/listen`. */
   listen(params: Payload, controller: AbortController): AsyncIterable<Reply>
-  /** What the subscription is made of is lent by this. */
+  /** For the subscribed URIs. */
   loan: Loan
-  /** Tells the client. */
+  /** Sends a notification to the client. */
   deliver(method: string, params: Payload): void
   log: Pick<Log, 'debug'>
 }
 
 /** Milliseconds before a subscription is opened again. */
 const REOPEN = { first: 1_000, most: 30_000 }
+/** Most subscribed resources of a session. */
 const MAX_URIS = 1_000
 
+/** The changes that one session hears of. */
 export class Changes {
   readonly #options: ChangesOptions
   readonly #lists: readonly ChangingList[]
@@ -75,20 +78,23 @@ export class Changes {
     })
   }
 
-  /** There is somebody to tell now. */
+  /** Subscribes to changes of lists, now that the client can receive notifications. */
   start(): void {
     if (this.#started || this.#stopped) return
     this.#started = true
     if (this.#lists.length > 0) this.#inOrder(() => this.#change(this.#uris)).catch(() => {})
   }
 
-  /** Rejects with a Fault where the server does not want to tell of this resource. */
+  /**
+   * Subscribes to a resource. Rejects with a Fault if the server refuses the subscription; throws one if it supports
+   * none.
+   */
   subscribe(uri: string): Promise<void> {
-    if (!this.#subscribes) throw new Fault('methodNotFound', 'The server does not tell of changes to resources')
+    if (!this.#subscribes) throw new Fault('methodNotFound', 'The server does not support resource subscriptions')
     return this.#inOrder(async () => {
       if (this.#uris.has(uri) && this.#subscription.isOpen) return
       if (this.#uris.size >= MAX_URIS)
-        throw new Fault('invalidParams', `A session may subscribe to ${MAX_URIS} resources`)
+        throw new Fault('invalidParams', `Too many subscribed resources in this session (at most ${MAX_URIS})`)
       const uris = new Set([...this.#uris, uri])
       checkAddresses(uris)
       this.#options.loan.demand(weightOf(uris))
@@ -96,18 +102,20 @@ export class Changes {
     })
   }
 
+  /** Ends the subscription to a resource. Does not fail if the server does. */
   unsubscribe(uri: string): Promise<void> {
     return this.#inOrder(async () => {
       if (!this.#uris.has(uri)) return
-      // That it could not be made smaller is not the client's worry: what it does not want is not told.
-      const rest = new Set([...this.#uris].filter((other) => other !== uri))
-      await this.#change(rest).catch(() => {
-        this.#uris = rest
+      // If the server does not accept the smaller subscription, its notifications for this resource are dropped.
+      const remaining = new Set([...this.#uris].filter((other) => other !== uri))
+      await this.#change(remaining).catch(() => {
+        this.#uris = remaining
       })
-      this.#options.loan.hold(weightOf(rest))
+      this.#options.loan.hold(weightOf(remaining))
     })
   }
 
+  /** Ends everything. */
   stop(): void {
     this.#stopped = true
     this.#options.loan.end()
@@ -120,7 +128,7 @@ export class Changes {
     return done
   }
 
-  /** Listens for other resources. What was listened to before goes on until the server has agreed. */
+  /** Subscribes to other resources. The previous subscription stays open until the server has accepted the new one. */
   async #change(uris: ReadonlySet<string>, wanted?: string): Promise<void> {
     if (this.#stopped) return
     if (uris.size === 0 && (this.#lists.length === 0 || !this.#started)) {
@@ -129,13 +137,13 @@ export class Changes {
       return
     }
     await this.#subscription.open(this.#filter(uris), (filter) => {
-      if (wanted !== undefined && !honours(filter, wanted))
-        throw new Fault('invalidParams', 'The server does not tell of changes to this resource')
+      if (wanted !== undefined && !includesUri(filter, wanted))
+        throw new Fault('invalidParams', 'The server did not accept the subscription to this resource')
       this.#uris = uris
     })
   }
 
-  /** What has changed while nobody listened is not known: anything may have. */
+  /** Reports everything as changed, because changes may have been missed. */
   #tellAll(): void {
     for (const { method } of this.#lists) this.#options.deliver(method, EMPTY)
     for (const uri of this.#uris) this.#options.deliver(UPDATED, edit(EMPTY, { uri: JSON.stringify(uri) }))
@@ -157,15 +165,15 @@ export class Changes {
   }
 }
 
-/** What addresses weigh: as they are known here, and as they have been sent. */
+/** Bytes of the URIs. They are in memory twice: here, and as sent to the server. */
 function weightOf(uris: ReadonlySet<string>): number {
   let bytes = 0
   for (const { length } of uris) bytes += 2 * length
   return bytes
 }
 
-/** Whether a filter that a server has agreed to has the resource in it. */
-function honours(filter: Payload, uri: string): boolean {
+/** Whether the filter that the server has accepted contains the resource. */
+function includesUri(filter: Payload, uri: string): boolean {
   const uris = value(filter, 'resourceSubscriptions')
   return Array.isArray(uris) && uris.includes(uri)
 }
