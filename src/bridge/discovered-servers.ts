@@ -33,9 +33,9 @@ interface Known {
   pins: readonly string[] | undefined
   /** Whether it is served. Never becomes false again. */
   served: boolean
-  lead: TrustContext | undefined
+  trust: TrustContext | undefined
   /** The identity that the server sent last. */
-  said: Json | undefined
+  identity: Json | undefined
 }
 
 /** Milliseconds between two rounds. Fetched documents are used for longer; failed requests are retried. */
@@ -100,7 +100,7 @@ export class FoundServers {
 
   /** The trust in a discovered server, by name; undefined for other servers. */
   readonly lead = (name: string): TrustContext | undefined => {
-    return [...this.#known.values()].find((one) => one.name === name && this.#placed.has(name))?.lead
+    return [...this.#known.values()].find((one) => one.name === name && this.#placed.has(name))?.trust
   }
 
   /** Runs one round: searches for servers and examines all known ones. Never rejects. */
@@ -183,13 +183,13 @@ export class FoundServers {
     const isNew = meeting !== undefined && meeting !== known.meeting
     if (!isNew) Object.assign(now, { handshake: known.facts.handshake, pin: now.pin ?? known.facts.pin })
     if (!isNew && meeting) now.pin = known.facts.pin
-    if (isNew) Object.assign(known, { meeting, said: undefined })
+    if (isNew) Object.assign(known, { meeting, identity: undefined })
     known.facts = now
     known.candidate = candidate
     const origin = now.origin
     known.pins = origin === undefined ? undefined : this.#discovery.parts.pinsOf(origin)
     known.served ||= meeting !== undefined || failure?.transient === true || failure?.phase === 'cooling'
-    known.lead = this.#leadOf(endpoint, known)
+    known.trust = this.#trustContextOf(endpoint, known)
     this.#tell()
   }
 
@@ -198,21 +198,21 @@ export class FoundServers {
     const entry = this.#discovery.entryOf(candidate)
     const known: Known = {
       ...{ name, candidate, entry, facts, manifest: undefined, meeting: undefined, pins: undefined },
-      ...{ served: false, lead: undefined, said: undefined },
+      ...{ served: false, trust: undefined, identity: undefined },
     }
     this.#known.set(endpoint, known)
     return known
   }
 
-  #leadOf(endpoint: string, known: Known): TrustContext | undefined {
+  #trustContextOf(endpoint: string, known: Known): TrustContext | undefined {
     const { candidate, name, pins } = known
     // A configured server is trusted as its configuration says.
     if (isConfigured(candidate)) return undefined
     const plan = JSON.stringify(pins ?? null)
-    if (known.lead?.plan === plan) return known.lead
+    if (known.trust?.plan === plan) return known.trust
     const connect = this.#discovery.connectorTo(candidate, pins, () => {
       known.facts = { ...known.facts, pin: { pins: pins ?? [], matched: false } }
-      this.#discovery.doubt(endpoint)
+      this.#discovery.forgetMeeting(endpoint)
     })
     if (!connect) throw new TypeError(`${name} has no HTTP endpoint`)
     const { timing } = this.#options
@@ -240,9 +240,9 @@ export class FoundServers {
         const tools = known.manifest?.server?.tools
         return (Array.isArray(tools) && tools.find((one) => one.name === tool)?.scopes) || []
       },
-      heard: (said) => this.#heard(endpoint, known, said),
+      heard: (identity) => this.#compareIdentity(endpoint, known, identity),
       missed: () => {
-        this.#discovery.doubt(endpoint)
+        this.#discovery.forgetMeeting(endpoint)
         this.#lookSoon()
       },
     }
@@ -255,16 +255,16 @@ export class FoundServers {
     return facts
   }
 
-  #heard(endpoint: string, known: Known, said: Json): void {
-    if (known.said === said) return
-    known.said = said
+  #compareIdentity(endpoint: string, known: Known, identity: Json): void {
+    if (known.identity === identity) return
+    known.identity = identity
     const { handshake } = known.facts
-    const { name, version } = JSON.parse(said) as Record<string, unknown>
+    const { name, version } = JSON.parse(identity) as Record<string, unknown>
     if (!handshake) this.#lookSoon()
     if (!handshake || typeof name !== 'string' || typeof version !== 'string') return
     if (handshake.name === name && handshake.version === version) return
     known.facts = { ...known.facts, handshake: { ...handshake, name, version } }
-    this.#discovery.doubt(endpoint)
+    this.#discovery.forgetMeeting(endpoint)
     this.#lookSoon()
   }
 
@@ -298,6 +298,6 @@ export class FoundServers {
 
   #served(): string {
     const served = [...this.#known.values()].filter((one) => one.served)
-    return JSON.stringify(served.map(({ name, lead }) => [name, lead?.plan]))
+    return JSON.stringify(served.map(({ name, trust }) => [name, trust?.plan]))
   }
 }

@@ -152,7 +152,7 @@ export class Discovery {
   }
 
   /** Drops the result of the last meeting, because it may be wrong. The next round meets the endpoint again. */
-  doubt(endpoint: string): void {
+  forgetMeeting(endpoint: string): void {
     this.#meetings.forget(endpoint)
   }
 
@@ -216,7 +216,7 @@ export class Discovery {
     const endpoint = canonical(candidate.endpoint)
     const under = JSON.stringify(pins ?? null)
     // A meeting with other pins does not count for these.
-    if (this.#metUnder.get(endpoint) !== under) this.doubt(endpoint)
+    if (this.#metUnder.get(endpoint) !== under) this.forgetMeeting(endpoint)
     this.#metUnder.set(endpoint, under)
     return this.#meetings.run(endpoint, async () => ({ value: await this.#meet(candidate, pins), freshFor: FRESH }))
   }

@@ -42,8 +42,8 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const { bodyBytes } = settings.limits
   const app: FastifyInstance = fastify({ ...inJsonRpc(() => app), bodyLimit: bodyBytes, exposeHeadRoutes: false })
   const served = servedPaths(settings, listen)
-  const nothing = nothingHere([...served.values()].flat())
-  refusing(app, { refusals, nothingHere: nothing, bodyBytes })
+  const notFound = notFoundMessage([...served.values()].flat())
+  refuseInJsonRpc(app, { refusals, notFound, bodyBytes })
   app.addHook('onRequest', (request, reply, done) => {
     reply.raw.once('close', options.onRequest())
     checkRequest(request.raw)
@@ -71,11 +71,11 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   })
   app.addHook('onRequest', (request, _reply, done) => {
     // Refused here, because Fastify's own 404 would read the body first.
-    if (request.is404) throw new Fault('noSuchPath', nothing)
+    if (request.is404) throw new Fault('noSuchPath', notFound)
     done()
   })
   app.addHook('preParsing', (request, reply, payload, done) => {
-    askForTheRest(request, reply, bodyBytes)
+    sendContinue(request, reply, bodyBytes)
     done(null, payload)
   })
   if (options.health) await app.register(health, options.health)
@@ -100,9 +100,9 @@ export async function adminFront({
   health: options,
 }: AdminOptions): Promise<FastifyInstance> {
   const app: FastifyInstance = fastify(inJsonRpc(() => app))
-  refusing(app, {
+  refuseInJsonRpc(app, {
     refusals,
-    nothingHere: `Not found: this address serves only ${OPEN.join(', ')} and /metrics`,
+    notFound: `Not found: this address serves only ${OPEN.join(', ')} and /metrics`,
     bodyBytes: 0,
   })
   app.addHook('onRequest', (request, _reply, done) => {
@@ -128,16 +128,16 @@ function inJsonRpc(app: () => FastifyInstance): FastifyServerOptions {
 }
 
 /** Makes an application refuse requests with JSON-RPC errors, and count and log them. */
-function refusing(
+function refuseInJsonRpc(
   app: FastifyInstance,
-  { refusals, nothingHere, bodyBytes }: { refusals: Refusals; nothingHere: string; bodyBytes: number },
+  { refusals, notFound, bodyBytes }: { refusals: Refusals; notFound: string; bodyBytes: number },
 ): void {
   const refuseWith = (fault: Fault, request: FastifyRequest, reply: FastifyReply) => {
     if (!reply.raw.destroyed) refusals.note(fault, refusedOf(request))
-    hearOut(request, reply)
+    readRest(request, reply)
     return refuse(reply, fault)
   }
-  app.setNotFoundHandler((request, reply) => refuseWith(new Fault('noSuchPath', nothingHere), request, reply))
+  app.setNotFoundHandler((request, reply) => refuseWith(new Fault('noSuchPath', notFound), request, reply))
   app.setErrorHandler<FastifyError>((error, request, reply) =>
     refuseWith(faultOf(error, request, bodyBytes), request, reply),
   )
@@ -149,7 +149,7 @@ function waitsToSend({ headers: { expect } }: FastifyRequest): boolean {
 }
 
 /** Sends "100 Continue" to a client that waits for it. Throws a Fault if its body would be too large. */
-function askForTheRest(request: FastifyRequest, reply: FastifyReply, bodyBytes: number): void {
+function sendContinue(request: FastifyRequest, reply: FastifyReply, bodyBytes: number): void {
   if (!waitsToSend(request)) return
   if (Number(request.headers['content-length']) > bodyBytes) throw tooLarge(bodyBytes)
   reply.raw.writeContinue()
@@ -159,7 +159,7 @@ function askForTheRest(request: FastifyRequest, reply: FastifyReply, bodyBytes: 
 /**
  * Reads and drops the rest of a refused request. A client that is still sending may read the answer only after that.
  */
-function hearOut(request: FastifyRequest, reply: FastifyReply): void {
+function readRest(request: FastifyRequest, reply: FastifyReply): void {
   const { raw } = request
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers
   if (raw.complete || raw.destroyed || (coding === undefined && Number(length) === 0)) return
@@ -182,7 +182,7 @@ function hearOut(request: FastifyRequest, reply: FastifyReply): void {
   })
 }
 
-function nothingHere(endpoints: readonly string[]): string {
+function notFoundMessage(endpoints: readonly string[]): string {
   const [first, ...more] = endpoints
   if (first === undefined) return 'Not found: no server has been discovered yet'
   if (more.length > 5) return `Not found: the ${endpoints.length} MCP endpoints are at paths like ${first}`

@@ -112,8 +112,8 @@ export class Mount {
   constructor(name: string, settings: MountSettings, shared: Shared, context: BridgeContext) {
     const own = settings.server
     this.name = name
-    const lead = context.lead?.(name)
-    this.plan = planOf(name, settings, lead?.plan)
+    const trust = context.lead?.(name)
+    this.plan = planOf(name, settings, trust?.plan)
     this.#settings = settings
     const { log, metrics, tracer } = context
     const observe = metrics?.observe
@@ -123,12 +123,12 @@ export class Mount {
     this.#memory = shared.memory
     this.#events = shared.events
     // The bridge never signs in to a server that nobody has configured.
-    this.accounts = lead
+    this.accounts = trust
       ? undefined
       : accountsOf(name, own, settings, context, () => this.server.verdict?.era === 'modern')
     const { accounts } = this
     const { replicas, memory } = shared
-    const reach = { connect: lead?.connect, accounts }
+    const reach = { connect: trust?.connect, accounts }
     this.server = new Server(serverOptions(name, own, settings, context, memory, replicas, reach))
     const signIn = accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: context.version })
     const { callsPerServer, clientSessions } = settings.limits
@@ -164,12 +164,12 @@ export class Mount {
     this.#cache = cache
     this.#unsubscribe =
       cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
-    const scoped = scopesOf(own, settings, lead)
-    const quarantine = lead && new Quarantine({ name, standing: lead.standing, readOnly: lead.readOnly })
+    const scoped = scopesOf(own, settings, trust)
+    const quarantine = trust && new Quarantine({ name, standing: trust.standing, readOnly: trust.readOnly })
     this.#quarantine = quarantine
     // Relay and tunnels bypass the policies, so they are not used if every call must be checked.
-    const looksAtCalls = lead !== undefined || scoped !== undefined
-    this.#unavailable = lead && unavailable({ name, state: lead.state, memory })
+    const checksCalls = trust !== undefined || scoped !== undefined
+    this.#unavailable = trust && unavailable({ name, state: trust.state, memory })
     this.#upstream = {
       handle: compose(
         this.server.handle,
@@ -178,8 +178,8 @@ export class Mount {
         ...(signIn ? [signIn.policy] : []),
         timeout({ idle: call, total: callTotal }),
         ...(scoped ? [scoped] : []),
-        ...(lead && quarantine && this.#unavailable
-          ? [this.#unavailable.policy, quarantine.policy, watched(lead)]
+        ...(trust && quarantine && this.#unavailable
+          ? [this.#unavailable.policy, quarantine.policy, watched(trust)]
           : []),
         ...(this.#cache ? [this.#cache.policy] : []),
       ),
@@ -187,14 +187,14 @@ export class Mount {
         if (!quarantine || quarantine.open) this.server.notify(notice)
       },
       legacyRoute: async (sender) => {
-        if (looksAtCalls) return 'translate'
+        if (checksCalls) return 'translate'
         return signIn
           ? signIn.legacyRoute(sender, () => this.server.legacyRoute(sender))
           : this.server.legacyRoute(sender)
       },
       connected: (principal) => this.server.connected(principal),
     }
-    const relayed = looksAtCalls ? undefined : this.server.relayed
+    const relayed = checksCalls ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
     const accountOf = signIn && ((principal: string) => signIn.for(principal))
     const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }

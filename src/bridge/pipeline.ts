@@ -39,17 +39,17 @@ const MAX_LISTENED = 256
 export function scopesOf(
   own: ServerSettings,
   { auth }: MountSettings,
-  lead: TrustContext | undefined,
+  trust: TrustContext | undefined,
 ): Policy | undefined {
   const rules = Object.entries(own.scopes).map(([glob, wanted]) => ({ named: globs([glob]), wanted }))
-  if (rules.length === 0 && !lead) return undefined
+  if (rules.length === 0 && !trust) return undefined
   const tokens = Object.entries(auth?.tokens ?? {})
   const known = new Map(tokens.map(([name, { scopes }]) => [name, new Set(scopes)]))
   return scopes({
     required: (tool) => [
       // Globs are not matched with longer names. Such a tool requires the scopes of all rules.
       ...rules.flatMap(({ named, wanted }) => (named(tool) || tool.length > MAX_NAME ? wanted : [])),
-      ...(lead?.required(tool) ?? []),
+      ...(trust?.required(tool) ?? []),
     ],
     scopesOf: (principal) => known.get(principal),
   })

@@ -250,7 +250,7 @@ t.test('connections to servers are guarded as those to documents are', async (t)
   world.resolve.current = () => [asked++ < 5 ? '127.0.0.1' : '127.0.0.3']
   const turned = only(await discover([world.origin], discovery.parts))
   for (let time = 0; time < 5 && !turned.failure; time++) {
-    discovery.doubt(turned.facts.endpoint)
+    discovery.forgetMeeting(turned.facts.endpoint)
     Object.assign(turned, await discover([world.origin], discovery.parts).then(only))
   }
   t.match(turned.failure, { phase: 'guard', reason: 'internal-address' })
