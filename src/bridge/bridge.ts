@@ -252,7 +252,7 @@ export class Bridge {
 
   async #build(settings = this.#settings, mounts = this.#mounts): Promise<FastifyInstance> {
     const listen = this.#listen as Listen & { kind: 'http' }
-    // Metrics reveal the servers and their use, so clients without authentication do not get them.
+    // Metrics reveal the servers and their use, so they are served only on the loopback or with `auth.tokens`.
     const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
     const metrics = known ? this.#metrics : undefined
     const options = { state: () => this.#state(), detailed: false, metrics }

@@ -309,7 +309,8 @@ export class Mount {
   }
 
   /**
-   * Serves stdio until the input ends or the output is closed. Requests in flight then have `patience` milliseconds.
+   * Serves stdio until the input ends or the output is closed. After the input has ended, requests in flight have
+   * `patience` milliseconds.
    */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output' | 'patience'>): Promise<void> {
     // When the input ends, the subscriptions of this pipe end too, but not those of other pipes of this server.

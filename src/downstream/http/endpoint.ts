@@ -52,7 +52,7 @@ export interface EndpointOptions {
   compat: Compat
   log: Logger
   sessions: Sessions<HttpSession>
-  /** Passes on messages that need no translation; undefined for servers without Streamable HTTP. */
+  /** Passes on messages that need no translation; undefined if no message of this server may be relayed. */
   relay: Relay | undefined
   refusing: ErrorRendering
   /** Counts and logs requests that are refused before they become calls. */
