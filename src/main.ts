@@ -39,7 +39,7 @@ const LAST_WORDS = 1_000
 const SILENCE = 2_000
 /** The cause to end that a client on stdio gives by closing its output. */
 const INPUT_ENDED = 'the input has ended'
-const ELSEWHERE = { env: process.env, read: (path: string) => readFileSync(path, 'utf8') }
+const CONFIG_SOURCES = { env: process.env, read: (path: string) => readFileSync(path, 'utf8') }
 const STDERR = new LineWriter({ fd: 2, stream: () => process.stderr })
 const OUTPUT = {
   out: (text: string) => process.stdout.write(text),
@@ -188,8 +188,7 @@ function signingIn(
 async function discovering(): Promise<(settings: Settings) => Discovery> {
   const { Discovery } = await import('./bridge/discovery-runtime.js')
   const log = createLog({ level: 'silent', format: 'auto' }, OUTPUT)
-  return (settings) =>
-    new Discovery({ settings, surroundings: { log, version, env: process.env }, elsewhere: ELSEWHERE })
+  return (settings) => new Discovery({ settings, context: { log, version, env: process.env }, sources: CONFIG_SOURCES })
 }
 
 async function probe(settings: Settings, json: boolean): Promise<void> {
@@ -241,9 +240,9 @@ async function serve({ settings, files, notes, format }: Command & { kind: 'run'
   const metrics = counted ? new (await import('./telemetry/metrics.js')).Metrics({ version }) : undefined
   const tracing = await startTracing(process.env, { version, log })
   const signIn = signingIn(settings, { log })
-  const surroundings = { log, version, env: process.env, metrics, tracer: tracing?.tracer, signIn }
-  const found = await finding(settings, surroundings, listen.kind === 'stdio')
-  const bridge = new Bridge(found?.with(settings) ?? settings, { ...surroundings, lead: found?.lead })
+  const context = { log, version, env: process.env, metrics, tracer: tracing?.tracer, signIn }
+  const found = await finding(settings, context, listen.kind === 'stdio')
+  const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) speaking.target = bridge.server.target
   const stop = stopper(bridge, { tracing, found, onPipe: listen.kind === 'stdio' })
   onSignal = (signal) => {
@@ -338,15 +337,11 @@ function reload(log: Log, bridge: Bridge, settings: Settings): void {
 }
 
 /** Looks for servers, if any are to be found. On a pipe there is one, so that it has to be there from the beginning. */
-async function finding(
-  settings: Settings,
-  surroundings: BridgeContext,
-  onPipe: boolean,
-): Promise<FoundServers | undefined> {
+async function finding(settings: Settings, context: BridgeContext, onPipe: boolean): Promise<FoundServers | undefined> {
   if (settings.discover.length === 0) return undefined
   const { FoundServers } = await import('./bridge/discovered-servers.js')
-  const found = new FoundServers({ settings, surroundings, elsewhere: ELSEWHERE })
-  surroundings.log.info({ event: 'search_started', where: settings.discover }, 'looking for servers')
+  const found = new FoundServers({ settings, context, sources: CONFIG_SOURCES })
+  context.log.info({ event: 'search_started', where: settings.discover }, 'looking for servers')
   await (onPipe ? found.look() : within(found.look(), FINDING))
   const names = Object.keys(found.with(settings).mcpServers)
   if (onPipe && names.length !== 1) {

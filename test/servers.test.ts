@@ -1,7 +1,7 @@
 /** Several servers in one bridge: where each is served, what each has for itself, and how all of them are doing. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { type ConfigError, type Elsewhere, parseSettings } from '../src/config/settings.js'
+import { type ConfigError, type ConfigSources, parseSettings } from '../src/config/settings.js'
 import { createBridge, startBridge } from './support/bridge.js'
 import { until } from './support/eventually.js'
 import { temporaryFile } from './support/folder.js'
@@ -15,7 +15,7 @@ import { SseClient } from './support/sse-client.js'
 type Json = Record<string, unknown>
 type Override = (arrived: object, response: ServerResponse) => boolean
 
-const nothing: Elsewhere = { env: {}, read: () => '' }
+const nothing: ConfigSources = { env: {}, read: () => '' }
 const issuesOf = (input: object, elsewhere = nothing): string[] => {
   try {
     parseSettings(input, elsewhere)

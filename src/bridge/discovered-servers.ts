@@ -8,8 +8,8 @@ import type { FailedCycle } from '../discovery/cycle.js'
 import { type Examined, examine, isConfigured, locate, type Meeting, type Vouched } from '../discovery/discover.js'
 import { canonical } from '../discovery/endpoint.js'
 import type { Facts, Verdict } from '../discovery/trust/judge.js'
-import { standingOf } from '../discovery/trust/trust-status.js'
-import type { Standing, ToolList } from '../ports/trust-status.js'
+import { trustStatusOf } from '../discovery/trust/trust-status.js'
+import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import type { Json } from '../rpc/splice.js'
 import { Discovery, type DiscoveryOptions } from './discovery-runtime.js'
 import type { TrustContext } from './pipeline.js'
@@ -40,7 +40,7 @@ interface Known {
 
 /** Milliseconds between two rounds. Fetched documents are used for longer; failed requests are retried. */
 const EVERY = 30_000
-const UNMET: Standing = {
+const UNMET: TrustStatus = {
   state: 'quarantined',
   dependsOnTools: false,
   reason: 'the bridge has not connected to it yet',
@@ -124,7 +124,7 @@ export class FoundServers {
   }
 
   get #log() {
-    return this.#options.surroundings.log
+    return this.#options.context.log
   }
 
   async #look(): Promise<void> {
@@ -216,7 +216,7 @@ export class FoundServers {
     })
     if (!connect) throw new TypeError(`${name} has no HTTP endpoint`)
     const { timing } = this.#options
-    const standing = standingOf({
+    const trustStatus = trustStatusOf({
       ...(timing?.now && { now: timing.now }),
       store: this.#discovery.store,
       facts: () => this.#factsOf(known),
@@ -225,8 +225,8 @@ export class FoundServers {
     return {
       plan,
       connect,
-      standing: (tools: ToolList | undefined): Standing => {
-        const now = standing(tools)
+      trustStatus: (tools: ToolList | undefined): TrustStatus => {
+        const now = trustStatus(tools)
         // Without a handshake the server has not been compared with its manifest.
         if (now.state === 'trusted' && !known.facts.handshake) return UNMET
         return withFlags(now, { settings: this.#options.settings, ...known })
@@ -277,7 +277,7 @@ export class FoundServers {
   }
 
   #failed({ endpoint, phase, reason, error, opens }: FailedCycle): void {
-    const { metrics } = this.#options.surroundings
+    const { metrics } = this.#options.context
     const fields = { phase, endpoint, error: error.message, ...(opens && { leftAlone: true }) }
     this.#log.warn({ event: 'discovery_failed', ...fields }, 'discovery failed')
     metrics?.observe({ kind: 'discovery', server: endpoint, phase, reason })

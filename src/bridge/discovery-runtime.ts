@@ -3,7 +3,7 @@
 import { platform } from 'node:os'
 import { resolve } from 'node:path'
 import type { TLSSocket } from 'node:tls'
-import { ConfigError, type Elsewhere, foundServer, type ServerSettings, type Settings } from '../config/settings.js'
+import { ConfigError, type ConfigSources, foundServer, type ServerSettings, type Settings } from '../config/settings.js'
 import { type Candidate, Findings } from '../discovery/candidate.js'
 import { Cycles, type CyclesOptions, type FailedCycle } from '../discovery/cycle.js'
 import {
@@ -41,8 +41,8 @@ import { serverOptions } from './server-options.js'
 /** Options of discovery. */
 export interface DiscoveryOptions {
   settings: Settings
-  surroundings: BridgeContext
-  elsewhere: Elsewhere
+  context: BridgeContext
+  sources: ConfigSources
   /** Replacements for the network and the clock, for tests. */
   network?: Pick<ConnectOptions, 'ca' | 'resolve'> | undefined
   timing?: Pick<CyclesOptions, 'now' | 'sleep' | 'random'> | undefined
@@ -61,7 +61,7 @@ const TIMES = { probe: 8_000, initialize: 10_000 }
 /** Milliseconds for which the result of a meeting is used, unless a mismatch was reported. */
 const FRESH = 300_000
 /** For entries from the network: their references to variables and files are not resolved. */
-const NOWHERE: Elsewhere = {
+const NOWHERE: ConfigSources = {
   env: {},
   read() {
     throw new Error('references are not resolved in discovered entries')
@@ -85,10 +85,10 @@ export class Discovery {
 
   /** Throws a ConfigError if `discoverAllow` is invalid. */
   constructor(options: DiscoveryOptions) {
-    const { settings, surroundings, network, timing, onFailed = () => {}, signal } = options
+    const { settings, context, network, timing, onFailed = () => {}, signal } = options
     this.#options = options
     this.store = new TrustStore({
-      path: storePath(settings.trustStore, surroundings.env),
+      path: storePath(settings.trustStore, context.env),
       ...(timing?.now && { now: timing.now }),
     })
     this.#guard = { allowed: settings.discoverAllow, allowLoopback: settings.discoverLoopback }
@@ -142,7 +142,7 @@ export class Discovery {
     const { name, entry, endpoint } = candidate
     const configured = this.#configured.get(canonical(endpoint))
     if (configured) return configured
-    return foundServer(name, entry, isConfigured(candidate) ? this.#options.elsewhere : NOWHERE)
+    return foundServer(name, entry, isConfigured(candidate) ? this.#options.sources : NOWHERE)
   }
 
   /** Until when an endpoint is paused, by the clock of `timing`, and why; undefined if it is not paused. */
@@ -189,11 +189,11 @@ export class Discovery {
   }
 
   async #locate(target: string): Promise<Findings> {
-    const { settings, surroundings } = this.#options
+    const { settings, context } = this.#options
     const { fetch } = this.parts
     if (target === USUAL_FILES) {
       const home = homeFolder() ?? ''
-      const around = { platform: platform(), home, cwd: resolve('.'), appData: surroundings.env['APPDATA'] }
+      const around = { platform: platform(), home, cwd: resolve('.'), appData: context.env['APPDATA'] }
       return findInFiles(usualFiles(around), { home })
     }
     const meaning = meaningOf(target)
@@ -223,7 +223,7 @@ export class Discovery {
 
   /** Meets a server: makes a handshake and lists its tools, without a client's credential. Rejects with a Failure. */
   async #meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting> {
-    const { settings, surroundings } = this.#options
+    const { settings, context } = this.#options
     const isProgram = candidate.endpoint.kind === 'stdio'
     let server: Server | undefined
     try {
@@ -233,7 +233,7 @@ export class Discovery {
         stateKeys: [],
         timeouts: { ...settings.timeouts, ...(!isProgram && TIMES) },
       }
-      const quiet = { ...surroundings, metrics: undefined, tracer: undefined }
+      const quiet = { ...context, metrics: undefined, tracer: undefined }
       const connect = this.connectorTo(candidate, pins)
       server = new Server(
         serverOptions(candidate.name, this.entryOf(candidate), all, quiet, this.#memory, undefined, { connect }),

@@ -165,7 +165,7 @@ export class Mount {
     this.#unsubscribe =
       cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
     const scoped = scopesOf(own, settings, trust)
-    const quarantine = trust && new Quarantine({ name, standing: trust.standing, readOnly: trust.readOnly })
+    const quarantine = trust && new Quarantine({ name, trustStatus: trust.trustStatus, readOnly: trust.readOnly })
     this.#quarantine = quarantine
     // Relay and tunnels bypass the policies, so they are not used if every call must be checked.
     const checksCalls = trust !== undefined || scoped !== undefined

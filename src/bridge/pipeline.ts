@@ -6,7 +6,7 @@ import { globs, MAX_NAME } from '../policy/quarantine.js'
 import { scopes } from '../policy/scopes.js'
 import type { UnavailableOptions } from '../policy/unavailable.js'
 import type { Observe } from '../ports/events.js'
-import type { Standing, ToolList } from '../ports/trust-status.js'
+import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import type { Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import type { Json } from '../rpc/splice.js'
@@ -19,7 +19,7 @@ export interface TrustContext {
   plan: string
   connect: Connect
   /** The trust in the server now, given its tools as far as they are known. */
-  standing(tools: ToolList | undefined): Standing
+  trustStatus(tools: ToolList | undefined): TrustStatus
   /** Globs of tools that may be called in quarantine. */
   readOnly: readonly string[]
   /** Whether the server is paused after failures. */

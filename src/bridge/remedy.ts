@@ -1,7 +1,7 @@
 /** Adds to suggested commands the flags that they need, so that people can paste them. */
 import type { Settings } from '../config/settings.js'
 import type { Candidate } from '../discovery/candidate.js'
-import type { Standing } from '../ports/trust-status.js'
+import type { TrustStatus } from '../ports/trust-status.js'
 
 /** What decides the flags. */
 export interface Circumstances {
@@ -12,14 +12,14 @@ export interface Circumstances {
 }
 
 /** The trust status, with a command that works as it is. */
-export function withFlags<T extends Standing>(standing: T, { settings, candidate, manifest }: Circumstances): T {
+export function withFlags<T extends TrustStatus>(trustStatus: T, { settings, candidate, manifest }: Circumstances): T {
   const { endpoint } = candidate
-  if (standing.remedy === '' || endpoint.kind !== 'http') return standing
+  if (trustStatus.remedy === '' || endpoint.kind !== 'http') return trustStatus
   const { discoverAllow, discoverLoopback, trustStore } = settings
   // A manifest of another host is found only by discovery at that host.
   const own = new URL(endpoint.url)
   const by = manifest && new URL(manifest.url)
-  const flags = standing.remedy.includes(' key add ')
+  const flags = trustStatus.remedy.includes(' key add ')
     ? []
     : [
         ...(by && by.origin !== own.origin ? ['--discover', by.origin] : []),
@@ -27,7 +27,7 @@ export function withFlags<T extends Standing>(standing: T, { settings, candidate
         ...discoverAllow.flatMap((one) => ['--discover-allow', one]),
       ]
   const store = trustStore === undefined ? [] : ['--trust-store', trustStore]
-  return { ...standing, remedy: [standing.remedy, ...[...flags, ...store].map(quoted)].join(' ') }
+  return { ...trustStatus, remedy: [trustStatus.remedy, ...[...flags, ...store].map(quoted)].join(' ') }
 }
 
 /** The text as one argument of a POSIX shell. */

@@ -1,6 +1,6 @@
 /** The configuration file that flags name: its servers, its options, and where in it something stands. */
 import { resolve } from 'node:path'
-import { ConfigError, type Elsewhere, OPTIONS } from '../config/settings.js'
+import { ConfigError, type ConfigSources, OPTIONS } from '../config/settings.js'
 import { isObject } from '../config/value.js'
 import { homeFolder } from '../discovery/home.js'
 import { type ConfigFile, FormatError, readConfigFile } from '../formats/read.js'
@@ -8,7 +8,7 @@ import { nearest } from '../nearest.js'
 import { UsageError } from './usage-error.js'
 
 /** Reads a configuration file in any of the known formats. Throws a ConfigError. */
-export function readConfig(path: string, read: Elsewhere['read']): ConfigFile {
+export function readConfig(path: string, read: ConfigSources['read']): ConfigFile {
   let text: string
   try {
     text = read(path)

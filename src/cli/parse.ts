@@ -1,6 +1,6 @@
 /** The command line: which command, with which settings. */
 import { readFileSync } from 'node:fs'
-import type { Elsewhere, Settings } from '../config/settings.js'
+import type { ConfigSources, Settings } from '../config/settings.js'
 import { type Arguments, commandsFor, isForPeople, readArguments } from './arguments.js'
 import { type CommandName, rowOf } from './commands.js'
 import { readConfig } from './config-file.js'
@@ -43,7 +43,7 @@ export function speaksToPeople(argv: readonly string[], terminal: boolean): bool
 }
 
 /** Reads arguments, and the files that they name. Throws a UsageError or a ConfigError. */
-export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Command {
+export function parseCommand(argv: readonly string[], env: ConfigSources['env']): Command {
   const given = readArguments(argv, env)
   const { command, words, flags } = given
   if (command === 'help') return { kind: 'help', commands: words.length === 0 ? undefined : commandsFor(words) }
@@ -55,32 +55,32 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
     checkWritable(path)
     return readFileSync(path, 'utf8')
   }
-  const elsewhere = { env, read }
+  const sources = { env, read }
   const json = flags.json ?? false
   switch (command) {
     case 'serve':
-      return { kind: 'run', ...configured(flags, elsewhere, described(given)), files: [...files] }
+      return { kind: 'run', ...configured(flags, sources, described(given)), files: [...files] }
     case 'probe':
-      return { kind: 'probe', settings: probed(given, elsewhere), json }
+      return { kind: 'probe', settings: probed(given, sources), json }
     case 'check':
       if (flags.config === undefined) throw new UsageError('check needs --config <file>', command)
-      return { kind: 'check', ...checked(flags, elsewhere), file: flags.config }
+      return { kind: 'check', ...checked(flags, sources), file: flags.config }
     case 'discover': {
       const where = [...words, ...(flags.discover ?? [])]
       if (where.length === 0 && flags.config === undefined)
         throw new UsageError('discover needs a place to look: mcp-bridge discover example.com', command)
-      const { settings } = configured({ ...flags, ...(where.length > 0 && { discover: where }) }, elsewhere)
+      const { settings } = configured({ ...flags, ...(where.length > 0 && { discover: where }) }, sources)
       return { kind: 'discover', settings, json }
     }
     case 'login':
-      return { kind: 'login', settings: signInSettings(given, elsewhere) }
+      return { kind: 'login', settings: signInSettings(given, sources) }
     case 'logout': {
-      const settings = flags.all ? undefined : signInSettings(given, elsewhere)
-      return { kind: 'logout', settings, store: tokenStore(flags, elsewhere) }
+      const settings = flags.all ? undefined : signInSettings(given, sources)
+      return { kind: 'logout', settings, store: tokenStore(flags, sources) }
     }
     case 'auth status': {
-      const settings = flags.config === undefined ? undefined : configured(flags, elsewhere).settings
-      return { kind: 'auth status', settings, store: tokenStore(flags, elsewhere), json }
+      const settings = flags.config === undefined ? undefined : configured(flags, sources).settings
+      return { kind: 'auth status', settings, store: tokenStore(flags, sources), json }
     }
     case 'trust list':
     case 'trust approve':
@@ -89,7 +89,7 @@ export function parseCommand(argv: readonly string[], env: Elsewhere['env']): Co
     case 'trust unpin':
     case 'trust key add':
     case 'trust key remove':
-      return trust(given, command, elsewhere)
+      return trust(given, command, sources)
   }
 }
 
@@ -119,7 +119,7 @@ function described({ command, words: [word], flags: { upstream }, program }: Arg
   return { upstream: word ?? upstream, program }
 }
 
-function probed(given: Arguments, elsewhere: Elsewhere): Settings {
+function probed(given: Arguments, sources: ConfigSources): Settings {
   const { command, flags } = given
   const { upstream, program } = described(given)
   if (upstream === undefined && program?.length === 0 && flags.config === undefined)
@@ -127,7 +127,7 @@ function probed(given: Arguments, elsewhere: Elsewhere): Settings {
       'probe needs a server: mcp-bridge probe https://example.com/mcp, or mcp-bridge probe stdio:"command args"',
       command,
     )
-  const { settings } = configured(flags, elsewhere, { upstream, program: program ?? [] })
+  const { settings } = configured(flags, sources, { upstream, program: program ?? [] })
   const names = Object.keys(settings.mcpServers)
   if (names.length > 1) throw new UsageError(`choose one of ${names.join(', ')} with --server`, command)
   if (names.length === 0)
@@ -136,7 +136,7 @@ function probed(given: Arguments, elsewhere: Elsewhere): Settings {
 }
 
 /** The settings of the one server that somebody signs in to: one of the file, or an address. */
-function signInSettings(given: Arguments, elsewhere: Elsewhere): Settings {
+function signInSettings(given: Arguments, sources: ConfigSources): Settings {
   const { command, flags, words } = given
   const [server] = words
   const isAddress = server !== undefined && /^(?:sse\+)?https?:\/\//.test(server)
@@ -148,14 +148,14 @@ function signInSettings(given: Arguments, elsewhere: Elsewhere): Settings {
       command,
     )
   const named = isAddress || server === undefined ? flags : { ...flags, server: [server] }
-  const { settings } = configured(named, elsewhere, { upstream: isAddress ? server : flags.upstream })
+  const { settings } = configured(named, sources, { upstream: isAddress ? server : flags.upstream })
   const names = Object.keys(settings.mcpServers)
   if (names.length !== 1) throw new UsageError(`${command} takes one server, not ${names.length}`, command)
   return settings
 }
 
-function tokenStore(flags: Flags, elsewhere: Elsewhere): string | undefined {
-  const file = flags.config === undefined ? {} : readConfig(flags.config, elsewhere.read).options
+function tokenStore(flags: Flags, sources: ConfigSources): string | undefined {
+  const file = flags.config === undefined ? {} : readConfig(flags.config, sources.read).options
   const { oauth } = file
   const store = typeof oauth === 'object' && oauth !== null ? (oauth as Record<string, unknown>)['store'] : undefined
   return flags['token-store'] ?? (typeof store === 'string' ? store : undefined)
@@ -163,8 +163,8 @@ function tokenStore(flags: Flags, elsewhere: Elsewhere): string | undefined {
 
 type TrustCommand = Extract<CommandName, `trust ${string}`>
 
-function trust({ words, flags }: Arguments, command: TrustCommand, elsewhere: Elsewhere): Command {
-  const file = flags.config === undefined ? {} : readConfig(flags.config, elsewhere.read).options
+function trust({ words, flags }: Arguments, command: TrustCommand, sources: ConfigSources): Command {
+  const file = flags.config === undefined ? {} : readConfig(flags.config, sources.read).options
   const inFile = file['trustStore']
   const trustStore = flags['trust-store'] ?? (typeof inFile === 'string' ? inFile : undefined)
   return { kind: 'trust', action: trustAction(), trustStore }
@@ -197,7 +197,7 @@ function trust({ words, flags }: Arguments, command: TrustCommand, elsewhere: El
   function found(server: string): Settings {
     const { discover } = file
     const places = Array.isArray(discover) && discover.length > 0 ? (discover as string[]) : [server]
-    return configured({ ...flags, discover: flags.discover ?? places }, elsewhere).settings
+    return configured({ ...flags, discover: flags.discover ?? places }, sources).settings
   }
 }
 

@@ -1,8 +1,8 @@
 /** Settings from flags and a configuration file, and what is to be said of them. */
 import {
   ConfigError,
+  type ConfigSources,
   checkOffline,
-  type Elsewhere,
   type Issue,
   parseSettings,
   parseUpstream,
@@ -42,17 +42,17 @@ export interface Checked {
 export type Described = { upstream?: string | undefined; program?: readonly string[] }
 
 /** The settings of flags and the file that they name. Throws a UsageError or a ConfigError. */
-export function configured(flags: Flags, elsewhere: Elsewhere, server: Described = {}): Configured {
-  const given = inputOf(flags, elsewhere, server)
-  const settings = explaining(given, () => parseSettings(given.input, elsewhere))
+export function configured(flags: Flags, sources: ConfigSources, server: Described = {}): Configured {
+  const given = inputOf(flags, sources, server)
+  const settings = explaining(given, () => parseSettings(given.input, sources))
   return { settings, notes: notesOn(given), format: given.file?.config.program }
 }
 
 /** Checks the file that the flags name. Throws a UsageError or a ConfigError. */
-export function checked(flags: Flags, elsewhere: Elsewhere): Checked {
-  const given = inputOf(flags, elsewhere)
+export function checked(flags: Flags, sources: ConfigSources): Checked {
+  const given = inputOf(flags, sources)
   const { input, file } = given
-  explaining(given, () => (flags.offline ? checkOffline(input, elsewhere) : parseSettings(input, elsewhere)))
+  explaining(given, () => (flags.offline ? checkOffline(input, sources) : parseSettings(input, sources)))
   const servers = object(input['mcpServers'])
   const enabled = Object.keys(servers).filter((name) => object(servers[name])['disabled'] !== true)
   const warnings = suspicious(servers).map((issue) => placed(issue, given))
@@ -68,9 +68,9 @@ interface Given {
   flags: Flags
 }
 
-function inputOf(flags: Flags, elsewhere: Elsewhere, { upstream, program = [] }: Described = {}): Given {
+function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] }: Described = {}): Given {
   const { config: path } = flags
-  const file = path === undefined ? undefined : { path, config: readConfig(path, elsewhere.read) }
+  const file = path === undefined ? undefined : { path, config: readConfig(path, sources.read) }
   const [command, ...args] = program
   const entry = upstream !== undefined ? parseUpstream(upstream) : command !== undefined ? { command, args } : undefined
   if (entry === undefined && file === undefined && flags.discover === undefined)

@@ -12,7 +12,7 @@ import { flatten } from './zod-issues.js'
 export * from './addresses.js'
 export { type Callers, hasSeveral, secretOf, shareOf, signInOf } from './derived.js'
 export * from './error.js'
-export type { ConfigSources as Elsewhere } from './expand.js'
+export type { ConfigSources } from './expand.js'
 export { isStdio, SERVER_KEYS, type ServerSettings, transportOf } from './schema/server.js'
 export { OPTIONS, type Settings } from './schema.js'
 
@@ -48,9 +48,9 @@ export function checkOffline(input: unknown, sources: ConfigSources): void {
 /** Where references are replaced. */
 const PUT_IN = /^(?:mcpServers|auth\.tokens|stateKeys|redis|publish)\./
 
-/** A server that has been found, as if it stood in the configuration of `elsewhere`. Throws a ConfigError. */
-export function foundServer(name: string, entry: unknown, elsewhere: ConfigSources): ServerSettings {
-  return parseSettings({ mcpServers: { [name]: entry } }, elsewhere).mcpServers[name] as ServerSettings
+/** A server that has been found, as if it were configured, with references resolved by `sources`. Throws a ConfigError. */
+export function foundServer(name: string, entry: unknown, sources: ConfigSources): ServerSettings {
+  return parseSettings({ mcpServers: { [name]: entry } }, sources).mcpServers[name] as ServerSettings
 }
 
 /** A configuration together with found servers. A server whose paths collide with others is left out. */

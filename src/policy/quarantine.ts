@@ -9,7 +9,7 @@
  * are dropped.
  */
 import picomatch from 'picomatch'
-import type { Standing, ToolList } from '../ports/trust-status.js'
+import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import { ECHOED, printable } from '../printable.js'
 import type { Call, CallLog, Handler, Policy, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -23,7 +23,7 @@ export interface QuarantineOptions {
   /** The server's name. */
   name: string
   /** How far the server is trusted now. `tools` is its list; undefined if not known yet. */
-  standing(tools: ToolList | undefined): Standing
+  trustStatus(tools: ToolList | undefined): TrustStatus
   /** Globs of the tools that may be called in quarantine if the server marks them as read-only. */
   readOnly: readonly string[]
   /** Milliseconds of a monotonic clock. */
@@ -73,24 +73,24 @@ export class Quarantine {
 
   /** Whether the server is trusted without restriction. Only then it gets notifications of clients. */
   get open(): boolean {
-    const { state, only } = this.standing
+    const { state, only } = this.trustStatus
     return state === 'trusted' && only === undefined
   }
 
-  get standing(): Standing {
-    return this.#options.standing(this.#known?.list)
+  get trustStatus(): TrustStatus {
+    return this.#options.trustStatus(this.#known?.list)
   }
 
   async *#answer(call: Call, next: Handler): AsyncGenerator<Reply, void> {
-    const standing = await this.#standingFor(call, next)
+    const trustStatus = await this.#trustStatusFor(call, next)
     const tool = call.method === 'tools/call' ? toolOf(call) : undefined
-    switch (this.#handlingOf(call.method, tool, standing)) {
+    switch (this.#handlingOf(call.method, tool, trustStatus)) {
       case 'forward':
         return yield* this.#forwarded(call, next(call))
       case 'restrict':
         return yield* this.#restricted(call, next(anonymous(call)))
       case 'refuse':
-        yield this.#refused(call, standing, tool)
+        yield this.#refused(call, trustStatus, tool)
     }
   }
 
@@ -98,7 +98,7 @@ export class Quarantine {
   #handlingOf(
     method: string,
     tool: string | undefined,
-    { state, only, dependsOnTools }: Standing,
+    { state, only, dependsOnTools }: TrustStatus,
   ): 'forward' | 'restrict' | 'refuse' {
     if (state === 'refused') return 'refuse'
     const trusted = state === 'trusted'
@@ -112,20 +112,20 @@ export class Quarantine {
   }
 
   /** The current trust. Reads the list of tools first if trust depends on it and the known list is not current. */
-  async #standingFor(call: Call, next: Handler): Promise<Standing> {
-    const standing = this.standing
-    if (HARMLESS.has(call.method) || standing.state === 'refused') return standing
+  async #trustStatusFor(call: Call, next: Handler): Promise<TrustStatus> {
+    const trustStatus = this.trustStatus
+    if (HARMLESS.has(call.method) || trustStatus.state === 'refused') return trustStatus
     const tool = call.method === 'tools/call' ? toolOf(call) : undefined
     const mayRead = tool !== undefined && matches(this.#options.readOnly, tool)
-    if (!standing.dependsOnTools && !(standing.state === 'quarantined' && mayRead)) return standing
+    if (!trustStatus.dependsOnTools && !(trustStatus.state === 'quarantined' && mayRead)) return trustStatus
     const known = this.#known
     const isFresh = known !== undefined && this.#options.now() - known.at < FRESH
-    if (isFresh && (tool === undefined || known.list.tools.has(tool))) return standing
+    if (isFresh && (tool === undefined || known.list.tools.has(tool))) return trustStatus
     this.#fetching ??= this.#fetch(call, next).finally(() => {
       this.#fetching = undefined
     })
     await this.#fetching
-    return this.standing
+    return this.trustStatus
   }
 
   async #fetch(call: Call, next: Handler): Promise<void> {
@@ -188,7 +188,7 @@ export class Quarantine {
         case 'input':
           yield refuse(call, {
             reason: 'quarantined',
-            text: `${this.#options.name} asked for input, which a server in quarantine may not do. ${this.#remedyText(this.standing)}`,
+            text: `${this.#options.name} asked for input, which a server in quarantine may not do. ${this.#remedyText(this.trustStatus)}`,
           })
           return
         case 'result':
@@ -217,20 +217,24 @@ export class Quarantine {
     const seen = toolList([result])
     if (isWhole) this.#known = { list: seen, at: this.#options.now() }
     else if (this.#known) this.#known = { ...this.#known, list: withTools(this.#known.list, seen) }
-    const { standing } = this
+    const { trustStatus } = this
     if (this.open) return reply
-    const mark = JSON.stringify({ reason: standing.reason, missing: standing.missing, remedy: standing.remedy })
+    const mark = JSON.stringify({
+      reason: trustStatus.reason,
+      missing: trustStatus.missing,
+      remedy: trustStatus.remedy,
+    })
     const tools = mapElements(result, 'tools', (tool) => {
       const name = value(tool, 'name')
-      if (typeof name === 'string' && this.#handlingOf('tools/call', name, standing) !== 'refuse') return tool
+      if (typeof name === 'string' && this.#handlingOf('tools/call', name, trustStatus) !== 'refuse') return tool
       return edit(tool, { _meta: write(edit(objectIn(tool, '_meta') ?? EMPTY, { [MARK]: mark })) })
     })
     return tools === undefined ? reply : { ...reply, result: edit(result, { tools }) }
   }
 
-  #refused(call: Call, standing: Standing, tool?: string): Reply {
+  #refused(call: Call, trustStatus: TrustStatus, tool?: string): Reply {
     const { name } = this.#options
-    const { state, only, reason, missing, remedy } = standing
+    const { state, only, reason, missing, remedy } = trustStatus
     const what = tool === undefined ? printable(call.method, ECHOED) : `"${printable(tool)}"`
     const why =
       state !== 'trusted'
@@ -238,11 +242,11 @@ export class Quarantine {
         : only === undefined
           ? 'the server does not list such a tool'
           : `only these tools are approved: ${only.join(', ')}`
-    const text = `${what} was not sent to ${name}: ${why}. ${this.#remedyText(standing)}`
+    const text = `${what} was not sent to ${name}: ${why}. ${this.#remedyText(trustStatus)}`
     return refuse(call, { reason: state === 'refused' ? 'refused' : 'quarantined', text, data: { missing, remedy } })
   }
 
-  #remedyText({ missing, remedy }: Standing): string {
+  #remedyText({ missing, remedy }: TrustStatus): string {
     const lacks = missing === '' ? '' : `Missing: ${missing}. `
     return remedy === '' ? lacks.trimEnd() : `${lacks}To allow it, run on the bridge's machine: ${remedy}`
   }

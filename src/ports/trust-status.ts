@@ -1,7 +1,7 @@
 /** How far a server is trusted, and the facts about its tools that this depends on. */
 
 /** How far a server is trusted. */
-export interface Standing {
+export interface TrustStatus {
   /** Trusted, at least for some tools; restricted; or not to be contacted at all. */
   state: 'trusted' | 'quarantined' | 'refused'
   /** Globs of the tools that may be called; undefined for all. */

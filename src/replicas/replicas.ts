@@ -76,8 +76,8 @@ export class RedisReplicas implements Replicas {
     this.#serving.use(answer)
   }
 
-  async carry(elsewhere: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer> {
-    const { owner, what } = elsewhere
+  async carry(owned: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer> {
+    const { owner, what } = owned
     if (this.#serving.isCarried(request.connection))
       throw new Fault('internal', `Forwarding loop: this request was already forwarded, and ${owner} owns it`)
     if (this.#isLost(owner)) {
@@ -86,7 +86,7 @@ export class RedisReplicas implements Replicas {
     }
     const link = this.#links.open(owner)
     try {
-      return await forward(link, elsewhere, request, signal)
+      return await forward(link, owned, request, signal)
     } catch (error) {
       if (link.broken === 'lost') this.#lost.set(owner, performance.now())
       throw error

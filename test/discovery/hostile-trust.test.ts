@@ -22,7 +22,7 @@ import type { Facts, Verdict } from '../../src/discovery/trust/judge.js'
 import type { Verification } from '../../src/discovery/trust/jws.js'
 import { pinnedConnector } from '../../src/discovery/trust/pin.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
-import { standingOf } from '../../src/discovery/trust/trust-status.js'
+import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
 import { Quarantine } from '../../src/policy/quarantine.js'
 import { callOf, outcomeOf, Played, result, toolCall } from '../support/calls.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -54,7 +54,7 @@ async function bridge(t: Test) {
     readOnly: [],
     // Everything is looked at again before each call.
     now: () => Number.POSITIVE_INFINITY,
-    standing: standingOf({
+    trustStatus: trustStatusOf({
       store,
       facts: () => ({ name: 'weather', kind: 'http', endpoint: ENDPOINT, origin: ORIGIN, configured: false, ...known }),
       changed: (now) => {

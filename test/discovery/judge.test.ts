@@ -5,7 +5,7 @@ import type { ManifestServer } from '../../src/discovery/manifest.js'
 import { type Facts, judge, type Verdict } from '../../src/discovery/trust/judge.js'
 import { verifyManifest } from '../../src/discovery/trust/jws.js'
 import { type Approval, keptListOf, type Seen, type Trust, TrustStore } from '../../src/discovery/trust/store.js'
-import { standingOf } from '../../src/discovery/trust/trust-status.js'
+import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
 import type { ToolList } from '../../src/ports/trust-status.js'
 import { temporaryFolder } from '../support/folder.js'
 import { bytesOf, DAY, DELETE_ALL, ENDPOINT, listOf, manifestOf, NOW, publisherWith, READ } from '../support/trust.js'
@@ -428,7 +428,7 @@ t.test('a name that a shell would take apart is put into quotes', async (t) => {
 t.test('a running server', async (t) => {
   const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json'), now: () => NOW })
   const told: string[] = []
-  const standing = standingOf({
+  const trustStatus = trustStatusOf({
     store,
     facts: () => ({ ...facts({ manifest: runtime }) }),
     changed: ({ state, by }) => told.push(`${state} ${by}`),
@@ -446,13 +446,13 @@ t.test('a running server', async (t) => {
   })
   await t.test('is trusted for its key, and what it has is noted', async (t) => {
     await store.addKey('acme.example', acme.key)
-    t.match(standing(undefined), { state: 'quarantined', dependsOnTools: true })
-    t.match(standing(TOOLS), { state: 'trusted', reason: /signed by acme.example/ })
+    t.match(trustStatus(undefined), { state: 'quarantined', dependsOnTools: true })
+    t.match(trustStatus(TOOLS), { state: 'trusted', reason: /signed by acme.example/ })
     t.match(await written(), { list: { digest: TOOLS.digest } })
   })
   await t.test('is in quarantine when it has something else, even after it has taken that back', async (t) => {
-    t.match(standing(MORE), { state: 'quarantined', reason: /added "exfiltrate"/ })
-    t.match(standing(TOOLS), { state: 'quarantined', reason: /added "exfiltrate"/ })
+    t.match(trustStatus(MORE), { state: 'quarantined', reason: /added "exfiltrate"/ })
+    t.match(trustStatus(TOOLS), { state: 'quarantined', reason: /added "exfiltrate"/ })
     t.match(await written(), { withdrawn: /added "exfiltrate"/ })
   })
   await t.test('is trusted again when somebody approves of it, and only as it was then', async (t) => {
@@ -460,9 +460,9 @@ t.test('a running server', async (t) => {
     const [name, until] = ['weather', NOW + DAY]
     const later = new TrustStore({ path: store.path, now: () => NOW + 1 })
     await later.approve({ endpoint: ENDPOINT, name, tools: ['*'], bound, list: MORE, until })
-    t.match(standing(MORE), { state: 'trusted', reason: /signed/ })
-    t.equal(standing(TOOLS).state, 'quarantined')
-    t.equal(standing(MORE).state, 'quarantined')
+    t.match(trustStatus(MORE), { state: 'trusted', reason: /signed/ })
+    t.equal(trustStatus(TOOLS).state, 'quarantined')
+    t.equal(trustStatus(MORE).state, 'quarantined')
   })
   t.same(told, [
     'quarantined undefined',

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { canonical, httpEndpoint } from '../../src/discovery/endpoint.js'
 import { judge } from '../../src/discovery/trust/judge.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
-import { standingOf } from '../../src/discovery/trust/trust-status.js'
+import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
 import { endpoint } from '../../src/downstream/http/endpoint.js'
 import { EventStore } from '../../src/downstream/http/event-store.js'
 import { Refusals } from '../../src/downstream/http/refusals.js'
@@ -83,7 +83,7 @@ async function bridgeOf(t: Test, address: string) {
   const quarantine = new Quarantine({
     name: 'weather',
     readOnly: ['read'],
-    standing: standingOf({ store, facts: () => found }),
+    trustStatus: trustStatusOf({ store, facts: () => found }),
   })
   const upstream: Upstream = {
     handle: compose(server.handle, quarantine.policy),

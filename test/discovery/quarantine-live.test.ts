@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { TrustContext } from '../../src/bridge/pipeline.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
-import { standingOf } from '../../src/discovery/trust/trust-status.js'
+import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
 import { guardedConnector } from '../../src/net/connect.js'
 import { Guard } from '../../src/net/guard.js'
-import type { Standing, ToolList } from '../../src/ports/trust-status.js'
+import type { ToolList, TrustStatus } from '../../src/ports/trust-status.js'
 import type { Client } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect } from '../matrix/clients.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
@@ -30,13 +30,13 @@ function leadOf(t: Test, more: Partial<TrustContext> = {}) {
   const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json') })
   const known: { tools?: ToolList | undefined } = {}
   const facts = () => ({ name: 'found', kind: 'http', endpoint: ENDPOINT, configured: false }) as const
-  const standing = standingOf({ store, facts })
+  const trustStatus = trustStatusOf({ store, facts })
   const lead: TrustContext = {
     plan: '',
     connect: guardedConnector({ guard: new Guard({ allowLoopback: true }) }),
-    standing: (tools) => {
+    trustStatus: (tools) => {
       known.tools = tools ?? known.tools
-      return standing(tools)
+      return trustStatus(tools)
     },
     readOnly: [],
     state: () => ({ open: false, until: 0, reason: '' }),
@@ -154,14 +154,14 @@ t.test('what the server says only reads, and the operator has listed, can be cal
 t.test('a server that is refused is not spoken to, and one that is left alone is spoken for', async (t) => {
   for (const kind of SERVERS) {
     const server = await kind.start(t)
-    const refused: Standing = {
+    const refused: TrustStatus = {
       state: 'refused',
       dependsOnTools: false,
       reason: 'it shows another key',
       missing: 'the right one',
       remedy: 'mcp-bridge trust pin x',
     }
-    const { lead } = leadOf(t, { standing: () => refused })
+    const { lead } = leadOf(t, { trustStatus: () => refused })
     const { bridge, url, log } = await startBridge(t, server.entry, {}, { lead: () => lead })
     for (const client of CLIENTS.filter(({ transport }) => transport === 'HTTP')) {
       const one = connect(client, { bridge, url, log })

@@ -1,7 +1,7 @@
 /** What gets through to a server that is not trusted, with a server that a test plays and a clock that it sets. */
 import t, { type Test } from 'tap'
 import { Quarantine, type QuarantineOptions } from '../../src/policy/quarantine.js'
-import type { Standing, ToolList } from '../../src/ports/trust-status.js'
+import type { ToolList, TrustStatus } from '../../src/ports/trust-status.js'
 import type { Call, Reply } from '../../src/protocol/call.js'
 import { methods } from '../../src/protocol/methods.js'
 import { write } from '../../src/rpc/splice.js'
@@ -13,15 +13,15 @@ const MINUTE = 60_000
 const CHANGED = 'notifications/tools/list_changed'
 const PEEK = { name: 'peek', annotations: { readOnlyHint: true } }
 
-const QUARANTINED: Standing = {
+const QUARANTINED: TrustStatus = {
   state: 'quarantined',
   dependsOnTools: false,
   reason: 'nobody vouches for it',
   missing: 'an approval',
   remedy: 'mcp-bridge trust approve weather',
 }
-const CONFIGURED: Standing = { state: 'trusted', dependsOnTools: false, reason: '', missing: '', remedy: '' }
-const REFUSED: Standing = {
+const CONFIGURED: TrustStatus = { state: 'trusted', dependsOnTools: false, reason: '', missing: '', remedy: '' }
+const REFUSED: TrustStatus = {
   ...QUARANTINED,
   state: 'refused',
   reason: 'it shows another key',
@@ -31,11 +31,11 @@ const APPROVED = { ...CONFIGURED, dependsOnTools: true }
 
 interface Plan extends Partial<QuarantineOptions> {
   tools?: object[]
-  standing?: (tools: ToolList | undefined) => Standing
+  trustStatus?: (tools: ToolList | undefined) => TrustStatus
 }
 
-function setUp({ tools = [READ, DELETE_ALL, PEEK], standing = () => QUARANTINED, ...options }: Plan = {}) {
-  const state = { tools, standing, now: 0 }
+function setUp({ tools = [READ, DELETE_ALL, PEEK], trustStatus = () => QUARANTINED, ...options }: Plan = {}) {
+  const state = { tools, trustStatus, now: 0 }
   const server = new Played(({ method, params }): Reply => {
     if (method === 'tools/list') return result({ tools: state.tools })
     if (method === 'tools/call') return result({ content: [{ type: 'text', text: 'done' }] })
@@ -43,7 +43,7 @@ function setUp({ tools = [READ, DELETE_ALL, PEEK], standing = () => QUARANTINED,
   })
   const quarantine = new Quarantine({
     name: 'weather',
-    standing: (tools) => state.standing(tools),
+    trustStatus: (tools) => state.trustStatus(tools),
     readOnly: ['read*', 'delete*'],
     now: () => state.now,
     ...options,
@@ -55,7 +55,7 @@ function setUp({ tools = [READ, DELETE_ALL, PEEK], standing = () => QUARANTINED,
 /** Approves of tools as they are now: as `judge` does it. */
 function approving(...tools: object[]) {
   const { digest } = listOf(...tools)
-  return (now: ToolList | undefined): Standing => {
+  return (now: ToolList | undefined): TrustStatus => {
     if (!now) return { ...QUARANTINED, dependsOnTools: true, reason: 'its tools are not known' }
     return now.digest === digest ? APPROVED : { ...QUARANTINED, reason: 'its tools have changed' }
   }
@@ -136,7 +136,7 @@ t.test('in quarantine', async (t) => {
       const { server, ask } = setUp({ readOnly: ['*'] })
       await ask(callOf({ method: 'tools/call', params }))
       t.same(server.called, [])
-      const approved = setUp({ standing: approving(READ, DELETE_ALL, PEEK) })
+      const approved = setUp({ trustStatus: approving(READ, DELETE_ALL, PEEK) })
       await approved.ask(callOf({ method: 'tools/call', params }))
       t.same(approved.server.called, [])
     })
@@ -251,16 +251,16 @@ t.test('in quarantine', async (t) => {
   await t.test('notifications of clients are not for it', async (t) => {
     const { quarantine, state } = setUp()
     t.equal(quarantine.open, false)
-    state.standing = () => ({ ...CONFIGURED, only: ['read'] })
+    state.trustStatus = () => ({ ...CONFIGURED, only: ['read'] })
     t.equal(quarantine.open, false)
-    state.standing = () => CONFIGURED
+    state.trustStatus = () => CONFIGURED
     t.equal(quarantine.open, true)
   })
 })
 
 t.test('a server that is refused sees nothing at all', async (t) => {
   for (const method of ['server/discover', 'tools/list', 'tools/call', 'subscriptions/listen', 'resources/read']) {
-    const { server, ask } = setUp({ standing: () => REFUSED, readOnly: ['*'] })
+    const { server, ask } = setUp({ trustStatus: () => REFUSED, readOnly: ['*'] })
     const outcome = await ask(callOf({ method, params: { name: 'read' } }))
     if (method === 'tools/call') t.match(outcome, { kind: 'result', result: { isError: true } })
     else
@@ -274,7 +274,7 @@ t.test('a server that is refused sees nothing at all', async (t) => {
 })
 
 t.test('a server that the operator has configured is not looked at', async (t) => {
-  const { server, ask } = setUp({ standing: () => CONFIGURED })
+  const { server, ask } = setUp({ trustStatus: () => CONFIGURED })
   const call = toolCall('delete_all', { caller: { capabilities: '{"sampling":{}}' }, credential: 'mine' })
   await ask(call)
   await ask(toolCall('unknown'))
@@ -284,7 +284,7 @@ t.test('a server that the operator has configured is not looked at', async (t) =
 })
 
 t.test('after consent', async (t) => {
-  const consented = () => setUp({ standing: approving(READ, DELETE_ALL, PEEK), readOnly: [] })
+  const consented = () => setUp({ trustStatus: approving(READ, DELETE_ALL, PEEK), readOnly: [] })
 
   await t.test('tools are called as they come, once they are known to be those that were approved', async (t) => {
     const { server, ask } = consented()
@@ -377,7 +377,7 @@ t.test('after consent', async (t) => {
   })
 
   await t.test('pages are put together', async (t) => {
-    const { server, ask } = setUp({ standing: approving(READ, DELETE_ALL) })
+    const { server, ask } = setUp({ trustStatus: approving(READ, DELETE_ALL) })
     const { answer } = server
     server.answer = (call) => {
       if (call.method !== 'tools/list') return answer(call)
@@ -406,7 +406,7 @@ t.test('after consent', async (t) => {
       const { server, ask } = consented()
       server.answer = () => ({ kind: 'error', error: { code: -32000, message: 'no\u001b[2J', data: undefined } })
       await t.rejects(ask(toolCall('read')), { name: 'Fault', message: /no\?\[2J/ })
-      const without = setUp({ standing: approving() })
+      const without = setUp({ trustStatus: approving() })
       const { answer } = without.server
       without.server.answer = (call) =>
         call.method === 'tools/list'
@@ -425,11 +425,11 @@ t.test('after consent', async (t) => {
   })
 
   await t.test('of some tools, the others stay where they were', async (t) => {
-    const standing = (now: ToolList | undefined) => {
+    const trustStatus = (now: ToolList | undefined) => {
       const whole = approving(READ, DELETE_ALL, PEEK)(now)
       return whole.state === 'trusted' ? { ...whole, only: ['pe*'], missing: 'an approval of this tool' } : whole
     }
-    const { server, ask } = setUp({ standing, readOnly: ['read'] })
+    const { server, ask } = setUp({ trustStatus, readOnly: ['read'] })
     const rich = { caller: { capabilities: '{"sampling":{}}' } }
     for (const name of ['peek', 'read', 'delete_all']) await ask(toolCall(name, rich))
     t.same(server.called, ['peek', 'read'])
@@ -446,7 +446,7 @@ t.test('after consent', async (t) => {
 })
 
 t.test('a list that becomes old while it is fetched is fetched again', async (t: Test) => {
-  const { server, ask, quarantine } = setUp({ standing: approving(READ), tools: [READ] })
+  const { server, ask, quarantine } = setUp({ trustStatus: approving(READ), tools: [READ] })
   const { answer } = server
   let first = true
   server.answer = async (call) => {

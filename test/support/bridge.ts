@@ -40,8 +40,8 @@ export function createBridge(
     },
     { env: process.env, read: (path) => readFileSync(path, 'utf8') },
   )
-  const surroundings = { log: pino({ level: 'debug' }, sink), version: '0.0.0', env: process.env, ...more }
-  const bridge = new Bridge(parsed, surroundings)
+  const context = { log: pino({ level: 'debug' }, sink), version: '0.0.0', env: process.env, ...more }
+  const bridge = new Bridge(parsed, context)
   t.teardown(() => bridge.close())
   return { bridge, log }
 }

@@ -136,8 +136,8 @@ export async function makeWorld(t: Test, names: readonly string[] = [HOST]): Pro
       trustStore,
       ...settings,
     }),
-    surroundings: { log: pino({ level: 'silent' }), version: '0.0.0', env: {} },
-    elsewhere: { env, read: (path) => readFileSync(path, 'utf8') },
+    context: { log: pino({ level: 'silent' }), version: '0.0.0', env: {} },
+    sources: { env, read: (path) => readFileSync(path, 'utf8') },
     network: { ca: ca.cert, resolve: async (host) => resolve.current(host) },
     timing: { sleep: async () => {} },
     ...more,
@@ -159,11 +159,11 @@ export async function serveFound(t: Test, options: DiscoveryOptions) {
   const log: Record<string, unknown>[] = []
   const metrics = new Metrics({ version: '0' })
   const sink = { write: (line: string) => void log.push(JSON.parse(line) as Record<string, unknown>) }
-  const surroundings = { ...options.surroundings, log: pino({ level: 'debug' }, sink), metrics }
-  const found = new FoundServers({ ...options, surroundings, every: 3_600_000 })
+  const context = { ...options.context, log: pino({ level: 'debug' }, sink), metrics }
+  const found = new FoundServers({ ...options, context, every: 3_600_000 })
   t.teardown(() => found.close())
   await found.look()
-  const bridge = new Bridge(found.with(options.settings), { ...surroundings, lead: found.lead })
+  const bridge = new Bridge(found.with(options.settings), { ...context, lead: found.lead })
   t.teardown(() => bridge.close(true))
   let reloading: Promise<unknown> = Promise.resolve()
   const listen = parseListen('http://127.0.0.1:0/mcp')

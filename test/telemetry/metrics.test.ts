@@ -220,7 +220,9 @@ t.test('a modern client of a legacy server', async (t) => {
   t.ok(Object.keys(series).some((name) => name.includes('method="other"')))
   const refused = 'method="tools/call",outcome="fault",blame="caller",relayed="false"'
   t.equal(series[calls('client_era="modern",server_era="unknown"', refused)], 1)
-  const short = series['mcp_bridge_call_upstream_seconds_bucket{server="test",method="tools/call",le="0.025"}'] as number
+  const short = series[
+    'mcp_bridge_call_upstream_seconds_bucket{server="test",method="tools/call",le="0.025"}'
+  ] as number
   t.ok(short <= 1, 'the call of 40 ms is in no bucket below that')
   t.equal(series['mcp_bridge_call_upstream_seconds_count{server="test",method="tools/call"}'], 2)
   t.ok((series['mcp_bridge_call_upstream_seconds_sum{server="test",method="tools/call"}'] as number) >= 0.04)

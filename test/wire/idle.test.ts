@@ -21,8 +21,8 @@ const longer = () => new Promise((resolve) => setTimeout(resolve, 1_000))
 t.test('11.4 a program is not ended for idleness unless the configuration says so', async (t) => {
   const idleOf = (entry: object, timeouts: object = {}) => {
     const all = parseSettings({ mcpServers: { it: entry }, timeouts }, { env: {}, read: String })
-    const surroundings = { log: pino({ level: 'silent' }), version: '0', env: {} }
-    return serverOptions('it', all.mcpServers['it'] as ServerSettings, all, surroundings, unlimited()).timeouts.idle
+    const context = { log: pino({ level: 'silent' }), version: '0', env: {} }
+    return serverOptions('it', all.mcpServers['it'] as ServerSettings, all, context, unlimited()).timeouts.idle
   }
   const [program, address] = [{ command: 'program' }, { url: 'http://127.0.0.1/mcp' }]
   t.equal(idleOf(program), undefined)

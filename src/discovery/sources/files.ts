@@ -10,7 +10,7 @@ import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
 /** What determines where these files are. */
-export interface Surroundings {
+export interface Machine {
   platform: string
   home: string
   cwd: string
@@ -24,7 +24,7 @@ const FILE_BYTES = 1024 * 1024
 
 /** The usual configuration files; those of the project come before those of the user. */
 /** Where programs keep their servers: those of the project before those of the person. */
-export function usualFiles({ platform, home, cwd, appData }: Surroundings): string[] {
+export function usualFiles({ platform, home, cwd, appData }: Machine): string[] {
   const { join } = platform === 'win32' ? win32 : posix
   const applications =
     platform === 'win32'

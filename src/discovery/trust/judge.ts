@@ -4,7 +4,7 @@
  * its tools. Otherwise it is in quarantine. A server that shows a key other than the pinned one is refused.
  */
 
-import type { Standing, ToolList } from '../../ports/trust-status.js'
+import type { ToolList, TrustStatus } from '../../ports/trust-status.js'
 import { printable } from '../../printable.js'
 import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
@@ -41,7 +41,7 @@ export interface Handshake {
 }
 
 /** How far a server is trusted, and why. */
-export interface Verdict extends Standing {
+export interface Verdict extends TrustStatus {
   by: 'configuration' | 'signature' | 'pin' | 'approval' | undefined
   /** The key or the pins that an approval is bound to. */
   bound: string

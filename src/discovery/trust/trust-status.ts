@@ -1,10 +1,10 @@
 /** The trust status of a server, determined for each call, so that new decisions count at once. */
-import type { Standing, ToolList } from '../../ports/trust-status.js'
+import type { ToolList, TrustStatus } from '../../ports/trust-status.js'
 import { type Facts, judge, type Verdict } from './judge.js'
 import type { TrustStore } from './store.js'
 
 /** The server, and the store. */
-export interface StandingOptions {
+export interface TrustStatusOptions {
   store: TrustStore
   /** What is known of the server now, except its tools. */
   facts(): Omit<Facts, 'tools'>
@@ -17,9 +17,9 @@ export interface StandingOptions {
  * Returns a function that judges a server by its current tools. It records the tools of servers that are trusted for
  * their key, and withdraws approvals that the tools no longer match.
  */
-export function standingOf({ store, facts, changed, now = Date.now }: StandingOptions) {
+export function trustStatusOf({ store, facts, changed, now = Date.now }: TrustStatusOptions) {
   let last = ''
-  return (tools: ToolList | undefined): Standing => {
+  return (tools: ToolList | undefined): TrustStatus => {
     const known = facts()
     const verdict = judge({ ...known, tools }, store, now())
     // Counts in this process at once; the file is written when possible.
