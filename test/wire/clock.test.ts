@@ -91,6 +91,7 @@ const WALL = [
   'telemetry/opentelemetry.ts',
   'upstream/era/shared-verdicts.ts',
   'upstream/legacy/parked.ts',
+  'upstream/legacy/retry-state.ts',
 ]
 
 t.test('H19 only what is told to people or shared between machines reads the wall clock', async (t) => {
