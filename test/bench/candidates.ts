@@ -66,14 +66,14 @@ function extras(name: string, client: Era, server: Era, entry?: object): Candida
       server,
       asked: [smallCall],
       extra: true,
-      proxy: ({ url, server: address, bridge }) => {
+      proxy: ({ port, url, server: address, bridge }) => {
         const config = {
           mcpServers: { default: entry ?? { url: address } },
           listen: url,
           log: { level: 'warn' },
           ...extra,
         }
-        return [bridge, '--config', temporary(`${name}, ${what}.json`, JSON.stringify(config))]
+        return [bridge, '--config', temporary(`${name}, ${what}, ${port}.json`, JSON.stringify(config))]
       },
     }))
 }
