@@ -1,8 +1,8 @@
 /**
- * The relay: passes HTTP messages unchanged between a client and a server of the same era (@fastify/http-proxy). The
+ * The relay: passes HTTP messages unchanged between a client and a server of the same era (@fastify/reply-from). The
  * server validates them. The bridge checks who owns a session, filters headers, and writes the log.
  */
-import proxy from '@fastify/http-proxy'
+import replyFrom, { type FastifyReplyFromOptions } from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Account } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
@@ -62,7 +62,7 @@ export class Relay {
     this.sessions = new RelayedSessions({ ...options.sessions, report })
   }
 
-  /** Registers the proxy at a path. `handle` gets every request there, and may `pass` it to the server. */
+  /** Registers the relay at a path. `handle` gets every request there, and may `pass` it to the server. */
   async register(
     app: FastifyInstance,
     { path, refusing }: { path: string; refusing: ErrorRendering },
@@ -73,38 +73,33 @@ export class Relay {
     const undici: Requestable = {
       request: (options, done) => (dispatcher as Requestable).request({ ...options, signal: this.#signal }, done),
     }
-    const options = {
-      upstream: url.origin,
-      prefix: path,
-      rewritePrefix: url.pathname,
-      routes: ['/'],
-      httpMethods: ['GET', 'POST', 'DELETE'],
-      // The body has been read already, and its size is checked.
-      proxyPayloads: false,
-      // Only the client decides whether to repeat a request.
-      retryMethods: [],
-      disableRequestLogging: true,
-      undici,
-      handler: (request: FastifyRequest, reply: FastifyReply, source: string, hooks: object) =>
-        handle(request, reply, (passing, fallback) => {
-          const relayed = this.#begin(request, reply, { passing, refusing, fallback })
-          const send = () => this.#send(relayed, request, reply, { source, hooks })
-          const account = this.#options.accountOf?.(request.principal)
-          if (account) relayed.sendAs(account, send)
-          else send()
-        }),
-      replyOptions: {
-        queryString: () => query,
-        rewriteRequestHeaders: (request: FastifyRequest, headers: Headers) => this.#of(request).headersSentOn(headers),
-        rewriteHeaders: (headers: Headers, request: FastifyRequest) =>
-          sentBack(headers, this.#of(request).passing.era === 'legacy'),
-        onResponse: (request: FastifyRequest, _reply: FastifyReply, response: Response) =>
-          this.#of(request).answered(response),
-        onError: ({ request }: FastifyReply, { error }: { error: Error }) =>
-          this.#of(request).failed(error.cause instanceof Error ? error.cause : error),
-      },
+    const options = { base: url.origin, undici, retryMethods: [], disableRequestLogging: true }
+    const hooks = {
+      queryString: () => query,
+      rewriteRequestHeaders: (request: FastifyRequest, headers: Headers) => this.#of(request).headersSentOn(headers),
+      rewriteHeaders: (headers: Headers, request: FastifyRequest) =>
+        sentBack(headers, this.#of(request).passing.era === 'legacy'),
+      onResponse: (request: FastifyRequest, _reply: FastifyReply, response: Response) =>
+        this.#of(request).answered(response),
+      onError: ({ request }: FastifyReply, { error }: { error: Error }) =>
+        this.#of(request).failed(error.cause instanceof Error ? error.cause : error),
     }
-    await app.register(proxy, options as unknown as Parameters<typeof proxy>[1])
+    const handler = (request: FastifyRequest, reply: FastifyReply) =>
+      handle(request, reply, (passing, fallback) => {
+        const relayed = this.#begin(request, reply, { passing, refusing, fallback })
+        const send = () => this.#send(relayed, request, reply, { source: url.pathname, hooks })
+        const account = this.#options.accountOf?.(request.principal)
+        if (account) relayed.sendAs(account, send)
+        else send()
+      })
+    await app.register(
+      async (scope) => {
+        // Only the client decides whether to repeat a request.
+        await scope.register(replyFrom, options as unknown as FastifyReplyFromOptions)
+        scope.route({ method: ['GET', 'POST', 'DELETE'], url: '/', handler })
+      },
+      { prefix: path },
+    )
   }
 
   /** Whether a modern request is relayed. Its headers contain everything that decides this. */
