@@ -173,7 +173,7 @@ export class LegacySession {
         onEnd?.(error, session.#served)
       },
       answeredLate: (id) => session?.running.answeredLate(id),
-      deaf: () => {
+      streamLost: () => {
         if (!session) return
         session.#receives = false
         session.changeFeed.lose()

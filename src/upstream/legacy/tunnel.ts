@@ -78,7 +78,7 @@ export class DirectTunnel implements Tunnel {
       notified: (method, params) => this.#deliver(write({ kind: 'notification', method, params })),
       ended: (error) => this.#end(error),
       // A restarted server refuses the stream. A request finds out whether the session is lost, too.
-      deaf: () => {
+      streamLost: () => {
         this.request('ping', undefined).catch(() => {})
       },
       ping: { method: 'ping', params: undefined },

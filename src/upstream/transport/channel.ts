@@ -56,7 +56,7 @@ export interface Receiver {
   /** Whether an exchange still waits for its answer. */
   waiting(exchange: number): boolean
   /** The stream for the server's own messages was open, and cannot be had any more. */
-  deaf(): void
+  streamLost(): void
   /** That stream had broken and is open again: what was said in between is not known. */
   missed(): void
   /** Something has come in that could be read only after it had been repaired. */

@@ -210,12 +210,12 @@ class HttpChannel implements Channel {
         const { status } = await this.#get(headers, reading, account)
         // 409: the server still sees the stream that has just broken.
         if (status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)) {
-          if (heard) this.#receiver?.deaf()
+          if (heard) this.#receiver?.streamLost()
           return opened(false)
         }
       } catch (error) {
         if (error instanceof Fault) {
-          if (heard) this.#receiver?.deaf()
+          if (heard) this.#receiver?.streamLost()
           return opened(false)
         }
         if (!(error instanceof ChannelError)) throw error
