@@ -95,7 +95,7 @@ t.test('11.30 a mistake with TLS is one sentence, and what to do', async (t) => 
     [
       'TLS to a plain port',
       `https://127.0.0.1:${plain}/mcp`,
-      /does not speak TLS on this port$/m,
+      /does not use TLS on this port$/m,
       /http:\/\/ instead of/,
     ],
     [
@@ -104,7 +104,7 @@ t.test('11.30 a mistake with TLS is one sentence, and what to do', async (t) => 
       /was closed before the answer/,
       /https:\/\//,
     ],
-    ['closed at once', `http://127.0.0.1:${closing}/mcp`, /was closed before the answer/, /its own log/],
+    ['closed at once', `http://127.0.0.1:${closing}/mcp`, /was closed before the answer/, /the log of the server/],
     ['another protocol', `http://127.0.0.1:${ssh}/mcp`, /The answer is not HTTP$/m, /Check the port/],
     [
       'self-signed',
@@ -115,15 +115,20 @@ t.test('11.30 a mistake with TLS is one sentence, and what to do', async (t) => 
     [
       'an authority of its own',
       `https://127.0.0.1:${await tls(address)}/mcp`,
-      /from an authority that is not known here$/m,
+      /was issued by an unknown authority$/m,
       /NODE_EXTRA_CA_CERTS=/,
     ],
-    ['expired', `https://127.0.0.1:${await tls(address, expired)}/mcp`, /certificate has expired$/m, /new certificate/],
+    [
+      'expired',
+      `https://127.0.0.1:${await tls(address, expired)}/mcp`,
+      /certificate has expired$/m,
+      /Renew the certificate/,
+    ],
     [
       'another name',
       `https://127.0.0.1:${await tls(['other.example'])}/mcp`,
       /certificate is for another host name$/m,
-      /a name that stands in the certificate/,
+      /a host name that the certificate contains/,
       { NODE_EXTRA_CA_CERTS: fileWith(t, ca.cert) },
     ],
   ]

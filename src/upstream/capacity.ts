@@ -1,4 +1,4 @@
-/** How much of a server may be used at once, and by whom: one bound for all sessions, or for all processes of a program. */
+/** Bounds the concurrent sessions with a server, or the processes of a program, in total and per principal. */
 import type { Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
 import { Occupancy } from '../protocol/occupancy.js'
@@ -15,7 +15,7 @@ export class Capacity {
   readonly #detection: Detection
   readonly #starts: Starts | undefined
   readonly #sweeper: NodeJS.Timeout | undefined
-  /** Clients that are connected, by principal. */
+  /** The number of connected clients, by principal. */
   readonly #clients = new Map<string, number>()
 
   constructor(options: ServerOptions, detection: Detection) {
@@ -27,7 +27,7 @@ export class Capacity {
     const { idle } = timeouts
     if (idle !== undefined)
       this.#sweeper = setInterval(() => this.occupancy.endIdle(), Math.min(idle, SWEEP_EVERY)).unref()
-    // With a session for each call, the operator wants a process for each call.
+    // With `per-request` isolation every call starts a process, so the rate of starts is not limited.
     if (this.#isProgram && startsPerMinute !== undefined && isolation !== 'per-request')
       this.#starts = new Starts({ burst: maxSessions, perMinute: startsPerMinute })
   }
@@ -37,7 +37,9 @@ export class Capacity {
     return { bound: this.#isProgram ? 'processes' : 'sessions', server, used: this.occupancy.used, limit }
   }
 
-  /** Notes that a client of this principal is connected, until the function that it returns is called. */
+  /**
+   * Notes that a client of this principal is connected. Returns a function to call when the client has disconnected.
+   */
   connected(principal: string): () => void {
     this.#clients.set(principal, (this.#clients.get(principal) ?? 0) + 1)
     return () => {
@@ -47,11 +49,14 @@ export class Capacity {
     }
   }
 
-  /** Milliseconds after which an idle session of a principal ends. A program stays while a client is connected. */
+  /**
+   * Milliseconds after which an idle session of a principal ends; undefined for never. A process does not end while a
+   * client of the principal is connected.
+   */
   readonly idleLimit = (principal: string): number | undefined =>
     this.#isProgram && this.#clients.has(principal) ? undefined : this.#options.timeouts.idle
 
-  /** Waits until a principal may start a process, where that takes one. Rejects with a Fault. */
+  /** Waits until a principal may start a process, if the next channel needs a new one. Rejects with a Fault. */
   async mayStart(principal: string): Promise<void> {
     if (!this.#detection.hasSpare) await this.#starts?.turn(principal)
   }

@@ -1,4 +1,4 @@
-/** One request on its way through a channel: what has come in for it waits here until somebody reads it. */
+/** One request to a server. Messages that arrive for it wait here until they are read. */
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
@@ -15,27 +15,27 @@ export type Arrival =
   | { kind: 'question'; question: Question }
   | Response
 
-/** What the server asks in the middle of a call. */
+/** A request that the server sends to the client during a call. */
 export interface Question {
   request: Request
-  /** It came on the stream of its call, or names the task that it is about: no other call can be meant. */
+  /** It arrived on the stream of its call, or names its task: it belongs to that call only. */
   addressed: boolean
-  /** The call that carries it to its client; none as long as it waits for one. */
+  /** The call through which the client is asked; undefined while it waits for one. */
   carrier?: Exchange | undefined
-  /** A client has been asked it. */
+  /** The client has been asked. */
   shown?: boolean
-  /** The server does not want to know any more. */
+  /** The server has cancelled it. */
   withdrawn: boolean
-  /** What is lent for it, until it has been answered. */
+  /** The loan for it, until it has been answered. */
   loan: Loan
 }
 
-/** What an exchange needs of the peer that it belongs to. */
-export interface Line {
-  /** Begins a loan for what a principal has not read. */
+/** What an exchange needs of its peer. */
+export interface ExchangePeer {
+  /** Begins a loan for messages that a principal has not read. */
   borrow(principal: string): Loan
   send(exchange: Exchange, method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void
-  /** Tells the server that nobody waits any more. */
+  /** Cancels the request at the server. */
   cancel(exchange: Exchange, reason: string): void
   forget(exchange: Exchange): void
 }
@@ -45,58 +45,60 @@ interface Reader {
   reject(error: ChannelError | Fault): void
 }
 
-/** Has the line of a call in the log say how many notifications were dropped. */
+/** Adds the number of dropped notifications to the log entry of the call. */
 export function noteDropped({ dropped }: Exchange, { log }: Call): void {
   if (dropped > 0) log.note({ dropped })
 }
 
-/** Why a call is given up that a policy has found to take too long: for the server, and for what is known of it. */
+/**
+ * The reason of a call that was given up because of its timeout. The server sees it, and `Silence` counts such calls.
+ */
 export const TIMED_OUT = 'The call timed out'
 
 export class Exchange {
-  /** The request's id towards the server, and the token of its progress. */
+  /** The id of the request to the server, which is also its progress token. */
   readonly id: number
-  /** Whose call it is. */
+  /** The principal that waits for the answer. */
   readonly principal: string
   answered = false
   /** The answer is a result. */
   succeeded = false
-  /** Somebody reads what comes in, or will at once; a call that waits for its client is not read. */
+  /** A reader waits, or will soon. False while the call waits for its client. */
   read = true
   /** When it was sent, by `performance.now()`, and how many messages its channel had received by then. */
   sentAt = 0
   receivedBefore = 0
-  /** In whose name it is sent, where that is another one than its peer's. */
+  /** The account for the request, if it is not that of the peer. */
   account: Account | undefined
-  readonly #line: Line
+  readonly #peer: ExchangePeer
   readonly #arrivals: Unread<Arrival>
   #reader: Reader | undefined
   #failure: ChannelError | Fault | undefined
   #sent = false
 
-  constructor(line: Line, id: number, principal = NOBODY) {
-    this.#line = line
+  constructor(peer: ExchangePeer, id: number, principal = NOBODY) {
+    this.#peer = peer
     this.id = id
     this.principal = principal
-    this.#arrivals = new Unread(sizeOf, () => line.borrow(principal))
+    this.#arrivals = new Unread(sizeOf, () => peer.borrow(principal))
   }
 
-  /** Notifications that were dropped, because nobody read what had come before them. */
+  /** The number of notifications that were dropped because earlier messages had not been read. */
   get dropped(): number {
     return this.#arrivals.dropped
   }
 
-  /** Something has come in that nobody has read. */
+  /** Messages wait to be read. */
   get unread(): boolean {
     return this.#arrivals.length > 0
   }
 
   send(method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void {
     this.#sent = true
-    this.#line.send(this, method, params, headers)
+    this.#peer.send(this, method, params, headers)
   }
 
-  /** What comes next, in the order in which it came. Rejects with a ChannelError when nothing can. */
+  /** The next message, in the order of arrival. Rejects with a ChannelError or a Fault if none can arrive. */
   next(): Promise<Arrival> {
     const arrival = this.#arrivals.shift()
     if (arrival) return Promise.resolve(arrival)
@@ -106,7 +108,7 @@ export class Exchange {
     })
   }
 
-  /** The answer. Rejects with a ChannelError when none can come. What else comes before it is passed over. */
+  /** The answer. Skips other messages before it. Rejects with a ChannelError or a Fault if none can arrive. */
   async answer(): Promise<Response> {
     for (;;) {
       const arrival = await this.next()
@@ -114,7 +116,9 @@ export class Exchange {
     }
   }
 
-  /** The answer, if it comes within so many milliseconds. Rejects with a ChannelError when none can come. */
+  /**
+   * The answer, if it arrives within so many milliseconds. Rejects with a ChannelError or a Fault if none can arrive.
+   */
   async answerWithin(milliseconds: number): Promise<Response | undefined> {
     const deadline = performance.now() + milliseconds
     for (;;) {
@@ -123,32 +127,34 @@ export class Exchange {
     }
   }
 
-  /** Calls back with the answer as soon as it comes in, before what comes in after it; with undefined if none can come. */
-  onAnswer(told: (answer: Response | undefined) => void): void {
+  /**
+   * Calls `onAnswer` with the answer as soon as it arrives, before later messages; with undefined if none can arrive.
+   */
+  onAnswer(onAnswer: (answer: Response | undefined) => void): void {
     for (let arrival = this.#arrivals.shift(); arrival; arrival = this.#arrivals.shift())
-      if (arrival.kind === 'response') return told(arrival)
-    if (this.#failure) return told(undefined)
+      if (arrival.kind === 'response') return onAnswer(arrival)
+    if (this.#failure) return onAnswer(undefined)
     this.#reader = {
-      resolve: (arrival) => (arrival.kind === 'response' ? told(arrival) : this.onAnswer(told)),
-      reject: () => told(undefined),
+      resolve: (arrival) => (arrival.kind === 'response' ? onAnswer(arrival) : this.onAnswer(onAnswer)),
+      reject: () => onAnswer(undefined),
     }
   }
 
-  /** What comes next, if it comes within so many milliseconds. */
+  /** The next message, if it arrives within so many milliseconds. */
   nextWithin(milliseconds: number): Promise<Arrival | undefined> {
     return within(this.next(), milliseconds, () => {
-      // What comes from now on is for whoever reads next.
+      // Later messages are for the next reader.
       this.#reader = undefined
       return undefined
     })
   }
 
-  /** Takes out the questions that nobody has read. */
+  /** Removes and returns the unread questions. */
   takeQuestions(): Question[] {
     return this.#arrivals.takeOut('question').map(({ question }) => question)
   }
 
-  /** Returns whether it is kept for a reader. */
+  /** Gives a message to the reader, or keeps it. Returns false if it was dropped. */
   push(arrival: Arrival): boolean {
     const reader = this.#reader
     if (!reader && !this.#arrivals.push(arrival)) {
@@ -164,7 +170,7 @@ export class Exchange {
     return true
   }
 
-  /** The answer cannot come any more. What has come already can still be read. */
+  /** Notes that the answer cannot arrive any more. Messages that have arrived can still be read. */
   fail(error: ChannelError | Fault): void {
     if (this.answered || this.#failure) return
     this.#failure = error
@@ -175,16 +181,16 @@ export class Exchange {
 
   /** Gives up the answer without a cancellation. */
   drop(): void {
-    this.fail(new ChannelError('The answer does not count any more'))
+    this.fail(new ChannelError('The answer is not needed any more'))
     this.release()
   }
 
-  /** Nobody reads any more. A request that is still open is cancelled, once. */
+  /** Ends the exchange. Cancels the request with `reason` if it is not answered. Further calls do nothing. */
   release(reason = 'The client has gone'): void {
-    this.#line.forget(this)
+    this.#peer.forget(this)
     this.#arrivals.clear()
     if (this.answered) return
-    if (this.#sent && !this.#failure) this.#line.cancel(this, reason)
+    if (this.#sent && !this.#failure) this.#peer.cancel(this, reason)
     this.fail(new ChannelError(reason))
     this.answered = true
   }

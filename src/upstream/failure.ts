@@ -1,4 +1,4 @@
-/** What a failure of a channel means to the caller whose call it was. */
+/** Translates failures of channels into Faults for callers, and decides when a call may be sent again. */
 
 import { printable } from '../printable.js'
 import type { Call, Reply, Sender } from '../protocol/call.js'
@@ -17,17 +17,17 @@ const UNKNOWN = 'whether it acted on the call is unknown'
 /** Milliseconds: a refusal that asks to wait no longer than this is waited out. */
 const PATIENCE = 5_000
 
-/** Why a call is given up, as its server is told and as its channel counts it. Undefined where its client has gone. */
+/** The reason to cancel an aborted call with: TIMED_OUT after its timeout, else undefined. */
 export function givenUpFor({ reason }: AbortSignal): string | undefined {
   return reason instanceof Fault && reason.fault === 'upstreamTimeout' ? TIMED_OUT : undefined
 }
 
-/** What is known of a server's era may be no longer so. Nothing has been done for the call that found out. */
+/** A server may be of another era than its verdict says. Nothing has been done for the call that found out. */
 export class Contradiction extends Error {
   override name = 'Contradiction'
-  /** What the server was taken for. */
+  /** The era of the verdict. */
   readonly era: Era
-  /** What the caller gets where the server, asked again, speaks what it did. Without it the call is made again. */
+  /** The reply for the caller if detection confirms the era. Without it, the call is made again. */
   readonly instead: Reply | Fault | undefined
 
   constructor(era: Era, message: string, instead?: Reply | Fault) {
@@ -39,35 +39,37 @@ export class Contradiction extends Error {
 
 /** Errors that only servers of the modern era give, with HTTP 400 (MCP 2026-07-28, basic/index, error codes). */
 const MODERN_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
-/** What servers of the legacy era say that want a session, or that do not know the version in the header. */
+/** Words in errors of legacy servers that require a session, or do not support the version in the header. */
 const LEGACY_WORDS = /session|initiali[sz]|protocol.?version/i
-/** HTTP statuses with which something answers that knows no modern requests: a modern server would say why in JSON-RPC. */
+/** HTTP statuses that contradict the modern era without a JSON-RPC error: a modern server would send one. */
 const UNEXPLAINED: ReadonlySet<number> = new Set([400, 404, 405, 406, 410, 415, 422, 501])
 
-/** The caller's own `Authorization` as a header, where it is to be sent on. */
+/** The caller's own `Authorization` as a header, if it is passed through. */
 export function credentialOf(sender: Pick<Sender, 'credential'> | undefined): Readonly<Record<string, string>> {
   return sender?.credential === undefined ? {} : { authorization: sender.credential }
 }
 
-/** A failure before anything of the call was sent: the server could not be reached, or would not open a session. */
+/**
+ * The Fault for a failure before the call was sent: the server is unreachable or refused a session. `name` is its name.
+ */
 export function openingFault(error: unknown, name: string): Fault {
   if (error instanceof Fault) return error
   if (!(error instanceof ChannelError)) return Fault.from(error)
   if (error.refusal) return refusalFault(error.refusal, { cause: error })
-  const said = saidBehind(error)
+  const said = refusalTextOf(error)
   return new Fault('upstreamUnavailable', `The server "${name}" is not available: ${error.message}`, {
     cause: error,
     said,
   })
 }
 
-/** What the server said with the refusal that a failure came from, if it came from one. */
-function saidBehind(error: unknown): string | undefined {
+/** The text of the refusal that caused a failure, if one did. */
+function refusalTextOf(error: unknown): string | undefined {
   if (!(error instanceof ChannelError)) return undefined
-  return error.refusal ? saidIn(error.refusal) : saidBehind(error.cause)
+  return error.refusal ? saidIn(error.refusal) : refusalTextOf(error.cause)
 }
 
-/** A failure after the call was handed to the channel. */
+/** The Fault for a failure after the call was handed to the channel. */
 export function callFault(error: unknown): Fault {
   if (!(error instanceof ChannelError)) return Fault.from(error, true)
   if (error.refusal) return refusedCall(error.refusal, { cause: error })
@@ -79,7 +81,7 @@ export function callFault(error: unknown): Fault {
   return new Fault('upstreamClosed', `${error.message}; ${UNKNOWN}`, { cause: error })
 }
 
-/** What a refusal means to the caller whose call it answers: only some say that nothing has been done. */
+/** The Fault for an HTTP refusal of a call. Only some refusals show that the server has not acted on the call. */
 export function refusedCall(refusal: Refusal, { cause }: Pick<FaultOptions, 'cause'> = {}): Fault {
   if (notActedOn(refusal)) return refusalFault(refusal, { cause })
   const { status } = refusal
@@ -87,51 +89,52 @@ export function refusedCall(refusal: Refusal, { cause }: Pick<FaultOptions, 'cau
   const what = late ? `The server did not answer in time (HTTP ${status})` : `The server answered with HTTP ${status}`
   return new Fault(
     late ? 'upstreamTimeout' : 'upstreamProtocol',
-    withWords(`${what}; ${UNKNOWN}`, refusal),
-    told(refusal, cause),
+    withText(`${what}; ${UNKNOWN}`, refusal),
+    optionsOf(refusal, cause),
   )
 }
 
-/** What a refusal means where nothing has been done for anybody. */
+/** The Fault for a refusal of a request that the server has not acted on. */
 function refusalFault(refusal: Refusal, { cause }: Pick<FaultOptions, 'cause'>): Fault {
   const { status, retryAfter, challenge } = refusal
-  const options = { ...told(refusal, cause), ...(retryAfter !== undefined && { retryAfter }) }
+  const options = { ...optionsOf(refusal, cause), ...(retryAfter !== undefined && { retryAfter }) }
   switch (status) {
     case 401:
     case 403:
       return new Fault(
         'upstreamAuthRequired',
-        withWords(`The server wants other credentials than the bridge has (HTTP ${status})`, refusal),
+        withText(`The server requires other credentials than the bridge sent (HTTP ${status})`, refusal),
         { ...options, refused: { status, challenge } },
       )
     case 429:
     case 503:
-      return new Fault('upstreamBusy', withWords(`The server is busy (HTTP ${status})`, refusal), {
+      return new Fault('upstreamBusy', withText(`The server is busy (HTTP ${status})`, refusal), {
         ...options,
         status,
       })
     case 504:
       return new Fault(
         'upstreamGatewayTimeout',
-        withWords('The server did not answer its gateway in time (HTTP 504)', refusal),
+        withText('The server did not answer its gateway in time (HTTP 504)', refusal),
         options,
       )
     default:
       return status < 400
         ? new Fault('upstreamRefused', `The server redirects to another address (HTTP ${status})`, options)
-        : new Fault('upstreamRefused', withWords(`The server refused the request (HTTP ${status})`, refusal), options)
+        : new Fault('upstreamRefused', withText(`The server refused the request (HTTP ${status})`, refusal), options)
   }
 }
 
-/** What is known of a refusal beside the message. Where a redirect leads to is told to the operator only. */
-function told(refusal: Refusal, cause: unknown): FaultOptions {
+/** Options of a Fault for a refusal. The target of a redirect goes to the operator only. */
+function optionsOf(refusal: Refusal, cause: unknown): FaultOptions {
   const { status, location } = refusal
   const said =
     status < 400 && location !== undefined ? `Location: ${printable(withoutQuery(location), 200)}` : saidIn(refusal)
   return { cause, data: { httpStatus: String(status) }, said }
 }
 
-function withWords(message: string, refusal: Refusal): string {
+/** Appends the server's text, if callers may see it. */
+function withText(message: string, refusal: Refusal): string {
   const said = saidToCallers(refusal)
   return said === undefined ? message : `${message}: ${said}`
 }
@@ -140,10 +143,10 @@ function withoutQuery(address: string): string {
   return address.split(/[?#]/, 1)[0] as string
 }
 
-/** A JSON-RPC error, and what it says. */
+/** A JSON-RPC error response, with its code and message. */
 export type Said = Response & { code: number; message: string }
 
-/** The JSON-RPC error in the body of a refusal, where there is one. */
+/** The JSON-RPC error in the body of a refusal, if there is one. */
 export function errorIn({ body }: Refusal): Said | undefined {
   let message: Message
   try {
@@ -160,8 +163,9 @@ export function errorIn({ body }: Refusal): Said | undefined {
 }
 
 /**
- * A refusal may bring the answer in its body: what the server said in JSON-RPC counts, whatever the status. `other` says
- * of a refusal that it is no answer to the call. Rethrows what brings none.
+ * Returns the JSON-RPC error in the body of a refusal as the answer to the call, whatever the status; except 401 and
+ * 403. `other` returns an error to throw instead if the refusal is not about the call. Rethrows errors without an
+ * answer.
  */
 export function answerOf(
   error: unknown,
@@ -176,16 +180,16 @@ export function answerOf(
   return said
 }
 
-/** What a refusal says that is no answer to a call of a session: the session is gone, or the server has none any more. */
+/** For `answerOf`: the error if a refusal is about the session: it is lost, or the server is modern. */
 export function outsideSession(error: ChannelError, said: Said | undefined): Error | undefined {
   if (error.refusal && contradicts(error.refusal, 'legacy', said))
-    return new Contradiction('legacy', 'The server answers in words of 2026-07-28')
+    return new Contradiction('legacy', 'The server answered with an error of 2026-07-28')
   return sessionGone(error) ? error : undefined
 }
 
 /**
- * Whether a refusal is one that no server of this era gives, so that the server has to be asked again what it speaks. A
- * refusal that is taken for one by mistake costs a question: only the answer to that decides.
+ * Whether servers of this era do not send such a refusal, so that the era has to be detected again. A wrong guess costs
+ * one probe: only its answer decides.
  */
 export function contradicts(refusal: Refusal, era: Era, said: Said | undefined = errorIn(refusal)): boolean {
   const { status } = refusal
@@ -197,8 +201,8 @@ export function contradicts(refusal: Refusal, era: Era, said: Said | undefined =
 }
 
 /**
- * Whether a call may be sent twice. Methods that only read may; a tool never, because what it says of itself is the server's
- * word, unless the operator takes that word.
+ * Whether a call may be sent twice. Methods that only read may. Tools may only if they declare it and the operator
+ * trusts such declarations (`retry`: `safe`), because a server can declare anything.
  */
 export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off' | 'safe'): boolean {
   if (methodTraits(call.method).idempotent) return true
@@ -219,8 +223,9 @@ export function worthRepeating(error: unknown, repeatable: boolean): number | un
 }
 
 /**
- * Whether a refusal says that the server has forgotten the session (MCP 2025-11-25, basic/transports): 404, the 400 of a
- * widely copied example, or an error of the other era. In any case nothing has been done for the request.
+ * Whether a refusal shows that the server has lost the session (MCP 2025-11-25, basic/transports): 404, a 400 as in the
+ * examples of @modelcontextprotocol/sdk 1.x ("No valid session ID provided"), or an error of the other era. In all
+ * these cases the server has not acted on the request.
  */
 export function sessionGone(error: unknown): boolean {
   if (!(error instanceof ChannelError) || !error.refusal) return false

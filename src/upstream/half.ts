@@ -1,4 +1,4 @@
-/** What a half of `Server` has to supply: it answers for the server in one era. */
+/** The contract of a half of `Server`, which answers for the server in one era. */
 import type { ChangeNotice } from '../ports/replicas.js'
 import type { Handler, Notice } from '../protocol/call.js'
 import type { Capacity } from './capacity.js'
@@ -6,22 +6,22 @@ import type { Detection } from './era/detection.js'
 
 export interface Half {
   /**
-   * Answers a call. Throws a Contradiction where the server turns out not to be of this era: then it has done nothing for the
-   * call, which can be answered in the other era.
+   * Answers a call. Throws a Contradiction if the server turns out to be of the other era: then nothing has been done
+   * for the call, and the other half can answer it.
    */
   readonly handle: Handler
-  /** Carries a notification of a client to the server. Rejects where the server cannot be reached. */
+  /** Sends a notification of a client to the server. Rejects if the server is unreachable. */
   notify(notice: Notice): Promise<void>
-  /** Tells those who listen of what another replica has heard. */
+  /** Passes a change that another replica received to the subscriptions here. */
   heardElsewhere(notice: ChangeNotice): void
-  /** Ends all that the half keeps; in a hurry, at once. */
+  /** Closes all sessions, channels and calls of the half. `hurry`: at once. */
   close(hurry: boolean): Promise<void>
 }
 
-/** What both halves ask about the server. */
+/** What both halves share. */
 export interface Access {
-  /** What it speaks, and a channel to it. */
+  /** The era of the server, and channels to it. */
   detection: Detection
-  /** How much of it may be used at once. */
+  /** The bound on concurrent sessions or processes. */
   capacity: Capacity
 }

@@ -1,6 +1,6 @@
 /**
- * Where a call goes over to its server and comes back: its log is told, and its trace goes with it. A half that finds the
- * server to be of the other era is replaced by the other half.
+ * Follows a call through its server: measures the server's time, passes the trace on, and continues with the other half
+ * if the server turns out to be of the other era.
  */
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { Call, Handler, Reply, UpstreamSpan } from '../protocol/call.js'
@@ -8,12 +8,12 @@ import { Fault } from '../protocol/fault.js'
 import { withTrace } from '../protocol/trace.js'
 import { Contradiction } from './failure.js'
 
-/** Answers a call for which the half of one era has done nothing. */
+/** Answers a call in the other era, after a Contradiction: nothing has been done for the call yet. */
 export type InOtherEra = (call: Call, why: Contradiction) => AsyncIterable<Reply>
 
 /**
- * A handler whose calls are followed to their last reply. Where `next` throws a Contradiction, `otherEra` goes on with the
- * call.
+ * Returns a handler that reports the beginning and the end of each call of `next` to the call's log. If `next` throws a
+ * Contradiction, `otherEra` answers the call.
  */
 export function handedOver(next: Handler, otherEra: InOtherEra): Handler {
   return (call) => {
@@ -23,12 +23,12 @@ export function handedOver(next: Handler, otherEra: InOtherEra): Handler {
   }
 }
 
-/** The replies of a half, or where it throws a Contradiction, from then on those of `otherEra`. */
+/** Returns the replies of a half. If it throws a Contradiction, those of `otherEra` follow. */
 export function inEitherEra(call: Call, replies: AsyncIterable<Reply>, otherEra: InOtherEra): AsyncIterable<Reply> {
   return new Followed(call, replies, undefined, otherEra)
 }
 
-/** Replies that somebody looks at as they pass. No generator, because each one costs on every reply. */
+/** Observes replies as they pass. Not a generator, because each generator adds a cost to every reply. */
 class Followed implements AsyncIterableIterator<Reply> {
   readonly #call: Call
   #replies: AsyncIterator<Reply>

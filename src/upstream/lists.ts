@@ -1,16 +1,22 @@
-/** Remembers what came of the last lists of tools: clients ask for them again and again, and servers change them rarely. */
+/**
+ * Remembers the translated results of the last lists of tools: clients request them often, and servers change them
+ * rarely.
+ */
 import type { Loan } from '../protocol/memory.js'
 import { cut } from '../rpc/source.js'
 import { type Payload, sizeOf } from '../rpc/splice.js'
 
+/** Translates a result of a legacy server into the middle form. */
 export type Lift = (method: string, result: Payload) => Payload
 
-/** Characters of all lists that are remembered of one server, as they came; what came of them is as long again. */
+/**
+ * Maximum characters of all remembered lists of one server, as received. The translated ones take about as much again.
+ */
 const MOST = 1024 * 1024
-/** Lists that differ, because the server shows each principal what is for it. */
+/** Maximum number of remembered lists. A server may show different tools to different principals. */
 const LISTS = 8
 
-/** Remembers as much as `loan` has room for. */
+/** Returns `lift` with a memory for lists of tools. Remembers as much as `loan` has room for. */
 export function rememberingLists(lift: Lift, loan: Loan): Lift {
   let known: { text: string; lifted: Payload }[] = []
   return (method, result) => {
@@ -22,7 +28,7 @@ export function rememberingLists(lift: Lift, loan: Loan): Lift {
     if (found) return found.lifted
     const lifted = lift(method, result)
     let room = MOST - text.length
-    // The newest first, and of the others as many as there is room for.
+    // The most recent ones are kept, as many as there is room for.
     const others = known.slice(0, LISTS - 1).filter((one) => {
       room -= one.text.length
       return room >= 0

@@ -1,4 +1,4 @@
-/** What one upstream server is made of: how it is reached, for whom, and within what bounds. */
+/** The options of one upstream server: how it is reached, how callers share it, and its bounds. */
 import type { Log } from '../logging.js'
 import type { Observe } from '../ports/events.js'
 import type { Replicas } from '../ports/replicas.js'
@@ -9,57 +9,60 @@ import type { Json } from '../rpc/splice.js'
 import type { SealKey } from '../seal.js'
 import type { Transport } from './transport/channel.js'
 
-/** To whom sessions belong (isolation of callers from each other). */
+/** Which calls share a session. */
 export type Isolation = 'per-principal' | 'shared' | 'per-request'
 
-/** Whether tools that may be tasks are, for clients that know tasks; or that there are no tasks at all. */
+/**
+ * Which tools are called as tasks: `auto`, those that require it; `async`, also those that allow it, for clients that
+ * support tasks; `off`, none.
+ */
 export type TaskMode = 'auto' | 'async' | 'off'
 
 export interface ServerOptions {
   name: string
   transport: Transport
-  /** Tried when an HTTP address does not take `initialize`: HTTP+SSE at the same place. */
+  /** Tried if an HTTP address refuses `initialize`: HTTP+SSE at the same address. */
   fallback?: Transport
   era: 'auto' | Era
   isolation: Isolation
   tasks: TaskMode
-  /** Whether a tool that says that this is safe is called once more when its answer was lost. */
+  /** `safe`: a tool that declares repetition harmless is called again when its answer was lost. */
   retry: 'off' | 'safe'
-  /** Callers bring credentials of their own, which are sent on. */
+  /** Callers bring credentials for the server, which are passed through. */
   passthrough: boolean
-  /** In whose name the server is asked, where the bridge signs in to it. */
+  /** The accounts that the bridge uses, if it signs in to the server. */
   accounts?: AccountsByPrincipal | undefined
-  /** What the server may know of folders: what its clients say, nothing, or these. */
+  /** The answer to `roots/list`: the client's, none, or these URIs. */
   roots: 'ask' | 'off' | readonly string[]
-  /** The bridge's own Implementation, where no client gives one. */
+  /** The bridge's own Implementation as JSON, used if a client gives none. */
   clientInfo: Json
   log: ServerLog
-  /** Who counts what happens, if anybody does. */
+  /** Receives events for metrics. */
   observe?: Observe | undefined
-  /** Milliseconds. Without `idle`, idle sessions end only to make room. */
+  /** Milliseconds. Without `idle`, idle sessions end only when others need the room. */
   timeouts: { probe: number; initialize: number; idle?: number | undefined }
-  /** Sessions, or processes of a program, at once. */
+  /** The maximum number of concurrent sessions, or processes of a program. */
   maxSessions: number
-  /** The part of what others leave that one principal may use; 1 by default. */
+  /** One principal's share of the room that others leave; 1 by default. */
   share?: number
-  /** More than one principal can exist. */
+  /** The bridge may have more than one principal. */
   several?: boolean
-  /** Processes that one principal may start in a minute, after `maxSessions` at once. No limit by default. */
+  /** Processes that one principal may start per minute, after a burst of `maxSessions`. Unlimited by default. */
   startsPerMinute?: number | undefined
-  /** For calls that wait for their clients' answers. */
+  /** Bounds of parked calls. */
   parked: Parking
   memory: Memory
-  /** The others, where this bridge is one of several. */
+  /** The other replicas, if there are any. */
   replicas?: Pick<Replicas, 'id' | 'records' | 'tell' | 'hear'> | undefined
 }
 
-/** How many calls may wait for their clients' answers, and for how long. */
+/** Bounds of calls that wait for answers of their clients. */
 export interface Parking {
-  /** The first one seals, all of them open; one of our own by default. */
+  /** The first key seals; all keys open. By default a random key of this process. */
   keys?: readonly SealKey[]
-  /** Milliseconds that a client has for its answers. */
+  /** Milliseconds that a client has to answer. */
   ttl: number
-  /** Calls that may wait at once: in all, and of one principal. */
+  /** The maximum number of parked calls: in total, and of one principal. */
   max: number
   maxPerPrincipal: number
 }

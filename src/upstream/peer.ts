@@ -1,4 +1,4 @@
-/** The JSON-RPC peer of a server: mints ids and progress tokens, and brings what comes in to whom it belongs. */
+/** The JSON-RPC peer of a server: assigns ids and progress tokens, and routes received messages to their exchanges. */
 import type { Log } from '../logging.js'
 import type { Account } from '../protocol/account.js'
 import type { Fault } from '../protocol/fault.js'
@@ -24,30 +24,30 @@ import {
 } from '../rpc/message.js'
 import { cut, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, raw } from '../rpc/splice.js'
-import { type Arrival, Exchange, type Line } from './exchange.js'
+import { type Arrival, Exchange, type ExchangePeer } from './exchange.js'
 import { Rubbish } from './rubbish.js'
 import { Silence } from './silence.js'
 import { type Channel, ChannelError, type ChannelErrorOptions, type Receiver } from './transport/channel.js'
 
-/** What a peer cannot settle by itself. */
+/** What the owner of a peer handles. */
 export interface PeerEvents {
-  /** The server asks something, on the stream of an exchange or on none. Has to be answered with `respond`. */
+  /** A request of the server, on the stream of an exchange or on none. It has to be answered with `respond`. */
   asked(request: Request, exchange: Exchange | undefined): void
-  /** A notification that belongs to no exchange, as far as the wire can tell. */
+  /** A notification that names no exchange and did not arrive on the stream of one. */
   notified(method: string, params: Params): void
-  /** Whether a notification belongs to no exchange though it has come on the stream of one. */
+  /** Whether notifications of this method belong to no exchange, even on the stream of one. */
   ofSession?(method: string): boolean
-  /** A message has come in for an exchange, and waits for its reader. */
+  /** A message for an exchange has arrived and waits for its reader. */
   arrived?(exchange: Exchange): void
-  /** The channel has come to its end. */
+  /** The channel has ended. */
   ended(error: ChannelError): void
-  /** Nothing that belongs to no exchange will come in any more. */
-  deaf?(): void
-  /** Of what belongs to no exchange, something may not have come in. */
+  /** The stream for messages that belong to no exchange is lost. */
+  streamLost?(): void
+  /** Messages that belong to no exchange may have been lost. */
   missed?(): void
   /** The server has answered a request that was given up. */
   answeredLate?(id: number): void
-  /** A request that every program answers: sent to one that seems to hang. Without it, a program is never replaced. */
+  /** A request to test if a program still answers. Without it, a program that hangs is never ended. */
   readonly ping?: { method: string; params: Json | undefined }
 }
 
@@ -56,16 +56,16 @@ export type PeerLog = Pick<Log, 'debug' | 'warn'>
 type Headers = Readonly<Record<string, string>>
 
 const SILENT: PeerLog = { debug: () => {}, warn: () => {} }
-/** Milliseconds for the answer of a program that seems to hang. */
+/** Milliseconds that a program has to answer the test. */
 const ANSWERS_WITHIN = 10_000
-/** Requests of the server that may be open at once. How many of them may wait for clients is bounded elsewhere, and lower. */
+/** Maximum open requests of the server. `ParkedCalls` bounds those that wait for clients further. */
 const MAX_ASKED = 4_096
 
-export class Peer implements Receiver, Line {
+export class Peer implements Receiver, ExchangePeer {
   readonly channel: Channel
-  /** Headers of every message that has none of its own, where the transport has headers. */
+  /** Default headers of messages, if the transport has headers. */
   headers: Headers = {}
-  /** In whose name messages are sent that have no account of their own. */
+  /** Default account of messages. */
   account: Account | undefined
   events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {} }
   readonly #log: PeerLog
@@ -85,19 +85,20 @@ export class Peer implements Receiver, Line {
     channel.attach(this)
   }
 
-  /** Why nothing can be sent any more, if that is so. */
+  /** Why the channel has ended; undefined while it has not. */
   get end(): ChannelError | undefined {
     return this.#end
   }
 
-  /** Requests that have not been answered. */
+  /** Exchanges that have not been released. */
   get open(): IterableIterator<Exchange> {
     return this.#exchanges.values()
   }
 
-  /** Begins an exchange for a principal: mints its id. Nothing is sent yet. */
+  /** Begins an exchange for a principal. Nothing is sent yet. */
   begin(principal?: string): Exchange {
-    // Ids begin at 1: deployed servers ignore the cancellation of a request whose id is 0.
+    // Ids begin at 1: @modelcontextprotocol/sdk 1.x (seen in 1.32.2) ignores the cancellation of a request with the id
+    // 0.
     const exchange = new Exchange(this, ++this.#lastId, principal)
     this.#exchanges.set(exchange.id, exchange)
     if (this.#end) exchange.fail(this.#end)
@@ -142,14 +143,14 @@ export class Peer implements Receiver, Line {
     this.answer(typeof answer === 'string' ? resultMessage(id, answer) : errorMessage(id, answer))
   }
 
-  /** Sends what somebody else has made of an answer to a question of the server. */
+  /** Sends an encoded answer to a request of the server. */
   answer(text: string): void {
     this.settled()
     const { headers, account } = this
     this.channel.send({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
   }
 
-  /** A question of the server is open no longer. */
+  /** Notes that a request of the server is not open any more. */
   settled(): void {
     this.#asked--
   }
@@ -195,8 +196,8 @@ export class Peer implements Receiver, Line {
     else this.#take(source, message, stream)
   }
 
-  deaf(): void {
-    this.events.deaf?.()
+  streamLost(): void {
+    this.events.streamLost?.()
   }
 
   missed(): void {
@@ -216,7 +217,7 @@ export class Peer implements Receiver, Line {
     this.events.ended(error)
   }
 
-  /** Reads each element once, and no array inside an array, so that the work is linear in what a server sends. */
+  /** Reads each element once, and no nested arrays, so that the work is linear in the received length. */
   #takeAll({ source, elements }: Batch, stream: number | undefined): void {
     if (elements.length === 0 || elements.length > MAX_BATCH)
       return this.#skip('an empty array, or one of over 100 messages', source)
@@ -237,26 +238,26 @@ export class Peer implements Receiver, Line {
     const exchange = id === undefined ? undefined : this.#exchanges.get(numberOf(id) ?? 0)
     const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
     if (exchange && !exchange.answered)
-      exchange.fail(new ChannelError(`The server sent an answer that is ${what}`, { protocol: true }))
+      exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
     this.#skip(what, source)
   }
 
   #skip(what: string, { text }: Source): void {
     if (this.#rubbish.add(what, text.length, this.#exchanges.size > 0))
-      this.#giveUp('The server sent too much that is no JSON-RPC message', { protocol: true })
+      this.#giveUp('The server sent too much data that is not JSON-RPC', { protocol: true })
   }
 
   #drop(what: string): void {
     this.#log.debug({ event: 'message_dropped', what }, 'message from the server dropped')
   }
 
-  /** Ends the channel, and at once the program behind it if there is one: it must not begin anything more. */
+  /** Ends the channel, and a program at once, so that it begins no further work. */
   #giveUp(why: string, options?: ChannelErrorOptions): void {
     this.ended(new ChannelError(why, options))
     this.channel.close(true).catch(() => {})
   }
 
-  /** Asks whether the program still answers, and ends it if no message comes in at all. */
+  /** Tests if the program still answers. Ends it if no message of any kind arrives. */
   async #check(): Promise<void> {
     const { ping } = this.events
     if (!ping || this.#checking) return
@@ -292,7 +293,7 @@ export class Peer implements Receiver, Line {
       }
       case 'request':
         if (++this.#asked > MAX_ASKED) {
-          return this.respond(message.id, { code: -32603, message: 'Too many requests of the server are open at once' })
+          return this.respond(message.id, { code: -32603, message: `Too many open requests (at most ${MAX_ASKED})` })
         }
         return this.events.asked(message, stream === undefined ? undefined : this.#exchanges.get(stream))
     }
@@ -303,8 +304,8 @@ export class Peer implements Receiver, Line {
   }
 
   /**
-   * The request that an error under a strange id answers: the first one, as long as there has been no other. Effect's
-   * server (@effect/ai) answers an unknown method with the id -32603, others with null.
+   * The exchange that an error with an unknown id answers: the first one, as long as there has been no other. The
+   * server of @effect/ai answers an unknown method with the id -32603, others with null.
    */
   #first({ outcome: { kind } }: Response): Exchange | undefined {
     return kind === 'error' && this.#lastId === 1 ? this.#exchanges.get(1) : undefined
@@ -319,13 +320,19 @@ function parse(source: Source): Message | undefined {
   }
 }
 
-/** Progress names its request: the token is the id. Another token is not ours, and -1 is nobody's id. */
+/**
+ * The exchange that a progress notification belongs to, by its token. For a foreign token -1, which is no exchange's
+ * id.
+ */
 function progressOwner(params: Params): number {
   const token = typeof params === 'string' ? undefined : raw(params, 'progressToken')
   return (token === undefined ? undefined : numberOf(token)) ?? -1
 }
 
-/** On a pipe, what belongs to a subscription names the request that opened it (MCP 2026-07-28, subscriptions). */
+/**
+ * On stdio, notifications of a subscription name the request that opened it (MCP 2026-07-28,
+ * basic/patterns/subscriptions).
+ */
 function listener(params: Params): number | undefined {
   const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
   const id = meta && raw(meta, SUBSCRIPTION_ID)

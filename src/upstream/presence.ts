@@ -1,19 +1,19 @@
 /**
- * Remembers whose calls may be running in a server that several callers share. A call may go on in the server after it was
- * answered or given up, and log messages do not say which call they belong to.
+ * Remembers whose calls may be running in a server that several callers share. A call may continue in the server after
+ * it was answered or given up, and log messages do not name their call.
  */
 import { ANONYMOUS } from '../protocol/call.js'
 
-/** Milliseconds for which a call may go on: after its answer; after it was given up, unless it is answered late. */
+/** Milliseconds for which a call may continue: after its answer; after it was given up, unless it is answered late. */
 export const GOES_ON = { answered: 10_000, givenUp: 600_000 }
-/** Callers, and calls given up, that are remembered one by one. */
+/** The maximum number of callers, and of given-up calls, that are remembered individually. */
 const MAX_REMEMBERED = 1_000
 
 interface Caller {
   running: number
-  /** Calls that were given up and may be answered late. */
+  /** The number of calls that were given up and may be answered late. */
   givenUp: number
-  /** Until when its answered calls may go on, by `performance.now()`. */
+  /** When its answered calls have ended at the latest, by `performance.now()`. */
   until: number
 }
 
@@ -24,9 +24,9 @@ interface GivenUp {
 
 export class Presence {
   readonly #callers = new Map<string, Caller>()
-  /** By the ids that the server knows, oldest first. */
+  /** By the ids of the requests, oldest first. */
   readonly #givenUp = new Map<number, GivenUp>()
-  /** Until when calls of forgotten callers may go on. */
+  /** When calls of forgotten callers have ended at the latest. */
   #others = 0
 
   begin(id: number, principal: string): void {
@@ -51,7 +51,7 @@ export class Presence {
     this.#givenUp.set(id, { caller, until: performance.now() + GOES_ON.givenUp })
   }
 
-  /** The server has answered a call that was given up. */
+  /** Notes that the server has answered a call that was given up. */
   answeredLate(id: number): void {
     const given = this.#givenUp.get(id)
     if (!given) return
@@ -59,7 +59,7 @@ export class Presence {
     this.#settle(id)
   }
 
-  /** Whether all calls that may be running are of one caller. */
+  /** Whether all calls that may be running belong to one caller. */
   get isSingle(): boolean {
     const now = performance.now()
     for (const [id, { until }] of this.#givenUp) {
@@ -75,7 +75,7 @@ export class Presence {
     return true
   }
 
-  /** Forgets a call that was given up: only its time limit counts from now on. */
+  /** Forgets a given-up call. Only its time limit is kept, with its caller. */
   #settle(id: number): void {
     const given = this.#givenUp.get(id)
     this.#givenUp.delete(id)
@@ -84,7 +84,7 @@ export class Presence {
     goOnUntil(given.caller, given.until)
   }
 
-  /** Forgets callers without a running call: only the latest of their time limits is kept. */
+  /** Forgets callers without a running call. Only the latest of their time limits is kept. */
   #forgetOver(): void {
     for (const id of [...this.#givenUp.keys()]) this.#settle(id)
     for (const [key, { running, until }] of this.#callers) {
@@ -95,7 +95,7 @@ export class Presence {
   }
 }
 
-/** Each anonymous call may come from somebody else. */
+/** The key of a caller. Each anonymous call may come from another person. */
 function callerOf(id: number, principal: string): string {
   return principal === ANONYMOUS ? `${principal} ${id}` : principal
 }

@@ -1,13 +1,16 @@
-/** Calls that failed because their client had not declared what the server asked for (MCP 2026-07-28, basic/index, error codes). */
+/**
+ * Reports calls that failed because the client had not declared a capability that the server requires (MCP 2026-07-28,
+ * basic/index, error codes).
+ */
 import type { Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { EMPTY, edit, raw, value, write } from '../rpc/splice.js'
 import type { Refusal } from './legacy/server-requests.js'
 
 /**
- * Throws the Fault `missingCapability` where a call has failed and something was refused to the server while it ran. A
- * failed call is an error, or a result with `isError`: the high-level class of the first SDK makes a result of every
- * error. What such a result says goes into the `content` of the Fault's data.
+ * Throws the Fault `missingCapability` if a call has failed and a request of the server was refused during it. A failed
+ * call is an error or a result with `isError`: `McpServer` of @modelcontextprotocol/sdk 1.x turns errors of tools into
+ * such results. Their `content` goes into the data of the Fault.
  */
 export function throwIfRefused(reply: Reply, refusals: readonly Refusal[]): void {
   if (refusals.length === 0) return
@@ -17,7 +20,7 @@ export function throwIfRefused(reply: Reply, refusals: readonly Refusal[]): void
   if (causes.length === 0) return
   const names = [...new Set(causes.map(({ name }) => name))].join(', ')
   const required = Object.fromEntries(causes.map(({ name, needed }) => [name, needed]))
-  throw new Fault('missingCapability', `The server needs client capabilities that were not declared: ${names}`, {
+  throw new Fault('missingCapability', `The server requires capabilities that the client did not declare: ${names}`, {
     data: { requiredCapabilities: write(edit(EMPTY, required)), ...(failed.content && { content: failed.content }) },
   })
 }

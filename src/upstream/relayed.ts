@@ -1,10 +1,11 @@
-/** What it takes to pass messages on to a server over Streamable HTTP as they are. */
+/** What the relay needs to pass messages unchanged to a server over Streamable HTTP. */
 import type { Relayed } from '../protocol/call.js'
 import type { Detection } from './era/detection.js'
 import { callFault, contradicts, errorIn, refusedCall } from './failure.js'
 import type { HttpTransport } from './transport/http.js'
 import { channelError } from './transport/origin.js'
 
+/** Describes a server to the relay: its address, its era, and what its failures mean. */
 export function relayedBy(transport: HttpTransport, detection: Detection): Relayed {
   return {
     ...transport.address,

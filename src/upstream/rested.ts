@@ -1,11 +1,14 @@
-/** A call whose request nobody needs any more, because the server has it: what is kept of it while it waits for long. */
+/** Reduces a call that waits for long to what is still needed: its request has been sent, so its params can go. */
 import type { Call } from '../protocol/call.js'
 import { MAX_NAME } from '../protocol/lengths.js'
 import { methodTraits } from '../protocol/methods.js'
 import { own } from '../rpc/own.js'
 import { EMPTY, parseObject, raw } from '../rpc/splice.js'
 
-/** The same call without its params, but for what it is about, and in texts of its own. */
+/**
+ * Returns the call with only the name of what it is about as params. Its texts are copies, so they keep no message in
+ * memory.
+ */
 export function rested(call: Call): Call {
   const { named } = methodTraits(call.method)
   const about = named === undefined ? undefined : raw(call.params, named)
@@ -20,7 +23,7 @@ export function rested(call: Call): Call {
   }
 }
 
-/** Characters that are kept of a rested call. */
+/** The size of a rested call in characters. */
 export function weightOfRested({ caller: { clientInfo = '', capabilities } }: Call): number {
   return clientInfo.length + capabilities.length + MAX_NAME
 }

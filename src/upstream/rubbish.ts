@@ -1,11 +1,13 @@
-/** What a server sends that is no message: skipped, counted, logged now and then, and at some point too much. */
+/**
+ * Counts what a server sends that is not a valid message. It is skipped and logged; too much of it ends the channel.
+ */
 import type { Log } from '../logging.js'
 
-/** What may be received without a message in between: UTF-16 units, and milliseconds while a request is open. */
+/** Limits without a valid message in between: UTF-16 units, and milliseconds while a request is open. */
 const MOST = { length: 16 * 1024 * 1024, time: 600_000 }
 /** Milliseconds after which the count starts again while no request is open: an idle program may print for hours. */
 const WHILE_IDLE = 60_000
-/** Milliseconds between two lines of the log. */
+/** Minimum milliseconds between two lines of the log. */
 const LOG_EVERY = 10_000
 
 export class Rubbish {
@@ -29,8 +31,8 @@ export class Rubbish {
   }
 
   /**
-   * Counts something that is no message. Its text is never logged: it may hold an argument or a result. Returns whether the
-   * server is to be given up.
+   * Counts an invalid message of this length. Its text is never logged, because it may contain an argument or a result.
+   * Returns whether a limit is exceeded.
    */
   add(what: string, length: number, requestOpen: boolean): boolean {
     const now = this.#now()

@@ -1,4 +1,4 @@
-/** The calls that are with the server on one channel, and which of them gets a log message that names no call. */
+/** The unanswered calls on one channel, and which of them gets a log message that names no call. */
 import type { Call } from '../protocol/call.js'
 import { atLeast, isLogLevel } from '../protocol/methods.js'
 import type { Params } from '../rpc/message.js'
@@ -9,7 +9,7 @@ import { Presence } from './presence.js'
 export class RunningCalls implements Iterable<[Exchange, Call]> {
   /** Oldest first. */
   readonly #calls = new Map<Exchange, Call>()
-  /** Kept where calls of several callers share the channel. */
+  /** Defined if several callers may share the channel. */
   readonly #presence: Presence | undefined
 
   constructor({ several }: { several: boolean }) {
@@ -33,12 +33,12 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
     this.#presence?.begin(exchange.id, call.principal)
   }
 
-  /** Another leg of a call. */
+  /** Begins another leg of a call. */
   resume(exchange: Exchange, call: Call): void {
     if (this.#calls.has(exchange)) this.#calls.set(exchange, call)
   }
 
-  /** Ends a call, before its exchange is released. */
+  /** Ends a call. Has to be called before its exchange is released. */
   end(exchange: Exchange): void {
     const call = this.#calls.get(exchange)
     if (!call) return
@@ -46,14 +46,14 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
     this.#presence?.end(exchange.id, call.principal, exchange.answered)
   }
 
-  /** The server has answered a call that was given up. */
+  /** Notes that the server has answered a call that was given up. */
   answeredLate(id: number): void {
     this.#presence?.answeredLate(id)
   }
 
   /**
-   * The call that gets a log message: the oldest one that asked for its level. Calls whose client waits come before parked
-   * ones. Undefined where the message may belong to another caller.
+   * Returns the call that gets a log message: the oldest one that asked for its level. Calls whose client waits come
+   * before parked ones. Undefined if the message may belong to another caller.
    */
   forLog(params: Params): Exchange | undefined {
     const level = typeof params === 'string' ? undefined : value(params, 'level')
@@ -62,7 +62,7 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
     for (const [exchange, { caller }] of this.#calls) {
       if (caller.logLevel === undefined || !atLeast(level, caller.logLevel)) continue
       if (exchange.read && !exchange.answered) return exchange
-      // A parked call gets it with its next leg. One that was just answered may still wait for late messages.
+      // A parked call gets it in its next leg. A call that was just answered may still wait for late messages.
       if (!found || (found.answered && !exchange.answered)) found = exchange
     }
     return found

@@ -24,9 +24,9 @@ export class Server implements Upstream {
   readonly #legacy: LegacyHalf
   readonly #modern: ModernHalf
   #met = false
-  /** Hears nothing of other replicas any more. */
+  /** Ends the reports of other replicas. */
   readonly #unsubscribe: (() => void) | undefined
-  /** Signals of calls that have been answered in the other way once already. */
+  /** Signals of calls that have been moved to the other half once. */
   readonly #moved = new WeakSet<AbortSignal>()
 
   constructor(options: ServerOptions) {
@@ -35,7 +35,7 @@ export class Server implements Upstream {
     this.#detection = new Detection({
       ...options,
       timeout: timeouts.probe,
-      // Only a session shows by which transport some servers want to be reached: the one thing that detection asks of a half.
+      // The transport of some servers shows only when a session opens. This is all that detection needs of a half.
       resolveTransport: (verdict, sender) => this.#legacy.resolveTransport(verdict, sender),
       shared: replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback }),
     })
@@ -52,49 +52,51 @@ export class Server implements Upstream {
     })
   }
 
-  /** What is known of the server, once it has been asked anything. */
+  /** The verdict on the server's era; undefined while there is none. */
   get verdict(): Verdict | undefined {
     return this.#detection.current
   }
 
-  /** The server has answered once, if only that it wants a credential: what is known of it may be too old by now. */
+  /** The server has answered once, even if only that it requires a credential. Its verdict may have expired. */
   get met(): boolean {
     return this.#met || this.#detection.current !== undefined
   }
 
-  /** Why the server cannot be had, if it cannot. */
+  /** Why the server is unavailable; undefined if it is available. */
   get down(): Fault | undefined {
     return this.#detection.down
   }
 
-  /** Calls that wait for their clients' answers. */
+  /** The number of calls that wait for their clients' answers. */
   get parked(): number {
     return this.#legacy.parked
   }
 
-  /** The server is a process of ours. */
+  /** The server is a program that the bridge starts. */
   get isProgram(): boolean {
     return this.#options.transport.kind === 'stdio'
   }
 
-  /** Milliseconds for which it is waited for when nothing is known of it yet: for each answer, one after the other. */
+  /**
+   * Milliseconds to wait for a server without a verdict: for the answer to the probe, then for that to `initialize`.
+   */
   get patience(): { probe: number; initialize: number } {
     const { timeouts, transport } = this.#options
     const { probe, initialize } = timeouts
     return { probe, initialize: transport.kind === 'http' ? Math.min(probe, initialize) : initialize }
   }
 
-  /** Where the server is, for people. */
+  /** The address or command of the server, for people. */
   get target(): string {
     return this.#options.transport.target
   }
 
-  /** How far its bounds are reached. */
+  /** The current use of its bounds. */
   get gauges(): Gauge[] {
     return [this.#capacity.gauge, ...this.#legacy.gauges]
   }
 
-  /** What it takes to pass messages on as they are; undefined where the server is not reached over Streamable HTTP. */
+  /** What the relay needs; undefined if the server is not reached over Streamable HTTP. */
   get relayed(): Relayed | undefined {
     const { transport } = this.#options
     return transport instanceof HttpTransport ? relayedBy(transport, this.#detection) : undefined
@@ -122,25 +124,29 @@ export class Server implements Upstream {
     return this.#capacity.connected(principal)
   }
 
-  /** Reaches for the server before anybody calls. Rejects with a Fault where it cannot be had. */
+  /**
+   * Detects the server's era before the first call. Resolves to undefined if that needs the credentials of a caller.
+   * Rejects with a Fault if the server is unavailable.
+   */
   async warmUp(): Promise<Verdict | undefined> {
     if (this.#detection.down) {
       this.#detection.throwIfDown()
-      // What has failed since it was asked has to show that it can be had again.
+      // The server has failed since it was detected: detect it again, to see whether it is available.
       this.#detection.forget()
     }
     const { passthrough, accounts } = this.#options
     const verdict = await this.#detection.known().catch((error: unknown) => {
-      // Where callers bring credentials of their own, or have to sign in, nothing can be found out before they do.
+      // The era stays unknown until the first request with credentials.
       if (passthrough && error instanceof Fault && error.refused) return undefined
       if (accounts && needsSignIn(error)) return undefined
       throw error
     })
     this.#met = true
     if (!verdict) return undefined
-    // A program that did not say what it speaks has to show that it takes `initialize`, and HTTP+SSE that it is there.
-    const said = this.#detection.hasSpare && !verdict.weak
-    if (verdict.era === 'legacy' && !said && verdict.transport.kind !== 'http') await this.#legacy.prove(verdict)
+    // The probe does not show that HTTP+SSE is reachable, or that a program without a clear answer accepts
+    // `initialize`.
+    const isSure = this.#detection.hasSpare && !verdict.weak
+    if (verdict.era === 'legacy' && !isSure && verdict.transport.kind !== 'http') await this.#legacy.prove(verdict)
     return verdict
   }
 
@@ -148,7 +154,7 @@ export class Server implements Upstream {
     this.#capacity.close()
     this.#unsubscribe?.()
     const all = [this.#detection, this.#legacy, this.#modern]
-    // What nobody has yet, as a program that is still asked what it speaks, ends with the transport.
+    // Channels without an owner, such as that of a probe in progress, end with the transport.
     await Promise.all([...all.map((one) => one.close(hurry)), this.#options.transport.endAll?.(hurry)])
   }
 
@@ -162,7 +168,7 @@ export class Server implements Upstream {
   /** The replies of the half for this era. */
   #half({ era }: Verdict, call: Call): AsyncIterable<Reply> {
     if (era === 'legacy') return this.#legacy.handle(call)
-    // Over HTTP the client sees that its subscription broke, and opens another. With a program it goes on, in either era.
+    // Over HTTP, a client opens a broken subscription again by itself. With a program, the bridge does, in either era.
     if (call.method === LISTEN && this.isProgram)
       return keepListening(call, () => inEitherEra(call, this.#modern.handle(call), this.#otherEra))
     return this.#modern.handle(call)
@@ -175,8 +181,8 @@ export class Server implements Upstream {
   }
 
   /**
-   * The server may not be what it was when the call was given to one half: asked again, it says what it is now. Where it is
-   * what it was, `instead` is what the caller gets.
+   * Answers a call after a Contradiction: detects the era again and gives the call to the half for it. If the era is
+   * confirmed, the caller gets `instead`. A call is moved only once.
    */
   async *#answerInOtherEra(call: Call, { era: from, instead }: Contradiction): AsyncGenerator<Reply> {
     if (this.#moved.has(call.signal))
@@ -184,13 +190,13 @@ export class Server implements Upstream {
     if (this.#options.era !== 'auto')
       throw new Fault(
         'upstreamIncompatible',
-        `The server does not speak as a ${from} one, which it is configured to be`,
+        `The server does not answer as a ${from} server, but its configuration sets "era": "${from}"`,
       )
     this.#moved.add(call.signal)
-    // Somebody else may have found out already.
+    // Another call may have started the detection already.
     if (this.#detection.current?.era === from) this.#detection.forget()
     const verdict = await this.#detection.known(call)
-    // A retry answers what the legacy half has asked: to the modern one it is a new call.
+    // The answers of a retry are for the legacy half; for the modern half it is a new call.
     const again = from === 'legacy' && call.answers ? { ...call, answers: undefined } : call
     if (verdict.era !== from || !instead) yield* this.#half(verdict, again)
     else if (instead instanceof Fault) throw instead

@@ -1,9 +1,12 @@
-/** Notices that a program may hang: calls are given up one after another, and meanwhile it says nothing at all. */
+/**
+ * Detects programs that may hang: several calls in a row were given up, and no message has arrived since they were
+ * sent.
+ */
 import { type Exchange, TIMED_OUT } from './exchange.js'
 
-/** Calls given up in a row, without a message from the program since they were sent, after which it is worth asking. */
+/** Number of such calls in a row after which the program should be tested. */
 const AFTER = 2
-/** Milliseconds after which a call counts that its client has given up, if no other call is open. */
+/** A call that its client gave up counts if it ran for this many milliseconds and no other call is open. */
 const PATIENCE = 30_000
 
 export class Silence {
@@ -33,8 +36,8 @@ export class Silence {
   }
 
   /**
-   * Notes that a call was given up. Returns whether the program should be asked if it still answers. `alone`: no other call
-   * is open; while one is, the program may be busy with it.
+   * Notes that a call was given up. Returns whether to test if the program still answers. `alone`: no other call is
+   * open; while one is, the program may be busy with it.
    */
   givenUp({ sentAt, receivedBefore }: Exchange, reason: string, alone: boolean): boolean {
     if (receivedBefore !== this.#received) return false

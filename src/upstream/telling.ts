@@ -1,4 +1,7 @@
-/** What a channel over HTTP is telling a server without waiting for an answer. No call is counted for it, so its bytes are. */
+/**
+ * Sends messages without an answer (notifications and answers to the server) over HTTP. No bound on calls limits them,
+ * so their bytes are borrowed.
+ */
 import { type Loan, type Memory, NOBODY, SMALL } from '../protocol/memory.js'
 import { ChannelError, type Outgoing } from './transport/channel.js'
 
@@ -10,10 +13,14 @@ export class Telling {
     this.#loan = memory.borrow(NOBODY, SMALL)
   }
 
-  /** Borrows for a message until the server has taken it. Rejects with a ChannelError where there is no memory for that. */
+  /**
+   * Sends a message, and borrows its size until that has settled. Rejects with a ChannelError if there is no memory.
+   */
   async send({ text }: Outgoing, send: () => Promise<void>): Promise<void> {
     if (this.#loan.hold(this.#bytes + text.length))
-      throw new ChannelError('The server does not take what it is told', { delivered: 'no' })
+      throw new ChannelError('The server accepts notifications too slowly, and no memory is left for more', {
+        delivered: 'no',
+      })
     this.#bytes += text.length
     try {
       await send()

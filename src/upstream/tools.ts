@@ -1,4 +1,4 @@
-/** What a session knows of its server's tools beyond what it relays: looked up when a call needs it, once. */
+/** Remembers facts about a server's tools that calls need. Lists the tools only if they have not been listed yet. */
 import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations.js'
 import { MAX_NAME } from '../protocol/lengths.js'
 import type { Loan } from '../protocol/memory.js'
@@ -7,9 +7,9 @@ import { weightOf } from '../rpc/source.js'
 import { arrayIn, type Json, objectIn, opens, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
 export interface ToolFacts extends ToolAnnotations {
-  /** Whether a call of the tool may or has to be a task; undefined where that is not said. */
+  /** The tool's `execution.taskSupport`; undefined if it is missing or invalid. */
   taskSupport: (typeof TASK_SUPPORT)[number] | undefined
-  /** The server says that calling it twice does no more than calling it once. */
+  /** The tool declares `readOnlyHint` or `idempotentHint`. */
   repeatable: boolean
 }
 
@@ -18,12 +18,12 @@ const TASK_SUPPORT = ['forbidden', 'optional', 'required'] as const
 type Facts = Map<string, ToolFacts>
 
 const MAX_TOOLS = 2_000
-/** Characters of their names, and of what they want mirrored. */
+/** Maximum characters of their names, and of the arguments to mirror into headers. */
 const MAX_FACTS = 1024 * 1024
 const MAX_PAGES = 100
-/** Pages that are kept until something has to be known; beyond, they are read at once. */
+/** Pages that are kept unread until a fact is needed. Beyond these limits they are read at once. */
 const MAX_UNREAD = { pages: 8, characters: 256 * 1024 }
-/** Bytes that are kept of a tool beside its name. */
+/** Assumed bytes of a tool's facts beside its name. */
 const PER_TOOL = 200
 
 export class ToolCache {
@@ -31,31 +31,31 @@ export class ToolCache {
   #asked: Promise<Facts | undefined> | undefined
   #known: Facts = new Map()
   #complete = false
-  /** Pages that somebody has listed: read only when something has to be known. */
+  /** Listed pages, which are read when a fact is needed. */
   #unread: Payload[] = []
-  /** The cursor of the page that comes next, while somebody lists. */
+  /** The cursor of the next page, while a client lists page by page. */
   #next: Json | undefined
   readonly #loan: Loan
 
-  /** What is known is kept as long as `loan` has room for it. */
+  /** `fetchPage` requests a page of `tools/list`. Facts are kept as long as `loan` has room for them. */
   constructor(fetchPage: (cursor: Json | undefined) => Promise<Payload>, loan: Loan) {
     this.#fetchPage = fetchPage
     this.#loan = loan
   }
 
-  /** Nothing is kept any more. */
+  /** Forgets everything and ends the loan. */
   close(): void {
     this.forget()
     this.#loan.end()
   }
 
-  /** What is known of a tool; asks the server once if not all is known. Undefined where it cannot be found out. */
+  /** Returns the facts about a tool; lists the tools if they are not all known. Undefined if the tool is not listed. */
   async find(name: string): Promise<ToolFacts | undefined> {
     if (this.#complete) return this.known(name)
     this.#asked ??= this.#walk().catch(() => undefined)
     const asked = this.#asked
     const facts = await asked
-    // What came in after the list was asked for may have made it stale.
+    // A change or another list that arrived meanwhile makes this one stale.
     if (this.#asked === asked) {
       this.#asked = undefined
       if (facts) this.#take(facts)
@@ -63,18 +63,18 @@ export class ToolCache {
     return facts?.get(name)
   }
 
-  /** Whether what the server offers is known, so that nobody has to be asked. */
+  /** Whether all tools are known, so that `known` is enough. */
   get knowsAll(): boolean {
     return this.#complete
   }
 
-  /** What is known of a tool without asking. */
+  /** Returns the facts about a tool if they are known already. */
   known(name: string): ToolFacts | undefined {
     if (this.#unread.length > 0) this.#readAll()
     return this.#known.get(name)
   }
 
-  /** Takes a page that a client has just listed, in its place in the list. */
+  /** Takes a page that a client has listed. Ignores a page that does not follow the last one. */
   learn(page: Payload, cursor: Json | undefined): void {
     if (cursor === undefined) this.forget()
     else if (cursor !== this.#next) return
@@ -105,7 +105,7 @@ export class ToolCache {
     this.#lend()
   }
 
-  /** What there is no room for is forgotten: the server can be asked again. */
+  /** Borrows for all facts and pages. Without memory they are forgotten: the tools can be listed again. */
   #lend(): void {
     if (this.#loan.hold(weightOfPages(this.#unread) + weightOfFacts(this.#known)) === undefined) return
     this.#known = new Map()

@@ -1,7 +1,10 @@
-/** What has come in for a call and waits for its reader. Notifications are dropped where there are too many of them, or too large ones. */
+/**
+ * Messages that have arrived for a call and wait for its reader. Notifications are dropped beyond a number or without
+ * memory.
+ */
 import { type Loan, SMALL } from '../protocol/memory.js'
 
-/** Notifications that may wait to be read. A reader that slow gets the answer, but not all that came before it. */
+/** The maximum number of unread notifications. Beyond it, the reader still gets the answer. */
 const MAX_UNREAD = 1_024
 
 export class Unread<Arrival extends { kind: string }> {
@@ -10,10 +13,10 @@ export class Unread<Arrival extends { kind: string }> {
   #arrivals: Arrival[] = []
   #bytes = 0
   #loan: Loan | undefined
-  /** Notifications that were dropped. */
+  /** The number of dropped notifications. */
   dropped = 0
 
-  /** `weigh` gives the bytes of a message. More than a few bytes are lent by what `borrow` gives. */
+  /** `weigh` returns the bytes of a message. `borrow` begins the loan, once more than a small amount waits. */
   constructor(weigh: (arrival: Arrival) => number, borrow: () => Loan) {
     this.#weigh = weigh
     this.#borrow = borrow
@@ -23,7 +26,7 @@ export class Unread<Arrival extends { kind: string }> {
     return this.#arrivals.length
   }
 
-  /** Keeps a message. Gives whether there was room for it; there always is for a question, which has a loan of its own. */
+  /** Keeps a message. Returns whether there was room. A question has a loan of its own, so it always has room. */
   push(arrival: Arrival): boolean {
     const bytes = this.#weigh(arrival)
     const full = arrival.kind === 'notification' && this.#arrivals.length >= MAX_UNREAD
@@ -42,7 +45,7 @@ export class Unread<Arrival extends { kind: string }> {
     return arrival
   }
 
-  /** Takes out those of one kind. */
+  /** Removes and returns all messages of one kind. */
   takeOut<K extends Arrival['kind']>(kind: K): Extract<Arrival, { kind: K }>[] {
     const isOne = (arrival: Arrival): arrival is Extract<Arrival, { kind: K }> => arrival.kind === kind
     const taken = this.#arrivals.filter(isOne)
@@ -51,7 +54,7 @@ export class Unread<Arrival extends { kind: string }> {
     return taken
   }
 
-  /** Nobody reads any more. */
+  /** Drops all messages, because nobody reads any more. */
   clear(): void {
     this.#arrivals = []
     this.#bytes = 0

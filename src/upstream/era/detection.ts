@@ -1,4 +1,4 @@
-/** What a server speaks: found out once, however many want to know, and remembered for as long as it is likely to hold. */
+/** Detects the era of a server: once for concurrent callers. Remembers the verdict while it is valid. */
 
 import type { Observe } from '../../ports/events.js'
 import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
@@ -24,34 +24,34 @@ export interface DetectionOptions {
   clientInfo: Json
   /** Milliseconds for the answer to the probe. */
   timeout: number
-  /** Opens a session for whoever asked, where nothing shows by which transport that goes, and notes what worked. */
+  /** Determines the transport of a legacy server by opening a session, and notes it in the verdict. */
   resolveTransport(verdict: Verdict, sender: Sender | undefined): Promise<void>
-  /** What other replicas have found out of it. */
+  /** Verdicts of other replicas, if there are any. */
   shared?: SharedVerdicts | undefined
-  /** In whose name the server is asked, where the bridge signs in to it. */
+  /** The accounts that the bridge uses, if it signs in to the server. */
   accounts?: AccountsByPrincipal | undefined
   log: PeerLog
   observe?: Observe | undefined
 }
 
-/** Milliseconds for which what was found out holds; a child that is restarted is known already. */
+/** Milliseconds for which a verdict is valid. Those on programs and on modern servers do not expire. */
 const LIFETIME = { sure: 3_600_000, weak: 300_000, always: Number.POSITIVE_INFINITY }
-/** Milliseconds after a failure in which nothing is tried, doubling with each further one. */
+/** Milliseconds after a failure in which nothing is tried. They double with each further failure. */
 const BACKOFF = { http: { first: 1_000, most: 5_000 }, stdio: { first: 1_000, most: 30_000 } }
 
 export class Detection {
   readonly #options: DetectionOptions
   #verdict: Verdict | undefined
-  /** By account: who has to sign in first holds up nobody who has. */
+  /** Running detections by account, so that a sign-in of one account does not delay the others. */
   readonly #detecting = new Map<Account | undefined, Promise<Verdict>>()
-  /** A channel through which nothing but the probe has gone. */
+  /** A channel that was used for the probe only, and that the next session or call can use. */
   #spare: Peer | undefined
-  /** Channels to processes that have not been asked what they speak. */
-  readonly #unasked = new WeakSet<Peer>()
-  /** A program that has not answered the probe and still may, because it may be slow to start. */
+  /** Channels that have not been probed. */
+  readonly #unprobed = new WeakSet<Peer>()
+  /** A program that has not answered the probe yet, perhaps because it is slow to start. */
   #starting: Starting | undefined
-  /** What other replicas know is not to be relied on. */
-  #asksItself = false
+  /** The verdict of other replicas is not used, because the last one has been revoked. */
+  #ignoresShared = false
   #failures = 0
   #down: { until: number; fault: Fault } | undefined
   #closed = false
@@ -60,23 +60,23 @@ export class Detection {
     this.#options = options
   }
 
-  /** What is known now, without asking; undefined where that is nothing, or too old. */
+  /** The valid verdict; undefined if there is none. */
   get current(): Verdict | undefined {
     const verdict = this.#verdict
     return verdict && performance.now() - verdict.since < verdict.lifetime ? verdict : undefined
   }
 
-  /** Why the server cannot be had, as long as nothing has shown that it can again. */
+  /** Why the server is unavailable; undefined once it has worked again. */
   get down(): Fault | undefined {
     return this.#down?.fault
   }
 
-  /** Whether the probe has left a channel behind that is fit for the first session. */
+  /** Whether the probe has left a usable channel. */
   get hasSpare(): boolean {
     return this.#spare?.channel.alive === true && this.#spare.end === undefined
   }
 
-  /** What the server speaks. Rejects with a Fault where that cannot be found out. */
+  /** Returns the verdict; detects the era if needed. Rejects with a Fault if that fails. */
   async known(sender?: Sender): Promise<Verdict> {
     if (this.current) return this.current
     this.throwIfDown()
@@ -86,7 +86,7 @@ export class Detection {
     const detecting = this.#detect(sender)
       .catch((error: unknown) => {
         const fault = this.failed(error)
-        if (!isOfSignIn(fault)) this.#tell('unknown', fault.fault)
+        if (!isOfSignIn(fault)) this.#report('unknown', fault.fault)
         throw fault
       })
       .finally(() => this.#detecting.delete(account))
@@ -94,57 +94,58 @@ export class Detection {
     return detecting
   }
 
-  /** Adds to a verdict what has become known of the server since. Nothing else changes a verdict. */
+  /** Changes a verdict in place, because more has become known about the server. Nothing else changes a verdict. */
   amend(verdict: Verdict, more: Partial<Omit<Verdict, 'since' | 'lifetime'>>): void {
     Object.assign(verdict, more)
   }
 
-  /** What was known is no longer so. */
+  /** Revokes the verdict, here and for other replicas. */
   forget(): void {
     this.#verdict = undefined
-    this.#asksItself = true
+    this.#ignoresShared = true
     this.#options.shared?.forget()
   }
 
   /**
-   * Whether a program that does not take `initialize` is a modern one, which was slow to answer the probe, or has not been
-   * asked because one before it was of the other era. If it has not answered meanwhile, it is probed, unless `error` says
-   * that it has not answered `initialize` either.
+   * Whether a program that refused `initialize` is modern after all: it answered the probe late, or was not probed
+   * because its predecessor was legacy. Probes it if it has not answered yet, unless `error` shows that it did not
+   * answer `initialize` either. Rejects if the probe fails.
    */
   async isModernAfterAll(verdict: Verdict, peer: Peer, error?: unknown): Promise<boolean> {
     const { transport, era, timeout, clientInfo, log } = this.#options
     if (verdict.era === 'modern') return true
-    const said = era !== 'auto' || (!verdict.weak && !this.#unasked.has(peer))
-    const silent = error instanceof ChannelError && error.late
-    if (said || silent || transport.kind !== 'stdio' || peer.end) return false
+    const isSure = era !== 'auto' || (!verdict.weak && !this.#unprobed.has(peer))
+    const isSilent = error instanceof ChannelError && error.late
+    if (isSure || isSilent || transport.kind !== 'stdio' || peer.end) return false
     try {
       const finding = await probe({ transport, clientInfo, timeout, peer, log })
       if (finding.era === 'modern')
-        this.#turnedModern(verdict, peer, 'it answered server/discover when it was asked again')
+        this.#turnedModern(verdict, peer, 'it answered server/discover when it was probed again')
     } catch (failure) {
-      // The first probe may have been answered meanwhile, and has ended the second.
-      if (!this.#turned(verdict)) throw failure
+      // The first probe may have been answered meanwhile, which ended the second.
+      if (!this.#isModern(verdict)) throw failure
     } finally {
       this.opened(peer)
     }
-    return this.#turned(verdict)
+    return this.#isModern(verdict)
   }
 
-  #turned({ era }: Verdict): boolean {
+  /** Reads the era again: a verdict changes in place, which TypeScript's narrowing does not see. */
+  #isModern({ era }: Verdict): boolean {
     return era === 'modern'
   }
 
-  /** Notes that a session is open on a channel: a late answer to the probe is ignored from now on. */
+  /** Notes that a session is open on a channel. A late answer to the probe is ignored from now on. */
   opened(peer: Peer): void {
     if (this.#starting?.peer === peer) this.#starting.probe.drop()
   }
 
-  /** Resolves when a program that has not answered the probe in time has answered it or `initialize`, or has ended. */
+  /** Resolves when no program is starting: the last one has answered the probe or `initialize`, or has ended. */
   started(): Promise<void> {
     return this.#starting?.over ?? Promise.resolve()
   }
 
-  /** Waits for the answer to a probe that was not answered in time, while somebody asks for a session. */
+  /** Waits for the late answer to a probe while `initialize` is tried. */
   #awaitStart(verdict: Verdict, peer: Peer, unanswered: Exchange): void {
     let resolve = () => {}
     const over = new Promise<void>((done) => {
@@ -160,16 +161,17 @@ export class Detection {
     })
   }
 
-  /** A program that was slow to start has answered the probe after all. */
+  /** Takes the late answer to the probe of a program that was slow to start. */
   #startedWith(finding: Finding | 'headers refused', verdict: Verdict, peer: Peer): void {
-    const asking = [...peer.open].filter((exchange) => !exchange.succeeded)
-    // A session that has been opened meanwhile stays. A program may refuse `initialize` before it answers the probe.
-    if (finding === 'headers refused' || (asking.length === 0 && this.#spare !== peer)) return
+    const pending = [...peer.open].filter((exchange) => !exchange.succeeded)
+    // If a session has been opened meanwhile, it stays. A program may also refuse `initialize` before it answers the
+    // probe.
+    if (finding === 'headers refused' || (pending.length === 0 && this.#spare !== peer)) return
     const why = `${finding.why} after it had started`
     if (finding.era === 'modern') {
       this.#turnedModern(verdict, peer, why)
-      const reason = new ChannelError('The server has answered that it speaks 2026-07-28', { delivered: 'no' })
-      for (const exchange of asking) exchange.fail(reason)
+      const reason = new ChannelError('The server supports 2026-07-28, which has no initialize', { delivered: 'no' })
+      for (const exchange of pending) exchange.fail(reason)
     } else {
       this.amend(verdict, { weak: false, why })
     }
@@ -178,23 +180,24 @@ export class Detection {
   #turnedModern(verdict: Verdict, peer: Peer, why: string): void {
     this.amend(verdict, { era: 'modern', revision: NEWEST_MODERN, why, alsoLegacy: false })
     this.#spare = peer
-    this.#tell('modern', why)
+    this.#report('modern', why)
   }
 
-  /** Who works at this machine asks for what nobody in particular wants to know. */
+  /** The account of a sender. Without a sender, that of the local user. */
   #accountOf(sender: Sender | undefined): Account | undefined {
     return this.#options.accounts?.for(sender?.principal ?? 'local')
   }
 
-  #tell(era: Era | 'unknown', why: string): void {
+  /** Reports a verdict, for metrics and logs. */
+  #report(era: Era | 'unknown', why: string): void {
     const { name, observe } = this.#options
     observe?.({ kind: 'verdict', server: name, era, why })
   }
 
   /**
-   * The channel that the probe has left, if it is still there; else another. While somebody else waits for the first answer
-   * on that channel, this waits too: another process would take as long to start. Rejects with a ChannelError, or with a
-   * Contradiction where the program turns out to be modern meanwhile.
+   * Returns the channel that the probe has left, or opens another. While a program is starting, waits for its first
+   * answer, because another process would take as long to start. Rejects with a ChannelError or a Fault, or with a
+   * Contradiction if the program turns out to be modern meanwhile.
    */
   async channel(
     transport: Transport,
@@ -203,7 +206,7 @@ export class Detection {
     while (!this.hasSpare && this.#starting) {
       const { verdict, over } = this.#starting
       await over
-      if (this.#turned(verdict)) throw new Contradiction('legacy', 'The server has no sessions')
+      if (this.#isModern(verdict)) throw new Contradiction('legacy', 'The server has no sessions')
     }
     const spare = this.hasSpare && transport === this.#options.transport ? this.#spare : undefined
     if (spare) {
@@ -211,35 +214,35 @@ export class Detection {
       return spare
     }
     const peer = new Peer(await transport.open({ stateless, account }), this.#options.log)
-    this.#unasked.add(peer)
+    this.#unprobed.add(peer)
     return peer
   }
 
-  /** Puts a channel back that has come to no use. */
+  /** Takes back an unused channel: keeps it as the spare one, or closes it. */
   giveBack(peer: Peer): void {
     if (peer === this.#spare) return
     if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.#closed) this.#spare = peer
     else peer.channel.close().catch(() => {})
   }
 
-  /** Throws while the server is known to be down, so that not all calls try the same again. */
+  /** Throws a Fault during the backoff after a failure, so that not every call tries again. */
   throwIfDown(): void {
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     if (this.#down && this.#down.until > performance.now()) throw this.#down.fault
   }
 
-  /** Notes a failure. Gives the Fault that says so. */
+  /** Notes a failure and begins the backoff. Returns the Fault for the caller. */
   failed(error: unknown): Fault {
     const { transport, name } = this.#options
     const fault = openingFault(error, name)
-    // What one caller may not know, another may.
+    // Refused credentials and missing sign-ins concern one caller only.
     if (fault.refused || isOfSignIn(fault)) return fault
     const wait = backoff(this.#failures++, BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http'])
     this.#down = { until: performance.now() + wait, fault }
     return fault
   }
 
-  /** Notes that a channel has come to its end by itself; `served` says whether it has answered a call at all. */
+  /** Notes that a channel has ended by itself. `served`: it has answered a request, so no backoff begins. */
   ended(error: ChannelError, served: boolean): void {
     const fields = { why: error.message, stderr: error.stderr }
     this.#options.log.warn({ event: 'server_gone', ...fields }, 'server exited or closed the connection')
@@ -247,7 +250,7 @@ export class Detection {
     else this.failed(error)
   }
 
-  /** Notes that the server works: it could be reached, or has answered a call. */
+  /** Notes that the server is available. `served`: it has answered a request, so the count of failures starts again. */
   worked(served: boolean): void {
     this.#down = undefined
     if (served) this.#failures = 0
@@ -262,8 +265,8 @@ export class Detection {
     const { transport, era, timeout, clientInfo, log } = this.#options
     const asks = era === 'auto' && transport.kind !== 'sse'
     const shared = asks && transport.kind === 'http' ? this.#options.shared : undefined
-    const known = this.#asksItself ? undefined : await shared?.recall()
-    if (known) return this.#found(known)
+    const known = this.#ignoresShared ? undefined : await shared?.recall()
+    if (known) return this.#accept(known)
     const finding = asks
       ? await probe({
           transport,
@@ -281,17 +284,17 @@ export class Detection {
     if (finding.era === 'legacy' && peer && finding.unanswered) this.#awaitStart(verdict, peer, finding.unanswered)
     if (finding.era === 'legacy' && transport.kind === 'http' && !finding.spoke)
       await this.#options.resolveTransport(verdict, sender)
-    this.#asksItself = false
+    this.#ignoresShared = false
     shared?.remember(verdict)
-    return this.#found(verdict)
+    return this.#accept(verdict)
   }
 
-  #found(verdict: Verdict): Verdict {
+  #accept(verdict: Verdict): Verdict {
     const { era, why } = verdict
     this.#verdict = verdict
     this.worked(false)
     this.#options.log.debug({ event: 'era_detected', era, why }, 'protocol era detected')
-    this.#tell(era, why)
+    this.#report(era, why)
     return verdict
   }
 }
@@ -317,7 +320,7 @@ interface Starting {
   verdict: Verdict
   peer: Peer
   probe: Exchange
-  /** Resolves when the probe has been answered, or its answer does not count any more. */
+  /** Resolves when the probe has been answered or is no longer needed. */
   over: Promise<void>
 }
 
@@ -325,7 +328,7 @@ type Configured =
   | { era: 'modern'; why: string; peer: undefined; alsoLegacy: boolean; modernOnly: boolean }
   | { era: 'legacy'; why: string; peer: undefined; spoke: boolean; weak: boolean; unanswered?: undefined }
 
-/** Nobody needs to be asked: HTTP+SSE is of the legacy era, and the configuration may say what it knows. */
+/** The finding without a probe: HTTP+SSE is a legacy transport, and the configuration may set the era. */
 function configured(era: 'auto' | Era): Configured {
   const why = era === 'auto' ? 'HTTP+SSE is a transport of that era' : 'the configuration says so'
   if (era === 'modern') return { era, why, peer: undefined, alsoLegacy: false, modernOnly: false }

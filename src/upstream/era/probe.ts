@@ -1,6 +1,6 @@
 /**
- * Finds out which era a server speaks, by `server/discover` and never by a real call (MCP 2026-07-28, basic/versioning,
- * backward compatibility). Only positive evidence decides; what proves nothing leads to an attempt to `initialize`.
+ * Determines the era of a server with `server/discover`, never with a real call (MCP 2026-07-28, basic/versioning,
+ * backward compatibility). Only positive evidence makes a server modern; without it, `initialize` is tried.
  */
 import type { Account } from '../../protocol/account.js'
 import { isModern, legacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
@@ -15,57 +15,62 @@ import { ChannelError, type Transport } from '../transport/channel.js'
 
 export interface Probing {
   transport: Transport
-  /** The bridge's own Implementation: nobody in particular is asking. */
+  /** The bridge's own Implementation, because the probe belongs to no client. */
   clientInfo: Json
   /** Milliseconds for the answer. */
   timeout: number
-  /** A channel that is open already. */
+  /** An open channel to use. */
   peer?: Peer
-  /** Credentials of whoever wants to know. */
+  /** Credentials of the caller whose request needs the verdict. */
   headers?: Readonly<Record<string, string>>
-  /** In whose name it is asked, where the bridge signs in to it. */
+  /** The account that the bridge uses, if it signs in to the server. */
   account?: Account | undefined
   log: PeerLog
 }
 
-/** What was found, and how, in words that go on after "because". */
+/** The result of a probe. `why` is in words that follow "because". */
 export type Finding =
   | {
       era: 'modern'
       why: string
       peer: Peer
-      /** It names revisions of the other era as well. */
+      /** It lists legacy revisions, too. */
       alsoLegacy: boolean
       /**
-       * It has refused another revision, and none that it names instead is legacy. The answer to server/discover does not
-       * show that: with SDK v2 it names modern revisions only, whatever `initialize` would be answered with.
+       * It refused the revision of the probe, and lists no legacy revision as supported. A successful answer does not
+       * show this: with @modelcontextprotocol/server 2.x it lists modern revisions only, even if the server accepts
+       * `initialize`.
        */
       modernOnly: boolean
     }
   | {
       era: 'legacy'
       why: string
-      /** Open still, and fit for `initialize`. */
+      /** Still open and usable for `initialize`; undefined if there is no such channel. */
       peer: Peer | undefined
-      /** It said so in JSON-RPC, so that whatever it speaks, it speaks it in this way. */
+      /** It answered in JSON-RPC, which confirms its transport. */
       spoke: boolean
-      /** It did not say so: should it not take `initialize` either, it is worth asking again. */
+      /** Its answer does not show its era: if it refuses `initialize`, too, the probe may be repeated. */
       weak: boolean
-      /** The probe, where a program has not answered it and still may: it may be slow to start. */
+      /** The probe, if a program has not answered it yet: it may be slow to start. */
       unanswered?: Exchange
     }
 
-/** HTTP statuses that say nothing about what the server speaks: it, or something before it, has other worries. */
+/** HTTP statuses that do not show the era: they are about credentials, load or a gateway. The probe fails with them. */
 const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429, 502, 503, 504])
+/** HTTP statuses that a modern server may send by mistake, so the verdict is weak. */
 const WEAK_EVIDENCE: ReadonlySet<number> = new Set([500])
-/** Nothing can be posted there, whatever the body says: an HTTP+SSE stream answers so, and may be MCP's own. */
+/** HTTP statuses of an address that accepts no POST, such as that of an HTTP+SSE stream. Their body is ignored. */
 const METHOD_REFUSED: ReadonlySet<number> = new Set([405, 501])
 /** Errors that only servers of the modern era give. */
 const HEADER_MISMATCH = -32020
 const MISSING_CAPABILITY = -32021
 const UNSUPPORTED_REVISION = -32022
 
-/** Asks. Rejects with a ChannelError where the server cannot be asked, and with a Fault where it cannot be used. */
+/**
+ * Probes a server. Rejects with a ChannelError if it is unreachable or refuses the probe without evidence, and with a
+ * Fault if it is unusable.
+ */
 export async function probe(probing: Probing): Promise<Finding> {
   const finding = await probeOnce(probing)
   if (finding !== 'headers refused') return finding
@@ -73,7 +78,7 @@ export async function probe(probing: Probing): Promise<Finding> {
   if (again !== 'headers refused') return again
   throw new Fault(
     'upstreamIncompatible',
-    'The server speaks 2026-07-28, but says that the request headers and body differ: something on the way strips or rewrites headers',
+    'The server supports 2026-07-28, but reports that request headers and body differ: check the proxies in between, which may strip or rewrite headers',
   )
 }
 
@@ -94,7 +99,7 @@ async function probeOnce({
   peer.headers = {}
   try {
     const answer = await exchange.answerWithin(timeout)
-    // A program may be starting still. It is asked to initialize as it is: the answers differ by their ids.
+    // The program may still be starting. `initialize` can be sent meanwhile: the ids tell the two answers apart.
     if (!answer && transport.kind === 'stdio') return { ...legacy(SILENT, peer, { weak: true }), unanswered: exchange }
     exchange.drop()
     if (answer) return readAnswer(answer, peer)
@@ -107,13 +112,13 @@ async function probeOnce({
   }
 }
 
-/** What an answer to the probe says. */
+/** Interprets an answer to the probe. */
 export function readAnswer({ outcome: { kind, source, member } }: Response, peer: Peer): Finding | 'headers refused' {
   const object = payloadAt(source, member) ?? EMPTY
   if (kind === 'error') return readError(object, peer)
   const versions = value(object, 'supportedVersions')
   if (!Array.isArray(versions))
-    return legacy('it answered server/discover with something that is no DiscoverResult', peer, { spoke: true })
+    return legacy('its answer to server/discover is not a DiscoverResult', peer, { spoke: true })
   if (versions.some((version) => isModern(version))) {
     const alsoLegacy = versions.some(isLegacy)
     return { era: 'modern', why: 'it answered server/discover', peer, alsoLegacy, modernOnly: false }
@@ -128,7 +133,7 @@ function readError(error: Payload, peer: Peer): Finding | 'headers refused' {
   const supported = supportedIn(error)
   if (code === UNSUPPORTED_REVISION) {
     if (!supported.some(isModern))
-      return legacy(`it says that it supports ${supported.join(', ') || 'no version'}`, peer, { spoke: true })
+      return legacy(`it supports ${supported.join(', ') || 'no version'}`, peer, { spoke: true })
   } else if (code === HEADER_MISMATCH && peer.channel.transport === 'http') {
     return 'headers refused'
   } else if (code !== MISSING_CAPABILITY && code !== HEADER_MISMATCH) {
@@ -149,7 +154,7 @@ function isLegacy(version: unknown): boolean {
 
 function supportedIn(error: Payload): readonly string[] {
   const data = objectIn(error, 'data')
-  // Drafts of the specification had another name for it.
+  // Drafts of the specification named it `supportedVersions`.
   const listed = data && (value(data, 'supported') ?? value(data, 'supportedVersions'))
   return Array.isArray(listed) ? listed.filter((version): version is string => typeof version === 'string') : []
 }
@@ -164,7 +169,7 @@ async function unanswered(error: ChannelError, peer: Peer): Promise<Finding | 'h
   }
   if (error.delivered === 'no') throw error
   if (peer.end === undefined && error.protocol && peer.channel.transport === 'stdio')
-    return legacy('it answered server/discover with something that cannot be read', peer, { weak: true })
+    return legacy('its answer to server/discover is not valid JSON-RPC', peer, { weak: true })
   const ended = peer.end !== undefined
   await peer.channel.close()
   if (ended) return legacy('it exited when it was sent server/discover', undefined)

@@ -1,4 +1,4 @@
-/** What a server speaks, as far as any replica has found out: the others need not ask again. */
+/** Shares the verdict on a server's era between replicas, so that not every replica has to probe it. */
 
 import type { Store } from '../../ports/replicas.js'
 import type { Era } from '../../protocol/eras.js'
@@ -9,12 +9,12 @@ export interface SharedVerdictsOptions {
   records: Store
   /** The server's name. */
   server: string
-  /** Where it is, and where it may be as well. */
+  /** Its transports: the configured one, and the one to try if that fails. */
   transport: Transport
   fallback: Transport | undefined
 }
 
-/** Milliseconds for which replicas rely on each other, however long a verdict holds. */
+/** Maximum milliseconds for which a verdict is shared, even if it is valid for longer. */
 const AT_MOST = 3_600_000
 
 export class SharedVerdicts {
@@ -26,7 +26,7 @@ export class SharedVerdicts {
     this.#name = `${options.server} ${options.transport.target}`
   }
 
-  /** What another replica has found out, if that can be had. */
+  /** Returns the verdict of another replica; undefined if there is none or the store fails. */
   async recall(): Promise<Verdict | undefined> {
     const { records, transport, fallback } = this.#options
     const text = await records.recall('verdict', this.#name).catch(() => undefined)
@@ -38,9 +38,9 @@ export class SharedVerdicts {
     }
     const reached = [transport, fallback].find((one) => one?.kind === kind)
     if (!reached) return undefined
-    // The record has the time of day, because monotonic clocks of two processes have nothing in common.
+    // The record holds the wall-clock time, because monotonic clocks of two processes cannot be compared.
     const since = performance.now() - Math.max(0, Date.now() - verdict.since)
-    // A lifetime without end has no number.
+    // JSON has null for an infinite lifetime.
     return { ...verdict, since, transport: reached, lifetime: lifetime ?? Number.POSITIVE_INFINITY }
   }
 

@@ -1,11 +1,11 @@
-/** Tells callers who want to hear of progress that their call waits for a program to start. */
+/** Sends progress to callers while their call waits for a program to start. */
 import type { Call, Reply } from '../../protocol/call.js'
 import { parseObject } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 
-/** Milliseconds until a caller is told first, and from then on. */
+/** Milliseconds until the first progress notification, and between later ones. */
 const TELL = { after: 3_000, every: 5_000 }
-/** What progress grows by: so little that whatever the server says later is more. */
+/** The increment of progress. It is so small that any later progress of the server is greater. */
 const STEP = 1e-9
 
 let steps = 0
@@ -14,8 +14,8 @@ const isSettled = () => true
 const isLate = () => false
 
 /**
- * Waits for what a call with progress needs before the program can hear of it. Its caller is told meanwhile that the server
- * is starting, which is a sign of life as well. `unused` gets what is there only when nobody waits any more.
+ * Waits for `opening`, which a call with progress needs before it can be sent. Yields progress meanwhile, which also
+ * resets the call's idle timeout. If the reader stops before `opening` resolves, `unused` gets its value.
  */
 export async function* starting<T>(
   call: Call,

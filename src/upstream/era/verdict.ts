@@ -1,21 +1,25 @@
-/** What is known of the era that a server speaks. */
+/** The verdict: what is known about the era of a server. */
 import type { Era } from '../../protocol/eras.js'
 import type { Transport } from '../transport/channel.js'
 
-/** What is known of a server's era, and by what. Only `Detection` changes it; who holds one sees the change. */
+/**
+ * A server's era, and how it was determined. Only `Detection` changes a verdict, in place: all holders see the change.
+ */
 export interface Verdict {
   readonly era: Era
-  /** Of a legacy server it is known once somebody has opened a session. */
+  /** For a legacy server, undefined until a session has been opened. */
   readonly revision: string | undefined
+  /** The reason, in words that follow "because". */
   readonly why: string
   readonly transport: Transport
+  /** When it was determined, by `performance.now()`. */
   readonly since: number
-  /** Milliseconds for which it holds. */
+  /** Milliseconds for which it is valid. */
   readonly lifetime: number
-  /** The server did not say so itself. */
+  /** It is an assumption: the server's answer did not show its era. */
   readonly weak: boolean
-  /** A modern server names legacy revisions among those that it supports. */
+  /** A modern server lists legacy revisions as supported. */
   readonly listsLegacy: boolean
-  /** Whether a modern server keeps sessions as well; undefined as long as nobody has asked. */
+  /** Whether a modern server supports sessions, too; undefined until it has been checked. */
   readonly alsoLegacy?: boolean
 }

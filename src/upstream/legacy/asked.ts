@@ -1,4 +1,6 @@
-/** The requests of the server that are open to a legacy client in one session, under ids that none of its other sessions uses. */
+/**
+ * Open requests of the server to a legacy client in one session, with ids that are unique across the client's sessions.
+ */
 import {
   type Id,
   idKey,
@@ -14,30 +16,30 @@ import type { Wire } from '../../rpc/source.js'
 import { edit, raw, write } from '../../rpc/splice.js'
 
 export class Asked {
-  /** Where the session stands among those that the client has had, from 1. */
+  /** The number of this session among those that the client has had, from 1. */
   readonly #session: number
-  /** The server's ids, by the keys of those that the client sees. The peer bounds how many are open. */
+  /** The server's ids, by the keys of the ids that the client sees. The peer bounds their number. */
   readonly #open = new Map<string, Id>()
 
   constructor(session: number) {
     this.#session = session
   }
 
-  /** A message that the server sends of its own accord, as the client gets it. */
+  /** Encodes a request or notification of the server for the client, and remembers a request as open. */
   write(message: Request | Notification): Wire {
     const { kind, method, params } = message
     const text = typeof params === 'string' ? undefined : write(params)
     if (kind === 'request') {
-      const shown = this.#shown(message.id)
-      this.#open.set(idKey(shown), message.id)
-      return request(shown, method, text)
+      const id = this.#clientId(message.id)
+      this.#open.set(idKey(id), message.id)
+      return request(id, method, text)
     }
     if (method !== 'notifications/cancelled' || typeof params === 'string') return notification(method, text)
     const requestId = readId(raw(params, 'requestId') ?? 'null')
-    return notification(method, requestId ? write(edit(params, { requestId: this.#shown(requestId) })) : text)
+    return notification(method, requestId ? write(edit(params, { requestId: this.#clientId(requestId) })) : text)
   }
 
-  /** The client's answer under the id that the server knows; undefined where no such request is open. */
+  /** Returns the client's answer with the server's id; undefined if no such request is open. */
   answered(response: Response): Response | undefined {
     const key = response.id === undefined ? undefined : keptKey(this.#open, response.id)
     const id = key === undefined ? undefined : this.#open.get(key)
@@ -46,7 +48,7 @@ export class Asked {
     return { ...response, id }
   }
 
-  /** Closes all requests. Gives what tells the client that nobody waits for its answers any more. */
+  /** Closes all requests. Returns a cancellation of each for the client. */
   takeBack(): Wire[] {
     const ids = [...this.#open.keys()]
     this.#open.clear()
@@ -55,8 +57,11 @@ export class Asked {
     )
   }
 
-  /** In the first session the server's own id. Servers count from 0, so the later ones would use the same ids again. */
-  #shown(id: Id): Id {
+  /**
+   * The id for the client: the server's own in the first session. Later sessions would reuse it, because servers count
+   * from 0.
+   */
+  #clientId(id: Id): Id {
     if (this.#session === 1) return id
     return (id.startsWith('"') ? `"${this.#session}.${id.slice(1)}` : `"${this.#session}:${id}"`) as Id
   }

@@ -1,9 +1,9 @@
-/** Which tools, prompts and resources of a server have been seen to ask something in the middle of a call. */
+/** Remembers tools, prompts and resources during whose calls the server has sent requests to the client. */
 import type { Call } from '../../protocol/call.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { value } from '../../rpc/splice.js'
 
-/** Entries, and characters of a name. */
+/** The maximum number of entries, and of characters in a name. */
 const MAX_ASKERS = 1_000
 const MAX_NAME = 256
 
@@ -24,7 +24,7 @@ export class Askers {
   }
 }
 
-/** Undefined for calls that are not remembered. */
+/** The key of what a call names; undefined for calls that are not remembered. */
 function keyOf(call: Call | undefined): string | undefined {
   if (!call) return undefined
   const { named } = methodTraits(call.method)

@@ -1,24 +1,26 @@
-/** What a legacy server says that has changed, for all who want to hear of it: one subscription for each resource. */
+/**
+ * Passes changes that a legacy server reports to all watchers of a session, with one subscription for each resource.
+ */
 import { MAX_ADDRESS, MAX_NAME } from '../../protocol/lengths.js'
 import { isChange, UPDATED } from '../../protocol/subscriptions.js'
 import type { Params } from '../../rpc/message.js'
 import { EMPTY, type Payload, value } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 
-/** Somebody who wants to hear of changes. */
+/** Receives changes. */
 export interface Watcher {
   changed(method: string, params: Payload): void
-  /** For a while nothing could be heard: anything may have changed. */
+  /** Changes may have been lost for a while: anything may have changed. */
   missed(): void
-  /** Nothing will be heard any more: the session is gone, or deaf. */
+  /** No more changes will arrive: the session or its stream is lost. */
   lost(): void
 }
 
-export interface WatchingOptions {
-  /** Sends `resources/subscribe` or `resources/unsubscribe`. Rejects where the server refuses. */
+export interface ChangeFeedOptions {
+  /** Sends `resources/subscribe` or `resources/unsubscribe`. Rejects if the server refuses. */
   send(method: string, uri: string): Promise<void>
-  /** Tells the other replicas, where there are any, of what has been heard. */
-  told?: ((method: string, params: Payload) => void) | undefined
+  /** Reports a change to the other replicas, if there are any. */
+  onChange?: ((method: string, params: Payload) => void) | undefined
 }
 
 interface Subscription {
@@ -27,27 +29,28 @@ interface Subscription {
   ending: NodeJS.Timeout | undefined
 }
 
-/** Milliseconds for which a subscription stays that nobody wants any more: clients that change theirs make anew before. */
+/** Milliseconds for which an unused subscription stays. A client may replace its subscription in that time. */
 const GRACE = 2_000
-/** Milliseconds that a server has to agree again to what it has agreed to in another session. */
+/** Milliseconds to wait until a server has accepted the subscriptions of a lost session again. */
 const AGREE_AGAIN_WITHIN = 1_000
-/** Milliseconds in which several changes of one list are one. */
+/** Milliseconds within which changes of the same list are reported once. */
 const TOGETHER = 100
-/** Milliseconds in which a change that has been heard here is the same as one that another replica has heard. */
+/** Milliseconds within which equal changes received here and by another replica count as the same change. */
 const SAME = 1_000
+/** The maximum number of remembered changes. */
 const MAX_HEARD = 1_000
 
 export class ChangeFeed {
-  readonly #options: WatchingOptions
+  readonly #options: ChangeFeedOptions
   readonly #watchers = new Set<Watcher>()
   readonly #subscriptions = new Map<string, Subscription>()
   readonly #together = new Map<string, NodeJS.Timeout>()
-  /** When what has been heard, where there are other replicas that may have heard it, too. */
+  /** When each change last arrived here, by `performance.now()`. Kept only if there are other replicas. */
   readonly #heard = new Map<string, number>()
-  /** What was subscribed to when the session was lost. */
+  /** The subscriptions at the time when the session was lost. */
   #lost: readonly string[] | undefined
 
-  constructor(options: WatchingOptions) {
+  constructor(options: ChangeFeedOptions) {
     this.#options = options
   }
 
@@ -59,12 +62,12 @@ export class ChangeFeed {
     this.#watchers.delete(watcher)
   }
 
-  /** Resources that somebody wants to hear of, or wanted until the session was lost. */
+  /** URIs of resources with a watcher, now or at the time when the session was lost. */
   get wanted(): readonly string[] {
     return this.#lost ?? [...this.#subscriptions].filter(([, { watchers }]) => watchers > 0).map(([uri]) => uri)
   }
 
-  /** Subscribes to what was subscribed to in a session before this one, for those who will want that again at once. */
+  /** Renews the subscriptions of a lost session, because their watchers will soon ask for them again. */
   async keep(uris: readonly string[]): Promise<void> {
     if (uris.length === 0) return
     const agreed = uris.map(async (uri) => {
@@ -73,7 +76,7 @@ export class ChangeFeed {
     await within(Promise.all(agreed), AGREE_AGAIN_WITHIN)
   }
 
-  /** Resolves to whether the server tells of changes to this resource. */
+  /** Subscribes to a resource. Resolves to whether the server accepted it. */
   async subscribe(uri: string): Promise<boolean> {
     let subscription = this.#subscriptions.get(uri)
     if (!subscription) {
@@ -104,18 +107,21 @@ export class ChangeFeed {
     const payload = typeof params === 'string' ? EMPTY : params
     if (method === UPDATED) {
       const uri = value(payload, 'uri')
-      // Nobody can have subscribed to a longer one, nor to one that it lies below.
-      if (typeof uri === 'string' && uri.length <= 2 * MAX_ADDRESS) this.#tell(method, payload)
+      // A longer URI cannot belong to any subscription, not even as a sub-resource.
+      if (typeof uri === 'string' && uri.length <= 2 * MAX_ADDRESS) this.#report(method, payload)
     } else if (isChange(method) && !this.#together.has(method)) {
-      const tell = () => {
+      const report = () => {
         this.#together.delete(method)
-        this.#tell(method, payload)
+        this.#report(method, payload)
       }
-      this.#together.set(method, setTimeout(tell, TOGETHER).unref())
+      this.#together.set(method, setTimeout(report, TOGETHER).unref())
     }
   }
 
-  /** Tells of what another replica has heard of the server; once, where it is the `same` that is heard here as well. */
+  /**
+   * Passes on a change that another replica received. `same`: the server reports it here, too, so duplicates are
+   * dropped.
+   */
   heardElsewhere(method: string, params: Payload, same: boolean): void {
     const at = this.#heard.get(changeOf(method, params))
     if (same && at !== undefined && performance.now() - at < SAME) return
@@ -126,7 +132,7 @@ export class ChangeFeed {
     for (const watcher of this.#watchers) watcher.missed()
   }
 
-  /** Tells everybody that there is nothing more to hear. */
+  /** Ends the feed: reports to all watchers that the session is lost. */
   lose(): void {
     this.#lost ??= this.wanted
     for (const timer of this.#together.values()) clearTimeout(timer)
@@ -135,14 +141,14 @@ export class ChangeFeed {
     this.#watchers.clear()
   }
 
-  #tell(method: string, params: Payload): void {
-    const { told } = this.#options
-    if (told) {
+  #report(method: string, params: Payload): void {
+    const { onChange } = this.#options
+    if (onChange) {
       const [oldest] = this.#heard.keys()
       if (oldest !== undefined && this.#heard.size >= MAX_HEARD) this.#heard.delete(oldest)
       const change = changeOf(method, params)
       if (change.length <= MAX_NAME) this.#heard.set(change, performance.now())
-      told(method, params)
+      onChange(method, params)
     }
     for (const watcher of this.#watchers) watcher.changed(method, params)
   }

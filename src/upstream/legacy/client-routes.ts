@@ -1,4 +1,4 @@
-/** How legacy clients are served: with sessions of their own where the server keeps sessions, else by translation. */
+/** How legacy clients are served: through a tunnel if the server supports sessions, by translation otherwise. */
 import type { Connect, LegacyRoute, Sender } from '../../protocol/call.js'
 import { NEWEST_LEGACY } from '../../protocol/eras.js'
 import { isOfSignIn } from '../../protocol/fault.js'
@@ -8,7 +8,7 @@ import { credentialOf } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
-import { type OpenLine, ReopeningTunnel } from './reopening-tunnel.js'
+import { type OpenTunnel, ReopeningTunnel } from './reopening-tunnel.js'
 import type { LegacySessions } from './sessions.js'
 import { negotiated } from './tunnel.js'
 import { Tunnels } from './tunnels.js'
@@ -18,8 +18,8 @@ export class ClientRoutes {
   readonly #access: Access
   readonly #sessions: LegacySessions
   readonly #tunnels: Tunnels
-  /** The question whether a modern server keeps sessions as well, while it is asked. */
-  #asking: Promise<boolean> | undefined
+  /** The running check whether a modern server supports sessions, too. */
+  #checking: Promise<boolean> | undefined
 
   constructor(options: ServerOptions, access: Access, sessions: LegacySessions) {
     this.#options = options
@@ -28,14 +28,14 @@ export class ClientRoutes {
     this.#tunnels = new Tunnels(options, access)
   }
 
-  /** The way to serve a client. Rejects with a Fault. */
+  /** How the client of a sender is served. Rejects with a Fault. */
   async routeOf(sender: Sender): Promise<LegacyRoute> {
     const verdict = await this.#withSessions(sender)
     if (!verdict) return 'translate'
     const connect: Connect = (opening, from, reopens) => {
       if (!reopens) return this.#tunnels.connect(verdict, opening, from)
       let known: Verdict | undefined = verdict
-      const open: OpenLine = async (write) => {
+      const open: OpenTunnel = async (write) => {
         const now = known ?? (await this.#withSessions(from))
         known = undefined
         return now && this.#tunnels.connect(now, opening, from, write)
@@ -49,7 +49,7 @@ export class ClientRoutes {
     return this.#tunnels.close(hurry)
   }
 
-  /** What is known of the server; undefined where it has no sessions for clients. Rejects with a Fault. */
+  /** The verdict on a server that supports sessions of clients; undefined if it does not. Rejects with a Fault. */
   async #withSessions(sender: Sender): Promise<Verdict | undefined> {
     const { detection } = this.#access
     const verdict = await detection.known(sender)
@@ -57,23 +57,24 @@ export class ClientRoutes {
     if (verdict.era === 'legacy') return verdict
     if (this.#options.era === 'modern') return undefined
     if (transport.kind === 'http' && verdict.alsoLegacy === undefined)
-      detection.amend(verdict, { alsoLegacy: await this.#askedForSessions(verdict, sender) })
+      detection.amend(verdict, { alsoLegacy: await this.#checkSessions(verdict, sender) })
     return verdict.alsoLegacy === false ? undefined : verdict
   }
 
-  /** Asked once, however many want to know. */
-  #askedForSessions(verdict: Verdict, sender: Sender): Promise<boolean> {
-    this.#asking ??= this.#keepsSessions(verdict, sender).finally(() => {
-      this.#asking = undefined
+  /** Concurrent callers share one check. */
+  #checkSessions(verdict: Verdict, sender: Sender): Promise<boolean> {
+    this.#checking ??= this.#supportsSessions(verdict, sender).finally(() => {
+      this.#checking = undefined
     })
-    return this.#asking
+    return this.#checking
   }
 
   /**
-   * Whether a modern server over HTTP keeps sessions too. One that answers `initialize` without a session does not, and
-   * where nothing speaks for sessions it is not sent: to a server of 2026-07-28 alone it is a malformed request.
+   * Whether a modern HTTP server supports sessions, too: whether it answers `initialize` with a session id.
+   * `initialize` is sent only if the server lists legacy revisions or misses a session on a GET: a server of 2026-07-28
+   * alone takes it for a malformed request.
    */
-  async #keepsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
+  async #supportsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
     const { clientInfo, capabilities, account } = this.#sessions.identityOf(sender)
     const credential = credentialOf(sender)
     const peer = new Peer(await transport.open(), this.#options.log)
@@ -84,7 +85,7 @@ export class ClientRoutes {
       const answer = await peer.call('initialize', params, this.#options.timeouts.initialize, credential)
       return negotiated(answer) !== undefined && peer.channel.hasSession === true
     } catch (error) {
-      // That nobody has signed in says nothing of sessions.
+      // A required sign-in does not show whether the server supports sessions.
       if (isOfSignIn(error)) throw error
       return false
     } finally {

@@ -1,4 +1,6 @@
-/** The legacy half of a server: calls, notifications and legacy clients meet its sessions here. */
+/**
+ * The legacy half of a server: answers calls, delivers notifications and serves legacy clients, all through sessions.
+ */
 import type { Gauge } from '../../ports/events.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import type { Call, Handler, LegacyRoute, Notice, Sender } from '../../protocol/call.js'
@@ -13,7 +15,7 @@ import { ParkedCalls } from './parked.js'
 import { LegacySessions } from './sessions.js'
 import { LegacyTasks } from './tasks.js'
 
-/** Milliseconds for which a task is asked to be kept, and tasks that may be known at once. */
+/** Requested lifetime of a task in milliseconds, and the maximum number of tasks remembered at once. */
 const TASK_TTL = 3_600_000
 const MAX_TASKS = 1_000
 
@@ -37,7 +39,7 @@ export class LegacyHalf implements Half {
     this.handle = legacyHandler(options, this.#sessions, this.#parked, this.#tasks)
   }
 
-  /** Calls that wait for their clients' answers. */
+  /** Number of calls that wait for their clients' answers. */
   get parked(): number {
     return this.#parked.size
   }
@@ -57,22 +59,22 @@ export class LegacyHalf implements Half {
     await session.notify(notice.method, params === '{}' ? undefined : params).finally(release)
   }
 
-  /** How a legacy client is served, whichever era the server is of: a modern one may keep sessions as well. */
+  /** How a legacy client is served. Answers for servers of both eras: a modern server may support sessions, too. */
   routeOf(sender: Sender): Promise<LegacyRoute> {
     return this.#routes.routeOf(sender)
   }
 
-  /** Shows that a server takes `initialize`. Rejects with a Fault. */
+  /** Checks that the server accepts `initialize`. Rejects with a Fault. */
   prove(verdict: Verdict): Promise<void> {
     return this.#sessions.prove(verdict)
   }
 
-  /** Opens a session by the transport that the server turns out to want. Rejects with a ChannelError or a Fault. */
+  /** Determines the transport of the server by opening a session. Rejects with a ChannelError or a Fault. */
   resolveTransport(verdict: Verdict, sender: Sender | undefined): Promise<void> {
     return this.#sessions.resolveTransport(verdict, sender)
   }
 
-  /** Throws OwnedByReplica where what a call is about lives in another replica, whatever this one knows of the server. */
+  /** Throws OwnedByReplica if another replica owns the parked call or the tasks that this call names. */
   checkOwner(call: Call): void {
     this.#parked.checkOwner(call)
     if (call.method.startsWith('tasks/')) this.#tasks.checkOwner([value(call.params, 'taskId')], call)
@@ -86,7 +88,7 @@ export class LegacyHalf implements Half {
     this.#sessions.heardElsewhere(notice)
   }
 
-  /** Other replicas may have told of changes that were not heard. */
+  /** Changes that other replicas reported may have been lost. */
   missed(): void {
     this.#sessions.missed()
   }

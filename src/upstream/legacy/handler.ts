@@ -1,4 +1,4 @@
-/** The upstream half of the legacy era: answers calls of the middle out of sessions with a legacy server. */
+/** The upstream half of the legacy era: answers calls through sessions with a legacy server. */
 
 import { ECHOED, printable } from '../../printable.js'
 import type { Call, Handler, Reply } from '../../protocol/call.js'
@@ -26,23 +26,25 @@ import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
 
 const URL_ELICITATION_REQUIRED = -32042
-const OF_TASKS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel'])
+const TASK_METHODS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel'])
 
-/** What the calls of one server have in common. */
-interface Parts {
+/** Shared by all calls of one server. */
+interface Shared {
   parked: ParkedCalls
   tasks: LegacyTasks
   taskMode: ServerOptions['tasks']
 }
 
-/** Answers calls out of `sessions`. Throws a Contradiction where the server has no sessions any more, and no call was sent. */
+/**
+ * Answers calls through `sessions`. Throws a Contradiction if the server turns out to be modern; then no call was sent.
+ */
 export function legacyHandler(
   { transport, tasks: taskMode, retry: retries }: ServerOptions,
   sessions: LegacySessions,
   parked: ParkedCalls,
   tasks: LegacyTasks,
 ): Handler {
-  const parts: Parts = { parked, tasks, taskMode }
+  const shared: Shared = { parked, tasks, taskMode }
   const isProgram = transport.kind === 'stdio'
   return async function* answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
@@ -50,7 +52,7 @@ export function legacyHandler(
       yield* resumed
       return
     }
-    if (OF_TASKS.has(retry.method) && taskMode !== 'off') {
+    if (TASK_METHODS.has(retry.method) && taskMode !== 'off') {
       yield await tasks.answer(retry)
       return
     }
@@ -62,24 +64,24 @@ export function legacyHandler(
     for (let attempt = 0; ; attempt++) {
       const lending = sessions.lend(call)
       const lease = isProgram && call.progress ? yield* starting(call, lending, giveBack) : await lending
-      let again: number
+      let delay: number
       try {
-        yield* await ask(lease, call, parts)
+        yield* await ask(lease, call, shared)
         return
       } catch (error) {
-        const turned = error instanceof Contradiction
-        const wait = turned ? undefined : worthAnotherTry(error, call, lease.session, retries)
-        if (turned || sessionGone(error) || !lease.session.alive) {
+        const isModern = error instanceof Contradiction
+        const wait = isModern ? undefined : retryDelay(error, call, lease.session, retries)
+        if (isModern || sessionGone(error) || !lease.session.alive) {
           lease.discard()
           lease.session.forgotten()
         }
-        if (turned) throw error
+        if (isModern) throw error
         if (attempt > 0 || wait === undefined || call.signal.aborted) throw callFault(error)
-        again = wait
+        delay = wait
       } finally {
         lease.release()
       }
-      await pause(again, call.signal)
+      await pause(delay, call.signal)
     }
   }
 }
@@ -88,9 +90,12 @@ function giveBack(unused: Lease): void {
   unused.release()
 }
 
-/** Hands the call to the server, and gives what comes back. No generator, because each one costs on every reply. */
-async function ask(lease: Lease, call: Call, parts: Parts): Promise<AsyncIterable<Reply>> {
-  const { parked, taskMode } = parts
+/**
+ * Sends the call to the server and returns the replies. Not a generator, because each generator adds a cost to every
+ * reply.
+ */
+async function ask(lease: Lease, call: Call, shared: Shared): Promise<AsyncIterable<Reply>> {
+  const { parked, taskMode } = shared
   const { session } = lease
   const { handshake } = session
   session.lastUsed = performance.now()
@@ -103,13 +108,13 @@ async function ask(lease: Lease, call: Call, parts: Parts): Promise<AsyncIterabl
   }
   const { eras } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
-  const wait = toPrepare(session, call)
-  if (wait) await wait()
+  const prepare = preparationFor(session, call)
+  if (prepare) await prepare()
 
   if (call.method === 'tools/call' && session.makesTasks && taskMode !== 'off') {
-    if (isTask(await taskSupportOf(session, call), call, parts)) return asTask(lease, call, parts)
+    if (isTask(await taskSupportOf(session, call), call, shared)) return asTask(lease, call, shared)
   }
-  // From here on the call has a hold on the session of its own: it may outlive this leg.
+  // The running call needs a lease of its own, because it may outlive this leg.
   const running = new RunningCall(lease.share(), call, {
     decode: (leg, response, exchange) => answer(session, leg, exchange, response, parked),
   })
@@ -121,21 +126,21 @@ async function* only(reply: Reply): AsyncGenerator<Reply, void> {
   yield reply
 }
 
-/** What a tool says of being a task. The server is asked once, before any tool is called. */
+/** The tool's `taskSupport`. Lists the tools if they are not known yet. */
 async function taskSupportOf({ tools }: LegacySession, call: Call): Promise<unknown> {
   return (tools.known(toolOf(call)) ?? (await tools.find(toolOf(call))))?.taskSupport
 }
 
-/** Whether a call is to be a task at the server: because it has to, or because the client wants what may be one to be one. */
-function isTask(support: unknown, call: Call, { taskMode }: Parts): boolean {
+/** Whether to call a tool as a task: it requires that, or it allows that and both configuration and client want it. */
+function isTask(support: unknown, call: Call, { taskMode }: Shared): boolean {
   return (
     support === 'required' || (support === 'optional' && taskMode === 'async' && knowsTasks(call.caller.capabilities))
   )
 }
 
-async function asTask(lease: Lease, call: Call, { tasks, parked }: Parts): Promise<AsyncIterable<Reply>> {
+async function asTask(lease: Lease, call: Call, { tasks, parked }: Shared): Promise<AsyncIterable<Reply>> {
   if (knowsTasks(call.caller.capabilities)) {
-    // The server may ask something before it makes a task of the call.
+    // The server may send requests before it creates the task.
     const running = new RunningCall(lease.share(), call, {
       decode: (leg, response) => tasks.answered(leg, lease, response),
     })
@@ -146,8 +151,8 @@ async function asTask(lease: Lease, call: Call, { tasks, parked }: Parts): Promi
   return 'kind' in created ? only(created) : parked.run(tasks.drive(call, lease, created), call)
 }
 
-/** What has to be so before the server hears of the call; undefined where there is nothing to wait for, as usual. */
-function toPrepare(session: LegacySession, call: Call): (() => Promise<void>) | undefined {
+/** What to do before the call is sent; usually nothing, then undefined. */
+function preparationFor(session: LegacySession, call: Call): (() => Promise<void>) | undefined {
   const { logLevel } = call.caller
   const listens = methodTraits(call.method).asks && session.receives === undefined
   const mirrors = call.method === 'tools/call' && call.paramHeaders !== undefined
@@ -177,8 +182,8 @@ function answer(
   response: Response,
   parked: ParkedCalls,
 ): Reply {
-  const visit = addressesToVisit(call, response)
-  if (visit) return parked.afterVisit(session, call, visit.ids, visit.inputRequests)
+  const required = requiredUrls(call, response)
+  if (required) return parked.afterVisit(session, call, required.ids, required.inputRequests)
   const reply = decodeReply(call, response, session.handshake.serverInfo, session.lift)
   if (reply.kind === 'result' && call.method === 'tools/list') {
     const { source, member } = response.outcome
@@ -187,17 +192,17 @@ function answer(
   }
   throwIfRefused(reply, session.serverRequests.refusedDuring(exchange))
   if (reply.kind !== 'error') return reply
-  // Of a method that names one of many things, the error may be about the thing.
+  // If the method names a tool, prompt or resource, -32601 may be about that instead of the method.
   if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)
     throw new Fault('methodNotFound', reply.error.message)
   return reply
 }
 
 /**
- * What a server says that wants a person to go to some addresses before it does anything (MCP 2025-11-25, client/elicitation,
- * URL elicitation required), as questions. Throws a Fault where the client cannot show addresses.
+ * The URLs of a `URLElicitationRequiredError` (MCP 2025-11-25, client/elicitation) as input requests; undefined if the
+ * answer is another one. Throws a Fault if the client did not declare URL elicitation.
  */
-function addressesToVisit(
+function requiredUrls(
   call: Call,
   { outcome: { kind, source, member } }: Response,
 ): { ids: string[]; inputRequests: Json } | undefined {
@@ -215,7 +220,7 @@ function addressesToVisit(
     })
   }
   const questions = wanted.map(({ message, url }, at) => {
-    const params = { mode: 'url', message: typeof message === 'string' ? message : 'Please go to this address', url }
+    const params = { mode: 'url', message: typeof message === 'string' ? message : 'Please open this URL', url }
     return [addressKey(at), { method: 'elicitation/create', params }]
   })
   return {
@@ -224,8 +229,8 @@ function addressesToVisit(
   }
 }
 
-/** Milliseconds after which the call may be sent once more without any risk of doing a thing twice; undefined for never. */
-function worthAnotherTry(
+/** Milliseconds after which the call may be sent again without the risk of doing something twice; undefined for never. */
+function retryDelay(
   error: unknown,
   call: Call,
   { tools }: LegacySession,

@@ -1,10 +1,12 @@
-/** What a legacy client has set in its session: it is set again in the session that takes its place. */
+/** Remembers what a legacy client has set in its session, and sets it again in a replacement session. */
 import type { Log } from '../../logging.js'
 import type { Params, Response } from '../../rpc/message.js'
 import { type Json, value, write } from '../../rpc/splice.js'
 import type { DirectTunnel } from './tunnel.js'
 
-/** Subscriptions that are kept, and characters of the parameters of one. What exceeds that is not subscribed to again. */
+/**
+ * The maximum number of remembered subscriptions, and of characters in the parameters of one. Others are not renewed.
+ */
 const MAX_SUBSCRIPTIONS = 1_000
 const MAX_PARAMS = 8 * 1024
 
@@ -18,7 +20,7 @@ export class KeptSettings {
   /** Parameters of `resources/subscribe`, by the URI. */
   readonly #subscriptions = new Map<string, Json>()
 
-  /** Resources that the client is subscribed to. */
+  /** The URIs of resources that the client has subscribed to. */
   get uris(): IterableIterator<string> {
     return this.#subscriptions.keys()
   }
@@ -27,7 +29,7 @@ export class KeptSettings {
     this.#initialized = { params }
   }
 
-  /** Notes what the server has agreed to. Requests that set nothing are passed over. */
+  /** Notes a request that the server has accepted. Ignores requests that set nothing. */
   agreed(method: string, params: Params): void {
     if (typeof params === 'string') return
     if (method === 'logging/setLevel') this.#level = write(params)
@@ -40,10 +42,10 @@ export class KeptSettings {
       this.#subscriptions.set(uri, text)
   }
 
-  /** Makes another session what the one before was. What the server refuses is logged, and the session is used without it. */
-  async restore(line: DirectTunnel, log: SettingsLog): Promise<void> {
-    if (this.#initialized) line.notify('notifications/initialized', this.#initialized.params)
-    await line.begun
+  /** Repeats the settings in a replacement session. Logs what the server refuses, and continues without it. */
+  async restore(tunnel: DirectTunnel, log: SettingsLog): Promise<void> {
+    if (this.#initialized) tunnel.notify('notifications/initialized', this.#initialized.params)
+    await tunnel.begun
     const requests: [method: string, params: Json][] = [...this.#subscriptions.values()].map((params) => [
       'resources/subscribe',
       params,
@@ -51,7 +53,7 @@ export class KeptSettings {
     if (this.#level !== undefined) requests.push(['logging/setLevel', this.#level])
     await Promise.all(
       requests.map(async ([method, params]) => {
-        const answer: Response | undefined = await line.request(method, params).catch(() => undefined)
+        const answer: Response | undefined = await tunnel.request(method, params).catch(() => undefined)
         if (answer?.outcome.kind !== 'result')
           log.warn({ event: 'setting_not_restored', method }, 'setting not restored in the new session with the server')
       }),

@@ -1,6 +1,6 @@
 /**
- * `subscriptions/listen` with a legacy server (MCP 2026-07-28, basic/patterns/subscriptions): what the server says of its own
- * accord on the stream of the session, and `resources/subscribe` for each resource.
+ * Answers `subscriptions/listen` (MCP 2026-07-28, basic/patterns/subscriptions) for a legacy server: with the
+ * notifications of its session, and with `resources/subscribe` for each resource.
  */
 import type { Call, Reply } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -26,42 +26,48 @@ import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
 
+/** The maximum number of resources and tasks in one subscription. */
 const MAX_URIS = 256
-/** Changes that may wait to be read. */
+/** The maximum number of changes that wait to be read. */
 const MAX_UNREAD = 1_024
-/** Milliseconds within which a server that was lost has to be there again, and between the attempts. */
+/** Milliseconds for which attempts to open another session go on, and between two attempts. */
 const BLIP = 30_000
 const ATTEMPT = 1_000
-/** Milliseconds that a server has to agree to a subscription. */
+/** Milliseconds that a server has to accept a subscription to a resource. */
 const AGREE_WITHIN = 2_000
 
-/** What somebody listens to. */
+/** The content of a subscription, as requested or as accepted. */
 interface Honoured {
   lists: readonly ChangingList[]
   uris: readonly string[]
-  /** Tasks, by the ids that the client knows. */
+  /** Ids of tasks, as the client knows them. */
   tasks: readonly string[]
 }
 
+/**
+ * Acknowledges a subscription and reports its changes. If the session is lost, continues in another one and reports
+ * everything as changed. Ends with an empty result if the server no longer accepts as much as before. Throws a Fault
+ * before the acknowledgement.
+ */
 export async function* listen(sessions: LegacySessions, call: Call, tasks: LegacyTasks): AsyncGenerator<Reply, void> {
   const wanted = readFilter(call)
-  let told: Honoured | undefined
+  let acknowledged: Honoured | undefined
   while (!call.signal.aborted) {
-    const lease = told ? await lendAgain(sessions, call) : await sessions.lend(call)
+    const lease = acknowledged ? await lendAgain(sessions, call) : await sessions.lend(call)
     if (!lease) break
     try {
       const { session } = lease
       await session.settled()
       const listening = new Listening(session, call, tasks)
       try {
-        const honoured = await listening.start(told ?? wanted)
-        if (told && !isAsMuch(honoured, told)) break
-        if (told) listening.missed()
+        const honoured = await listening.start(acknowledged ?? wanted)
+        if (acknowledged && !isAsMuch(honoured, acknowledged)) break
+        if (acknowledged) listening.missed()
         else {
           yield acknowledgement(honoured)
           if (isNothing(honoured)) break
         }
-        told ??= honoured
+        acknowledged ??= honoured
         yield* listening.changes(call.signal)
       } finally {
         listening.stop()
@@ -75,13 +81,13 @@ export async function* listen(sessions: LegacySessions, call: Call, tasks: Legac
   yield { kind: 'result', result: EMPTY }
 }
 
-/** One listener's part of what a session hears. */
+/** One subscription in one session. */
 class Listening {
   readonly #session: LegacySession
   readonly #call: Call
   readonly #tasks: LegacyTasks
   readonly #unread: { method: string; params: Payload }[] = []
-  /** What waits to be read, as far as it is not small. */
+  /** The loan for changes that wait to be read. Small amounts are free. */
   readonly #loan: Loan
   #bytes = 0
   readonly #uris: string[] = []
@@ -98,22 +104,22 @@ class Listening {
     this.#tasks = tasks
   }
 
-  /** Begins to listen to as much of this as the server tells of. */
+  /** Begins to listen. Returns the part that the server accepts. */
   async start({ lists, uris, tasks }: Honoured): Promise<Honoured> {
     const { capabilities } = this.#session.handshake
     const receives = this.#session.receives !== false
-    const says = (name: string, what: string) => {
+    const declares = (name: string, what: string) => {
       const offered = objectIn(capabilities, name)
       return receives && offered !== undefined && value(offered, what) === true
     }
-    const told = lists.filter(({ capability }) => says(capability, 'listChanged'))
-    this.#lists = new Set(told.map(({ method }) => method))
+    const honoured = lists.filter(({ capability }) => declares(capability, 'listChanged'))
+    this.#lists = new Set(honoured.map(({ method }) => method))
     this.#session.changeFeed.add(this)
-    const subscribes = says('resources', 'subscribe') ? uris : []
+    const subscribes = declares('resources', 'subscribe') ? uris : []
     await Promise.all(subscribes.map((uri) => this.#subscribe(uri)))
     const followed = this.#tasks.known(tasks, this.#call)
     for (const taskId of followed) this.#follow(taskId).catch(() => {})
-    return { lists: told, uris: uris.filter((uri) => this.#uris.includes(uri)), tasks: followed }
+    return { lists: honoured, uris: uris.filter((uri) => this.#uris.includes(uri)), tasks: followed }
   }
 
   async #follow(taskId: string): Promise<void> {
@@ -144,11 +150,11 @@ class Listening {
   }
 
   changed(method: string, params: Payload): void {
-    const wanted = method === UPDATED ? this.#hears(textUnder(params, 'uri')) : this.#lists.has(method)
+    const wanted = method === UPDATED ? this.#covers(textUnder(params, 'uri')) : this.#lists.has(method)
     if (wanted) this.#keep({ method, params })
   }
 
-  /** What has changed while nobody could hear it is not known: anything may have. */
+  /** Reports everything as changed, because changes may have been lost. */
   missed(): void {
     for (const method of this.#lists) this.#keep({ method, params: EMPTY })
     for (const uri of this.#uris) this.#keep({ method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) })
@@ -159,7 +165,7 @@ class Listening {
     this.#wake()
   }
 
-  /** What changes, until the session is lost or nobody listens any more. */
+  /** Yields changes until the session is lost or the signal aborts. */
   async *changes(signal: AbortSignal): AsyncGenerator<Reply, void> {
     const wake = () => this.#wake()
     signal.addEventListener('abort', wake)
@@ -191,13 +197,13 @@ class Listening {
     else agreed.then((late) => late && this.#session.changeFeed.unsubscribe(uri)).catch(() => {})
   }
 
-  /** A server may tell of something below what was subscribed to. */
-  #hears(uri: string): boolean {
+  /** Whether a resource is subscribed to, itself or as a sub-resource. */
+  #covers(uri: string): boolean {
     return this.#uris.some((one) => isAbout(uri, one))
   }
 }
 
-/** A session in place of the one that was lost; undefined where the server does not come back. */
+/** A session in place of a lost one; undefined if none could be opened in time. */
 async function lendAgain(sessions: LegacySessions, call: Call): Promise<Lease | undefined> {
   for (const deadline = performance.now() + BLIP; performance.now() < deadline && !call.signal.aborted; ) {
     try {
@@ -213,7 +219,7 @@ function isNothing({ lists, uris, tasks }: Honoured): boolean {
   return lists.length === 0 && uris.length === 0 && tasks.length === 0
 }
 
-/** Whether a server that was lost still tells of what it told of. Tasks have gone with it. */
+/** Whether another session accepts as many lists and resources as the lost one. Its tasks are lost. */
 function isAsMuch(honoured: Honoured, { lists, uris }: Honoured): boolean {
   return honoured.lists.length === lists.length && honoured.uris.length === uris.length && !isNothing(honoured)
 }
@@ -228,7 +234,9 @@ function readFilter({ params, caller }: Call): Honoured {
       data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
     })
   if (uris.length + tasks.length > MAX_URIS)
-    throw new Fault('overloaded', `A subscription may name ${MAX_URIS} resources`, { status: 200 })
+    throw new Fault('overloaded', `Too many resources and tasks in one subscription (at most ${MAX_URIS})`, {
+      status: 200,
+    })
   return {
     lists: CHANGING_LISTS.filter((list) => value(filter, list.filter) === true),
     uris: [...new Set(uris)],
@@ -239,7 +247,7 @@ function readFilter({ params, caller }: Call): Honoured {
 function textsIn(filter: Payload, key: string): string[] {
   const texts = value(filter, key) ?? []
   if (!Array.isArray(texts) || !texts.every((text): text is string => typeof text === 'string'))
-    throw new Fault('invalidParams', `${key} has to be a list of texts`)
+    throw new Fault('invalidParams', `${key} has to be an array of strings`)
   return texts
 }
 

@@ -1,6 +1,7 @@
 /**
- * Calls that wait for their clients (MCP 2026-07-28, basic/patterns/mrtr). A modern client is asked by a result, and answers
- * by calling again: meanwhile the call stays open with the server, and the client keeps a sealed text that leads back to it.
+ * Parked calls: calls that wait for answers of their modern clients (MCP 2026-07-28, basic/patterns/mrtr). The client
+ * is asked by a result and answers by calling again. Meanwhile the request stays open at the legacy server, and the
+ * client keeps a sealed state that identifies it.
  */
 
 import type { Observe } from '../../ports/events.js'
@@ -20,7 +21,7 @@ import type { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
 export interface ParkedOptions extends Parking, RetryStatesOptions {
-  /** The part of what the others leave that one principal may have; 1 by default. */
+  /** One principal's share of the room that others leave; 1 by default. */
   share?: number | undefined
   memory: Memory
   observe?: Observe | undefined
@@ -28,7 +29,7 @@ export interface ParkedOptions extends Parking, RetryStatesOptions {
 
 type Final = Exclude<Reply, { kind: 'notification' }>
 
-/** How a round was answered, for a client that has not got it. */
+/** The reply to a round, kept for a client that repeats its request. */
 interface Answered {
   round: number
   responses: string
@@ -40,36 +41,36 @@ interface Answered {
 interface Parked {
   id: string
   principal: string
-  /** What the server asked in the middle of, or addresses that it wants a person to have been to before. */
+  /** What is parked: an open call, or a call to make again after the user has opened these URLs. */
   waiting:
     | { kind: 'call'; running: RunningCall }
     | { kind: 'addresses'; session: LegacySession; ids: readonly string[] }
   round: number
-  /** A retry is being served. */
+  /** A retry is in progress. */
   busy: boolean
   since: number
   timer: NodeJS.Timeout | undefined
-  patience: NodeJS.Timeout | undefined
+  progressTimer: NodeJS.Timeout | undefined
   last: Answered | undefined
-  /** Of what is kept of the call. */
+  /** The loan for the kept parts of the call. */
   loan: Loan
 }
 
-/** Milliseconds for which an answer can be fetched again. */
+/** Milliseconds for which a reply is kept for a repeated request. */
 const REPLAY = 60_000
-/** Milliseconds after which a call is given up however often its client has answered. */
+/** Milliseconds after which a call is given up, even if its client has answered every round. */
 const AT_MOST = 3_600_000
 const MAX_ROUNDS = 16
-/** Milliseconds after which a server that asked to be told is told that somebody is thinking. */
-const PATIENCE = 15_000
-/** Milliseconds that a person who has agreed to go to an address is given to come back. */
+/** Milliseconds between progress notifications to a server that waits for an answer. */
+const PROGRESS_EVERY = 15_000
+/** Milliseconds to wait for a user who has agreed to open a URL. */
 const VISIT = 45_000
 
 export class ParkedCalls {
   readonly #options: ParkedOptions
   readonly #states: RetryStates
   readonly #parked = new Map<string, Parked>()
-  /** Answers to calls that are over, by their ids, oldest first. */
+  /** Final replies of calls that have ended, by their ids, oldest first. */
   readonly #finished = new Map<string, Answered>()
   readonly #bound: Bound
   readonly #leave: () => void
@@ -87,7 +88,7 @@ export class ParkedCalls {
     return this.#parked.size
   }
 
-  /** Throws OwnedByReplica where a retry leads to a call that another replica has, and holds in all other ways. */
+  /** Throws OwnedByReplica if the state of a retry is valid and another replica owns its call. */
   checkOwner(call: Call): void {
     this.#states.checkOwner(call)
   }
@@ -97,7 +98,7 @@ export class ParkedCalls {
     return this.#leg(running, call, undefined, undefined)
   }
 
-  /** A call that is to be made again when its client has been to some addresses. */
+  /** Parks a call until the user has opened some URLs; then it is made again. Returns the result that asks for that. */
   afterVisit(session: LegacySession, call: Call, ids: readonly string[], inputRequests: string): Reply {
     if (!this.#hasRoom(call.principal)) throw new Fault('overloaded', 'Too many calls wait for answers')
     const parked = this.#add(call, { kind: 'addresses', session, ids })
@@ -105,9 +106,9 @@ export class ParkedCalls {
   }
 
   /**
-   * Goes on with the call that a retry belongs to. Undefined where the call has to be made from the start: a retry without a
-   * state, one whose addresses have been visited, or a reading of which nothing is left. Throws a Fault for a state that does
-   * not hold, of which the server hears nothing.
+   * Continues the call that a retry belongs to. Undefined if the call has to be made from the start: the retry has no
+   * state, its URLs have been opened, or a call other than `tools/call` is lost. Throws a Fault for an invalid state;
+   * then nothing is sent to the server.
    */
   async resume(call: Call): Promise<AsyncIterable<Reply> | undefined> {
     const { answers } = call
@@ -116,19 +117,19 @@ export class ParkedCalls {
     const parked = this.#parked.get(state.x)
     const finished = this.#finished.get(state.x)
     if (!parked && !finished) {
-      // Only here does the wall clock decide: a call that is parked in this process has a timer of its own.
+      // The wall clock decides only for calls that are not parked in this process: those have a timer.
       if (state.exp <= Date.now()) throw invalid('requestState has expired')
       this.#tell('lost')
-      if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has been stopped, and the call with it')
+      if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has shut down, which ended this call')
       if (call.method !== 'tools/call') return undefined
-      throw invalid('The call that this state belongs to is gone')
+      throw invalid('The call of this requestState has ended or was lost: call the tool again')
     }
     if (answers.responses !== undefined && !answers.responses.startsWith('{'))
       throw new Fault('invalidParams', 'inputResponses has to be an object')
     const said = digest(canonical(answers.responses ?? '{}'))
-    // No state leads to a call that is over but the one that has been used last.
+    // Of a call that has ended, and of an earlier round, only the last reply can be fetched again.
     if (!parked || state.r !== parked.round) return only(replayed(finished ?? parked?.last, state, said))
-    if (parked.busy) throw invalid('This state is being used already')
+    if (parked.busy) throw invalid('requestState is in use by another request')
     const responses = parseObject(answers.responses ?? '{}')
     if (parked.waiting.kind === 'addresses') return this.#visit(parked, parked.waiting, call, responses)
     const { running } = parked.waiting
@@ -138,7 +139,7 @@ export class ParkedCalls {
     return this.#leg(running, call, parked, said)
   }
 
-  /** Gives up all calls: the servers are told. */
+  /** Gives up all calls and cancels their requests. */
   close(): void {
     this.#closed = true
     this.#leave()
@@ -188,7 +189,7 @@ export class ParkedCalls {
       throw fault
     } finally {
       call.signal.removeEventListener('abort', hangUp)
-      // The reader may stop at any yield; a call that nobody reads is given up.
+      // The reader may stop at any yield: then the call is given up.
       if (!waits && !running.over) {
         running.end()
         if (parked) this.#forget(parked)
@@ -196,7 +197,7 @@ export class ParkedCalls {
     }
   }
 
-  /** The result that asks, with a state for this round. */
+  /** Begins a round: returns the result that asks, with a new state. Throws a Fault beyond MAX_ROUNDS or AT_MOST. */
   #ask(parked: Parked, call: Call, inputRequests: string, session: LegacySession): Final {
     const { ttl } = this.#options
     const left = AT_MOST - (performance.now() - parked.since)
@@ -215,16 +216,19 @@ export class ParkedCalls {
     }
     parked.timer = setTimeout(late, lifetime).unref()
     this.#tell('parked')
-    let thinking = 0
+    let progress = 0
     const { waiting } = parked
     if (waiting.kind === 'call')
-      parked.patience = setInterval(() => waiting.running.keepPatient(++thinking), PATIENCE).unref()
+      parked.progressTimer = setInterval(() => waiting.running.sendProgress(++progress), PROGRESS_EVERY).unref()
     const requestState = this.#states.seal(call, { id: parked.id, round: parked.round, lifetime })
     const result = edit(EMPTY, { inputRequests, requestState })
     return { kind: 'input', result, server: session.handshake.serverInfo }
   }
 
-  /** Every person has said whether they go; when they have been there, the call is made again. */
+  /**
+   * Takes the answers about URLs. If all were accepted, waits until the server reports them as complete, and resolves
+   * to undefined: the call is made again. Otherwise resolves to a failed result, or rejects with a Fault.
+   */
   async #visit(
     parked: Parked,
     { session, ids }: Parked['waiting'] & { kind: 'addresses' },
@@ -236,14 +240,16 @@ export class ParkedCalls {
       return answer && wellFormed('elicitation/create', answer) && objectIn(responses, addressKey(at))
     })
     if (given.some((answer) => answer === undefined))
-      throw new Fault('invalidParams', 'inputResponses does not answer all that was asked')
+      throw new Fault('invalidParams', 'inputResponses has to contain a valid answer to every request in inputRequests')
     this.#consume(parked)
     this.#forget(parked)
     const agreed = given.every((answer) => answer !== undefined && value(answer, 'action') === 'accept')
     if (!agreed) {
       if (call.method !== 'tools/call')
-        throw new Fault('upstreamRefused', 'The server requires URL elicitation first', { status: 200 })
-      const text = 'The server wanted a person to go to an address first, which was declined'
+        throw new Fault('upstreamRefused', 'The server requires URL elicitation first, which was declined', {
+          status: 200,
+        })
+      const text = 'The server requires the user to open a URL first, which was declined'
       const result = parseObject(`{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":true}`)
       return only({ kind: 'result', result, server: session.handshake.serverInfo })
     }
@@ -262,7 +268,7 @@ export class ParkedCalls {
       busy: false,
       since: performance.now(),
       timer: undefined,
-      patience: undefined,
+      progressTimer: undefined,
       last: undefined,
       loan,
     }
@@ -286,7 +292,7 @@ export class ParkedCalls {
     this.#tell('answered')
     parked.busy = true
     clearTimeout(parked.timer)
-    clearInterval(parked.patience)
+    clearInterval(parked.progressTimer)
   }
 
   #remember(parked: Parked, said: string | undefined, reply: Final): void {
@@ -295,7 +301,7 @@ export class ParkedCalls {
     parked.last = this.#answered(parked, { round: parked.round - 1, responses: said, reply })
   }
 
-  /** Keeps an answer that its client may not have got, if there is memory for it. */
+  /** Keeps a reply that the client may not have received, if there is memory for it. */
   #answered({ principal }: Parked, answered: Omit<Answered, 'at' | 'loan'>): Answered | undefined {
     const { reply } = answered
     const loan = this.#options.memory.borrow(principal)
@@ -303,7 +309,7 @@ export class ParkedCalls {
     return { ...answered, at: performance.now(), loan }
   }
 
-  /** Gives up answers that are kept, the oldest first. */
+  /** Discards kept replies, oldest first, until so many bytes are free. */
   #giveUp(bytes: number, principal: string | undefined): void {
     let given = 0
     for (const [id, { loan }] of this.#finished) {
@@ -337,7 +343,7 @@ export class ParkedCalls {
 
   #forget(parked: Parked): void {
     clearTimeout(parked.timer)
-    clearInterval(parked.patience)
+    clearInterval(parked.progressTimer)
     if (!this.#parked.delete(parked.id)) return
     parked.loan.end()
     parked.last?.loan.end()
@@ -345,12 +351,12 @@ export class ParkedCalls {
   }
 }
 
-/** The name under which a client is asked to send a person to the address at this place. */
+/** The key in `inputRequests` of the URL at this index. */
 export function addressKey(at: number): string {
   return `address-${at + 1}`
 }
 
-/** The answers that are answers, to questions that are open. Throws a Fault where something was said, and none of it is. */
+/** The valid answers to open questions. Throws a Fault if there are invalid answers only. */
 function wellFormedAnswers(running: RunningCall, responses: Payload): [string, Payload][] {
   const given: [string, Payload][] = []
   let malformed = 0
@@ -363,11 +369,13 @@ function wellFormedAnswers(running: RunningCall, responses: Payload): [string, P
     else malformed++
   }
   if (malformed > 0 && given.length === 0)
-    throw new Fault('invalidParams', 'None of inputResponses is an answer to what was asked')
+    throw new Fault('invalidParams', 'inputResponses contains no valid answer to any request in inputRequests')
   return given
 }
 
-/** The answer that a client has been given already, once more. */
+/**
+ * The reply that the client has been given for the same round and the same answers. Throws a Fault if there is none.
+ */
 function replayed(last: Answered | undefined, { r }: RetryState, said: string): Final {
   if (last && last.round === r && last.responses === said && performance.now() - last.at < REPLAY) return last.reply
   throw invalid('requestState has been used already')

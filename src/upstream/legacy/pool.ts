@@ -1,18 +1,18 @@
-/** Keeps sessions for whom they belong to: one per key, opened once however many ask for it at the same time. */
+/** The pool of sessions with a legacy server: one session per key, opened once for concurrent calls. */
 import { Fault } from '../../protocol/fault.js'
 import type { Occupancy, Occupant } from '../../protocol/occupancy.js'
 import type { LegacySession } from './session.js'
 
 export interface PoolOptions {
-  /** Everything that uses the server: sessions of the pool, and others. */
+  /** The bound on everything that uses the server: sessions of the pool, and others. */
   occupancy: Occupancy
-  /** Milliseconds after which an idle session of this principal ends; undefined where it stays. */
+  /** Milliseconds after which an idle session of this principal ends; undefined for never. */
   idleLimit(principal: string): number | undefined
-  /** Calls that may wait for one session to open. */
+  /** The maximum number of calls that wait for one session to open. */
   maxWaiting?: number
 }
 
-/** Who may use a session, and whose share of the bound it counts towards. */
+/** The key of a session, and the principal to whose share of the bound it counts. */
 export interface Owner {
   key: string
   principal: string
@@ -20,29 +20,29 @@ export interface Owner {
 
 type Open = () => Promise<LegacySession>
 
-/** A session for the time of one call. */
+/** The right to use a session for the time of one call. */
 export interface Lease {
   session: LegacySession
-  /** Nobody else will have the session after this. */
+  /** The session has left the pool: no other call will get it. */
   readonly alone: boolean
-  /** Another hold on the same session, which lasts until it is given back as well. */
+  /** Returns another lease of the same session, which has to be released as well. */
   share(): Lease
-  /** Gives the session back. Calling it again does nothing. */
+  /** Ends the lease. Further calls do nothing. */
   release(): void
-  /** The server has forgotten the session, or it is broken: nobody else gets it. Who has it may still finish. */
+  /** Removes a lost or broken session from the pool. Existing leases stay valid until they are released. */
   discard(): void
 }
 
 const MAX_WAITING = 100
-/** Characters of the subscriptions of lost sessions that are remembered. */
+/** Maximum characters of all remembered subscriptions of lost sessions. */
 const MAX_SUBSCRIBED = 256 * 1024
 
 export class SessionPool {
   readonly #options: PoolOptions
   readonly #entries = new Map<string, Entry>()
-  /** Out of the pool, and on their way to their end. */
+  /** Sessions that have left the pool and are being closed. */
   readonly #ending = new Set<LegacySession>()
-  /** What was subscribed to in sessions that were lost, by key, for those that take their place. */
+  /** By key: the subscriptions of lost sessions, to renew them in the next session of that key. */
   readonly #subscribed = new Map<string, readonly string[]>()
   #closed = false
 
@@ -50,17 +50,17 @@ export class SessionPool {
     this.#options = options
   }
 
-  /** All that are open. */
+  /** All open sessions. */
   get sessions(): LegacySession[] {
     return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
   }
 
-  /** Lends the session of a key, opened if need be. Rejects with a Fault. */
+  /** Lends the session of a key; opens it if needed. Rejects with a Fault. */
   async acquire(owner: Owner, open: Open): Promise<Lease> {
     return this.#lend(this.#usable(owner.key) ?? this.#add(owner, open))
   }
 
-  /** Lends a session of a key that no other call uses, opened if need be. Rejects with a Fault. */
+  /** Lends a session of a key that no other call uses; opens one if needed. Rejects with a Fault. */
   async acquireUnused(owner: Owner, open: Open): Promise<Lease> {
     for (let n = 0; ; n++) {
       const key = n === 0 ? owner.key : `${owner.key} #${n}`
@@ -75,7 +75,7 @@ export class SessionPool {
     for (const key of [...this.#entries.keys()]) this.#usable(key)
   }
 
-  /** Ends all sessions. Called again in a hurry, it ends those as well that are still being ended gently. */
+  /** Closes all sessions. A second call with `hurry` also speeds up those that are still closing. */
   async close(hurry = false): Promise<void> {
     this.#closed = true
     const entries = [...this.#entries.values()]
@@ -165,14 +165,14 @@ export class SessionPool {
     if (wanted.length === 0) return
     this.#subscribed.set(key, wanted)
     let room = MAX_SUBSCRIBED
-    // The newest first, and of the others as many as there is room for.
+    // The most recent ones are kept, as many as there is room for.
     for (const [lost, uris] of [...this.#subscribed].reverse()) {
       room -= uris.reduce((sum, { length }) => sum + length, lost.length)
       if (room < 0) this.#subscribed.delete(lost)
     }
   }
 
-  /** Opens a session, and has all be as it was in the one before before anybody gets it. */
+  /** Opens a session and renews the subscriptions of a lost one with the same key, before it is lent. */
   async #opening(key: string, open: Open): Promise<LegacySession> {
     const session = await open()
     const wanted = this.#subscribed.get(key)
@@ -204,7 +204,7 @@ export class SessionPool {
   }
 }
 
-/** A session of the pool, or one that is being opened. */
+/** A session of the pool, open or being opened. */
 class Entry implements Occupant {
   readonly key: string
   readonly principal: string
@@ -213,10 +213,10 @@ class Entry implements Occupant {
   opening: Promise<LegacySession> | undefined
   session: LegacySession | undefined
   waiting = 0
-  /** Leases that have not been given back. */
+  /** Leases that have not been released. */
   users = 0
   lastUsed = performance.now()
-  /** Out of the pool: ends when the last lease is given back. */
+  /** The session has left the pool and ends when its last lease is released. */
   discarded = false
 
   constructor(key: string, principal: string, idleLimit: PoolOptions['idleLimit'], end: () => void) {

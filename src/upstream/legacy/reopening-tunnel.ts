@@ -1,6 +1,6 @@
 /**
- * A legacy client's own session, for a client that cannot open another by itself: where the server has lost it, another one
- * takes its place.
+ * A tunnel for a client that cannot open another session by itself: when the server loses the session, it opens another
+ * one.
  */
 
 import type { Log } from '../../logging.js'
@@ -19,14 +19,14 @@ import { SeenLists } from './seen-lists.js'
 import type { DirectTunnel } from './tunnel.js'
 
 /**
- * Hands the client's `initialize` to the server. Resolves to undefined where the server has no sessions. Rejects with a Fault.
- * `write` is how the client gets what the server says of its own accord.
+ * Sends the client's `initialize` to the server. Resolves to undefined if the server does not support sessions. Rejects
+ * with a Fault. `write` encodes the server's own requests and notifications for the client.
  */
-export type OpenLine = (write: (message: Request | Notification) => Wire) => Promise<DirectTunnel | undefined>
+export type OpenTunnel = (write: (message: Request | Notification) => Wire) => Promise<DirectTunnel | undefined>
 
 type ReopeningLog = Pick<Log, 'debug' | 'warn'>
 
-/** Methods whose answers say what the client has set or seen. */
+/** Methods whose answers show what the client has set or received. */
 const NOTED: ReadonlySet<string> = new Set([
   'logging/setLevel',
   'resources/subscribe',
@@ -45,13 +45,13 @@ const STABLE = 30_000
 export class ReopeningTunnel implements Tunnel {
   readonly opened: Wire
   readonly revision: LegacyRevision
-  readonly #open: OpenLine
+  readonly #open: OpenTunnel
   readonly #log: ReopeningLog
   readonly #settings = new KeptSettings()
   readonly #lists = new SeenLists()
   readonly #closed = new AbortController()
   #sessions = 1
-  #line: DirectTunnel
+  #tunnel: DirectTunnel
   #asked: Asked
   #openedAt = performance.now()
   #reopening: Promise<DirectTunnel> | undefined
@@ -59,38 +59,44 @@ export class ReopeningTunnel implements Tunnel {
   #attempts = 0
   #listener: TunnelListener | undefined
 
-  private constructor(line: DirectTunnel, revision: LegacyRevision, asked: Asked, open: OpenLine, log: ReopeningLog) {
-    this.opened = line.opened
+  private constructor(
+    tunnel: DirectTunnel,
+    revision: LegacyRevision,
+    asked: Asked,
+    open: OpenTunnel,
+    log: ReopeningLog,
+  ) {
+    this.opened = tunnel.opened
     this.revision = revision
-    this.#line = line
+    this.#tunnel = tunnel
     this.#asked = asked
     this.#open = open
     this.#log = log
   }
 
-  /** Opens the first session. Resolves to undefined where the server has none. Rejects with a Fault. */
-  static async open(open: OpenLine, log: ReopeningLog): Promise<Tunnel | undefined> {
+  /** Opens the first session. Resolves to undefined if the server does not support sessions. Rejects with a Fault. */
+  static async open(open: OpenTunnel, log: ReopeningLog): Promise<Tunnel | undefined> {
     const asked = new Asked(1)
-    const line = await open((message) => asked.write(message))
-    return line?.revision === undefined ? line : new ReopeningTunnel(line, line.revision, asked, open, log)
+    const tunnel = await open((message) => asked.write(message))
+    return tunnel?.revision === undefined ? tunnel : new ReopeningTunnel(tunnel, tunnel.revision, asked, open, log)
   }
 
   async *ask(request: Request, signal: AbortSignal): AsyncGenerator<TunnelMessage, void> {
     const noted = NOTED.has(request.method)
     for (let again = false; ; again = true) {
-      const line = this.#reopening || this.#line.over ? await this.#reopened(signal) : this.#line
+      const tunnel = this.#reopening || this.#tunnel.over ? await this.#reopened(signal) : this.#tunnel
       try {
-        for await (const message of line.ask(request, signal)) {
+        for await (const message of tunnel.ask(request, signal)) {
           if (noted && message.answer) this.#note(request, message.answer)
           yield message
         }
         return
       } catch (error) {
-        // Only what the server has certainly not acted on is sent once more.
+        // A request is sent again only if the server has certainly not acted on it.
         const unprocessed = error instanceof Fault && error.row.outcome === undefined
-        if (!unprocessed || !line.over || signal.aborted) throw error
+        if (!unprocessed || !tunnel.over || signal.aborted) throw error
         if (again)
-          throw new Fault('upstreamUnavailable', 'The server lost the session twice before it took the request', {
+          throw new Fault('upstreamUnavailable', 'The server lost the session twice before it accepted the request', {
             cause: error,
           })
       }
@@ -99,33 +105,33 @@ export class ReopeningTunnel implements Tunnel {
 
   notify(method: string, params: Json | undefined): void {
     if (method === 'notifications/initialized') this.#settings.initialized(params)
-    // What is said between two sessions is about the one that is lost.
-    if (!this.#line.over) this.#line.notify(method, params)
+    // Between two sessions, a notification can only be about the lost one.
+    if (!this.#tunnel.over) this.#tunnel.notify(method, params)
   }
 
   respond(response: Response): void {
     const answered = this.#asked.answered(response)
-    if (answered) this.#line.respond(answered)
+    if (answered) this.#tunnel.respond(answered)
   }
 
   attach(listener: TunnelListener): void {
     this.#listener = listener
-    this.#hear(this.#line, listener)
+    this.#attach(this.#tunnel, listener)
   }
 
   close(): void {
     this.#closed.abort()
-    this.#line.close()
+    this.#tunnel.close()
   }
 
-  #hear(line: DirectTunnel, listener: TunnelListener): void {
-    line.attach({
+  #attach(tunnel: DirectTunnel, listener: TunnelListener): void {
+    tunnel.attach({
       isIdle: () => listener.isIdle(),
       message: (text) => {
-        if (line === this.#line) listener.message(text)
+        if (tunnel === this.#tunnel) listener.message(text)
       },
       ended: () => {
-        if (line === this.#line && !this.#closed.signal.aborted) this.#lost(listener)
+        if (tunnel === this.#tunnel && !this.#closed.signal.aborted) this.#lost(listener)
       },
     })
   }
@@ -136,13 +142,13 @@ export class ReopeningTunnel implements Tunnel {
     if (!this.#recovering) this.#recover().catch(() => {})
   }
 
-  /** Opens another session before the client asks for anything: it may wait to hear of changes. */
+  /** Opens another session without waiting for a request, because the client may only be waiting for notifications. */
   async #recover(): Promise<void> {
     const { signal } = this.#closed
     this.#recovering = true
-    while (this.#line.over && this.#attempts < MAX_ATTEMPTS && !signal.aborted) {
+    while (this.#tunnel.over && this.#attempts < MAX_ATTEMPTS && !signal.aborted) {
       await pause(backoff(this.#attempts++, WAIT), signal)
-      if (!this.#line.over || signal.aborted) break
+      if (!this.#tunnel.over || signal.aborted) break
       await this.#reopened(signal).catch((error: unknown) =>
         this.#log.debug({ event: 'session_reopen_failed', err: error }, 'opening another session failed'),
       )
@@ -150,7 +156,7 @@ export class ReopeningTunnel implements Tunnel {
     this.#recovering = false
   }
 
-  /** The session in the place of the lost one: opened once, however many wait for it. Rejects with a Fault. */
+  /** Opens a session in place of the lost one; concurrent callers share it. Rejects with a Fault. */
   #reopened(signal: AbortSignal): Promise<DirectTunnel> {
     this.#reopening ??= this.#reopen().finally(() => {
       this.#reopening = undefined
@@ -160,42 +166,42 @@ export class ReopeningTunnel implements Tunnel {
 
   async #reopen(): Promise<DirectTunnel> {
     const asked = new Asked(++this.#sessions)
-    const line = await this.#open((message) => asked.write(message))
+    const opened = await this.#open((message) => asked.write(message))
     if (this.#closed.signal.aborted) {
-      line?.close()
+      opened?.close()
       throw new Fault('upstreamUnavailable', 'The client has gone')
     }
-    const usable = this.#checked(line)
-    this.#line = usable
+    const tunnel = this.#checked(opened)
+    this.#tunnel = tunnel
     this.#asked = asked
     this.#openedAt = performance.now()
     const listener = this.#listener
-    if (listener) this.#hear(usable, listener)
-    await this.#settings.restore(usable, this.#log)
-    if (usable.over) throw new Fault('upstreamUnavailable', 'The server lost the session again as it was being opened')
+    if (listener) this.#attach(tunnel, listener)
+    await this.#settings.restore(tunnel, this.#log)
+    if (tunnel.over) throw new Fault('upstreamUnavailable', 'The server lost the new session while it was being opened')
     this.#log.warn({ event: 'session_reopened' }, "server lost the client's session; another one is open")
-    this.#compareCapabilities(usable)
-    if (listener) this.#tellChanges(usable, listener).catch(() => {})
-    return usable
+    this.#compareCapabilities(tunnel)
+    if (listener) this.#reportChanges(tunnel, listener).catch(() => {})
+    return tunnel
   }
 
-  /** Throws a Fault where the client cannot go on in this session: what it agreed on cannot be changed any more. */
-  #checked(line: DirectTunnel | undefined): DirectTunnel {
-    if (!line)
+  /** Throws a Fault if the client cannot continue in this session. Its negotiated revision cannot change. */
+  #checked(tunnel: DirectTunnel | undefined): DirectTunnel {
+    if (!tunnel)
       throw new Fault(
         'upstreamIncompatible',
-        'The server has lost the session and has no sessions any more: it speaks 2026-07-28 now. Connect again',
+        'The server lost the session and now supports only 2026-07-28, which has no sessions: connect again',
       )
-    if (line.revision === undefined)
+    if (tunnel.revision === undefined)
       throw new Fault(
         'upstreamUnavailable',
-        `The server has lost the session and refuses to open another: ${refusalIn(line.opened)}`,
+        `The server lost the session and refuses to open another: ${refusalIn(tunnel.opened)}`,
       )
-    if (line.revision === this.revision) return line
-    line.close()
+    if (tunnel.revision === this.revision) return tunnel
+    tunnel.close()
     throw new Fault(
       'upstreamIncompatible',
-      `The server has lost the session and answers initialize with revision ${line.revision} now, but the client has agreed on ${this.revision}: connect again`,
+      `The server lost the session and now answers initialize with revision ${tunnel.revision}, but the client negotiated ${this.revision}: connect again`,
     )
   }
 
@@ -206,7 +212,7 @@ export class ReopeningTunnel implements Tunnel {
     if (result) this.#lists.saw(method, typeof params === 'string' ? undefined : raw(params, 'cursor'), result)
   }
 
-  /** The client cannot be told of other capabilities: the operator is. */
+  /** Logs changed capabilities. The protocol has no way to report them to the client. */
   #compareCapabilities({ opened }: DirectTunnel): void {
     const [before, now] = [capabilitiesIn(this.opened), capabilitiesIn(opened)]
     const names = new Set([...keys(before), ...keys(now)])
@@ -220,17 +226,19 @@ export class ReopeningTunnel implements Tunnel {
       )
   }
 
-  /** Tells the client what may have changed while there was no session, as far as it may expect to hear of it. */
-  async #tellChanges(line: DirectTunnel, listener: TunnelListener): Promise<void> {
+  /**
+   * Reports to the client what may have changed without a session, as far as it subscribed to it or was promised it.
+   */
+  async #reportChanges(tunnel: DirectTunnel, listener: TunnelListener): Promise<void> {
     for (const uri of this.#settings.uris) listener.message(notification(UPDATED, `{"uri":${JSON.stringify(uri)}}`))
     const capabilities = capabilitiesIn(this.opened)
-    const told = (capability: string) => {
+    const isDeclared = (capability: string) => {
       const offered = objectIn(capabilities, capability)
       return offered !== undefined && value(offered, 'listChanged') === true
     }
-    const changed = await this.#lists.changed((method, params) => line.request(method, params))
+    const changed = await this.#lists.changed((method, params) => tunnel.request(method, params))
     for (const { capability, method } of changed)
-      if (told(capability)) listener.message(notification(method, undefined))
+      if (isDeclared(capability)) listener.message(notification(method, undefined))
   }
 }
 
@@ -244,7 +252,7 @@ function refusalIn(opened: Wire): string {
   return printable(String(error && value(error, 'message')), ECHOED)
 }
 
-/** What an answer says, as far as it is of this kind. */
+/** The result or error in an answer; undefined if the answer is of the other kind. */
 function memberIn(opened: Wire, kind: 'result' | 'error'): Payload | undefined {
   const message = parseMessage(sourceOf(join(opened)))
   if (message.kind !== 'response' || message.outcome.kind !== kind) return undefined

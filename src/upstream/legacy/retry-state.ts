@@ -1,6 +1,6 @@
 /**
- * What a client keeps of a call that waits for it: the sealed `requestState` (MCP 2026-07-28, basic/patterns/mrtr), which leads
- * back to that very call of that very caller, and to nothing else.
+ * Seals and opens `requestState` (MCP 2026-07-28, basic/patterns/mrtr), which a client keeps while its call is parked.
+ * A state is valid only for the same call, principal and server.
  */
 import { OwnedByReplica } from '../../ports/replicas.js'
 import type { Call } from '../../protocol/call.js'
@@ -10,30 +10,31 @@ import { type Json, write } from '../../rpc/splice.js'
 import { digest, newKey, Sealer, type SealKey } from '../../seal.js'
 
 export interface RetryStatesOptions {
-  /** The server that the calls are with: a state leads to no other. */
+  /** The server's name. A state is valid for this server only. */
   server: string
-  /** The first one seals, all of them open; one of our own by default. */
+  /** The first key seals; all keys open. By default a random key of this process. */
   keys?: readonly SealKey[]
-  /** This replica, where there are others that a state may lead to. */
+  /** The id of this replica, if there are several. */
   replica?: string | undefined
 }
 
-/** What a state says. */
+/** The sealed fields. Their names are short because every round carries them. */
 export interface RetryState {
-  /** The parked call. */
+  /** The id of the parked call. */
   x: string
-  /** The replica that has the call, where there are several. */
+  /** The id of the replica that owns the call, if there are several. */
   o?: string
-  /** The round of questions. */
+  /** The number of the round, from 1. */
   r: number
-  /** The server. */
+  /** The server's name. */
   up: string
-  /** Stands for the principal. */
+  /** A hash of the principal. */
   p: string
-  /** The method, and a digest of the parameters. */
+  /** The method. */
   m: string
+  /** A digest of the parameters. */
   d: string
-  /** When it expires, by the time of day. */
+  /** When it expires, in milliseconds of the wall clock (`Date.now()`). */
   exp: number
 }
 
@@ -46,7 +47,7 @@ export class RetryStates {
     this.#sealer = new Sealer(options.keys ?? [newKey()], 'rs')
   }
 
-  /** The state for one round of a call, as the client gets it; it holds for so many milliseconds. */
+  /** Seals the state for one round of a call. `lifetime` is in milliseconds. Returns it as JSON. */
   seal(call: Call, { id, round, lifetime }: { id: string; round: number; lifetime: number }): Json {
     const { server, replica } = this.#options
     const fields = {
@@ -62,17 +63,20 @@ export class RetryStates {
     return JSON.stringify(this.#sealer.seal(fields))
   }
 
-  /** Reads a state. Throws a Fault where it is not one of ours for this very call. */
+  /**
+   * Opens a state. Throws a Fault if the bridge did not seal it, or sealed it for another call. Does not check its
+   * expiry.
+   */
   open(json: Json, call: Call): RetryState {
     const text = JSON.parse(json) as unknown
     if (typeof text !== 'string') throw new Fault('invalidParams', 'requestState has to be a string')
     const state = this.#sealer.open(text) as RetryState | undefined
-    if (!state) throw invalid('requestState is not one that was given out here')
+    if (!state) throw invalid('requestState is invalid: this bridge did not issue it, or has changed its key since')
     if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
     return state
   }
 
-  /** Throws OwnedByReplica where a retry leads to a call that another replica has, and holds in all other ways. */
+  /** Throws OwnedByReplica if the state of a retry is valid and another replica owns its call. */
   checkOwner(call: Call): void {
     const { replica } = this.#options
     if (replica === undefined || call.answers?.state === undefined) return
@@ -92,12 +96,12 @@ export class RetryStates {
   }
 }
 
-/** What the parameters of a call come to, however they are written. */
+/** A digest of a call's parameters. It does not depend on the order of members or on whitespace. */
 function digestOf(call: Call): string {
   return digest(canonical(write(call.params)))
 }
 
-/** A state that does not hold. */
+/** The Fault for a `requestState` that cannot be used. */
 export function invalid(message: string): Fault {
   return new Fault('invalidState', message)
 }

@@ -1,6 +1,6 @@
 /**
- * A call with a legacy server, over as many legs as its client needs to answer what the server asks in the middle of it. The
- * server knows nothing of legs: for it the call goes on until it is answered.
+ * A call to a legacy server. Each round of questions to its client begins another leg; for the server it stays one open
+ * request.
  */
 import type { Call, Reply } from '../../protocol/call.js'
 import { liftQuestion, lowerAnswer } from '../../protocol/input.js'
@@ -14,18 +14,18 @@ import { rested } from '../rested.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 
-/** What a leg gives: replies, and when the server asks something, that it does. */
+/** What a leg yields: replies, or as its last step that the server asks something. */
 export type Step = Reply | { kind: 'asks' }
 
-/** Milliseconds for which further questions are awaited that can be put in the same round. */
+/** Milliseconds to wait for further questions for the same round: after each question, and in total. */
 const GATHER = { quiet: 25, most: 250 }
-const NO_ROOM = { code: -32603, message: 'Too many questions wait for answers' }
+const NO_ROOM = { code: -32603, message: 'Too many calls wait for answers of their clients' }
 
 export interface RunningOptions {
   decode(call: Call, response: Response, exchange: Exchange): Reply
-  /** The task at the server that the call waits for, if it is one. */
+  /** The id of the server's task that the call waits for, if any. */
   task?: string
-  /** Nobody waits any more, and the server has not answered. */
+  /** Called when the call is given up without an answer. */
   onGivenUp?: (() => void) | undefined
 }
 
@@ -36,7 +36,7 @@ export class RunningCall {
   readonly #decode: RunningOptions['decode']
   readonly #onGivenUp: RunningOptions['onGivenUp']
   readonly #questions = new Map<string, Question>()
-  /** The request, which waits until the server has been answered what it asked before. */
+  /** The request, until it is sent. Questions that arrived before it are answered first. */
   #unsent: { method: string; params: Json | undefined } | undefined
   #asked = 0
   #over = false
@@ -53,7 +53,7 @@ export class RunningCall {
     return this.#exchange.id
   }
 
-  /** The server has answered, whether or not anybody has read it. */
+  /** The server has answered, even if the answer has not been read. */
   get answered(): boolean {
     return this.#exchange.answered
   }
@@ -62,17 +62,17 @@ export class RunningCall {
     return this.#over
   }
 
-  /** Questions that nobody has answered, by the keys that the client knows them by. */
+  /** Unanswered questions, by their keys in `inputRequests`. */
   get questions(): ReadonlyMap<string, Question> {
     return this.#questions
   }
 
-  /** What is to be sent with the first leg: once that is read, and nothing that the server has asked before is open. */
+  /** Sets the request. The first leg sends it when no earlier question is open. */
   send(method: string, params: Json | undefined): void {
     this.#unsent = { method, params }
   }
 
-  /** One leg: what belongs to the call, until it is answered or the server asks. `mayAsk` says whether there is room for that. */
+  /** Runs one leg, until the call is answered or the server asks. `mayAsk`: whether there is room for a parked call. */
   async *leg(call: Call, mayAsk: () => boolean): AsyncGenerator<Step, void> {
     const exchange = this.#exchange
     this.session.resume(exchange, call)
@@ -85,7 +85,7 @@ export class RunningCall {
       }
       const arrival = await this.#next(gathering)
       if (arrival === undefined) {
-        // Others may have taken the room that there was when the first of them came.
+        // Other calls may have been parked since the first question arrived.
         if (!mayAsk()) this.#refuseAll()
         if (!this.#asks(call)) {
           gathering = undefined
@@ -113,7 +113,7 @@ export class RunningCall {
     }
   }
 
-  /** The questions as a modern client is asked them, under their keys. */
+  /** Returns `inputRequests` for the open questions. */
   inputRequests(capabilities: Json): Json {
     const declared = parseObject(capabilities)
     const requests = [...this.#open()].map(
@@ -129,7 +129,7 @@ export class RunningCall {
     return `{${requests.join(',')}}`
   }
 
-  /** Gives the server the client's answer to one question. */
+  /** Sends the client's answer to one question to the server. */
   answer(key: string, answer: Payload): void {
     const question = this.#questions.get(key)
     this.#questions.delete(key)
@@ -138,12 +138,14 @@ export class RunningCall {
     const lowered = lowerAnswer(method, answer, this.session.handshake.revision)
     this.session.serverRequests.respond(
       question,
-      lowered ? write(lowered) : { code: -32603, message: 'The answer cannot be said in the revision of the session' },
+      lowered
+        ? write(lowered)
+        : { code: -32603, message: "The client's answer cannot be expressed in the protocol revision of the session" },
     )
   }
 
-  /** Tells the server that somebody is still thinking, where it has asked to be told. */
-  keepPatient(progress: number): void {
+  /** Sends progress for questions with a progress token, so that the server keeps waiting for the client. */
+  sendProgress(progress: number): void {
     for (const [, { request }] of this.#open()) {
       const meta = typeof request.params === 'string' ? undefined : objectIn(request.params, '_meta')
       const progressToken = meta && raw(meta, 'progressToken')
@@ -154,21 +156,23 @@ export class RunningCall {
     }
   }
 
-  /** The call is answered, or given up: then the server is told, and its questions are answered as if by nobody. */
+  /**
+   * Ends the call. A call without an answer is cancelled with `reason`, and its questions are answered for the client.
+   */
   end(reason?: string): void {
     if (this.#over) return
     this.#over = true
-    const { serverRequests: asking } = this.session
+    const { serverRequests } = this.session
     const { answered } = this.#exchange
-    const left = [...this.#questions.values(), ...this.#exchange.takeQuestions()]
-    // A question without an address is another call's if this one is answered, and may be another's if it was given up.
-    const movesOn = answered || asking.hasOther(this.#exchange)
-    const anothers = left.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
+    const open = [...this.#questions.values(), ...this.#exchange.takeQuestions()]
+    // A question that names no call belongs to another call if this one is answered, and may do so if it was given up.
+    const movesOn = answered || serverRequests.hasOther(this.#exchange)
+    const moving = open.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
     this.#questions.clear()
-    for (const question of left) if (!anothers.includes(question)) asking.respond(question, answerOfNobody(question))
+    for (const question of open) if (!moving.includes(question)) serverRequests.respond(question, noAnswerTo(question))
     if (!answered) this.#onGivenUp?.()
     this.session.finish(this.#exchange, reason)
-    for (const question of anothers) asking.moveOn(question)
+    for (const question of moving) serverRequests.moveOn(question)
     this.#lease.release()
   }
 
@@ -179,7 +183,7 @@ export class RunningCall {
     return arriving.catch((error: unknown) => answerOf(error, outsideSession))
   }
 
-  /** Keeps a question for the client. Gives when that was, unless others have been kept before. */
+  /** Keeps a question for the client. Returns the current time if it is the first one. */
   #keep(question: Question): number | undefined {
     const first = this.#questions.size === 0
     this.#questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
@@ -191,7 +195,7 @@ export class RunningCall {
     this.#questions.clear()
   }
 
-  /** Whether the client is to be asked anything: what it has not declared with this leg, it is not. */
+  /** Refuses questions that the client does not support in this leg. Returns whether any question remains. */
   #asks(call: Call): boolean {
     const declared = parseObject(call.caller.capabilities)
     for (const [key, question] of this.#open())
@@ -199,7 +203,7 @@ export class RunningCall {
     return this.#questions.size > 0
   }
 
-  /** Questions that the server still wants answers to. */
+  /** Questions that the server has not withdrawn. Removes the withdrawn ones. */
   *#open(): Generator<[string, Question]> {
     for (const [key, question] of this.#questions) {
       if (question.withdrawn) this.#questions.delete(key)
@@ -207,7 +211,7 @@ export class RunningCall {
     }
   }
 
-  /** Log messages that were sent before the answer, but on another connection. */
+  /** Log messages that were sent before the answer, but arrive after it on another connection. */
   async *#trailing(call: Call): AsyncGenerator<Reply> {
     for (;;) {
       const arrival = await this.#exchange.nextWithin(this.session.trailing)
@@ -218,14 +222,14 @@ export class RunningCall {
   }
 }
 
-/** What a server is told when nobody answers. */
-function answerOfNobody({ request: { method } }: Question) {
+/** The answer for the server if the client does not answer. */
+function noAnswerTo({ request: { method } }: Question) {
   if (method === 'elicitation/create') return '{"action":"cancel"}'
   if (method === 'sampling/createMessage') return { code: -1, message: 'The request was rejected' }
   return { code: -32603, message: 'The client did not answer' }
 }
 
-/** A notification that came during the call, if the caller wants it. */
+/** A notification of the call for its caller; undefined if the caller did not ask for it. */
 function relayed(call: Call, method: string, params: Params): Reply | undefined {
   const payload = typeof params === 'string' ? EMPTY : params
   switch (method) {

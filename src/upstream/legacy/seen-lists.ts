@@ -1,26 +1,26 @@
-/** What a client has seen of a server's lists, so that it can be told where they are different in another session. */
+/** Remembers digests of the lists that a client has received, to find those that differ in another session. */
 import { createHash } from 'node:crypto'
 import { CHANGING_LISTS, type ChangingList } from '../../protocol/subscriptions.js'
 import type { Response } from '../../rpc/message.js'
 import { type Json, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
 
-/** Where the items of a list are in its result, and what its changes are told with. */
+/** For each list method: the member of its result that holds the items, and the capability of its notification. */
 const LISTS: Readonly<Record<string, { member: string; capability: ChangingList['capability'] }>> = {
   'tools/list': { member: 'tools', capability: 'tools' },
   'prompts/list': { member: 'prompts', capability: 'prompts' },
   'resources/list': { member: 'resources', capability: 'resources' },
   'resources/templates/list': { member: 'resourceTemplates', capability: 'resources' },
 }
-/** Pages of one list that are compared. What follows counts as the same. */
+/** The maximum number of compared pages of one list. Further pages are assumed to be the same. */
 const MAX_PAGES = 100
-/** Characters of a cursor. */
+/** The maximum number of characters in a cursor. */
 const MAX_CURSOR = 4 * 1024
 
 export class SeenLists {
-  /** Digests of pages by their cursors, in the order of the pages; by method. */
+  /** By method: the digests of pages by their cursors, in the order of the pages. */
   readonly #seen = new Map<string, Map<Json, string>>()
 
-  /** Notes a page that the client gets. Results of other methods are passed over. */
+  /** Notes a page that the client receives. Ignores results of other methods. */
   saw(method: string, cursor: Json | undefined, result: Payload): void {
     const list = LISTS[method]
     if (!list) return
@@ -31,8 +31,8 @@ export class SeenLists {
   }
 
   /**
-   * The lists that are not what the client has seen of them. `ask` sends a request; a list that the server does not give
-   * counts as changed. Rejects as `ask` does.
+   * Returns the lists that differ from what the client has received. `ask` sends a request. A list that the server
+   * refuses counts as changed. Rejects if `ask` rejects.
    */
   async changed(ask: (method: string, params: Json | undefined) => Promise<Response>): Promise<ChangingList[]> {
     const changed = new Set<string>()
@@ -51,7 +51,7 @@ export class SeenLists {
   }
 }
 
-/** The items of a page, and whether another one follows. Cursors may be different in each session. */
+/** A digest of a page's items and of whether a page follows. The cursor itself may differ between sessions. */
 function digest(result: Payload, member: string): string {
   const follows = nextCursor(result) !== undefined
   return createHash('sha256')

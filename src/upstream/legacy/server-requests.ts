@@ -1,4 +1,4 @@
-/** What a legacy server asks of its client: whether it may, which call it belongs to, and whether it still wants to know. */
+/** Requests of a legacy server to its client: whether they are allowed, and which call each belongs to. */
 import { capabilityFor, isShowable, type Needed, uncovered } from '../../protocol/input.js'
 import type { Loan } from '../../protocol/memory.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
@@ -7,58 +7,60 @@ import { weightOf } from '../../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
 import type { Exchange, Question } from '../exchange.js'
 
-/** A question that was refused because no client had agreed to be asked. */
+/** A request that was refused because the client had not declared the capability for it. */
 export interface Refusal {
-  /** The capability that it takes, and what has to be declared under it. */
+  /** The required capability, and what has to be declared under it. */
   name: string
   needed: Json
-  /** What the server was told. Where several calls ran, it is how a call that failed for it gives itself away. */
+  /** The error message to the server. If several calls were running, the failed one may repeat it. */
   said: string
-  /** No other call can have caused it. */
+  /** Only this call can have caused the request. */
   certain: boolean
 }
 
-export interface AskingOptions {
-  /** Capabilities that have been declared to the server. */
+export interface ServerRequestsOptions {
+  /** Capabilities declared to the server. */
   capabilities: Json
-  /** The answer to a server that asks for roots, where no client is asked. */
+  /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   roots: Json | undefined
-  /** Calls that may be asked something, oldest first. */
+  /** Running calls whose clients may be asked, oldest first. */
   candidates(): Exchange[]
   /** Begins a loan for a question. */
   borrow(): Loan
-  /** Whether the tool, prompt or resource of a call has been seen to ask something. */
+  /** Whether the server has sent requests during calls of the same tool, prompt or resource. */
   hasAsked(exchange: Exchange): boolean
-  /** A call has been seen to ask something. */
+  /** Notes that the server has sent a request during a call. */
   asks(exchange: Exchange): void
   respond(id: Id, answer: Json | RpcError): void
-  /** A question has gone without an answer. */
+  /** Called when the server has withdrawn a question. */
   settled(): void
 }
 
-/** Milliseconds for which a question is held that came while no call ran which it could belong to. */
+/** Milliseconds for which a question waits for a call that it can belong to. */
 const HOLD = { 'roots/list': 55_000, others: 2_000 }
 
-/** Refusals that are remembered of a call: more of them would say nothing more. */
+/** The maximum number of refusals remembered per call. */
 const MAX_REFUSALS = 16
 
 export class ServerRequests {
-  readonly #options: AskingOptions
+  readonly #options: ServerRequestsOptions
   readonly #capabilities: Payload
-  /** Questions that have not been answered, by their ids. */
+  /** Unanswered questions, by their ids. */
   readonly #open = new Map<string, Question>()
-  /** Questions that wait for a call to belong to. */
+  /** Questions that wait for a call that they can belong to. */
   readonly #held = new Map<Question, NodeJS.Timeout>()
-  /** Calls that wait for a task, by its id. */
+  /** Calls that wait for a task, by the id of the task. */
   readonly #tasks = new Map<string, Exchange>()
   readonly #refusals = new WeakMap<Exchange, Refusal[]>()
 
-  constructor(options: AskingOptions) {
+  constructor(options: ServerRequestsOptions) {
     this.#options = options
     this.#capabilities = parseObject(options.capabilities)
   }
 
-  /** A call has begun that may be asked: what has waited for one is its affair. Questions about `task` are, too. */
+  /**
+   * Notes that a call has begun whose client may be asked. It gets all waiting questions, and later ones about `task`.
+   */
   begun(exchange: Exchange, task: string | undefined): void {
     if (task !== undefined) this.#tasks.set(task, exchange)
     for (const [question, timer] of this.#held) {
@@ -72,12 +74,12 @@ export class ServerRequests {
     for (const [task, waiting] of this.#tasks) if (waiting === exchange) this.#tasks.delete(task)
   }
 
-  /** What the server asked for while a call ran, though nobody had declared it. */
+  /** Requests that were refused during a call because of a missing capability. */
   refusedDuring(exchange: Exchange): readonly Refusal[] {
     return this.#refusals.get(exchange) ?? []
   }
 
-  /** The server asks something: the call that it belongs to carries it to the client. */
+  /** Takes a request of the server: answers or refuses it, or gives it to the call that it belongs to. */
   asked(request: Request, exchange: Exchange | undefined): void {
     const { id, method } = request
     const params = typeof request.params === 'string' ? EMPTY : request.params
@@ -89,33 +91,39 @@ export class ServerRequests {
     const lacking = uncovered(method, params, this.#capabilities)
     if (lacking !== undefined) return this.#refuse(request, needed, lacking, exchange)
     if (value(params, 'mode') === 'url' && !isShowable(value(params, 'url')))
-      return respond(id, { code: -32602, message: 'No person can be sent to this address' })
+      return respond(id, { code: -32602, message: 'Unsupported url: it has to be https, or http on localhost' })
     const candidates = this.#options.candidates()
     if (exchange && !candidates.includes(exchange))
-      return respond(id, { code: -32600, message: 'Nothing can be asked in the middle of this request' })
+      return respond(id, {
+        code: -32600,
+        message: 'The client request on this stream allows no requests to the client',
+      })
     const addressee = this.#waitingFor(params) ?? exchange
     const [only, another] = candidates
     const asker = addressee ?? (another ? undefined : only)
     if (asker) this.#options.asks(asker)
     const loan = this.#options.borrow()
     if (loan.hold(weightOf(params.source)))
-      return respond(id, { code: -32603, message: 'There is no memory for what is asked' })
+      return respond(id, { code: -32603, message: 'The bridge has no memory left for this request (limits.memory)' })
     const question: Question = { request, addressed: addressee !== undefined, withdrawn: false, loan }
     this.#open.set(idKey(id), question)
     this.#give(question, addressee)
   }
 
-  /** Whether other calls run that may be asked. */
+  /** Whether another call is running whose client may be asked. */
   hasOther(exchange: Exchange): boolean {
     return this.#options.candidates().some((one) => one !== exchange)
   }
 
-  /** The call that a question was given to is over: another call gets it. */
+  /** Gives an open question to another call, because its call has ended. */
   moveOn(question: Question): void {
     if (this.#open.get(idKey(question.request.id)) === question) this.#give(question, undefined)
   }
 
-  /** Refuses a question that the client of a call, as it is now, has not agreed to be asked. Returns whether it has. */
+  /**
+   * Refuses a question if a client with these capabilities does not support it. Returns whether the question is
+   * refused.
+   */
   refuses(question: Question, exchange: Exchange, capabilities: Payload): boolean {
     const { request } = question
     const params = typeof request.params === 'string' ? EMPTY : request.params
@@ -131,24 +139,24 @@ export class ServerRequests {
   respond(question: Question, answer: Json | RpcError): void {
     const { id } = question.request
     question.loan.end()
-    // A server may have asked something else under the same id meanwhile.
+    // The server may have used the same id for another request meanwhile.
     if (this.#open.get(idKey(id)) !== question) return
     this.#open.delete(idKey(id))
     this.#options.respond(id, answer)
   }
 
-  /** Nobody can be answered any more. */
+  /** Ends all loans. Nothing can be answered any more. */
   close(): void {
     for (const { loan } of this.#open.values()) loan.end()
   }
 
-  /** A question is open no longer. Gives whether it was. */
+  /** Removes a question. Returns whether it was open. */
   #close({ request, loan }: Question): boolean {
     loan.end()
     return this.#open.delete(idKey(request.id))
   }
 
-  /** The server does not want to know any more. */
+  /** Takes the server's `notifications/cancelled`: withdraws the question that it names. */
   withdraw(params: Params): void {
     const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
     const id = text === undefined ? undefined : readId(text)
@@ -161,7 +169,7 @@ export class ServerRequests {
     this.#options.settled()
   }
 
-  /** The call that waits for the task which a question is about. */
+  /** The call that waits for the related task of a question. */
   #waitingFor(params: Payload): Exchange | undefined {
     const meta = objectIn(params, '_meta')
     const related = meta && objectIn(meta, RELATED_TASK)
@@ -175,10 +183,11 @@ export class ServerRequests {
   }
 
   /**
-   * The call that a question without an address belongs to: the oldest one of something that has been seen to ask, else the
-   * oldest one. Calls whose client waits come before those that are parked, and those that carry no question yet before those
-   * that do. A session has one principal and one client, and the answer goes where the question came from, whichever call
-   * carries it. What is asked for a task says so, as a rule.
+   * The call that gets a question which names none: the oldest one whose tool, prompt or resource has made the server
+   * ask before, else the oldest one. Calls whose client waits come before parked ones, and calls without a question
+   * before those with one. Questions about a task usually name it, so calls that wait for tasks come last. The choice
+   * can be wrong, but not harmful: a session has one principal and one client, and the answer goes back to the server's
+   * request in any case.
    */
   #mostLikely(): Exchange | undefined {
     const candidates = this.#options.candidates()
@@ -193,7 +202,7 @@ export class ServerRequests {
     return likely.find((one) => !carrying.has(one)) ?? likely[0]
   }
 
-  /** A question that came between two calls, or before the first: one may begin that it can belong to. */
+  /** Keeps a question that arrived while no call was running, in case one begins soon. */
   #hold(question: Question): void {
     const { method } = question.request
     const giveUp = () => {
@@ -207,11 +216,14 @@ export class ServerRequests {
     this.#held.set(question, timer.unref())
   }
 
-  /** Nothing may be asked of a client that has not declared it. */
+  /**
+   * Refuses a request because the client has not declared the capability for it, and notes that for the calls it may
+   * concern.
+   */
   #refuse(request: Request, { name, under }: Needed, lacking: string, exchange: Exchange | undefined): void {
-    const part = lacking !== name
-    const said = part ? `The client does not offer ${lacking}` : refusalOf(request.method)
-    this.#options.respond(request.id, { code: part ? -32602 : -32601, message: said })
+    const isPart = lacking !== name
+    const said = isPart ? `The client does not offer ${lacking}` : refusalOf(request.method)
+    this.#options.respond(request.id, { code: isPart ? -32602 : -32601, message: said })
     const suspects = exchange ? [exchange] : this.#options.candidates()
     const refusal = { name, needed: under, said, certain: suspects.length === 1 }
     for (const suspect of suspects) {
@@ -221,6 +233,7 @@ export class ServerRequests {
   }
 }
 
+/** The message of a -32601 to the server. */
 export function refusalOf(method: string): string {
   return `Method not found: ${method}`
 }

@@ -1,4 +1,4 @@
-/** One session with a legacy server: from `initialize` to its end, with all that belongs to it for that time. */
+/** One session with a legacy server, from `initialize` to its end. */
 import type { Account } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
 import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
@@ -22,18 +22,20 @@ import type { Askers } from './askers.js'
 import { ChangeFeed } from './change-feed.js'
 import { refusalOf, ServerRequests } from './server-requests.js'
 
-/** In whose name a session is opened. */
+/** What is declared to the server in a session, and whose credentials it uses. */
 export interface Identity {
-  /** Those whose sessions hear of the same changes. */
+  /**
+   * The principal, or '' if all principals share the session. Sessions with the same value receive the same changes.
+   */
   who: string
-  /** Calls of several callers share the session. */
+  /** Several callers may share the session. */
   several: boolean
   clientInfo: Json
-  /** Capabilities as they are declared to the server. */
+  /** Capabilities declared to the server. */
   capabilities: Json
-  /** The client's own `Authorization`, where it is to be sent on. */
+  /** The client's own `Authorization`, if it is passed through. */
   credential?: string | undefined
-  /** In whose name the server is asked, where the bridge signs in to it. */
+  /** The account that the bridge uses, if it signs in to the server. */
   account?: Account | undefined
 }
 
@@ -43,57 +45,64 @@ export interface SessionOptions {
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   memory: Memory
-  /** Takes results into the middle, and remembers what came of lists of tools. */
+  /** Translates results into the middle form. Remembers its results for lists of tools. */
   lift: Lift
-  /** The answer to a server that asks for roots, where no client is asked. */
+  /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   roots?: Json | undefined
-  /** What has been seen to ask its client something. */
+  /** Tools, prompts and resources whose calls have made the server send requests. */
   askers: Askers
-  /** Tells other replicas of what has changed. */
-  changed?: ((method: string, params: Payload) => void) | undefined
-  /** What has become of the session, for whoever counts. */
-  told?: ((what: 'opened' | 'ended' | 'lost') => void) | undefined
-  /** The channel under the open session has come to its end by itself. `served` says whether it has answered a call at all. */
+  /** Reports a change to the other replicas. */
+  onChange?: ((method: string, params: Payload) => void) | undefined
+  /** Reports a new state of the session, for metrics. */
+  onState?: ((what: 'opened' | 'ended' | 'lost') => void) | undefined
+  /**
+   * The channel ended while the session was open, and not because the bridge closed it. `served`: it has answered a
+   * request.
+   */
   onEnd?: (error: ChannelError, served: boolean) => void
 }
 
-/** Milliseconds. */
+/** Timeouts in milliseconds: of lists and subscriptions, of requests of the bridge, and of `logging/setLevel`. */
 const LIST_TIMEOUT = 10_000
 const REQUEST_TIMEOUT = 60_000
 const SET_LEVEL_TIMEOUT = 1_000
+/** Milliseconds to wait for the stream of the server's own messages to open. */
 const LISTEN_WAIT = 1_000
+/** Milliseconds of idleness after which the log level is set anew, even to a higher one. */
 const LEVEL_IDLE = 60_000
+/** Milliseconds for which log messages may arrive after the answer of their call, on another connection. */
 const TRAILING = 25
+/** The maximum number of remembered ids of completed URL elicitations. */
 const MAX_VISITED = 1_000
-/** Bytes of the answer to `initialize`, which is kept as long as the session. */
+/** Maximum bytes of the answer to `initialize`, which is kept as long as the session. */
 const MAX_HANDSHAKE = 1024 * 1024
-/** Revisions to try where a server refuses the newest rather than offering another. */
+/** Revisions to try if a server refuses the newest one without naming others. */
 const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
 
 export class LegacySession {
   readonly handshake: Handshake
   readonly tools: ToolCache
-  /** Calls of tools can be tasks. */
+  /** The server supports tasks for `tools/call`. */
   readonly makesTasks: boolean
-  /** Takes results into the middle. */
+  /** Translates results into the middle form. */
   readonly lift: Lift
-  /** Calls that are with the server. */
+  /** Calls that the server has not answered. */
   readonly running: RunningCalls
   lastUsed = performance.now()
-  /** Who wants to hear of what changes. */
+  /** Passes changes on to subscriptions. */
   readonly changeFeed: ChangeFeed
-  /** Those who hear of the same changes. */
+  /** As in `Identity`. */
   readonly who: string
-  /** What the server asks. */
+  /** Requests of the server to the client. */
   readonly serverRequests: ServerRequests
-  /** Addresses that people have been to, and who waits for that. */
+  /** Ids of completed URL elicitations, and callbacks of those who wait for one. */
   readonly #visited = new Set<string>()
   readonly #visits = new Set<() => void>()
   readonly #peer: Peer
-  /** Of what the server has said of itself. */
+  /** The loan for the server's capabilities. */
   readonly #loan: Loan
   readonly #log: ServerLog
-  readonly #told: SessionOptions['told']
+  readonly #onState: SessionOptions['onState']
   #over = false
   readonly #listening: Promise<void>
   #receives: boolean | undefined
@@ -103,7 +112,7 @@ export class LegacySession {
   #levelSet: Promise<unknown> = Promise.resolve()
 
   private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
-    const { identity, log, memory, roots, askers, told, changed } = options
+    const { identity, log, memory, roots, askers, onState, onChange } = options
     this.#peer = peer
     this.who = identity.who
     this.running = new RunningCalls(identity)
@@ -111,7 +120,7 @@ export class LegacySession {
       send: async (method, uri) => {
         resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
       },
-      told: changed,
+      onChange,
     })
     this.serverRequests = new ServerRequests({
       capabilities: identity.capabilities,
@@ -130,8 +139,8 @@ export class LegacySession {
     this.lift = options.lift
     this.makesTasks = offersTasks(handshake.capabilities)
     this.#log = log
-    this.#told = told
-    told?.('opened')
+    this.#onState = onState
+    onState?.('opened')
     this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.borrow(identity.who, SMALL))
     this.#receives = peer.channel.listen ? undefined : true
     this.#listening = (peer.channel.listen?.(peer.headers, peer.account) ?? Promise.resolve(true)).then((receives) => {
@@ -139,11 +148,14 @@ export class LegacySession {
     })
   }
 
-  /** Shakes hands. Rejects with a ChannelError or a Fault; the channel is then the caller's to close. */
+  /**
+   * Opens a session: performs the handshake. Rejects with a ChannelError or a Fault; the caller then closes the
+   * channel.
+   */
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
     const { identity, timeout, onEnd } = options
     let session: LegacySession | undefined
-    // A server may ask as soon as it has answered, before it is heard that it has taken `notifications/initialized`.
+    // A server may send requests as soon as it gets `notifications/initialized`, before that has been acknowledged.
     let early: Request[] | undefined
     peer.events = {
       asked: (request, exchange) => {
@@ -161,13 +173,13 @@ export class LegacySession {
         onEnd?.(error, session.#served)
       },
       answeredLate: (id) => session?.running.answeredLate(id),
-      deaf: () => {
+      streamLost: () => {
         if (!session) return
         session.#receives = false
         session.changeFeed.lose()
       },
       missed: () => session?.changeFeed.missed(),
-      // A server may say on the stream of a call that it does not want to know any more, or that something has changed.
+      // On the stream of a call, a server may also cancel its requests or report changes of the whole session.
       ofSession: (method) => method !== 'notifications/message',
       ping: { method: 'ping', params: undefined },
     }
@@ -177,7 +189,7 @@ export class LegacySession {
     peer.headers = own
     const handshake = await shakeHands(peer, identity, timeout)
     early = []
-    // Harmless where the revision does not know the header, and servers of every revision see the same.
+    // Revisions that do not define this header ignore it, so all servers get it.
     peer.headers = { ...own, 'mcp-protocol-version': handshake.revision }
     await peer.notify('notifications/initialized', undefined)
     session = new LegacySession(peer, handshake, options)
@@ -185,7 +197,7 @@ export class LegacySession {
     return session
   }
 
-  /** Begins a loan for what waits in this session for a principal. */
+  /** Begins a loan for messages that wait for a principal. */
   borrow(principal: string): Loan {
     return this.#peer.borrow(principal)
   }
@@ -199,7 +211,7 @@ export class LegacySession {
     return this.#peer.end === undefined && this.#peer.channel.alive
   }
 
-  /** Begins a call. Questions about `task` belong to it, however they come. */
+  /** Begins a call. Requests of the server about `task` belong to it, whichever stream they arrive on. */
   begin(call: Call, task?: string): Exchange {
     const exchange = this.#peer.begin(call.principal)
     this.running.begin(exchange, call)
@@ -208,13 +220,13 @@ export class LegacySession {
     return exchange
   }
 
-  /** Another leg of a call that waited for its client. */
+  /** Begins another leg of a call that waited for its client. */
   resume(exchange: Exchange, call: Call): void {
     this.running.resume(exchange, call)
     this.lastUsed = performance.now()
   }
 
-  /** Resolves when the server says that a person has been to all these addresses, or after so many milliseconds. */
+  /** Resolves when the server has reported all these URL elicitations as complete, or after so many milliseconds. */
   async visited(ids: readonly string[], milliseconds: number): Promise<void> {
     let changed = () => {}
     const deadline = performance.now() + milliseconds
@@ -243,24 +255,27 @@ export class LegacySession {
     return this.#peer.notify(method, params)
   }
 
-  /** Asks the server something of the bridge's own. Rejects with a ChannelError. */
+  /** Sends a request of the bridge itself. Rejects with a ChannelError. */
   async request(method: string, params: Json | undefined): Promise<Response> {
     const response = await this.#peer.call(method, params, REQUEST_TIMEOUT)
     this.#served = true
     return response
   }
 
-  /** Whether messages of the server's own accord have a way in; undefined as long as that is not known. */
+  /** Whether the server can send messages that belong to no call; undefined while that is unknown. */
   get receives(): boolean | undefined {
     return this.#receives
   }
 
-  /** Waits a moment for that to be known. */
+  /** Waits up to a second until `receives` is known. */
   async settled(): Promise<void> {
     await within(this.#listening, LISTEN_WAIT)
   }
 
-  /** Has the server log at `level` at least. Asks only for more; what is too much is filtered on the way back. */
+  /**
+   * Makes the server log at `level` or a lower one. While the session is in use, the level is only lowered; messages
+   * below a caller's level are dropped on their way back.
+   */
   async logAt(level: LogLevel): Promise<void> {
     if (!offers(this.handshake, 'logging/setLevel')) return
     const idle = this.running.size === 0 && performance.now() - this.lastUsed >= LEVEL_IDLE
@@ -271,7 +286,7 @@ export class LegacySession {
     await this.#levelSet
   }
 
-  /** The server has forgotten the session: nothing more will be heard on it. */
+  /** Notes that the server does not know the session any more. */
   forgotten(): void {
     this.changeFeed.lose()
     this.#tellEnd('lost')
@@ -285,7 +300,7 @@ export class LegacySession {
   }
 
   #tellEnd(what: 'ended' | 'lost'): void {
-    if (!this.#over) this.#told?.(what)
+    if (!this.#over) this.#onState?.(what)
     this.#over = true
     this.tools.close()
     this.serverRequests.close()
@@ -315,7 +330,7 @@ export class LegacySession {
     for (const changed of this.#visits) changed()
   }
 
-  /** Milliseconds for which log messages may come after the answer that they were sent before. */
+  /** Milliseconds to wait after an answer for log messages that were sent before it. */
   get trailing(): number {
     return this.#peer.channel.shared ? 0 : TRAILING
   }
@@ -326,7 +341,10 @@ export class LegacySession {
   }
 }
 
-/** `initialize`, and once more with what the server says it wants, should it refuse rather than offer. */
+/**
+ * Sends `initialize` with the newest legacy revision. If the server refuses it, tries the first one that it names, else
+ * the FALLBACKS. Rejects with a ChannelError.
+ */
 async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, timeout: number): Promise<Handshake> {
   const offers: LegacyRevision[] = [NEWEST_LEGACY]
   for (let i = 0; ; i++) {
@@ -338,10 +356,12 @@ async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, ti
     if (answer.outcome.kind === 'result') {
       const result = resultOf(answer, 'initialize')
       if (weightOf(result.source) > MAX_HANDSHAKE)
-        throw new ChannelError(`The server says over ${MAX_HANDSHAKE / 1024} KiB of itself`, { protocol: true })
+        throw new ChannelError(`The answer to initialize is larger than ${MAX_HANDSHAKE / 1024} KiB`, {
+          protocol: true,
+        })
       return decodeHandshake(result, legacyRevision(value(result, 'protocolVersion')))
     }
-    if (i === 0) offers.push(...wanted(answer))
+    if (i === 0) offers.push(...alternatives(answer))
     if (i + 1 >= offers.length) {
       const { source, member } = answer.outcome
       throw new ChannelError(
@@ -351,14 +371,15 @@ async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, ti
   }
 }
 
-function wanted({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
+/** The revisions to try after a refusal. */
+function alternatives({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
   const error = payloadAt(source, member)
   const data = error && objectIn(error, 'data')
   const supported: unknown = data && value(data, 'supported')
   if (!Array.isArray(supported)) return FALLBACKS
   const first = supported.map(legacyRevision).find((revision) => revision !== undefined)
   if (first) return [first]
-  // A server that names modern revisions only has no session to open, whatever is offered to it.
+  // A server that names only modern revisions opens no session with any revision.
   return supported.some((version) => isModern(version)) ? [] : FALLBACKS
 }
 
@@ -368,7 +389,7 @@ function resultOf({ outcome: { kind, source, member } }: Response, method: strin
   return result
 }
 
-/** Before a session is open, nothing can be asked; that the bridge is alive, it can say itself. */
+/** Answers requests that arrive before the session is open: `ping` with a result, all others with an error. */
 function refuse(peer: Peer, { id, method }: Request): void {
   peer.respond(id, method === 'ping' ? '{}' : { code: -32601, message: refusalOf(method) })
 }

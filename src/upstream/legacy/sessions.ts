@@ -1,4 +1,4 @@
-/** The bridge's own sessions with a server: whose each of them is, and how it is opened. */
+/** The bridge's own sessions with a legacy server: who shares each session, and how it is opened. */
 import type { ChangeNotice } from '../../ports/replicas.js'
 import { ANONYMOUS, type Sender } from '../../protocol/call.js'
 import { canBeAsked, carriedCapabilities, clientName } from '../../protocol/capabilities.js'
@@ -20,26 +20,27 @@ import { Askers } from './askers.js'
 import { type Lease, SessionPool } from './pool.js'
 import { type Identity, LegacySession } from './session.js'
 
-/** Milliseconds after which a server is asked again what it speaks before another session is opened. */
-const ASK_AGAIN = 300_000
-/** HTTP statuses of `initialize` that say nothing about where the endpoint is. */
-const ABOUT_SOMETHING_ELSE: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
-/** No principal's name. */
+/** Milliseconds after which the era of an HTTP server is detected again before another session is opened. */
+const DETECT_AGAIN = 300_000
+/** HTTP statuses of 400 to 499 that do not show whether this address is the endpoint. */
+const NOT_ABOUT_ENDPOINT: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
+/** Stands for all principals together. No principal has this name. */
 const EVERYBODY = ''
+/** The sender of a session that the bridge opens for itself. */
 const NOBODY: Sender = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }, principal: 'local' }
 
 export class LegacySessions {
   readonly #options: ServerOptions
   readonly #access: Access
   readonly #pool: SessionPool
-  /** What has been seen to ask its client something. */
+  /** Tools, prompts and resources whose calls have made the server send requests. */
   readonly #askers = new Askers()
-  /** Takes results into the middle. Of lists of tools, which are long and stay the same, it is done once. */
+  /** Translates results into the middle form. Lists of tools are long and rarely change, so theirs is remembered. */
   readonly #lift: Lift
   readonly #lists: Loan
-  /** What is declared to the server for clients with these capabilities. */
+  /** The capabilities declared to the server for a client with these capabilities. */
   readonly #declared: (capabilities: Json) => Json
-  /** The answer to a server that asks for roots, where no client is asked. */
+  /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   readonly #roots: Json | undefined
 
   constructor(options: ServerOptions, access: Access) {
@@ -55,15 +56,16 @@ export class LegacySessions {
   }
 
   /**
-   * Lends the session of a sender, opened if need be. Rejects with a Fault, or with a Contradiction where the server has no
-   * sessions any more.
+   * Lends the session of a sender; opens it if needed. Rejects with a Fault, or with a Contradiction if the server is
+   * modern.
    */
   async lend(sender: Sender & { method?: string }): Promise<Lease> {
     const { principal, caller, method } = sender
     const identity = this.identityOf(sender)
     const owner = { key: this.#key(sender, identity), principal }
     const open = () => this.#open(identity, sender)
-    // Anonymous callers may be different people: nobody may see a question that was meant for somebody else.
+    // Anonymous callers may be different people. With a session of its own, each sees only the requests caused by its
+    // call.
     const asks = method !== undefined && methodTraits(method).asks
     const alone = principal === ANONYMOUS && asks && canBeAsked(caller.capabilities)
     const lease = await (alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open))
@@ -71,7 +73,7 @@ export class LegacySessions {
     return lease
   }
 
-  /** In whose name a session for a sender is opened. */
+  /** The identity of the session for a sender: what is declared to the server, and whose credentials are used. */
   identityOf({ caller, credential, principal }: Sender): Identity {
     const capabilities = this.#declared(caller.capabilities)
     const { isolation, several = false, clientInfo, accounts } = this.#options
@@ -87,55 +89,64 @@ export class LegacySessions {
     }
   }
 
-  /** Opens a session with a legacy server, unless somebody else does, and ends it. Rejects with a Fault. */
+  /**
+   * Checks that a legacy server accepts `initialize`: opens a session and ends it, unless a caller opens one meanwhile.
+   * Rejects with a Fault.
+   */
   async prove(verdict: Verdict): Promise<void> {
     const { detection } = this.#access
     const { weak } = verdict
-    // Whoever waits for the server has the first use of its process.
+    // Callers that already wait for the server get its process first.
     await new Promise((resolve) => setImmediate(resolve))
     if (!detection.hasSpare) await detection.started()
     const said = weak && !verdict.weak
     if (verdict.era === 'modern' || verdict.revision !== undefined || said) return
     try {
       const lease = await this.lend(NOBODY)
-      // No client can use it.
+      // No client can use a session with this identity.
       lease.discard()
       lease.release()
     } catch (error) {
-      // It has turned out to be modern, or nobody has signed in to it.
+      // The server is modern, or needs a sign-in first. Both show that it is reachable.
       if (!(error instanceof Contradiction) && !needsSignIn(error)) throw error
     }
   }
 
   /**
-   * Opens a session where only that shows by which transport the server wants to be reached: the first one that works is it.
-   * Rejects with a ChannelError or a Fault.
+   * Determines whether the server is reached by its transport or by the fallback: the first one with which a session
+   * opens. Rejects with a ChannelError or a Fault.
    */
   async resolveTransport(verdict: Verdict, sender: Sender = NOBODY): Promise<void> {
     const { fallback, timeouts } = this.#options
     const identity = this.identityOf(sender)
-    // An address that was silent when it was probed is not waited for much longer.
+    // An address that did not answer the probe gets no longer for `initialize` than for the probe.
     const patience = verdict.weak ? Math.min(timeouts.probe, timeouts.initialize) : undefined
-    const tryTo = async () => {
+    const openSession = async () => {
       const session = await this.#shakeHands(verdict, identity, patience)
       const owner = { key: this.#key(sender, identity), principal: sender.principal }
       const lease = await this.#pool.acquire(owner, () => Promise.resolve(session))
       lease.release()
     }
     try {
-      return await tryTo()
+      return await openSession()
     } catch (error) {
-      if (!fallback || !mayBeAtFallback(error)) throw error
+      if (!fallback || !suggestsFallback(error)) throw error
     }
     this.#access.detection.amend(verdict, { transport: fallback })
     try {
-      await tryTo()
+      await openSession()
     } catch (cause) {
-      throw new ChannelError('it answers neither like Streamable HTTP nor like HTTP+SSE', { cause, delivered: 'no' })
+      throw new ChannelError('its address is neither a Streamable HTTP nor an HTTP+SSE endpoint', {
+        cause,
+        delivered: 'no',
+      })
     }
   }
 
-  /** What another replica has heard, for those of the same here. A process tells only who is connected to it. */
+  /**
+   * Reports a change that another replica received to the sessions of the same `who`. Over HTTP, the server may report
+   * the same change here, too; a process of another replica reports only there.
+   */
   heardElsewhere({ who, method, params }: ChangeNotice): void {
     const same = this.#options.transport.kind !== 'stdio'
     for (const session of this.#pool.sessions) {
@@ -143,7 +154,7 @@ export class LegacySessions {
     }
   }
 
-  /** What the processes of other replicas have told their sessions was not heard here: anything may have changed. */
+  /** Changes reported by processes of other replicas may have been lost: anything may have changed. */
   missed(): void {
     if (this.#options.transport.kind === 'stdio') for (const session of this.#pool.sessions) session.changeFeed.missed()
   }
@@ -153,28 +164,31 @@ export class LegacySessions {
     await this.#pool.close(hurry)
   }
 
-  /** Who may share a session: the same client of the same principal with the same capabilities, or everybody. */
+  /**
+   * Calls with the same key share a session: those of one client of one principal with the same capabilities, or all
+   * calls.
+   */
   #key({ principal, caller }: Sender, { clientInfo, capabilities }: Identity): string {
     const { isolation } = this.#options
     if (isolation === 'per-request') return `${principal} ${Math.random()}`
-    // What a server asks in the middle of somebody's call is nobody else's business.
+    // Only clients that the server cannot ask share a session: its requests could reach the wrong principal otherwise.
     if (isolation === 'shared' && !canBeAsked(caller.capabilities)) return capabilities
     return `${principal} ${capabilities} ${clientName(clientInfo)}`
   }
 
-  /** The same capabilities, with roots as the configuration has them. */
+  /** The same capabilities, with `roots` as configured. */
   #withRoots(capabilities: Json): Json {
     const { roots } = this.#options
     if (roots === 'ask') return capabilities
     return write(edit(parseObject(capabilities), { roots: roots === 'off' ? undefined : '{}' }))
   }
 
-  /** Opens a session. Rejects with a Fault, or with a Contradiction where the server is found to have none any more. */
+  /** Opens a session. Rejects with a Fault, or with a Contradiction if the server is modern. */
   async #open(identity: Identity, sender: Sender): Promise<LegacySession> {
     const { detection, capacity } = this.#access
     detection.throwIfDown()
     const { transport, since } = await detection.known(sender)
-    if (transport.kind === 'http' && performance.now() - since > ASK_AGAIN) detection.forget()
+    if (transport.kind === 'http' && performance.now() - since > DETECT_AGAIN) detection.forget()
     const verdict = await this.#legacyVerdict(sender)
     await capacity.mayStart(sender.principal)
     try {
@@ -221,8 +235,8 @@ export class LegacySessions {
         onEnd,
         roots: this.#roots,
         askers: this.#askers,
-        told: (what) => observe?.({ kind: 'session', server: name, side: 'server', what }),
-        changed: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
+        onState: (what) => observe?.({ kind: 'session', server: name, side: 'server', what }),
+        onChange: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
       detection.amend(verdict, { revision: session.handshake.revision })
       detection.opened(peer)
@@ -231,8 +245,8 @@ export class LegacySessions {
       if (await detection.isModernAfterAll(verdict, peer, error).catch(() => false))
         throw new Contradiction('legacy', 'The server has no sessions')
       await peer.channel.close()
-      // A child that was asked something else before `initialize` may be in no state to answer it. One that has not said
-      // anything yet is slow to start: another would be as slow.
+      // A program that got the probe before `initialize` may fail because of that, so a new process is tried. A program
+      // that has answered nothing yet is slow to start: a new process would be as slow.
       const slow = verdict.weak && error instanceof ChannelError && error.late
       if (reused && !slow) return this.#shakeHands(verdict, identity, timeout)
       throw error
@@ -240,9 +254,9 @@ export class LegacySessions {
   }
 }
 
-/** Whether `initialize` was refused in a way that an older server would refuse it. */
-function mayBeAtFallback(error: unknown): boolean {
+/** Whether an HTTP+SSE server of 2024-11-05 may have refused `initialize`, which was sent by POST to its address. */
+function suggestsFallback(error: unknown): boolean {
   if (!(error instanceof ChannelError) || !error.refusal) return false
   const { status } = error.refusal
-  return status >= 400 && status < 500 && !ABOUT_SOMETHING_ELSE.has(status)
+  return status >= 400 && status < 500 && !NOT_ABOUT_ENDPOINT.has(status)
 }

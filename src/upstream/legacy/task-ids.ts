@@ -1,13 +1,16 @@
-/** The sealed ids by which clients know tasks of a legacy server: each leads its owner to one task, and nobody else anywhere. */
+/**
+ * Seals and opens the ids that clients get for tasks of a legacy server. An id is valid for its principal and server
+ * only.
+ */
 import { OwnedByReplica } from '../../ports/replicas.js'
 import { newKey, Sealer, type SealKey } from '../../seal.js'
 
 export interface TaskIdsOptions {
-  /** The server that the tasks are with. */
+  /** The server's name. */
   server: string
-  /** The first one seals, all of them open; one of our own by default. */
+  /** The first key seals; all keys open. By default a random key of this process. */
   keys?: readonly SealKey[] | undefined
-  /** This replica, where there are others that may have a task. */
+  /** The id of this replica, if there are several. */
   replica?: string | undefined
 }
 
@@ -20,21 +23,24 @@ export class TaskIds {
     this.#sealer = new Sealer(options.keys ?? [newKey()], 'task')
   }
 
-  /** The id of a task for its client. */
+  /** Returns the id of a task as its client gets it. */
   seal(id: string, principal: string): string {
     const { server: up, replica } = this.#options
     const own = replica === undefined ? {} : { o: replica }
     return this.#sealer.seal({ x: id, ...own, up, p: this.#sealer.hash(principal) })
   }
 
-  /** What an id leads to, and the replica that has it; undefined where it is not one of this server's and the principal's. */
+  /**
+   * Returns the sealed id and the replica that owns the task; undefined if the id is invalid for this server and
+   * principal.
+   */
   open(taskId: unknown, principal: string): { id: string; owner: unknown } | undefined {
     const fields = typeof taskId === 'string' ? this.#sealer.open(taskId) : undefined
     if (fields?.['up'] !== this.#options.server || !this.#sealer.standsFor(fields['p'], principal)) return undefined
     return { id: String(fields['x']), owner: fields['o'] }
   }
 
-  /** Throws OwnedByReplica where all of these tasks are the principal's, and one other replica has them. */
+  /** Throws OwnedByReplica if one other replica owns all of these tasks, and all ids are valid for the principal. */
   checkOwner(taskIds: readonly unknown[], principal: string): void {
     const { replica } = this.#options
     if (replica === undefined) return

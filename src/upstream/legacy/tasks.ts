@@ -1,6 +1,7 @@
 /**
- * Tasks of a legacy server (MCP 2025-11-25, basic/utilities/tasks) for clients of the extension that took their place. A
- * server knows a task only in the session that it was made in: that session is kept as long as the task may be asked for.
+ * Tasks of a legacy server (MCP 2025-11-25, basic/utilities/tasks) for modern clients with the tasks extension, or as
+ * plain calls for others. A server knows a task only in the session that created it, so each known task keeps a lease
+ * of its session.
  */
 
 import { Bound } from '../../protocol/bound.js'
@@ -35,21 +36,21 @@ import type { LegacySession } from './session.js'
 import { TaskIds, type TaskIdsOptions } from './task-ids.js'
 
 export interface TasksOptions extends TaskIdsOptions {
-  /** Milliseconds for which a task is asked to be kept. */
+  /** Requested lifetime of a task in milliseconds. */
   ttl: number
-  /** Tasks that may be known at once. */
+  /** The maximum number of tasks remembered at once. */
   max: number
-  /** The part of what the others leave that one principal may have; 1 by default. */
+  /** One principal's share of the room that others leave; 1 by default. */
   share?: number | undefined
   memory: Memory
 }
 
-/** Milliseconds, at least, between two looks at a task that somebody follows. */
-const LOOK_EVERY = 1_000
+/** Minimum milliseconds between two polls of a followed task. */
+const POLL_EVERY = 1_000
 
-/** A task that a server has begun. */
+/** A task that the server has created. */
 export interface Created {
-  /** As the server calls it. */
+  /** The server's id. */
   id: string
   task: Payload
 }
@@ -62,14 +63,14 @@ interface Task {
   upstreamId: string
   lease: Lease
   call: Call
-  /** The request for the result, which is also how the server asks what it wants to know. */
+  /** The open `tasks/result`, during which the server sends its requests to the client. */
   waiting: RunningCall | undefined
-  /** How it ended, once somebody has looked. */
+  /** The result, once it has been fetched and kept. */
   result: Reply | undefined
-  /** Wakes up who waits for the client's answers. */
+  /** Called when the client has sent answers. */
   answered: () => void
   timer: NodeJS.Timeout
-  /** Of what is kept of the call, and of its result. */
+  /** The loan for the kept parts of the call, and for its result. */
   loan: Loan
 }
 
@@ -90,24 +91,27 @@ export class LegacyTasks {
     return this.#tasks.size
   }
 
-  /** Params of a call of a tool that is to be a task. */
+  /** The params of a `tools/call` that creates a task. */
   augmented(call: Call, { handshake }: LegacySession): Json {
     const params = parseObject(encodeParams(call, handshake.revision, undefined) ?? '{}')
     return write(edit(params, { task: `{"ttl":${this.#options.ttl}}` }))
   }
 
-  /** Calls a tool as a task. Gives the server's error instead where it refuses. Rejects with a ChannelError. */
+  /** Calls a tool as a task. Resolves to the server's error if it refuses. Rejects with a ChannelError, or a Fault. */
   async create(call: Call, { session }: Lease): Promise<Created | Refused> {
     return createdIn(call, await session.request('tools/call', this.augmented(call, session)))
   }
 
-  /** What a client that knows tasks is told of the answer to such a call. */
+  /** The reply to a task-augmented call, for a client that supports tasks. */
   answered(call: Call, lease: Lease, response: Response): Reply {
     const created = createdIn(call, response)
     return 'kind' in created ? created : this.#announce(call, lease, created)
   }
 
-  /** Tells a client that knows tasks of a new one. */
+  /**
+   * Remembers a new task. Returns the reply that announces it. Throws a Fault if there is no room; then the task is
+   * cancelled.
+   */
   #announce(call: Call, lease: Lease, { id, task }: Created): Reply {
     const kept = rested(call)
     let loan: Loan
@@ -134,7 +138,7 @@ export class LegacyTasks {
     return { kind: 'result', type: 'task', result: liftTask(task, this.#ids.seal(known.id, call.principal)), server }
   }
 
-  /** Takes room for one more task, of so many bytes. Throws a Fault where there is none. */
+  /** Takes room for one more task of so many bytes. Throws a Fault if there is none. */
   #room(principal: string, bytes: number): Loan {
     const { max } = this.#bound
     const reached = this.#bound.reached(principal)
@@ -147,7 +151,10 @@ export class LegacyTasks {
     return loan
   }
 
-  /** Waits for a task on behalf of a client that does not know tasks, as if it were the call itself. */
+  /**
+   * Waits for the result of a task, for a client that does not support tasks. If the call is given up, cancels the
+   * task.
+   */
   drive(call: Call, lease: Lease, { id }: Created): RunningCall {
     const { session } = lease
     const running = new RunningCall(lease.share(), call, {
@@ -165,7 +172,7 @@ export class LegacyTasks {
     return running
   }
 
-  /** Throws OwnedByReplica where all of these tasks are the caller's, and one other replica has them. */
+  /** Throws OwnedByReplica if one other replica owns all of these tasks, and all ids are valid for the caller. */
   checkOwner(taskIds: readonly unknown[], { principal }: Call): void {
     this.#ids.checkOwner(taskIds, principal)
   }
@@ -197,33 +204,33 @@ export class LegacyTasks {
         this.#update(task, call.answers?.responses)
         return { kind: 'result', result: EMPTY, server }
       case 'tasks/cancel':
-        // That it has ended already is as good.
+        // An error is ignored: a task that has ended already needs no cancellation.
         await session.request('tasks/cancel', idOf(task.upstreamId))
         return { kind: 'result', result: EMPTY, server }
       default:
-        return { kind: 'result', result: await this.#look(task, taskId), server }
+        return { kind: 'result', result: await this.#poll(task, taskId), server }
     }
   }
 
-  /** Which of these tasks are the caller's. */
+  /** Returns those of these ids that are valid for the caller. */
   known(taskIds: readonly string[], call: Call): string[] {
     return taskIds.filter((taskId) => this.#find(taskId, call) !== undefined)
   }
 
-  /** Tells how a task stands each time that it has changed, until it has ended or the signal aborts. */
+  /** Polls a task. Yields its state after each change, until it has ended or the signal aborts. */
   async *follow(taskId: string, call: Call): AsyncGenerator<Payload, void> {
-    let told = ''
+    let last = ''
     while (!call.signal.aborted) {
       const task = this.#find(taskId, call)
       if (!task) return
-      const found = await this.#look(task, taskId)
+      const found = await this.#poll(task, taskId)
       const text = write(found)
-      if (text !== told) yield found
-      told = text
+      if (text !== last) yield found
+      last = text
       const status = statusOf(found)
       if (status === undefined || isTerminal(status)) return
       const interval = value(found, 'pollIntervalMs')
-      await pause(Math.max(typeof interval === 'number' ? interval : 0, LOOK_EVERY), call.signal)
+      await pause(Math.max(typeof interval === 'number' ? interval : 0, POLL_EVERY), call.signal)
     }
   }
 
@@ -237,8 +244,8 @@ export class LegacyTasks {
     return task?.principal === call.principal && task.lease.session.alive ? task : undefined
   }
 
-  /** A task as it stands, with what came of it or with what the server wants to know. */
-  async #look(task: Task, taskId: string): Promise<Payload> {
+  /** The current state of a task, with its result or with the open questions. */
+  async #poll(task: Task, taskId: string): Promise<Payload> {
     const { session } = task.lease
     const response = await session.request('tasks/get', idOf(task.upstreamId))
     if (response.outcome.kind === 'error') throw new Fault('invalidParams', 'There is no such task')
@@ -247,16 +254,16 @@ export class LegacyTasks {
     if (status === 'cancelled') return liftTask(found, taskId)
     if (isTerminal(status)) return liftTask(found, taskId, await this.#outcome(task))
     if (status === 'working' && !task.waiting) return liftTask(found, taskId)
-    const questions = this.#wait(task)
-    if (questions.questions.size === 0) return liftTask(found, taskId, { status: '"working"' })
-    const inputRequests = questions.inputRequests(task.call.caller.capabilities)
+    const waiting = this.#awaitResult(task)
+    if (waiting.questions.size === 0) return liftTask(found, taskId, { status: '"working"' })
+    const inputRequests = waiting.inputRequests(task.call.caller.capabilities)
     return liftTask(found, taskId, { status: '"input_required"', inputRequests })
   }
 
   async #outcome(task: Task): Promise<Record<string, Json>> {
     const result = task.result ?? (await this.#fetched(task))
     if (result.kind === 'result') {
-      // Of a tool that has failed the result says so: the task is complete.
+      // A failed tool has a result with `isError`, so its task is complete.
       const complete = edit(result.result, { resultType: '"complete"' })
       return { status: '"completed"', result: write(complete) }
     }
@@ -267,7 +274,7 @@ export class LegacyTasks {
     return { status: '"failed"', error }
   }
 
-  /** The result of a task, which is kept if there is memory for it: else it is fetched each time. */
+  /** Fetches the result of a task. Keeps it if there is memory for it; otherwise each poll fetches it again. */
   async #fetched(task: Task): Promise<Reply> {
     const response = await task.lease.session.request('tasks/result', idOf(task.upstreamId))
     const result = decodeReply(task.call, response, undefined)
@@ -280,8 +287,8 @@ export class LegacyTasks {
     if (task.loan.hold(weightOfRested(task.call) + bytes) === undefined) task.result = result
   }
 
-  /** Has the server ask: it does when its result is waited for. */
-  #wait(task: Task): RunningCall {
+  /** Sends `tasks/result`, unless it is open: the server sends its requests to the client while it is. */
+  #awaitResult(task: Task): RunningCall {
     if (task.waiting) return task.waiting
     const { session } = task.lease
     const controller = new AbortController()
@@ -298,7 +305,7 @@ export class LegacyTasks {
     return waiting
   }
 
-  /** Takes the server's questions as they come, and the result when it does. */
+  /** Collects the server's questions, and keeps the result. */
   async #gather(task: Task, waiting: RunningCall, call: Call): Promise<void> {
     try {
       for (;;) {
@@ -346,7 +353,8 @@ function createdIn(call: Call, response: Response): Created | Refused {
   if (response.outcome.kind === 'error') return decodeReply(call, response, undefined) as Refused
   const task = objectIn(resultOf(response), 'task')
   const id = task && value(task, 'taskId')
-  if (!task || typeof id !== 'string') throw new Fault('upstreamProtocol', 'The server did not make a task of the call')
+  if (!task || typeof id !== 'string')
+    throw new Fault('upstreamProtocol', 'The server answered a task-augmented tools/call without a task')
   return { id, task }
 }
 

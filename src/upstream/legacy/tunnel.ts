@@ -1,4 +1,4 @@
-/** A client's own session with a legacy server: messages pass as they are, ids and progress tokens apart. */
+/** A legacy client's own session with a legacy server. Messages pass unchanged, except for ids and progress tokens. */
 import type { Log } from '../../logging.js'
 import type { Tunnel, TunnelListener, TunnelMessage } from '../../protocol/call.js'
 import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../../protocol/eras.js'
@@ -24,26 +24,25 @@ import type { ChannelError } from '../transport/channel.js'
 import { Turns } from './turns.js'
 
 export interface TunnelOptions {
-  /** Whose session it is. */
   principal: string
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   log: Pick<Log, 'debug'>
-  /** A request begins or ends. */
+  /** Called when a request begins or ends. */
   onUse: () => void
-  /** The session is over, whoever has ended it. `lost` says that it was neither the client nor the bridge. */
+  /** Called when the session has ended. `lost`: neither the client nor the bridge ended it. */
   onEnd: (error: ChannelError | undefined, lost: boolean) => void
-  /** The channel is closed. */
+  /** Called when the channel is closed. */
   onClosed: () => void
-  /** How the client gets what the server says of its own accord; as it is by default. */
+  /** Encodes the server's own requests and notifications for the client; unchanged by default. */
   write?: ((message: Request | Notification) => Wire) | undefined
 }
 
-/** Milliseconds. */
+/** Milliseconds to wait for the stream of the server's own messages to open. */
 const LISTEN_WAIT = 1_000
-/** Milliseconds for the answer to a request of the bridge's own. */
+/** Milliseconds for the answer to a request of the bridge itself. */
 const OWN_WITHIN = 5_000
-/** Messages of the server that wait for somebody to listen. */
+/** The maximum number of messages of the server that wait for a listener. */
 const MAX_WAITING = 100
 
 export class DirectTunnel implements Tunnel {
@@ -52,14 +51,14 @@ export class DirectTunnel implements Tunnel {
   readonly #peer: Peer
   readonly #options: TunnelOptions
   readonly #waiting: Wire[] = []
-  /** What waits, as far as it is not small. */
+  /** The loan for waiting messages. Small amounts are free. */
   readonly #loan: Loan
-  /** Keeps the order of the server's messages, where the channel has one. */
+  /** Keeps the order of the server's messages, if all of them arrive on one stream. */
   readonly #turns: Turns<Exchange> | undefined
   #listener: TunnelListener | undefined
-  /** Until the server knows that the session is open, if it is being told. */
+  /** Settles when `notifications/initialized` has been delivered; undefined before it is sent and after that. */
   #beginning: Promise<void> | undefined
-  /** Nothing more is sent. What is still being answered may come until the channel is closed. */
+  /** The session has ended. Answers to open requests may still arrive until the channel is closed. */
   #over = false
   #closed = false
   #lastUsed = performance.now()
@@ -78,8 +77,8 @@ export class DirectTunnel implements Tunnel {
       asked: (request) => this.#deliver(write(request)),
       notified: (method, params) => this.#deliver(write({ kind: 'notification', method, params })),
       ended: (error) => this.#end(error),
-      // The stream is refused after a restart of the server. Whether the session is gone as well, a request tells.
-      deaf: () => {
+      // A restarted server refuses the stream. A request finds out whether the session is lost, too.
+      streamLost: () => {
         this.request('ping', undefined).catch(() => {})
       },
       ping: { method: 'ping', params: undefined },
@@ -87,27 +86,27 @@ export class DirectTunnel implements Tunnel {
     if (this.revision !== undefined) peer.headers = { ...peer.headers, 'mcp-protocol-version': this.revision }
   }
 
-  /** Hands the client's `initialize` to the server. Rejects with a ChannelError; the channel is then the caller's to close. */
+  /** Sends the client's `initialize` to the server. Rejects with a ChannelError; the caller then closes the channel. */
   static async open(peer: Peer, opening: Request, options: TunnelOptions): Promise<DirectTunnel> {
     const answer = await peer.call('initialize', textOf(opening.params), options.timeout)
     return new DirectTunnel(peer, options, opening.id, answer)
   }
 
   /**
-   * When a request of the client last began or ended, by `performance.now()`. Undefined while one is open, or while a client is
-   * connected.
+   * When a request of the client last began or ended, by `performance.now()`. Undefined while one is open, or while a
+   * client is connected.
    */
   get idleSince(): number | undefined {
     const idle = this.#peer.open.next().done === true && this.#listener?.isIdle() === true
     return idle ? this.#lastUsed : undefined
   }
 
-  /** The session has come to its end. */
+  /** The session has ended. */
   get over(): boolean {
     return this.#over
   }
 
-  /** Resolves when the server has been told that the session is open; undefined if it has, or will not be. */
+  /** Resolves when `notifications/initialized` has been delivered; undefined if it is not being sent. */
   get begun(): Promise<void> | undefined {
     return this.#beginning
   }
@@ -159,7 +158,7 @@ export class DirectTunnel implements Tunnel {
     }
   }
 
-  /** Asks the server something of the bridge's own. Rejects with a ChannelError where no answer comes in time. */
+  /** Sends a request of the bridge itself. Rejects with a ChannelError if no answer comes in time. */
   async request(method: string, params: Json | undefined): Promise<Response> {
     try {
       return await this.#next(this.#peer.call(method, params, OWN_WITHIN))
@@ -180,7 +179,7 @@ export class DirectTunnel implements Tunnel {
       if (sessionGone(error)) this.#forget()
     })
     if (method !== 'notifications/initialized') return
-    // Where each message has a connection of its own, those that follow could overtake this one.
+    // Over HTTP, later messages use other connections and could overtake this one, so they wait for it.
     this.#beginning = delivered
       .then(() => this.#listen())
       .finally(() => {
@@ -188,7 +187,7 @@ export class DirectTunnel implements Tunnel {
       })
   }
 
-  /** The stream for the server's own messages. Some servers drop what they would ask as long as it is not there. */
+  /** Opens the stream for the server's own messages. Without it, a server has no way to send them. */
   async #listen(): Promise<void> {
     const { channel, headers, account } = this.#peer
     if (this.#over || !channel.listen) return
@@ -224,24 +223,26 @@ export class DirectTunnel implements Tunnel {
     }
   }
 
-  /** A client that can open another session does so when it is told. */
+  /** Notes that the session is lost. Returns the Fault for the client, which may connect again. */
   #forgotten(cause: unknown): Fault {
     this.#forget()
     return new Fault('upstreamUnavailable', 'The server has ended the session: connect again', { cause })
   }
 
-  /** The server does not know the session any more. Other calls find that out for themselves, or are still answered. */
+  /**
+   * Notes that the server does not know the session any more. Open calls may still be answered, or fail by themselves.
+   */
   #forget(): void {
     this.#lose(undefined, true)
     this.#closeUnused()
   }
 
   #deliver(text: Wire): void {
-    if (this.#turns) this.#turns.pass(() => this.#tell(text), lengthOf(text))
-    else this.#tell(text)
+    if (this.#turns) this.#turns.pass(() => this.#send(text), lengthOf(text))
+    else this.#send(text)
   }
 
-  #tell(text: Wire): void {
+  #send(text: Wire): void {
     if (this.#listener) this.#listener.message(text)
     else if (this.#waiting.length < MAX_WAITING && this.#holds(text)) this.#waiting.push(text)
   }
@@ -267,7 +268,9 @@ export class DirectTunnel implements Tunnel {
     this.#listener?.ended()
   }
 
-  /** Without a session, one way in for all messages brings no more answers. */
+  /**
+   * Closes the channel if no answers can arrive on it: no request is open, or all answers share a stream that is lost.
+   */
   #closeUnused(): void {
     const { channel, open } = this.#peer
     if (channel.shared || open.next().done) this.#close()
@@ -282,8 +285,8 @@ export class DirectTunnel implements Tunnel {
 }
 
 /**
- * What was agreed on, if the answer opens a session: no revision of the modern era has such a thing. The client decides
- * what to do about a revision that nobody knows.
+ * The negotiated revision, if the answer to `initialize` opens a session; undefined otherwise. An answer with a modern
+ * revision opens none. An unknown revision counts as the newest legacy one; the client decides whether to accept it.
  */
 export function negotiated({ outcome: { kind, source, member } }: Response): LegacyRevision | undefined {
   const result = kind === 'result' ? payloadAt(source, member) : undefined

@@ -1,4 +1,4 @@
-/** The sessions that legacy clients themselves have with a legacy server: opened for them, and ended when there is no room. */
+/** Opens tunnels: legacy clients' own sessions with a legacy server. Idle ones are ended when others need the room. */
 import type { Sender } from '../../protocol/call.js'
 import { Fault, isOfSignIn } from '../../protocol/fault.js'
 import type { Occupant } from '../../protocol/occupancy.js'
@@ -11,21 +11,21 @@ import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { DirectTunnel, type TunnelOptions } from './tunnel.js'
 
-/** A session, or one that is being opened. */
-class LineOccupant implements Occupant {
+/** A tunnel, open or being opened. */
+class TunnelOccupant implements Occupant {
   readonly principal: string
-  line: DirectTunnel | undefined
+  tunnel: DirectTunnel | undefined
 
   constructor(principal: string) {
     this.principal = principal
   }
 
   get idleSince(): number | undefined {
-    return this.line?.idleSince
+    return this.tunnel?.idleSince
   }
 
   end(): void {
-    this.line?.end()
+    this.tunnel?.end()
   }
 }
 
@@ -42,8 +42,9 @@ export class Tunnels {
   }
 
   /**
-   * Hands a client's `initialize` to the server, on a channel of its own. Resolves to undefined where the server turns out to
-   * keep no sessions. Rejects with a Fault. `write` is how the client gets what the server says of its own accord.
+   * Sends a client's `initialize` to the server, on a channel of its own. Resolves to undefined if the server turns out
+   * not to support sessions. Rejects with a Fault. `write` encodes the server's own requests and notifications for the
+   * client.
    */
   async connect(
     verdict: Verdict,
@@ -53,12 +54,12 @@ export class Tunnels {
   ): Promise<DirectTunnel | undefined> {
     const { occupancy } = this.#access.capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
-    const occupant = new LineOccupant(sender.principal)
+    const occupant = new TunnelOccupant(sender.principal)
     occupancy.enter(occupant)
     try {
-      const line = await this.#connect(verdict, opening, sender, occupant, write)
-      if (!occupant.line) occupancy.leave(occupant)
-      return line
+      const tunnel = await this.#connect(verdict, opening, sender, occupant, write)
+      if (!occupant.tunnel) occupancy.leave(occupant)
+      return tunnel
     } catch (error) {
       occupancy.leave(occupant)
       throw error
@@ -74,29 +75,29 @@ export class Tunnels {
     verdict: Verdict,
     opening: Request,
     sender: Sender,
-    occupant: LineOccupant,
+    occupant: TunnelOccupant,
     write: TunnelOptions['write'],
   ): Promise<DirectTunnel | undefined> {
     const { detection, capacity } = this.#access
     const { era } = verdict
-    const turned = () => era === 'legacy' && verdict.era === 'modern'
+    const turnedModern = () => era === 'legacy' && verdict.era === 'modern'
     const account = this.#options.accounts?.for(sender.principal)
     await capacity.mayStart(sender.principal)
     const peer = await detection.channel(verdict.transport, { account }).catch((error: unknown) => {
-      if (turned()) return undefined
+      if (turnedModern()) return undefined
       throw detection.failed(error)
     })
     if (!peer) return undefined
     this.#peers.add(peer)
     try {
-      const line = await this.#open(peer, opening, sender, occupant, write)
-      if (line.revision !== undefined) {
-        if (verdict.revision === undefined) detection.amend(verdict, { revision: line.revision })
+      const tunnel = await this.#open(peer, opening, sender, occupant, write)
+      if (tunnel.revision !== undefined) {
+        if (verdict.revision === undefined) detection.amend(verdict, { revision: tunnel.revision })
         detection.opened(peer)
         detection.worked(false)
-        occupant.line = line
-        this.#tell('opened')
-        return line
+        occupant.tunnel = tunnel
+        this.#report('opened')
+        return tunnel
       }
       if (await this.#isModern(verdict, peer, sender)) {
         this.#peers.delete(peer)
@@ -104,11 +105,11 @@ export class Tunnels {
         detection.giveBack(peer)
         return undefined
       }
-      line.close()
-      return line
+      tunnel.close()
+      return tunnel
     } catch (error) {
       this.#peers.delete(peer)
-      if (turned()) return undefined
+      if (turnedModern()) return undefined
       await peer.channel.close()
       if (isOfSignIn(error)) throw error
       const refused = error instanceof ChannelError && error.refusal !== undefined
@@ -119,7 +120,7 @@ export class Tunnels {
     }
   }
 
-  /** Whether a server that does not take `initialize` is a modern one, perhaps since a moment ago. */
+  /** Whether a server that refused `initialize` is modern. It may have become modern since it was detected. */
   async #isModern(verdict: Verdict, peer: Peer, sender: Sender): Promise<boolean> {
     const { detection } = this.#access
     if (verdict.era === 'modern') return true
@@ -132,7 +133,7 @@ export class Tunnels {
     peer: Peer,
     opening: Request,
     sender: Sender,
-    occupant: LineOccupant,
+    occupant: TunnelOccupant,
     write: TunnelOptions['write'],
   ): Promise<DirectTunnel> {
     const { timeouts, log, accounts } = this.#options
@@ -142,7 +143,7 @@ export class Tunnels {
     peer.headers = credentialOf(sender)
     peer.account = accounts?.for(principal)
     const onEnd = (error: ChannelError | undefined, lost: boolean) => {
-      if (occupant.line) this.#tell(lost ? 'lost' : 'ended')
+      if (occupant.tunnel) this.#report(lost ? 'lost' : 'ended')
       occupancy.leave(occupant)
       if (error) detection.ended(error, true)
     }
@@ -151,8 +152,9 @@ export class Tunnels {
     const timeout = timeouts.initialize
     return DirectTunnel.open(peer, opening, { principal, timeout, log, onUse, onEnd, onClosed, write })
   }
-  /** Tells whoever counts what has become of a session. */
-  #tell(what: 'opened' | 'ended' | 'lost'): void {
+
+  /** Reports a new state of a session, for metrics. */
+  #report(what: 'opened' | 'ended' | 'lost'): void {
     const { observe, name } = this.#options
     observe?.({ kind: 'session', server: name, side: 'server', what })
   }

@@ -1,10 +1,10 @@
-/** Keeps messages for different readers in the order in which they came in. */
+/** Delivers messages to different readers in the order in which they arrived. */
 import type { Loan } from '../../protocol/memory.js'
 
-/** Messages that may wait. Beyond that, and where there is no memory for one, messages without a reader go out at once. */
+/** The maximum number of waiting messages. Beyond it, or without memory, messages without a reader are sent at once. */
 const MAX_WAITING = 1_024
 
-/** A message without a reader that waits. */
+/** A waiting message without a reader. */
 class Waiting {
   readonly send: () => void
   readonly bytes: number
@@ -16,11 +16,11 @@ class Waiting {
 }
 
 export class Turns<Reader extends object> {
-  /** Messages that have not gone out, in order: the reader of each, or the message itself if it has none. */
+  /** Messages that have not been delivered, in order: the reader of each, or the message itself if it has none. */
   #order: (Reader | Waiting)[] = []
   readonly #waiting = new Map<Reader, () => void>()
   readonly #readers = new Set<Reader>()
-  /** Lends the messages without a reader. What waits for a reader is lent elsewhere. */
+  /** The loan for messages without a reader. Messages for a reader are in the loan of its exchange. */
   readonly #loan: Loan
   #bytes = 0
 
@@ -28,17 +28,17 @@ export class Turns<Reader extends object> {
     this.#loan = loan
   }
 
-  /** A reader takes its messages in turn from now on. Messages of others are not waited for. */
+  /** Adds a reader. Only messages of added readers have turns. */
   enter(reader: Reader): void {
     this.#readers.add(reader)
   }
 
-  /** A message for a reader has come in. */
+  /** Notes that a message for a reader has arrived. */
   add(reader: Reader): void {
     if (this.#readers.has(reader)) this.#order.push(reader)
   }
 
-  /** A message without a reader has come in: it is sent after those before it. */
+  /** Sends a message without a reader, after the messages that arrived before it. `bytes` is its size. */
   pass(send: () => void, bytes: number): void {
     const waits = this.#order.length > 0 && this.#order.length < MAX_WAITING
     if (!waits || this.#loan.hold(this.#bytes + bytes)) return send()
@@ -46,29 +46,29 @@ export class Turns<Reader extends object> {
     this.#order.push(new Waiting(send, bytes))
   }
 
-  /** Waits until a reader's next message may go out. Undefined where it may go out now. */
+  /** Resolves when a reader's next message may be delivered; undefined if it may be now. */
   wait(reader: Reader): Promise<void> | undefined {
     if (this.#order[0] === reader || !this.#order.includes(reader)) return undefined
     return new Promise((resolve) => this.#waiting.set(reader, resolve))
   }
 
-  /** The message of a reader has gone out. */
+  /** Notes that the reader's message has been delivered. */
   done(reader: Reader): void {
     if (this.#order[0] !== reader) return
     this.#order.shift()
-    this.#goOn()
+    this.#advance()
   }
 
-  /** A reader takes no more messages. */
+  /** Removes a reader: its undelivered messages lose their turns. */
   leave(reader: Reader): void {
     this.#readers.delete(reader)
     this.#waiting.get(reader)?.()
     this.#waiting.delete(reader)
     this.#order = this.#order.filter((one) => one !== reader)
-    this.#goOn()
+    this.#advance()
   }
 
-  /** Sends what is left without a reader, and lets all readers go on. */
+  /** Sends the remaining messages without a reader, and lets all readers continue. */
   end(): void {
     for (const one of this.#order.splice(0)) if (one instanceof Waiting) this.#send(one)
     this.#loan.end()
@@ -76,7 +76,7 @@ export class Turns<Reader extends object> {
     this.#waiting.clear()
   }
 
-  #goOn(): void {
+  #advance(): void {
     let [next] = this.#order
     while (next instanceof Waiting) {
       this.#order.shift()

@@ -1,6 +1,6 @@
 /**
- * The channels to a modern server. Over HTTP there is one. On a pipe, all principals share a process, but those that want logs
- * have a process each: log messages on a pipe name no call.
+ * The channels to a modern server. Over HTTP there is one. With a program, all principals share a process, except those
+ * that want logs: each of them has a process of its own, because log messages on stdio name no call.
  */
 import { ANONYMOUS, type Call, type Sender } from '../../protocol/call.js'
 import { discoverParams } from '../../protocol/modern-server.js'
@@ -18,19 +18,19 @@ import { connect } from './connect.js'
 type Caller = Pick<Sender, 'principal' | 'caller'>
 
 export const LISTEN = 'subscriptions/listen'
-/** No principal's name. */
+/** Stands for all principals together. No principal has this name. */
 const EVERYBODY = ''
-/** Principals of which it is remembered that they want logs. */
+/** The maximum number of principals remembered as wanting logs. */
 const MAX_SEPARATE = 1_000
 
 export class ModernChannels {
   readonly #options: ServerOptions
   readonly #access: Access
-  /** By principal, or for everybody. */
+  /** By principal, or for EVERYBODY. */
   readonly #channels = new Map<string, ModernChannel>()
-  /** Principals that have asked for logs. All their later calls go to their own process. */
+  /** Principals that have requested logs. All their later calls go to their own process. */
   readonly #separate = new Set<string>()
-  /** On their way to their end. */
+  /** Channels that are being closed. */
   readonly #ending = new Set<ModernChannel>()
 
   constructor(options: ServerOptions, access: Access) {
@@ -38,18 +38,21 @@ export class ModernChannels {
     this.#access = access
   }
 
-  /** Calls that are with the server, on all channels. */
+  /** Unanswered calls on all channels. */
   *running(): Generator<[Exchange, Call]> {
     for (const { calls } of this.#channels.values()) yield* calls
   }
 
-  /** The channel for a caller, where it is open. */
+  /** The channel for a caller; undefined if it is not open. */
   current(sender: Caller): ModernChannel | undefined {
     const channel = this.#channels.get(this.#keyOf(sender))
     return channel?.isOpen ? channel : undefined
   }
 
-  /** The channel for a caller, opened if need be. Rejects with a Fault, or with a Contradiction. */
+  /**
+   * The channel for a caller; opens it if needed. Rejects with a Fault, or with a Contradiction if the server is
+   * legacy.
+   */
   async open(sender: Caller): Promise<ModernChannel> {
     const key = this.#keyOf(sender)
     const channel = this.#channels.get(key) ?? this.#add(key, sender.principal)
@@ -71,7 +74,7 @@ export class ModernChannels {
     return this.#separate.has(principal) ? principal : EVERYBODY
   }
 
-  /** A principal that wants logs has a process of its own. */
+  /** Whether principals that want logs get a process of their own. */
   get #isSeparate(): boolean {
     const { transport, several, isolation } = this.#options
     return transport.kind === 'stdio' && several === true && isolation !== 'shared'
@@ -112,7 +115,10 @@ export class ModernChannels {
     channel.close().then(ended, ended)
   }
 
-  /** The shared process does not hear of changes in a principal's own process. */
+  /**
+   * Ends a principal's subscriptions in the shared process, which does not report changes in the principal's own
+   * process.
+   */
   #moveSubscriptions(principal: string): void {
     for (const [exchange, call] of [...(this.#channels.get(EVERYBODY)?.calls ?? [])]) {
       if (call.method === LISTEN && call.principal === principal) exchange.release('Opened again in another process')
@@ -124,20 +130,20 @@ interface ModernChannelOptions {
   principal: string
   several: boolean
   idleLimit(): number | undefined
-  /** It has ended, or cannot be opened. */
+  /** Called when it has ended or could not be opened. */
   onOver(): void
-  /** Its last running call has ended. */
+  /** Called when its last running call has ended. */
   onIdle(): void
   /** Ends it because it is idle. */
   end(): void
-  /** The channel has come to its end by itself. `served` says whether anything was answered on it. */
+  /** Called when the channel has ended by itself. `served`: it has answered a call. */
   onEnd(error: ChannelError, served: boolean): void
   /** The bridge's own Implementation. */
   clientInfo: Json
   log: ServerLog
 }
 
-/** A channel to a modern server, and the calls that are with the server on it. */
+/** A channel to a modern server, and its unanswered calls. */
 export class ModernChannel implements Occupant {
   readonly calls: RunningCalls
   readonly #options: ModernChannelOptions
@@ -192,7 +198,7 @@ export class ModernChannel implements Occupant {
     return exchange
   }
 
-  /** Ends a call: cancels it if it is not answered. Doing so again changes nothing. */
+  /** Ends a call: cancels it if it is not answered. Further calls do nothing. */
   finish(exchange: Exchange, reason?: string): void {
     if (!this.calls.of(exchange)) return
     if (exchange.answered) this.#served = true
@@ -230,7 +236,7 @@ export class ModernChannel implements Occupant {
     }
   }
 
-  /** A message on a pipe that names no call. */
+  /** Takes a notification on stdio that names no call. */
   #notified(method: string, params: Params): void {
     if (method === 'notifications/cancelled') return this.#endSubscription(params)
     if (method !== 'notifications/message') return
@@ -243,7 +249,7 @@ export class ModernChannel implements Occupant {
       )
   }
 
-  /** A server that cannot answer a subscription ends it in this way (MCP 2026-07-28, basic/patterns/cancellation). */
+  /** A server may end a subscription by cancelling it (MCP 2026-07-28, basic/patterns/cancellation). */
   #endSubscription(params: Params): void {
     const requestId = typeof params === 'string' ? undefined : value(params, 'requestId')
     for (const [exchange, call] of this.calls) {
@@ -252,6 +258,7 @@ export class ModernChannel implements Occupant {
   }
 }
 
+/** The failure of a subscription that the server has cancelled. */
 export function subscriptionEnded(): ChannelError {
   return new ChannelError('The server has ended the subscription')
 }

@@ -1,4 +1,4 @@
-/** Opens a channel to a modern server, in the name of a principal. */
+/** Opens a channel to a modern server for a principal. */
 import { probe } from '../era/probe.js'
 import { Contradiction } from '../failure.js'
 import type { Access } from '../half.js'
@@ -6,7 +6,10 @@ import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 
-/** Rejects with a Fault, or with a Contradiction where a program that is started again is no modern one any more. */
+/**
+ * Opens a channel; probes a new process first, because the program may have changed its era. Rejects with a Fault, or
+ * with a Contradiction if the program is legacy now.
+ */
 export async function connect(
   principal: string,
   { transport, timeouts, clientInfo, era, log }: ServerOptions,
@@ -17,7 +20,7 @@ export async function connect(
   try {
     if (transport.kind === 'http' || era === 'modern' || detection.hasSpare)
       return await detection.channel(transport, { stateless: true })
-    // A child that is started again has to show that it is still what it was. It may be slow to start.
+    // A new process may be slow to start, so the probe may take as long as `initialize`.
     const timeout = Math.max(timeouts.probe, timeouts.initialize)
     const finding = await probe({ transport, clientInfo, timeout, log })
     if (finding.era === 'modern') return finding.peer
@@ -26,5 +29,5 @@ export async function connect(
   } catch (error) {
     throw detection.failed(error)
   }
-  throw new Contradiction('modern', 'The server speaks 2026-07-28 no longer')
+  throw new Contradiction('modern', 'The server no longer supports 2026-07-28')
 }

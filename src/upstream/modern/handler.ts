@@ -1,4 +1,4 @@
-/** The upstream half of the modern era: every call is complete in itself, so only channels are kept. */
+/** The upstream half of the modern era. Every call is complete in itself, so only channels are kept. */
 
 import type { ChangeNotice } from '../../ports/replicas.js'
 import type { Account } from '../../protocol/account.js'
@@ -41,9 +41,9 @@ import { LISTEN, type ModernChannel, ModernChannels, subscriptionEnded } from '.
 
 type Headers = Readonly<Record<string, string>>
 
-/** Milliseconds. */
+/** Milliseconds for the answer to `tools/list`. */
 const LIST_TIMEOUT = 10_000
-/** Characters of capabilities that stand for themselves in a key; of longer ones it is a digest. */
+/** Maximum characters of capabilities that become part of a key. Longer ones are replaced by a digest. */
 const SHORT = 256
 const HEADER_MISMATCH = -32020
 const UNSUPPORTED_REVISION = -32022
@@ -55,8 +55,8 @@ export class ModernHalf implements Half {
   readonly #channels: ModernChannels
   readonly #tools = new Recent<ToolCache>({ dropped: (cache) => cache.close() })
   readonly #headers = new Recent<Headers>()
-  /** What has changed elsewhere, of which nobody else needs to be told. */
-  readonly #fromElsewhere = new WeakSet<Payload>()
+  /** Changes from other replicas, which are not reported to the replicas again. */
+  readonly #fromReplicas = new WeakSet<Payload>()
 
   constructor(options: ServerOptions, access: Access) {
     this.#options = options
@@ -86,7 +86,7 @@ export class ModernHalf implements Half {
     await peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice.principal))
   }
 
-  /** Tells those who listen of what has changed for them in another replica, where the server itself does not. */
+  /** Passes a change of another replica's process to subscriptions here. Over HTTP, the server itself reports it. */
   heardElsewhere({ who, method, params }: ChangeNotice): void {
     if (!this.#isProgram) return
     for (const [exchange, call] of this.#channels.running()) {
@@ -94,14 +94,14 @@ export class ModernHalf implements Half {
       const filter = objectIn(call.params, 'notifications')
       if (filter && wants(filter, method, params)) exchange.push({ kind: 'notification', method, params })
     }
-    this.#fromElsewhere.add(params)
+    this.#fromReplicas.add(params)
   }
 
   #tellOthers(call: Call, method: string, params: Params): void {
     const { replicas, name: server } = this.#options
     if (!replicas || !this.#isProgram || call.method !== LISTEN || !isChange(method)) return
     const payload = typeof params === 'string' ? EMPTY : params
-    if (this.#fromElsewhere.has(payload)) return
+    if (this.#fromReplicas.has(payload)) return
     replicas.tell({ server, who: call.principal, method, params: withoutEnvelope(payload) })
   }
 
@@ -109,7 +109,7 @@ export class ModernHalf implements Half {
     return this.#channels.close(hurry)
   }
 
-  /** Opens the channel for a call. A program takes time to start, of which its caller is told. */
+  /** Opens the channel for a call. Yields progress while a program is starting. */
   async *#opened(call: Call): AsyncGenerator<Reply, ModernChannel> {
     const opening = this.#channels.open(call)
     return this.#isProgram && call.progress ? yield* starting(call, opening) : await opening
@@ -130,7 +130,8 @@ export class ModernHalf implements Half {
         throw new Contradiction('modern', reply.error.message, reply)
       if (code === -32601 && call.method === 'server/discover')
         throw new Contradiction('modern', reply.error.message, reply)
-      // The schema of the tool is not known, or has changed: it says which arguments are mirrored.
+      // The tool's schema says which arguments are mirrored into headers. It is unknown or has changed: list the tools
+      // again.
       if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
         const tools = this.#toolsOf(call)
         tools.forget()
@@ -170,7 +171,7 @@ export class ModernHalf implements Half {
         if (reply) yield reply
       }
     } finally {
-      // The reader may stop at any yield; a call that nobody reads is hung up on.
+      // The reader may stop at any yield: then the call is cancelled.
       call.signal.removeEventListener('abort', hangUp)
       noteDropped(exchange, call)
       hangUp()
@@ -180,12 +181,15 @@ export class ModernHalf implements Half {
   #last(peer: Peer, call: Call, reply: Reply): Reply {
     if (reply.kind !== 'result' || call.method !== 'tools/list') return reply
     this.#toolsOf(call).learn(reply.result, raw(call.params, 'cursor'))
-    // Whoever has no headers cannot mirror anything into them: towards this server it is the bridge that does.
+    // Clients without headers cannot mirror arguments into them; the bridge does it for them.
     const forClients = peer.channel.transport === 'http' && call.paramHeaders === undefined
     return forClients ? { ...reply, result: withoutMisannotated(reply.result) } : reply
   }
 
-  /** A server on a pipe sees no headers: whether they say what the body says is for the bridge to find out. */
+  /**
+   * Checks that `Mcp-Param-*` headers match the body. A server on stdio gets no headers, so it cannot check them
+   * itself.
+   */
   async #checkMirrored(call: Call): Promise<void> {
     if (call.paramHeaders === undefined) return
     const tool = await this.#toolsOf(call).find(textUnder(call.params, 'name'))
@@ -201,13 +205,13 @@ export class ModernHalf implements Half {
     if (call.paramHeaders !== undefined) return { ...own, ...Object.fromEntries(call.paramHeaders) }
     if (!tool || tool.annotations.length === 0) return own
     const mirrored = paramHeaders(tool.annotations, objectIn(call.params, 'arguments'))
-    return checkLength({ ...own, ...mirrored }, 'What the tool wants to have in headers')
+    return checkLength({ ...own, ...mirrored }, 'The sum of the arguments that the tool mirrors into headers')
   }
 
-  /** Put together once for all calls of the same thing by the same caller. */
+  /** The headers of a call, built once for all calls of the same method, name and principal. */
   #ownHeaders(call: Call): Headers {
     const { named } = methodTraits(call.method)
-    // Where credentials are sent on, they are what the principal is known by.
+    // The key needs no credential: if credentials are passed through, they determine the principal.
     const key = `${call.method} ${named === undefined ? '' : raw(call.params, named)} ${call.principal}`
     let headers = this.#headers.get(key)
     if (!headers) {
@@ -241,20 +245,20 @@ export class ModernHalf implements Half {
   }
 }
 
-/** Throws a Fault where headers that say what a request is about are more than an HTTP server takes. */
+/** Throws a Fault if headers made from a request are longer than HTTP servers usually accept. */
 function checkLength(headers: Headers, what: string): Headers {
   let length = 0
   for (const name in headers) length += name.length + (headers[name] as string).length
   if (length <= MAX_HEADERS) return headers
-  throw new Fault('invalidParams', `${what} is too long: the server takes ${MAX_HEADERS} bytes of it in headers`)
+  throw new Fault('invalidParams', `${what} is too long for HTTP headers (at most ${MAX_HEADERS} bytes)`)
 }
 
-/** What is listed may depend on who asks, and on what they can do. */
+/** The key of a tool cache. A server may list other tools for other principals or capabilities. */
 function toolsKey({ principal, caller: { capabilities } }: Call): string {
   return `${principal} ${capabilities.length > SHORT ? digest(capabilities) : capabilities}`
 }
 
-/** What is needed of a call to list tools for others like it: not the call itself, which may be large. */
+/** A call that lists the tools for the same caller. It does not refer to the given call, which may be large. */
 function listingFor({ caller, principal, credential }: Call): Call {
   const { revision, clientInfo, capabilities } = caller
   return {
@@ -282,11 +286,11 @@ async function listTools(
   const headers = { ...requestHeaders('tools/list', params), ...credentialOf(call) }
   const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers, account)
   const reply = decodeReply(listing, answer)
-  if (reply.kind !== 'result') throw new Fault('upstreamProtocol', 'The server did not list its tools')
+  if (reply.kind !== 'result') throw new Fault('upstreamProtocol', 'The server did not answer tools/list with a result')
   return reply.result
 }
 
-/** A notification that came during the call, if the caller wants it. */
+/** A notification of the call for its caller; undefined if the caller did not ask for it. */
 function relayed(call: Call, method: string, params: Params): Reply | undefined {
   const payload = withoutEnvelope(typeof params === 'string' ? EMPTY : params)
   const wanted = call.caller.logLevel
@@ -298,13 +302,16 @@ function relayed(call: Call, method: string, params: Params): Reply | undefined 
   return { kind: 'notification', method, params: payload }
 }
 
-/** Whether the data of an error that names versions names one that the bridge speaks. */
+/** Whether the data of an error lists a supported version that the bridge supports, too. */
 function supportsOurs(data: Json | undefined): boolean {
   const supported = data?.startsWith('{') ? value(parseObject(data), 'supported') : undefined
   return Array.isArray(supported) && supported.some((version) => isModern(version))
 }
 
-/** A refusal that is not how a modern server refuses: the server may have become another. */
+/**
+ * For `answerOf`: a Contradiction if no modern server sends such a refusal, because the server may have changed its
+ * era.
+ */
 const notModern =
   (call: Call) =>
   (error: ChannelError, said: Said | undefined): Error | undefined => {

@@ -1,22 +1,22 @@
 /**
- * Keeps a subscription with a modern server on a pipe open. Where it ends without a result, because the server has cancelled it
- * or the process has ended, it is opened again, and the client is told that everything may have changed.
+ * Keeps a subscription with a modern program open. If it ends without a result, because the server has cancelled it or
+ * the process has ended, it is opened again, and everything is reported to the client as changed.
  */
 import type { Call, Reply } from '../../protocol/call.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, UPDATED } from '../../protocol/subscriptions.js'
 import { EMPTY, edit, objectIn, type Payload, value } from '../../rpc/splice.js'
 import { backoff, pause } from '../../time.js'
 
-/** Milliseconds between attempts: none before the first one. */
+/** Milliseconds between attempts: none before the first one, then doubling. */
 const WAIT = { first: 1_000, most: 30_000 }
-/** Milliseconds after which attempts to open it again end; after which an open one counts as stable. */
+/** Milliseconds after which attempts to open it again end, and after which an open one counts as stable. */
 const GIVE_UP = 30_000
 const STABLE = 30_000
 const ENDED: Reply = { kind: 'result', result: EMPTY }
 
 /** `open` sends the `subscriptions/listen` of the call. */
 export async function* keepListening(call: Call, open: () => AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
-  /** What the server agreed to at first; undefined until it has. */
+  /** The filter that the server accepted at first; undefined before that. */
   let agreed: Payload | undefined
   let lostSince = 0
   for (let failures = 0; ; failures++) {
@@ -56,7 +56,7 @@ export async function* keepListening(call: Call, open: () => AsyncIterable<Reply
   }
 }
 
-/** Whether the server agrees to everything that it agreed to before. */
+/** Whether the server accepts everything that it accepted before. */
 function covers(honoured: Payload, agreed: Payload): boolean {
   const lists = CHANGING_LISTS.every(({ filter }) => value(agreed, filter) !== true || value(honoured, filter) === true)
   return (
@@ -65,7 +65,7 @@ function covers(honoured: Payload, agreed: Payload): boolean {
   )
 }
 
-/** Everything that was listened to, as changed. */
+/** Notifications that report everything in the filter as changed. */
 function* missed(agreed: Payload): Generator<Reply> {
   for (const { filter, method } of CHANGING_LISTS)
     if (value(agreed, filter) === true) yield { kind: 'notification', method, params: EMPTY }

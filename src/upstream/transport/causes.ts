@@ -1,32 +1,35 @@
-/** Why connections fail, by the codes of Node.js, OpenSSL and undici: what happened, and what the operator can do. */
+/**
+ * Explains why connections fail, by the error codes of Node.js, OpenSSL and undici: what happened, and what to do about
+ * it.
+ */
 
 export interface Cause {
   /** One sentence without its full stop. */
   what: string
   /** What to try next, for the operator. */
   next?: string
-  /** It comes before the first byte of the request is on the wire. */
+  /** It happens before any byte of the request has been sent. */
   notSent?: true
 }
 
-const TRUST = 'Name the certificate of its authority with NODE_EXTRA_CA_CERTS=/path/to/ca.pem.'
+const TRUST = 'Set NODE_EXTRA_CA_CERTS=/path/to/ca.pem to the certificate of its authority.'
 const CHECK_HOST = 'Check the host name, and whether this machine can resolve it.'
 const CHECK_NETWORK = 'Check the address, and whether this machine can reach it.'
 
 const UNTRUSTED: Cause = {
-  what: "The server's certificate is from an authority that is not known here",
+  what: "The server's certificate was issued by an unknown authority",
   next: TRUST,
   notSent: true,
 }
 const SELF_SIGNED: Cause = { what: "The server's certificate is self-signed", next: TRUST, notSent: true }
 const CLOSED: Cause = {
   what: 'The connection was closed before the answer was complete',
-  next: 'If the server speaks TLS on this port, its address begins with https://; else its own log may say why.',
+  next: 'Give the address with https:// if the server uses TLS on this port. Otherwise check the log of the server.',
 }
-const UNRESOLVED: Cause = { what: 'The host name cannot be resolved', next: CHECK_HOST, notSent: true }
+const UNRESOLVED: Cause = { what: 'The host name could not be resolved', next: CHECK_HOST, notSent: true }
 const NO_TLS: Cause = {
-  what: 'The server does not speak TLS on this port',
-  next: 'Give its address with http:// instead of https://, or the port on which it speaks TLS.',
+  what: 'The server does not use TLS on this port',
+  next: 'Give its address with http:// instead of https://, or with the port on which it uses TLS.',
   notSent: true,
 }
 
@@ -38,15 +41,15 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   },
   ENOTFOUND: UNRESOLVED,
   EAI_AGAIN: UNRESOLVED,
-  EHOSTUNREACH: { what: 'The host cannot be reached', next: CHECK_NETWORK, notSent: true },
-  ENETUNREACH: { what: 'The network of the host cannot be reached', next: CHECK_NETWORK, notSent: true },
+  EHOSTUNREACH: { what: 'The host is unreachable', next: CHECK_NETWORK, notSent: true },
+  ENETUNREACH: { what: 'The network of the host is unreachable', next: CHECK_NETWORK, notSent: true },
   UND_ERR_CONNECT_TIMEOUT: {
-    what: 'The connection was not made in time',
-    next: `${CHECK_NETWORK} With https://, the server may not speak TLS on this port.`,
+    what: 'The connection could not be opened in time',
+    next: `${CHECK_NETWORK} If the address begins with https://, check whether the server uses TLS on this port.`,
     notSent: true,
   },
-  UND_ERR_DESTROYED: { what: 'The connection was given up', notSent: true },
-  UND_ERR_CLOSED: { what: 'The connection was given up', notSent: true },
+  UND_ERR_DESTROYED: { what: 'The bridge has closed its connections to the server', notSent: true },
+  UND_ERR_CLOSED: { what: 'The bridge has closed its connections to the server', notSent: true },
   UND_ERR_SOCKET: CLOSED,
   ECONNRESET: CLOSED,
   EPROTO: NO_TLS,
@@ -59,7 +62,7 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
   CERT_HAS_EXPIRED: {
     what: "The server's certificate has expired",
-    next: 'The server needs a new certificate; check the clock of this machine as well.',
+    next: 'Renew the certificate of the server. If it is valid, check the clock of this machine.',
     notSent: true,
   },
   CERT_NOT_YET_VALID: {
@@ -69,23 +72,23 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   },
   ERR_TLS_CERT_ALTNAME_INVALID: {
     what: "The server's certificate is for another host name",
-    next: 'Give the address with a name that stands in the certificate.',
+    next: 'Give the address with a host name that the certificate contains.',
     notSent: true,
   },
   HTTPParserError: {
     what: 'The answer is not HTTP',
-    next: 'Check the port; if the server speaks TLS there, its address begins with https://.',
+    next: 'Check the port. If the server uses TLS there, its address has to begin with https://.',
   },
 }
 
-/** What an error of a connection means; undefined where it is none that is known. */
+/** Explains an error of a connection; undefined if it is unknown. */
 export function causeOf(error: unknown): Cause | undefined {
   if (!(error instanceof Error)) return undefined
   const code = 'code' in error ? String(error.code) : ''
   if (Object.hasOwn(CAUSES, code)) return CAUSES[code]
   if (Object.hasOwn(CAUSES, error.name)) return CAUSES[error.name]
   if (!/^ERR_(?:TLS|SSL)_/.test(code)) return undefined
-  // OpenSSL's text has addresses of memory and files of its own in it.
+  // The message of OpenSSL contains memory addresses and names of its source files, so only its code is used.
   const reason = code
     .replace(/^ERR_(?:TLS|SSL)_/, '')
     .toLowerCase()

@@ -1,4 +1,7 @@
-/** A channel carries JSON-RPC messages to and from one server. It knows framing and delivery, and no method. */
+/**
+ * The types of a channel, which carries JSON-RPC messages to and from one server. It knows framing and delivery, no
+ * methods.
+ */
 
 import type { Account } from '../../protocol/account.js'
 import type { Memory } from '../../protocol/memory.js'
@@ -6,62 +9,65 @@ import type { Refusal } from '../../protocol/refusal.js'
 import type { Source } from '../../rpc/source.js'
 import { excerpt } from './stdio/stderr-tail.js'
 
-/** One message on its way to the server. */
+/** One message to the server. */
 export interface Outgoing {
   text: string
-  /** Names the exchange that a request begins; absent for notifications and answers. */
+  /** The id of the exchange that a request begins; absent for notifications and answers. */
   exchange?: number
-  /** Who waits for the answer, and borrows for it. */
+  /** The principal that waits for the answer, and borrows for it. */
   principal?: string | undefined
-  /** Headers of this message, where the transport has such a thing. Names in lower case. */
+  /** Headers of this message, if the transport has headers. Names in lower case. */
   headers?: Readonly<Record<string, string>>
-  /** In whose name it is sent, where the transport has credentials and the bridge obtains them. */
+  /** The account for the message, if the bridge obtains credentials for it. */
   account?: Account | undefined
 }
 
 export interface Channel {
-  /** How messages travel, for people. */
+  /** The transport, for people. */
   readonly transport: 'stdio' | 'http' | 'sse'
-  /** The server's own messages share one way in with all answers, rather than coming on a stream that may be missing. */
+  /**
+   * Answers and the server's own messages arrive on one stream. If false, the latter need a separate stream, which may
+   * fail.
+   */
   readonly shared: boolean
-  /** Who gives up an exchange does it by abandoning it; nothing is said, because there is nobody to say it to. */
+  /** Exchanges are given up by `abandon` alone, without a cancellation message. */
   readonly stateless: boolean
   /** Whether anything can still be sent. */
   readonly alive: boolean
-  /** Lends what is read from the server and not taken yet. */
+  /** The ledger for bytes that have been read and not yet delivered. */
   readonly memory: Memory
-  /** Whom to tell what comes in. Called once, before anything is sent. */
+  /** Sets the receiver. Called once, before anything is sent. */
   attach(receiver: Receiver): void
   /**
-   * Sends one message. For a request, settles when nothing more will come of it on this channel by itself, which may
-   * be as soon as it is written; rejects with a ChannelError where its answer can no longer come, and with a Fault where it
-   * was not sent because there are no credentials for it.
+   * Sends one message. For a request, resolves when the channel does nothing more for it, which may be as soon as it is
+   * written. Rejects with a ChannelError if its answer can no longer arrive, and with a Fault if it was not sent
+   * because there are no credentials for it.
    */
   send(message: Outgoing): Promise<void>
-  /** Nobody waits for this exchange any more: what is still open for it can be closed. */
+  /** Notes that the answer of this exchange is no longer needed: connections that wait for it are closed. */
   abandon(exchange: number): void
-  /** Whether the server has given the channel a session. */
+  /** Whether the server has opened a session on the channel. */
   readonly hasSession?: boolean
-  /** Whether the server says that it misses a session on a channel without one, as servers do that keep sessions. */
+  /** Whether the server refuses a GET for want of a session, as servers that support sessions do. */
   wantsSession?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
-  /** Opens the stream for the server's own messages, where that takes opening. Resolves to whether there is one. */
+  /** Opens the stream for the server's own messages, if it is a separate one. Resolves to whether it is open. */
   listen?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
-  /** Ends the channel and whatever is behind it: gently, or at once if there is no time. Never rejects. */
+  /** Closes the channel and ends its session or process: gracefully, or at once with `hurry`. Never rejects. */
   close(hurry?: boolean): Promise<void>
 }
 
 export interface Receiver {
-  /** A message has come in; on the stream of this exchange, where there are such streams. */
+  /** A message has arrived; on the stream of this exchange, if the transport has such streams. */
   message(source: Source, exchange: number | undefined): void
   /** Whether an exchange still waits for its answer. */
   waiting(exchange: number): boolean
-  /** The stream for the server's own messages was open, and cannot be had any more. */
-  deaf(): void
-  /** That stream had broken and is open again: what was said in between is not known. */
+  /** The stream for the server's own messages has ended and cannot be opened again. */
+  streamLost(): void
+  /** That stream had broken and is open again: messages may have been lost in between. */
   missed(): void
-  /** Something has come in that could be read only after it had been repaired. */
+  /** A malformed message has been repaired; `what` names the defect. */
   repaired(what: string): void
-  /** The channel has come to its end: nothing will come in on it any more, and nothing go out. Called once. */
+  /** The channel has ended: it carries no more messages in either direction. Called once. */
   ended(error: ChannelError): void
 }
 
@@ -69,19 +75,19 @@ export interface ChannelErrorOptions {
   cause?: unknown
   /** Whether the server may have seen the message: decides whether it may be sent again. */
   delivered?: 'no' | 'maybe'
-  /** What an HTTP server refused the message with. */
+  /** The HTTP refusal of the message. */
   refusal?: Refusal
-  /** What the far side did is no MCP: it is to blame, not the line. */
+  /** The server violated the protocol, so it is to blame, not the connection. */
   protocol?: boolean
   /** There is no memory for the message, or for what the server answers. */
   noMemory?: boolean
-  /** The last lines that a child wrote to stderr: for the operator, never for a client. */
-  /** No answer came in time. */
+  /** No answer arrived in time. */
   late?: boolean
-  /** What a child wrote to stderr: for the operator, never for a client. */
+  /** Lines of the program's stderr: for the operator, never for a client. */
   stderr?: readonly string[]
 }
 
+/** A failure of a channel or of one message on it. */
 export class ChannelError extends Error {
   override name = 'ChannelError'
   readonly delivered: 'no' | 'maybe'
@@ -89,7 +95,7 @@ export class ChannelError extends Error {
   readonly protocol: boolean
   readonly noMemory: boolean
   readonly late: boolean
-  /** A few lines of what a child wrote to stderr: first what looks like the reason of its end. */
+  /** A few lines of the program's stderr. The first one looks like the reason of its end. */
   readonly stderr: readonly string[]
   readonly #allStderr: readonly string[]
 
@@ -113,19 +119,19 @@ export class ChannelError extends Error {
     this.#allStderr = stderr
   }
 
-  /** All that was kept of what the child wrote to stderr. Logs leave it out. */
+  /** All kept lines of the program's stderr. Logs do not include them. */
   get allStderr(): readonly string[] {
     return this.#allStderr
   }
 }
 
-/** What becomes of a request that there is no memory for. */
+/** The failure of a request that there is no memory for. */
 export function requestTooLarge(): ChannelError {
   const said = 'The bridge has no memory left for messages (limits.memory)'
   return new ChannelError(said, { noMemory: true, delivered: 'no' })
 }
 
-/** What becomes of an answer that there is no memory for. */
+/** The failure of a request whose answer there is no memory for. */
 export function answerTooLarge(): ChannelError {
   return new ChannelError('The bridge has no memory left for the answer of the server (limits.memory)', {
     noMemory: true,
@@ -135,16 +141,17 @@ export function answerTooLarge(): ChannelError {
 /** Opens channels to one server by one transport. */
 export interface Transport {
   readonly kind: Channel['transport']
-  /** Where the server is, for people: no credentials in it. */
+  /** The address or command of the server, for people. It contains no credentials. */
   readonly target: string
   /**
-   * Starts the child, or reaches for the server. Rejects with a ChannelError. A stateless channel is for the modern era:
-   * over HTTP it has no session, and its streams are not taken up again. `account` is whose credentials it takes to open it.
+   * Starts the program, or opens a channel to the address. Rejects with a ChannelError, or with a Fault if there are no
+   * credentials. A stateless channel is for the modern era: over HTTP it has no session, and its streams are not
+   * resumed. `account` is used if opening the channel needs credentials.
    */
   open(options?: { stateless?: boolean; account?: Account | undefined }): Promise<Channel>
   /**
-   * Ends every channel that is still open, whoever has it, and opens none any more: gently, or at once if there is no time.
-   * Only where something would live on otherwise. Never rejects.
+   * Closes all channels, and opens no more: gracefully, or at once with `hurry`. Only transports with processes have
+   * it. Never rejects.
    */
   endAll?(hurry?: boolean): Promise<void>
 }

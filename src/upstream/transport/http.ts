@@ -1,4 +1,6 @@
-/** Streamable HTTP towards a server: a POST per message, answers as JSON or as events, streams taken up again. */
+/**
+ * The Streamable HTTP transport to servers: one POST per message, answers as JSON or events, broken streams resumed.
+ */
 
 import { isAscii } from 'node:buffer'
 import type { Account } from '../../protocol/account.js'
@@ -17,27 +19,27 @@ import {
   askAs,
   type BodyKind,
   type Headers,
+  type HttpRequest,
   headerOf,
   mediaType,
   Origin,
   type OriginOptions,
   onSameOrigin,
-  type Question,
   type Reader,
   refuse,
   withCredential,
 } from './origin.js'
 
-/** Milliseconds. */
+/** Milliseconds to wait before a stream is resumed: by default, and the bounds of what a server may set. */
 const RETRY = { usual: 1_000, least: 100, most: 30_000 }
 /** Milliseconds that a server may keep a stream open after the answer. */
 const AFTER_ANSWER = 1_000
-/** Milliseconds for what it takes to end a session. */
+/** Milliseconds for the DELETE that ends a session. */
 const GOODBYE = 5_000
-/** Milliseconds for the answer to whether a session is missed. */
+/** Milliseconds for the GET of `wantsSession`. */
 const WANTS_WITHIN = 2_000
 const MAX_REDIRECTS = 3
-/** Times in a row that taking up a stream again may fail. */
+/** Number of failed attempts in a row after which a stream is not resumed. */
 const MAX_FAILURES = 3
 /** Visible ASCII, as a session id has to be (MCP 2025-11-25, basic/transports, session management). */
 const SESSION_ID = /^[\x21-\x7e]{1,1024}$/
@@ -56,7 +58,7 @@ export class HttpTransport implements Transport {
     return Promise.resolve(new HttpChannel(this.#origin, stateless))
   }
 
-  /** What it takes to send messages to the server past this transport. */
+  /** What the relay needs to send requests to the server itself. */
   get address(): { url: URL; headers: Headers; dispatcher: unknown } {
     const { url, headers, dispatcher } = this.#origin
     return { url, headers, dispatcher }
@@ -73,7 +75,7 @@ class HttpChannel implements Channel {
   readonly stateless: boolean
   readonly memory: Memory
   readonly #origin: Origin
-  /** What is being read, by exchange; what belongs to none has a number below zero. */
+  /** Open requests, by exchange. Those without an exchange have negative numbers. */
   readonly #readings = new Map<number, Reading>()
   readonly #closing = new AbortController()
   readonly #telling: Telling
@@ -81,7 +83,9 @@ class HttpChannel implements Channel {
   #path: string
   #receiver: Receiver | undefined
   #sessionId: string | undefined
-  /** Headers of the last message: who asks, and in which revision, is the same for all of a session. */
+  /**
+   * Headers of the last message, for the DELETE: credentials and revision are the same in all messages of a session.
+   */
   #own: Headers = NONE
   #account: Account | undefined
   #postHeaders = new WeakMap<Headers, Headers>()
@@ -115,8 +119,8 @@ class HttpChannel implements Channel {
     this.#own = headers
     this.#account = account
     const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
-    const question = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
-    const answer = await this.#ask(question, reading, account)
+    const request = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
+    const answer = await this.#ask(request, reading, account)
     refuse(answer)
     if (exchange === undefined) return
     if (answer.kind === 'whole') this.#take(answer, exchange)
@@ -129,7 +133,7 @@ class HttpChannel implements Channel {
     if (repaired) this.#receiver?.repaired('bytes that are not UTF-8')
     this.#receiver?.message(source, exchange)
     if (this.#receiver?.waiting(exchange))
-      throw new ChannelError('The body of the answer is no JSON-RPC answer to the request', { protocol: true })
+      throw new ChannelError('The body of the answer is not a JSON-RPC response to the request', { protocol: true })
   }
 
   abandon(exchange: number): void {
@@ -137,8 +141,8 @@ class HttpChannel implements Channel {
   }
 
   /**
-   * A server that keeps sessions answers a GET without one with 400 (MCP 2025-11-25, basic/transports, session
-   * management). One of 2026-07-28 alone answers any GET with 405.
+   * A server that supports sessions answers a GET without a session with 400 (MCP 2025-11-25, basic/transports, session
+   * management). A server of 2026-07-28 alone answers every GET with 405.
    */
   async wantsSession(headers: Headers, account?: Account): Promise<boolean> {
     const reading = new Reading(undefined, undefined, () => reading.abort())
@@ -153,7 +157,7 @@ class HttpChannel implements Channel {
     }
   }
 
-  /** Opens the GET stream and keeps it open. Resolves to false where the server has none. */
+  /** Opens the GET stream and keeps it open. Resolves to false if the server has none. */
   listen(headers: Headers, account?: Account): Promise<boolean> {
     return new Promise((resolve) => {
       this.#listen(headers, account, resolve).catch(() => resolve(false))
@@ -165,18 +169,18 @@ class HttpChannel implements Channel {
     this.#closing.abort()
     for (const reading of this.#readings.values()) reading.abort()
     if (this.#sessionId === undefined) return
-    // A server may decline to have its session ended; then it will have to forget it by itself.
-    const question = { method: 'DELETE' as const, path: this.#path, headers: this.#headers(this.#own) }
+    // A server may refuse the DELETE; then its session has to expire by itself.
+    const request = { method: 'DELETE' as const, path: this.#path, headers: this.#headers(this.#own) }
     const account = this.#account
     const reader = { head: () => 'nothing' as const }
     await askAs(account, AbortSignal.timeout(GOODBYE), (credential) =>
-      this.#origin.ask(credential === undefined ? question : withCredential(question, credential), reader),
+      this.#origin.ask(credential === undefined ? request : withCredential(request, credential), reader),
     ).catch(() => {})
   }
 
   /**
-   * A server may close a stream before the answer and be asked for the rest later (SEP-1699); a connection may break.
-   * Either way the stream is taken up where it stopped, if it said where that was.
+   * Resumes a stream that ended before the answer: the server closed it to be polled (SEP-1699), or the connection
+   * broke. Needs an event id. Rejects with a ChannelError if the stream cannot be resumed.
    */
   async #resume(headers: Headers, reading: Reading, account: Account | undefined): Promise<void> {
     let failures = 0
@@ -186,7 +190,7 @@ class HttpChannel implements Channel {
       await this.#pause(reading.retry)
       try {
         const { status } = await this.#get(headers, reading, account)
-        if (status >= 300) throw new ChannelError('The server does not take up the stream again')
+        if (status >= 300) throw new ChannelError('The server did not resume the stream')
         failures = 0
       } catch (error) {
         if (++failures >= MAX_FAILURES || !(error instanceof ChannelError) || error.delivered !== 'maybe') throw error
@@ -200,7 +204,7 @@ class HttpChannel implements Channel {
     const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
       if (kind !== 'events') return
       failures = 0
-      // A stream with ids goes on where it stopped.
+      // A stream with event ids continues where it stopped; without them, messages may have been lost.
       if (heard && reading.lastId === undefined) this.#receiver?.missed()
       heard = true
       opened(true)
@@ -208,14 +212,14 @@ class HttpChannel implements Channel {
     while (this.alive) {
       try {
         const { status } = await this.#get(headers, reading, account)
-        // 409: the server still sees the stream that has just broken.
+        // 409: the server has not noticed yet that the last stream has broken.
         if (status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)) {
-          if (heard) this.#receiver?.deaf()
+          if (heard) this.#receiver?.streamLost()
           return opened(false)
         }
       } catch (error) {
         if (error instanceof Fault) {
-          if (heard) this.#receiver?.deaf()
+          if (heard) this.#receiver?.streamLost()
           return opened(false)
         }
         if (!(error instanceof ChannelError)) throw error
@@ -236,16 +240,16 @@ class HttpChannel implements Channel {
     return this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading, account)
   }
 
-  async #ask(question: Question, reading: Reading, account: Account | undefined): Promise<Answer> {
+  async #ask(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<Answer> {
     const key = reading.exchange ?? --this.#withoutExchange
     this.#readings.set(key, reading)
     try {
-      if (!account) return await this.#askOnce(question, reading)
+      if (!account) return await this.#askOnce(request, reading)
       return await askAs(account, reading.signal, (credential) =>
-        this.#askOnce(credential === undefined ? question : withCredential(question, credential), reading),
+        this.#askOnce(credential === undefined ? request : withCredential(request, credential), reading),
       )
     } catch (error) {
-      // A stream that broke after it had said where it stood can be taken up again.
+      // A stream that broke after an event id can be resumed, so this is not a failure yet.
       if (!(error instanceof ChannelError) || reading.lastId === undefined || this.stateless || !this.alive) throw error
       return { status: 200, kind: 'events', headers: NONE, body: [] }
     } finally {
@@ -254,14 +258,16 @@ class HttpChannel implements Channel {
     }
   }
 
-  async #askOnce(question: Question, reading: Reading): Promise<Answer> {
+  async #askOnce(request: HttpRequest, reading: Reading): Promise<Answer> {
     for (let redirects = 0; ; redirects++) {
-      const answer = await this.#origin.ask({ ...question, path: this.#path }, reading)
+      const answer = await this.#origin.ask({ ...request, path: this.#path }, reading)
       if (!this.#follows(answer, redirects)) return answer
     }
   }
 
-  /** Redirects are followed on the same origin only, where no credential gets into other hands. The others are refusals. */
+  /**
+   * Follows redirects on the same origin only, so that no credentials reach another one. Other redirects are refusals.
+   */
   #follows({ status, headers }: Answer, redirects: number): boolean {
     if (status !== 307 && status !== 308) return false
     const target = onSameOrigin(headerOf(headers, 'location'), this.#origin.url)
@@ -270,13 +276,17 @@ class HttpChannel implements Channel {
     return true
   }
 
-  /** Before anything that the answer says: what follows from that goes out under the session already. */
+  /**
+   * Takes the session id from the headers, before the body is read: messages sent because of the body need it already.
+   */
   readonly #adoptSession = (headers: AnswerHeaders): void => {
     if (this.#sessionId !== undefined || this.stateless) return
     const id = headerOf(headers, 'mcp-session-id')
     if (id === undefined) return
     if (!SESSION_ID.test(id))
-      throw new ChannelError('The server gave a session id that is no visible ASCII', { protocol: true })
+      throw new ChannelError('The server sent an invalid session id: it has to be 1 to 1024 visible ASCII characters', {
+        protocol: true,
+      })
     this.#sessionId = id
     this.#postHeaders = new WeakMap()
   }
@@ -291,7 +301,7 @@ class HttpChannel implements Channel {
     return this.#headers({ accept: 'text/event-stream', ...own, ...from })
   }
 
-  /** Put together once for all messages that share their own headers. */
+  /** Built once for all messages with the same `own` object. */
   #headersToPost(own: Headers): Headers {
     let headers = this.#postHeaders.get(own)
     if (!headers) {
@@ -306,13 +316,13 @@ class HttpChannel implements Channel {
 const NONE: Headers = {}
 const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
 
-/** Reads what comes back for one message, over as many connections as that takes. */
+/** Reads the answer to one message, over several connections if its stream is resumed. */
 class Reading implements Reader {
   readonly exchange: number | undefined
-  /** Where the stream stands: what it takes to take it up again, and how long to wait before that. */
+  /** The last event id, to resume the stream; and the milliseconds to wait before that. */
   lastId: string | undefined
   retry = RETRY.usual
-  /** Ends the request that is being answered. */
+  /** Ends the current request. */
   #end: () => void = () => {}
   #given: AbortController | undefined
   readonly #receiver: Receiver | undefined
@@ -329,7 +339,7 @@ class Reading implements Reader {
     this.#onSuccess = onSuccess
   }
 
-  /** Whether somebody waits for the answer still. */
+  /** Whether the answer is still awaited. */
   get waited(): boolean {
     return this.exchange !== undefined && this.#receiver?.waiting(this.exchange) === true
   }
@@ -339,13 +349,13 @@ class Reading implements Reader {
     if (this.#given?.signal.aborted) abort()
   }
 
-  /** Nobody waits for any of it any more. */
+  /** Ends all requests for this answer. */
   abort(): void {
-    this.#given?.abort(new ChannelError('Given up'))
+    this.#given?.abort(new ChannelError('The request was aborted'))
     this.#end()
   }
 
-  /** Aborts with it: for what has to be there before the request can be sent. */
+  /** Aborts with `abort`. For credentials, which are obtained before the request is sent. */
   get signal(): AbortSignal {
     this.#given ??= new AbortController()
     return this.#given.signal
@@ -360,7 +370,7 @@ class Reading implements Reader {
   }
 
   event(event: SseEvent, decoder: SseDecoder): void {
-    // One that no header could bring back is not kept.
+    // An id that is too long for a header is not kept.
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
     if (event.data !== '' && event.event === 'message') this.#receiver?.message(sourceOf(event.data), this.exchange)
@@ -374,5 +384,7 @@ class Reading implements Reader {
 
 function noMessage({ status, headers }: Answer): ChannelError {
   const type = headerOf(headers, 'content-type') ?? 'no content type'
-  return new ChannelError(`The server answered with ${status} and ${type} instead of a message`, { protocol: true })
+  return new ChannelError(`The server answered with HTTP ${status} and ${type} instead of a message`, {
+    protocol: true,
+  })
 }

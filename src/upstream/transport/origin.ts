@@ -1,4 +1,4 @@
-/** The HTTP origin of a server: its connections, and bounded ways to read what comes back. */
+/** The HTTP origin of a server: its connections, and bounded reading of its answers. */
 
 import { TextDecoder } from 'node:util'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
@@ -14,55 +14,56 @@ import { readingToTheEnd } from './paused.js'
 import { Slices } from './slices.js'
 
 export type Headers = Readonly<Record<string, string>>
-/** Makes a connection: a connector of undici. */
+/** Opens a connection: a connector of undici. */
 export type Connect = buildConnector.connector
 
 export interface OriginOptions {
   url: URL
-  /** Sent with every request: credentials, say. Names in lower case. */
+  /** Sent with every request, for example credentials. Names in lower case. */
   headers?: Headers
-  /** Connections at once; calls beyond wait for one. */
+  /** Maximum concurrent connections. Further calls wait for one. */
   connections?: number
   connectTimeout?: number
-  /** Makes the connections, where not every one will do. Nothing is sent through one that it refuses. */
+  /** Opens the connections, and may refuse some. By default, every address is allowed. */
   connect?: Connect | undefined
-  /** Bytes of a JSON answer. */
+  /** Maximum bytes of a JSON answer. */
   bodyLimit?: number
-  /** Bytes of all that one stream of events carries. */
+  /** Maximum bytes of one event stream. */
   streamLimit?: number
-  /** Lends what is read and not taken yet. */
+  /** The ledger for bytes that have been read and not yet delivered. */
   memory?: Memory
 }
 
-export interface Question {
+/** An HTTP request to the origin. */
+export interface HttpRequest {
   method: 'GET' | 'POST' | 'DELETE'
   path?: string
-  /** All of them: those of the origin included. */
+  /** All headers, including those of the origin. */
   headers: Headers
   body?: string | undefined
-  /** Who waits for the answer, and borrows for it. */
+  /** The principal that waits for the answer, and borrows for it. */
   principal?: string | undefined
 }
 
-/** What becomes of an answer, piece by piece. What it throws fails the exchange. */
+/** Takes an answer piece by piece. An error that it throws ends the request. */
 export interface Reader {
-  /** The request is on its way, and can be ended at any time. */
+  /** The request has been started. `abort` ends it at any time. */
   start?(abort: () => void): void
   head(status: number, headers: AnswerHeaders): BodyKind
   event?(event: SseEvent, decoder: SseDecoder): void
 }
 
-/** How to read a body: as events, one by one; as a whole; or not at all. */
+/** How to read a body: as events one by one, as a whole, or not at all. */
 export type BodyKind = 'events' | 'whole' | 'nothing'
 
-/** As undici gives them: names in lower case. */
+/** Headers of an answer. Names in lower case. */
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 export interface Answer {
   status: number
   kind: BodyKind
   headers: AnswerHeaders
-  /** The body, where it was read whole, in the pieces in which it came. */
+  /** The body in its received pieces, if it was read as a whole. */
   body: readonly Uint8Array[]
 }
 
@@ -72,12 +73,12 @@ const DEFAULTS = {
   bodyLimit: 16 * 1024 * 1024,
   streamLimit: 64 * 1024 * 1024,
 }
-/** Bytes of a refusal that are looked at. */
+/** Bytes of a refusal's body that are examined. */
 const REFUSAL_BODY = 64 * 1024
 
 export class Origin {
   readonly url: URL
-  /** Go with every request. */
+  /** Sent with every request. */
   readonly headers: Headers
   readonly memory: Memory
   readonly #pool: Pool
@@ -104,18 +105,18 @@ export class Origin {
     this.#pool = new Pool(url.origin, {
       connections,
       pipelining: 1,
-      connect: readingToTheEnd(connect ? telling(connect) : buildConnector({ timeout: connectTimeout })),
-      // How long an answer may take is for the call to say, not for the connection.
+      connect: readingToTheEnd(connect ? withUndelivered(connect) : buildConnector({ timeout: connectTimeout })),
+      // Calls have their own timeouts.
       headersTimeout: 0,
       bodyTimeout: 0,
       maxHeaderSize: 16 * 1024,
     })
   }
 
-  /** Asks, and gives the answer's pieces to `reader`. Rejects with a ChannelError. */
-  ask(question: Question, reader: Reader): Promise<Answer> {
+  /** Sends a request and gives the pieces of the answer to `reader`. Rejects with a ChannelError. */
+  ask(request: HttpRequest, reader: Reader): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = question
+      const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = request
       const borrow = () => this.memory.borrow(principal, SMALL)
       this.#pool.dispatch(
         { method, path, headers, body: body ?? null },
@@ -124,7 +125,7 @@ export class Origin {
     })
   }
 
-  /** The connections themselves. */
+  /** The connections, as a dispatcher of undici. */
   get dispatcher(): unknown {
     return this.#pool
   }
@@ -139,13 +140,13 @@ interface Settle {
   reject(error: ChannelError): void
 }
 
-/** Reads one answer as it comes in. */
+/** Reads one answer while it arrives. */
 class Answering implements Dispatcher.DispatchHandler {
   readonly #reader: Reader
   readonly #limits: { body: number; stream: number }
   readonly #settle: Settle
   readonly #borrow: () => Loan
-  /** What has come and has not been taken, as far as it is not small. */
+  /** The loan for received and undelivered bytes. Small amounts are free. */
   #loan: Loan | undefined
   readonly #body = new Gathering()
   #kind: BodyKind = 'nothing'
@@ -164,7 +165,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#reader.start?.(() => controller.abort(new ChannelError('Given up')))
+    this.#reader.start?.(() => controller.abort(new ChannelError('The request was aborted')))
   }
 
   onResponseStart(
@@ -178,7 +179,9 @@ class Answering implements Dispatcher.DispatchHandler {
     const encoding = headerOf(headers, 'content-encoding') ?? 'identity'
     if (encoding !== 'identity') {
       controller.abort(
-        new ChannelError(`The server compresses its answer (${encoding}) without being asked to`, { protocol: true }),
+        new ChannelError(`The server compressed its answer (${encoding}), which the request does not allow`, {
+          protocol: true,
+        }),
       )
       return
     }
@@ -218,14 +221,19 @@ class Answering implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#loan?.end()
     const reject = () => this.#settle.reject(channelError(error))
-    // What came before the stream broke may have been the answer.
+    // Events that arrived before the stream broke may contain the answer.
     if (this.#slices) this.#slices.finish(reject)
     else reject()
   }
 
   #readEvents(chunk: Buffer, controller: Dispatcher.DispatchController): void {
     if (this.#length > this.#limits.stream)
-      throw new ChannelError(`A stream of over ${this.#limits.stream} bytes`, { protocol: true })
+      throw new ChannelError(
+        `The server sent a stream of more than ${this.#limits.stream} bytes (limits.streamBytes)`,
+        {
+          protocol: true,
+        },
+      )
     const decoder = this.#events as SseDecoder
     const slices = this.#slices as Slices<SseEvent>
     slices.push(decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true })))
@@ -244,7 +252,9 @@ class Answering implements Dispatcher.DispatchHandler {
 
   #keep(chunk: Buffer): void {
     if (this.#length > this.#limits.body)
-      throw new ChannelError(`An answer of over ${this.#limits.body} bytes`, { protocol: true })
+      throw new ChannelError(`The server sent an answer of more than ${this.#limits.body} bytes (limits.answerBytes)`, {
+        protocol: true,
+      })
     this.#hold(this.#length)
     this.#body.push(chunk)
   }
@@ -256,14 +266,14 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 }
 
-/** A question with a credential. */
-export function withCredential(question: Question, authorization: string): Question {
-  return { ...question, headers: { ...question.headers, authorization } }
+/** The request with a credential. */
+export function withCredential(request: HttpRequest, authorization: string): HttpRequest {
+  return { ...request, headers: { ...request.headers, authorization } }
 }
 
 /**
- * Asks in the name of an account, and again with another credential where one was refused: the server has not acted on what
- * it refused so. Rejects with a Fault where there is no other credential.
+ * Sends a request with the credential of an account. If the server refuses the credential, it has not acted on the
+ * request: then sends it again with another one. Rejects with a Fault if there is none.
  */
 export async function askAs(
   account: Account | undefined,
@@ -277,7 +287,7 @@ export async function askAs(
     const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], sent)
     if (!account || !refusal || retries === MAX_RETRIES) return answer
     sent = await account.refused(refusal, signal).catch((error: unknown) => {
-      // What the server itself has said is for the operator.
+      // The server's own refusal is kept as the cause, for the operator.
       if (needsSignIn(error)) error.cause ??= refused(answer)
       throw error
     })
@@ -297,7 +307,7 @@ export function mediaType(headers: AnswerHeaders): string | undefined {
   return (end < 0 ? type : type?.slice(0, end).trim())?.toLowerCase()
 }
 
-/** Throws where the answer is a refusal. */
+/** Throws a ChannelError if the status of the answer is 300 or more. */
 export function refuse(answer: Answer): void {
   if (answer.status >= 300) throw refused(answer)
 }
@@ -309,15 +319,18 @@ function refused({ status, headers, body }: Answer): ChannelError {
   })
 }
 
-/** Where a server points to, if that is on its own origin: elsewhere, what is meant for it would be in other hands. */
+/**
+ * Resolves an address that a server names; undefined if it is invalid or on another origin, which must not get
+ * credentials.
+ */
 export function onSameOrigin(location: string | undefined, base: URL): URL | undefined {
   if (location === undefined || !URL.canParse(location, base.href)) return undefined
   const target = new URL(location, base)
   return target.origin === base.origin ? target : undefined
 }
 
-/** Of what fails before there is a connection, the server has seen nothing. */
-function telling(connect: Connect): Connect {
+/** Wraps a connector: its failures become ChannelErrors that say that the server has received nothing. */
+function withUndelivered(connect: Connect): Connect {
   return (target, done) =>
     connect(target, (...[error, socket]) => {
       if (error) done(new ChannelError(causeOf(error)?.what ?? error.message, { cause: error, delivered: 'no' }), null)
@@ -325,7 +338,10 @@ function telling(connect: Connect): Connect {
     })
 }
 
-/** What an error of undici or of the system says of what was sent. */
+/**
+ * Turns an error of undici or of the system into a ChannelError, which says whether the server may have got the
+ * request.
+ */
 export function channelError(error: Error): ChannelError {
   if (error instanceof ChannelError) return error
   if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })

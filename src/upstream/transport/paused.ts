@@ -1,24 +1,25 @@
 /**
- * Keeps a server from ending the process: where it closes a connection while nobody reads its answer, undici 7 fails an
- * assertion that nothing can catch (nodejs/undici#5360). Undici 8 has it mended, and wants Node.js 22.19; the bridge runs on 20.19.
+ * Works around a crash in undici 7: if a server closes a connection while its answer is not being read, an assertion
+ * fails that cannot be caught and ends the process (nodejs/undici#5360). Undici 8 has the fix, but requires Node.js
+ * 22.19; the bridge supports 20.19.
  */
 import type { Socket } from 'node:net'
 import type { buildConnector } from 'undici'
 
-/** What is used of undici's parser of one connection. */
+/** The used part of undici's parser of one connection. */
 interface Parser {
   paused: boolean
   ptr: number | null
   llhttp: { llhttp_resume(parser: number): void }
-  /** Goes on with what has come. It may have to pause again. */
+  /** Continues with the received data. It may pause again. */
   resume(): void
 }
 
-/** The same connector, whose connections may end while their parser pauses: what has come is then handed on. */
+/** Wraps a connector: if a connection ends while its parser is paused, the received data is still delivered. */
 export function readingToTheEnd(connect: buildConnector.connector): buildConnector.connector {
   return (target, done) =>
     connect(target, (...[error, socket]) => {
-      // Undici listens when it is given the socket, which is after this.
+      // Undici adds its own listeners later, when `done` gives it the socket, so these run first.
       socket?.on('end', () => unpause(socket)).on('close', () => unpause(socket))
       if (error) done(error, null)
       else done(null, socket as Socket)
@@ -29,7 +30,7 @@ function unpause(socket: Socket): void {
   const parser = parserOf(socket)
   if (!parser?.paused) return
   parser.resume()
-  // An answer that ends with its connection pauses once more where there is nothing left.
+  // If the answer ends with its connection, the parser pauses once more although no data remains.
   if (!parser.paused || parser.ptr === null) return
   parser.llhttp.llhttp_resume(parser.ptr)
   parser.paused = false

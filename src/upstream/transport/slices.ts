@@ -1,6 +1,9 @@
-/** Hands on what one channel has read, a slice in each turn of the event loop, so that a flood does not hold up the others. */
+/**
+ * Delivers what one channel has read in slices, one per turn of the event loop, so that a flood does not delay other
+ * channels.
+ */
 
-/** Messages after which others have their turn: a millisecond or two, with all that follows from them. */
+/** Messages per turn. Handling them takes one or two milliseconds. */
 const SLICE = 64
 const NONE: readonly never[] = []
 
@@ -8,44 +11,44 @@ export class Slices<T> {
   readonly #take: (item: T) => void
   readonly #drained: () => void
   #waiting: readonly T[] = NONE
-  /** Handed on since others had their turn. */
+  /** Delivered in this turn. */
   #taken = 0
-  /** Others are having their turn. */
+  /** The next slice waits for the next turn. */
   #yielding = false
   #last: (() => void) | undefined
 
-  /** `drained` is told when everything has been handed on that had to wait. */
+  /** `take` delivers an item. `drained` is called when all waiting items have been delivered. */
   constructor(take: (item: T) => void, drained: () => void) {
     this.#take = take
     this.#drained = drained
   }
 
-  /** Whether something has not been handed on yet. Its source has to pause until it has been. */
+  /** Whether items wait. The source has to pause until `drained` is called. */
   get busy(): boolean {
     return this.#waiting.length > 0
   }
 
-  /** Hands on as much as this turn may have left; the rest follows in its order. */
+  /** Delivers as many items as this turn allows. The others follow in order. */
   push(items: readonly T[]): void {
     this.#waiting = this.busy ? [...this.#waiting, ...items] : items
-    if (!this.#yielding) this.#handOn()
+    if (!this.#yielding) this.#deliver()
   }
 
-  /** Runs `last` when everything has been handed on that has been read so far: at once where nothing waits. */
+  /** Calls `last` when all pushed items have been delivered: at once if none wait. */
   finish(last: () => void): void {
     if (this.busy) this.#last ??= last
     else last()
   }
 
-  /** What has not been handed on is not wanted any more. */
+  /** Drops all waiting items. */
   clear(): void {
     this.#waiting = NONE
   }
 
-  #handOn(): void {
+  #deliver(): void {
     const items = this.#waiting
     let at = 0
-    // What takes an item may clear the rest.
+    // `take` may call `clear`.
     while (at < items.length && this.#taken < SLICE && this.busy) {
       this.#taken++
       this.#take(items[at++] as T)
@@ -60,7 +63,7 @@ export class Slices<T> {
     this.#yielding = false
     this.#taken = 0
     if (!this.busy) return
-    this.#handOn()
+    this.#deliver()
     if (this.busy) return
     const last = this.#last
     this.#last = undefined

@@ -1,4 +1,7 @@
-/** HTTP+SSE of 2024-11-05 towards a server: one stream in, which says where to POST what goes out. */
+/**
+ * The HTTP+SSE transport of 2024-11-05 to servers: one stream for all received messages, which names the address for
+ * POSTs.
+ */
 import type { Account } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
@@ -18,9 +21,9 @@ import {
   withCredential,
 } from './origin.js'
 
-/** Characters of an address that may be posted to. */
+/** Maximum characters of the endpoint. */
 const MAX_ENDPOINT = 8 * 1024
-/** Milliseconds until the stream has to have said where to post. */
+/** Milliseconds within which the stream has to name the endpoint. */
 const ENDPOINT_WITHIN = 5_000
 
 export class SseTransport implements Transport {
@@ -106,7 +109,7 @@ class SseChannel implements Channel {
 
   async #send({ text, headers, account }: Outgoing): Promise<void> {
     if (this.#end) throw new ChannelError(this.#end.message, { delivered: 'no' })
-    const question = {
+    const request = {
       method: 'POST' as const,
       path: this.#endpoint,
       headers: { ...this.#origin.headers, 'content-type': 'application/json', ...headers },
@@ -115,7 +118,7 @@ class SseChannel implements Channel {
     const reader = { head: (status: number) => (status < 300 ? 'nothing' : 'whole') } as const
     refuse(
       await askAs(account, this.#closing.signal, (credential) =>
-        this.#origin.ask(credential === undefined ? question : withCredential(question, credential), reader),
+        this.#origin.ask(credential === undefined ? request : withCredential(request, credential), reader),
       ),
     )
   }
@@ -123,7 +126,7 @@ class SseChannel implements Channel {
   abandon(): void {}
 
   close(): Promise<void> {
-    // What has been sent may have been acted on.
+    // No `delivered: 'no'`, because the server may have acted on sent messages.
     this.#finish(new ChannelError('The channel is closed'))
     this.#closing.abort(this.#end)
     this.#abort()
@@ -131,8 +134,8 @@ class SseChannel implements Channel {
   }
 
   /**
-   * Reads the stream to its end, which is the end of the channel: this transport takes nothing up again. `onSent` is told
-   * whenever the stream is asked for.
+   * Reads the stream until it ends. Then the channel ends, because this transport cannot resume a stream. `onSent` is
+   * called for each request for the stream, `onEndpoint` with the endpoint.
    */
   async #read(account: Account | undefined, onSent: () => void, onEndpoint: (endpoint: string) => void): Promise<void> {
     const event = ({ event, data }: SseEvent) => {
@@ -142,7 +145,7 @@ class SseChannel implements Channel {
         this.#receiver?.message(sourceOf(data), undefined)
       }
     }
-    const question = { method: 'GET' as const, headers: { ...this.#origin.headers, accept: 'text/event-stream' } }
+    const request = { method: 'GET' as const, headers: { ...this.#origin.headers, accept: 'text/event-stream' } }
     try {
       const start = (abort: () => void) => {
         this.#abort = abort
@@ -150,25 +153,28 @@ class SseChannel implements Channel {
       refuse(
         await askAs(account, this.#closing.signal, (credential) => {
           onSent()
-          const asked = credential === undefined ? question : withCredential(question, credential)
+          const asked = credential === undefined ? request : withCredential(request, credential)
           return this.#origin.ask(asked, { head: eventsOnly, event, start })
         }),
       )
       this.#finish(new ChannelError('The server closed the stream'))
     } catch (error) {
-      // Before there is an endpoint, nothing was sent.
+      // Without an endpoint, nothing has been sent.
       if (error instanceof Fault && this.#endpoint === '') throw error
       this.#finish(error instanceof ChannelError ? error : new ChannelError('The stream failed', { cause: error }))
     }
-    // Only who still waits for the endpoint hears of this; a channel that works tells its receiver.
+    // This matters only to `open`, while it waits for the endpoint. An open channel reports the end to its receiver.
     if (this.#end) throw this.#end
   }
 
-  /** The address to post to, on the origin of the stream: what is secret there stays there. */
+  /** The path of the endpoint. It has to be on the origin of the stream, so that no credentials reach another one. */
   #resolve(data: string): string {
     const endpoint = data.length > MAX_ENDPOINT ? undefined : onSameOrigin(data, this.#origin.url)
     if (!endpoint)
-      throw new ChannelError('The server names an endpoint on another origin', { delivered: 'no', protocol: true })
+      throw new ChannelError('The endpoint that the server named is on another origin, or too long', {
+        delivered: 'no',
+        protocol: true,
+      })
     return endpoint.pathname + endpoint.search
   }
 
@@ -182,6 +188,6 @@ class SseChannel implements Channel {
 function eventsOnly(status: number, headers: AnswerHeaders): BodyKind {
   if (status >= 300) return 'whole'
   if (mediaType(headers) !== 'text/event-stream')
-    throw new ChannelError('The server answers a GET with no stream of events', { protocol: true })
+    throw new ChannelError('The server did not answer a GET with an event stream', { protocol: true })
   return 'events'
 }

@@ -1,4 +1,4 @@
-/** Servers as child processes: started, and all of them ended with the transport. */
+/** The stdio transport to servers: starts them as child processes, and ends all of them with the transport. */
 import { spawn } from 'node:child_process'
 import { platform } from 'node:process'
 import { type Channel, ChannelError, type Transport } from './channel.js'
@@ -7,10 +7,10 @@ import { StdioChannel, type StdioChannelOptions } from './stdio/channel.js'
 export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit'> {
   command: string
   args: readonly string[]
-  /** The child's whole environment: nothing is inherited behind its back. */
+  /** The complete environment of the child. It inherits no other variables. */
   env: Readonly<Record<string, string>>
   cwd?: string | undefined
-  /** What has become of a child, for whoever counts. It is restarted in place of one that has ended by itself. */
+  /** Reports starts and ends of children, for metrics. `restarted`: in place of a child that ended by itself. */
   onChild?: (what: 'started' | 'restarted' | 'ended') => void
 }
 
@@ -19,7 +19,7 @@ export class StdioTransport implements Transport {
   readonly target: string
   readonly #options: StdioOptions
   readonly #channels = new Set<StdioChannel>()
-  /** Children that have ended by themselves, in whose place no other has been started. */
+  /** The number of children that ended by themselves and have not been replaced. */
   #missing = 0
   #closed = false
 
@@ -32,7 +32,7 @@ export class StdioTransport implements Transport {
     const { command, args, env, cwd } = this.#options
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new ChannelError('The bridge is shutting down', { delivered: 'no' }))
-      // Never through a shell, and in a group of its own, so that it can be ended together with what it has started.
+      // Without a shell. In a process group of its own, so that its descendants can be ended with it.
       const child = spawn(command, args, {
         env,
         stdio: 'pipe',
@@ -54,7 +54,7 @@ export class StdioTransport implements Transport {
         onExit,
         onGone: () => this.#channels.delete(channel),
       })
-      // Before anybody has it: whatever ends the bridge ends the child from now on.
+      // At once, so that the child ends with the bridge from now on.
       this.#channels.add(channel)
       child.once('spawn', () => {
         this.#options.onChild?.(this.#missing > 0 ? 'restarted' : 'started')
@@ -71,5 +71,7 @@ export class StdioTransport implements Transport {
 }
 
 function notFound(command: string, cwd: string | undefined): string {
-  return `command not found${cwd === undefined ? '' : `, or no such directory: ${cwd}`}${command.includes(' ') ? ' (is it quoted as one word?)' : ''}`
+  const directory = cwd === undefined ? '' : `, or no such directory: ${cwd}`
+  const hint = command.includes(' ') ? ' (it contains a space: give command and arguments separately)' : ''
+  return `command not found${directory}${hint}`
 }

@@ -1,4 +1,4 @@
-/** One child process as a channel: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio). */
+/** A channel to one child process: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio). */
 import { isAscii } from 'node:buffer'
 import type { ChildProcess } from 'node:child_process'
 import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../../protocol/memory.js'
@@ -18,32 +18,32 @@ import { ProcessGroup } from './process-group.js'
 import { StderrTail } from './stderr-tail.js'
 
 export interface StdioChannelOptions {
-  /** Bytes of one line, in and out. */
+  /** Maximum bytes of one received line. */
   lineLimit?: number
-  /** Milliseconds that the end of a line may keep us waiting. */
+  /** Milliseconds within which a line has to be completed. */
   partialLine?: number
-  /** Milliseconds from closing its input to SIGTERM, and from there to SIGKILL. */
+  /** Milliseconds from closing the child's input to SIGTERM, and from there to SIGKILL. */
   grace?: { term: number; kill: number }
-  /** What the child writes to stderr, line by line. */
+  /** Called with each line that the child writes to stderr. */
   onStderr?: (line: string) => void
-  /** Lends what is read from children, or waits to be written to them. */
+  /** The ledger for bytes that have been read from the child, or wait to be written to it. */
   memory?: Memory
-  /** The child has ended: because it was told to, or by itself. */
+  /** Called when the child has ended. `wanted`: because the channel is closing. */
   onExit(wanted: boolean): void
-  /** The child has ended, and all that it has started. */
+  /** Called when the child and its descendants have ended, or have been killed. */
   onGone?(): void
 }
 
 const DEFAULTS = { lineLimit: 16 * 1024 * 1024, partialLine: 30_000, grace: { term: 2_000, kill: 3_000 } }
-/** The same where there is no time: whoever has started us may kill us within a second. */
+/** The grace if the bridge has to end at once: its parent may kill it within a second. */
 const NO_TIME = { term: 0, kill: 300 }
-/** Bytes that may wait to be written to a child that does not read. */
+/** Maximum bytes that wait to be written to a child. */
 const MAX_QUEUED = 8 * 1024 * 1024
-/** Characters that are written in one piece, if that many have come together. */
+/** Characters after which a write is not joined with further lines. */
 const WRITE_AT_ONCE = 64 * 1024
 /** Milliseconds between attempts to borrow for a line. */
-const LEND_AGAIN = 50
-/** Milliseconds after a child's exit in which what it wrote before can still be read. */
+const BORROW_AGAIN = 50
+/** Milliseconds after the exit of a child for which its remaining output is read. */
 const LAST_WORDS = 100
 
 type Child = ChildProcess & { stdin: NonNullable<ChildProcess['stdin']>; stdout: NonNullable<ChildProcess['stdout']> }
@@ -59,7 +59,7 @@ export class StdioChannel implements Channel {
   readonly shared = true
   readonly stateless = false
   readonly memory: Memory
-  /** Of a line that has not ended, and of what waits to be written. */
+  /** Loans for the incomplete line, and for lines that wait to be written. */
   readonly #loans: { line: Loan; queue: Loan }
   readonly #child: Child
   readonly #lineLimit: number
@@ -76,14 +76,14 @@ export class StdioChannel implements Channel {
   #receiver: Receiver | undefined
   #queue: Queued[] = []
   #queued = 0
-  /** There is no memory for the line that is coming in. */
+  /** There is no memory for the incomplete line, so the child is not read. */
   #starved = false
   #blocked = false
   #ended = false
   #closing = false
   #partial: NodeJS.Timeout | undefined
 
-  /** The child has to lead a process group of its own, with a pipe for each of its standard streams. */
+  /** `child` has to lead a process group, and to have a pipe for each of its standard streams. */
   constructor(child: ChildProcess, options: StdioChannelOptions) {
     this.memory = options.memory ?? unlimited()
     this.#loans = { line: this.memory.borrow(NOBODY, SMALL), queue: this.memory.borrow(NOBODY, SMALL) }
@@ -95,7 +95,7 @@ export class StdioChannel implements Channel {
     this.#grace = options.grace ?? DEFAULTS.grace
     this.#onGone = options.onGone ?? (() => {})
     this.#stderr = new StderrTail(options.onStderr)
-    // Unread, a full stderr would stop the child.
+    // If stderr were not read, its pipe would fill up and block the child.
     child.stderr?.on('data', (chunk: Buffer) => this.#stderr.push(chunk))
     child.stdout?.on('data', (chunk: Buffer) => this.#read(chunk))
     child.stdin?.on('drain', () => this.#flush())
@@ -104,7 +104,7 @@ export class StdioChannel implements Channel {
     child.stdout?.on('end', () => this.#suspect('The server closed its output'))
     child.stderr?.on('error', () => {})
     child.on('error', () => {})
-    // 'exit' rather than 'close': a grandchild may hold the pipes for ever.
+    // 'exit' rather than 'close', because a descendant may keep the pipes open forever.
     child.once('exit', (code, signal) => {
       options.onExit(this.#closing)
       const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`
@@ -148,7 +148,7 @@ export class StdioChannel implements Channel {
       this.#refuseQueued()
       this.#child.stdin.end()
     }
-    // What the child has started may hold its pipes and live on when the child itself has ended.
+    // Descendants may keep running when the child itself has ended.
     if (!(await this.#group.goneWithin(grace.term))) {
       this.#group.signal('SIGTERM')
       if (!(await this.#group.goneWithin(grace.kill))) {
@@ -170,24 +170,24 @@ export class StdioChannel implements Channel {
     } else if (lines.length > 0 || !this.#partial) {
       clearTimeout(this.#partial)
       this.#partial = setTimeout(
-        () => this.#end('The server began a line and did not end it', { protocol: true }),
+        () => this.#end(`The server did not complete a line within ${this.#partialLine} ms`, { protocol: true }),
         this.#partialLine,
       )
     }
-    this.#lend()
+    this.#borrow()
   }
 
-  /** Borrows for the line that is coming in. Where nothing can be lent, the child is not read until something can. */
-  #lend(since = performance.now()): void {
+  /** Borrows for the incomplete line. Without memory, the child is not read until there is some. */
+  #borrow(since = performance.now()): void {
     if (this.#ended) return
     this.#starved = this.#loans.line.hold(this.#decoder.pending) !== undefined
     if (!this.#starved) return this.#resume()
-    // That the line does not end is not the child's fault.
+    // The child is not to blame for an incomplete line that is not read.
     clearTimeout(this.#partial)
     this.#partial = undefined
     if (performance.now() - since > this.#partialLine) return this.#end(answerTooLarge().message, { noMemory: true })
     this.#child.stdout.pause()
-    setTimeout(() => this.#lend(since), LEND_AGAIN).unref()
+    setTimeout(() => this.#borrow(since), BORROW_AGAIN).unref()
   }
 
   #resume(): void {
@@ -202,10 +202,10 @@ export class StdioChannel implements Channel {
   }
 
   #endTooLong(): void {
-    this.#end(`The server wrote a line of over ${this.#lineLimit} bytes (limits.lineBytes)`, { protocol: true })
+    this.#end(`The server wrote a line of more than ${this.#lineLimit} bytes (limits.lineBytes)`, { protocol: true })
   }
 
-  /** Writes what has come together since the last time, in one piece: it is the number of writes that costs. */
+  /** Writes the waiting lines together, because the cost is per write. */
   #flush(): void {
     this.#blocked = false
     while (!this.#blocked && this.#queue.length > 0) {
@@ -220,7 +220,7 @@ export class StdioChannel implements Channel {
     }
   }
 
-  /** A pipe has broken: the child is dying, which its exit will tell better, or it is of no use alive. */
+  /** Ends the channel because a pipe has broken; a little later, because the exit of the child explains it better. */
   #suspect(why: string): void {
     setTimeout(() => this.#end(why), 2 * LAST_WORDS)
   }
@@ -233,19 +233,19 @@ export class StdioChannel implements Channel {
     this.#refuseQueued()
     for (const loan of Object.values(this.#loans)) loan.end()
     for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe?.destroy()
-    // What the child has started would live on with nobody to answer to. Whoever closes the channel sees to that gently.
+    // Kills the child and its descendants, which would keep running otherwise. `close` ends them gracefully itself.
     if (!this.#closing) {
       this.#group.destroy()
       this.#onGone()
     }
     const error = new ChannelError(why, { ...options, stderr: this.#stderr.lines })
-    // Those whose message was never written have to hear that before they hear of the end.
+    // The rejections of unwritten messages have to arrive before the end of the channel.
     setImmediate(() => this.#receiver?.ended(error))
   }
 
   #refuseQueued(): void {
     for (const { reject } of this.#queue)
-      reject(new ChannelError('The server exited before it took the message', { delivered: 'no' }))
+      reject(new ChannelError('The server exited before it received the message', { delivered: 'no' }))
     this.#queue = []
     this.#queued = 0
     this.#loans.queue.hold(0)

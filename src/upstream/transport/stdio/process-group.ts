@@ -1,23 +1,26 @@
-/** A child and what it has started: a process group, which ends as one, and at the latest with the bridge. */
+/** The process group of a child and its descendants: ended together, at the latest when the bridge ends. */
 import type { ChildProcess } from 'node:child_process'
 import process from 'node:process'
 import { pause, within } from '../../../time.js'
 import { unwatch, watch } from './watchdog.js'
 
-/** Milliseconds between looks at whether anybody is left in a group. */
+/** Milliseconds between checks whether a group still has processes. */
 const LOOK = 20
-/** Milliseconds from SIGTERM to the end of the bridge, where it ends at once. */
+/** Milliseconds from SIGTERM to SIGKILL if the bridge has to end at once. */
 const AT_ONCE = 300
 
-/** Groups that have not been seen to be gone. */
+/** Groups that may still have processes. */
 const living = new Set<ProcessGroup>()
 
-/** The last chance to end what is left: nothing that takes time is possible any more. */
+/** Kills all remaining groups when the bridge exits. Nothing asynchronous is possible then. */
 function endAll(): void {
   for (const group of living) group.signal('SIGKILL')
 }
 
-/** Ends all programs of this process that still run: for a process that is to end at once. Those that are left it kills. */
+/**
+ * Sends SIGTERM to all running groups, and waits a moment. For a bridge that has to end at once: its exit kills the
+ * rest.
+ */
 export async function endPrograms(): Promise<void> {
   const groups = [...living]
   for (const group of groups) group.signal('SIGTERM')
@@ -25,12 +28,12 @@ export async function endPrograms(): Promise<void> {
 }
 
 export class ProcessGroup {
-  /** Resolves when the child itself has ended; what it has started may not have. */
+  /** Resolves when the child itself has ended. Its descendants may still be running. */
   readonly exited: Promise<void>
   readonly #child: ChildProcess
   #exited = false
 
-  /** The child has to lead a group of its own, but on Windows, where there are none. */
+  /** `child` has to lead a process group, except on Windows, which has none. */
   constructor(child: ChildProcess) {
     this.#child = child
     if (living.size === 0 && !process.listeners('exit').includes(endAll)) process.on('exit', endAll)
@@ -48,11 +51,11 @@ export class ProcessGroup {
     try {
       this.#send(signal)
     } catch {
-      // Nobody is left in the group, which is what was wanted.
+      // The group has no processes any more.
     }
   }
 
-  /** Waits until nobody is left in the group. Resolves to false where somebody still is after so many milliseconds. */
+  /** Waits until the group has no processes. Resolves to false if it still has some after so many milliseconds. */
   async goneWithin(milliseconds: number): Promise<boolean> {
     const deadline = performance.now() + milliseconds
     await within(this.exited, milliseconds)
@@ -64,7 +67,7 @@ export class ProcessGroup {
     return true
   }
 
-  /** Ends whoever is left in the group, now that the child has ended by itself or is of no use. */
+  /** Kills all remaining processes of the group. */
   destroy(): void {
     this.signal('SIGKILL')
     this.exited.then(() => this.#forget()).catch(() => {})

@@ -1,23 +1,23 @@
-/** Limits how fast processes may be started for one principal: a burst at once, then a steady rate. */
+/** Limits how fast processes are started for one principal: a burst, then a steady rate. */
 import { Fault } from '../../../protocol/fault.js'
 import { pause } from '../../../time.js'
 
 export interface StartsOptions {
   /** Processes that may be started at once. */
   burst: number
-  /** Processes that may be started in a minute after that. */
+  /** Processes that may be started per minute after the burst. */
   perMinute: number
 }
 
-/** Milliseconds that a start may wait for its turn. */
+/** Maximum milliseconds that a start waits. */
 const PATIENCE = 5_000
-/** Principals that are remembered before those are forgotten that may start a full burst again. */
+/** Number of remembered principals from which on those that may start a full burst again are forgotten. */
 const MAX_REMEMBERED = 1_000
 
 export class Starts {
   readonly #burst: number
   readonly #interval: number
-  /** By principal: the time by which its starts so far are paid for at the steady rate, by `performance.now()`. */
+  /** By principal: when the steady rate will have caught up with its starts so far, by `performance.now()`. */
   readonly #paidUntil = new Map<string, number>()
 
   constructor({ burst, perMinute }: StartsOptions) {
@@ -25,7 +25,7 @@ export class Starts {
     this.#interval = 60_000 / perMinute
   }
 
-  /** Waits until a principal may start a process. Rejects with a Fault where that takes too long. */
+  /** Waits until a principal may start a process. Rejects with a Fault if that would take too long. */
   async turn(principal: string): Promise<void> {
     const now = performance.now()
     const paidUntil = Math.max(this.#paidUntil.get(principal) ?? 0, now)

@@ -1,15 +1,15 @@
-/** What a child wrote to stderr, kept for the moment when somebody has to be told why it died. */
+/** Keeps the first and last lines that a child wrote to stderr, to explain why it ended. */
 
-/** Lines that are kept of the beginning and of the end. */
+/** Lines that are kept from the beginning and from the end. */
 const KEPT = { first: 40, last: 100 }
 const MAX_LINE = 1_000
 /** Lines of an excerpt, from the beginning and from the end. */
 const SHOWN = { first: 4, last: 6 }
 
 /**
- * Lines that say why a program died, the surest kind first: what names an exception or a panic; what says "error" or
- * "fatal" at the beginning; what speaks of something that is missing or refused. The last such line counts, because a
- * traceback of Python ends with it. Lines of a stack or of details are indented.
+ * Patterns of lines that say why a program ended, the most certain first: an exception or a panic; "error" or "fatal"
+ * at the beginning; something missing or refused. The last matching line counts, because a Python traceback ends with
+ * it. Lines of a stack trace are indented, so they do not match the first two.
  */
 const REASONS: readonly RegExp[] = [
   /^(?:Uncaught |Exception in thread \S+ |thread '.*' panicked|panic: |(?:[\w$]+[.:]+)*[A-Z][\w$]*(?:Error|Exception)\b)/,
@@ -41,7 +41,7 @@ export class StderrTail {
     this.#rest = rest.slice(-MAX_LINE)
   }
 
-  /** The first lines and the last that say something, and between them how many are not here. */
+  /** The first and last lines that are not blank, with the number of omitted lines between them. */
   get lines(): string[] {
     const rest = this.#rest.trim() === '' ? [] : [printable(this.#rest)]
     const left = this.#left === 0 ? [] : [leftOut(this.#left)]
@@ -60,7 +60,7 @@ export class StderrTail {
   }
 }
 
-/** A few of the lines: first the one that looks like the reason, then those of the beginning and of the end. */
+/** A few of the lines: the one that looks like the reason, then some from the beginning and the end. */
 export function excerpt(lines: readonly string[]): string[] {
   const reason = reasonIn(lines)
   const others = lines.filter((line) => line !== reason)
@@ -72,7 +72,7 @@ export function excerpt(lines: readonly string[]): string[] {
   return reason === undefined ? shown : [reason, ...shown]
 }
 
-/** The line that looks most like the reason why a program died. */
+/** The line that looks most like the reason why a program ended; undefined if none does. */
 export function reasonIn(lines: readonly string[]): string | undefined {
   for (const pattern of REASONS) {
     const line = lines.findLast((one) => pattern.test(one))
@@ -85,7 +85,7 @@ function leftOut(count: number): string {
   return `… (${count} lines left out)`
 }
 
-/** Without colours and other commands to a terminal, and not endless. */
+/** Removes terminal sequences and control characters, and cuts long lines. */
 function printable(line: string): string {
   return line
     .slice(0, MAX_LINE)

@@ -1,14 +1,14 @@
 /**
- * A process that outlives the bridge by a moment: where the bridge is killed and cannot end its programs, it does. It is a
- * shell of about a megabyte, started with the first program, that waits for its pipe from the bridge to close. Where
- * there is no shell, as in an image with nothing but Node.js, there is no watchdog.
+ * A small process that ends the bridge's programs if the bridge is killed. It is a shell (about a megabyte), started
+ * with the first program, that waits until its pipe from the bridge closes. Without a shell, as in an image with
+ * Node.js only, there is no watchdog.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import process from 'node:process'
 
 /**
- * Takes a line for each process group that begins (`+ 123`) or is gone (`- 123`). At the end of its input it ends those
- * that are left: SIGTERM, and a second later SIGKILL.
+ * Reads a line for each process group that has started (`+ 123`) or ended (`- 123`). At the end of its input it ends
+ * the remaining groups: SIGTERM, and a second later SIGKILL.
  */
 const SCRIPT = `
 trap '' HUP INT TERM
@@ -30,21 +30,21 @@ const groups = new Set<number>()
 let watchdog: ChildProcess | undefined
 let unavailable = process.platform === 'win32'
 
-/** Has a process group end with the bridge, however that ends. */
+/** Makes a process group end with the bridge, even if the bridge is killed. */
 export function watch(group: number): void {
   groups.add(group)
   if (watchdog) watchdog.stdin?.write(`+ ${group}\n`)
   else if (!unavailable) start()
 }
 
-/** The process group is gone: another may have its number from now on. */
+/** Notes that a process group has ended. Its number may be reused from now on. */
 export function unwatch(group: number): void {
   if (groups.delete(group)) watchdog?.stdin?.write(`- ${group}\n`)
 }
 
 function start(): void {
   const { PATH = '/usr/bin:/bin' } = process.env
-  // In a session of its own: a Ctrl-C at the terminal is for the bridge.
+  // In a session of its own, so that Ctrl-C at the terminal does not end it.
   const child = spawn('/bin/sh', ['-c', SCRIPT, 'mcp-bridge-watchdog'], {
     cwd: '/',
     env: { PATH },
@@ -56,13 +56,13 @@ function start(): void {
     unavailable = true
     watchdog = undefined
   })
-  // Somebody has ended it. The next program has another one started, which is told of all.
+  // If it was killed, the next program starts another one, which gets all groups.
   child.once('exit', () => {
     watchdog = undefined
   })
   child.stdin?.on('error', () => {})
   child.stdin?.write([...groups].map((group) => `+ ${group}\n`).join(''))
-  // It must not keep the bridge from ending.
+  // It must not keep the event loop of the bridge alive.
   child.unref()
   if (child.stdin && 'unref' in child.stdin) (child.stdin as { unref(): void }).unref()
 }
