@@ -71,7 +71,7 @@ const packages: Record<string, readonly string[]> = {
     'oauth/person/authorization',
     'oauth/store/in-turn',
   ],
-  'node:readline': ['main'],
+  'node:readline': ['cli/sign-in'],
   'node:process': ['main', 'upstream/transport/stdio'],
   'node:fs': [
     'main',
@@ -83,7 +83,7 @@ const packages: Record<string, readonly string[]> = {
     'oauth/person/browser',
     'oauth/store/files',
   ],
-  'node:stream': ['downstream/http', 'downstream/stdio', 'log/writer', 'replicas'],
+  'node:stream': ['cli/program', 'downstream/http', 'downstream/stdio', 'log/writer', 'replicas'],
   'node:buffer': ['upstream/transport/http', 'upstream/transport/stdio', 'policy/cache'],
   'node:v8': ['bridge'],
   'node:tty': ['main'],

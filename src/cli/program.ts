@@ -1,0 +1,52 @@
+/** The process as commands see it. `main` makes it, because nothing else touches the process itself. */
+import { readFileSync } from 'node:fs'
+import type { Readable, Writable } from 'node:stream'
+import type { BridgeContext } from '../bridge/context.js'
+import type { ConfigSources } from '../config/settings.js'
+import { createLog, type Output as LogOutput } from '../log.js'
+import type { Log } from '../logging.js'
+import type { Output } from './discover.js'
+import type { Circumstances } from './errors.js'
+
+/** A signal that ends the process. */
+export type EndSignal = 'SIGTERM' | 'SIGINT'
+
+/** What commands may do with the process. */
+export interface Program {
+  version: string
+  argv: readonly string[]
+  env: BridgeContext['env']
+  platform: NodeJS.Platform
+  /** The user's number; undefined where there are none. */
+  uid: number | undefined
+  nodeVersion: string
+  stdin: Readable
+  stdout: Writable
+  output: Output & LogOutput
+  /** How errors are written: in words for people, or as the log is. Commands change it as they learn more. */
+  errors: Circumstances & { readable: boolean }
+  /** Replaces what a signal does. Until then it ends the programs that were started, and the process. */
+  onSignal(handle: (signal: EndSignal) => void): void
+  /** Calls back when the process is asked to read its configuration again (SIGHUP). */
+  onReload(handle: () => void): void
+  /** Calls back after an error that nobody has caught. The error has been written, and the exit code set. */
+  onCrash(handle: (error: Error) => void): void
+  /** Calls back with the number of log lines that were dropped, as soon as lines can be written again. */
+  onDroppedLines(handle: (lines: number) => void): void
+  /** Writes an error to stderr, and sets the exit code. */
+  fail(error: unknown): void
+  /** Ends the process with the exit code that was set, after what waits for stderr is written or cannot be. */
+  end(): Promise<void>
+  /** Ends the process now, as failed. */
+  abort(): void
+}
+
+/** Where references of the configuration are looked up. */
+export function sourcesOf({ env }: Pick<Program, 'env'>): ConfigSources {
+  return { env, read: (path) => readFileSync(path, 'utf8') }
+}
+
+/** A log that writes nothing, for commands that print their result. */
+export function quietLog({ output }: Pick<Program, 'output'>): Log {
+  return createLog({ level: 'silent', format: 'auto' }, output)
+}

@@ -1,0 +1,182 @@
+/** What `mcp-bridge` does without another command: serves, follows its configuration, and stops. */
+import { unwatchFile, watchFile } from 'node:fs'
+import { Bridge } from '../bridge/bridge.js'
+import type { BridgeContext } from '../bridge/context.js'
+import type { FoundServers } from '../bridge/discovered-servers.js'
+import type { Issue } from '../config/error.js'
+import { ConfigError, parseListen, type Settings } from '../config/settings.js'
+import { createLog, isReadable } from '../log.js'
+import type { Log } from '../logging.js'
+import { Fault } from '../protocol/fault.js'
+import { startTracing } from '../telemetry/tracing.js'
+import type { Tracing } from '../telemetry/types.js'
+import { within } from '../time.js'
+import { announce, report } from './announce.js'
+import { type Command, parseCommand } from './parse.js'
+import { type Program, sourcesOf } from './program.js'
+import { losesHeaders } from './runtime.js'
+import { signInFor } from './sign-in.js'
+import { writableByGroup } from './writable.js'
+
+/** The command that serves. */
+export type RunCommand = Command & { kind: 'run' }
+
+/** Milliseconds between looks at the files of the configuration. */
+const FILE_CHECK = 1_000
+/** Milliseconds for which the bridge waits for discovery before it starts without its results. */
+const FINDING = 10_000
+/** The cause to end that a client on stdio gives by closing its output. */
+const INPUT_ENDED = 'the input has ended'
+
+/** Starts the bridge, and follows its configuration until the process ends. Resolves when it serves, or has ended. */
+export async function serve({ settings, files, notes, format }: RunCommand, program: Program): Promise<void> {
+  const { version, env, output, errors } = program
+  errors.readable = isReadable(settings.log, output)
+  const log = createLog(settings.log, output)
+  program.onDroppedLines((lines) => log.error({ event: 'log_lines_dropped', lines }, 'log lines dropped'))
+  if (format !== undefined)
+    log.info({ event: 'config_format_detected', format }, 'configuration is in the format of another program')
+  warnOfConfig(log, notes, files)
+  if (losesHeaders(program.nodeVersion)) {
+    const why = 'it drops request headers past the 1,000th (CVE-2026-58044); the bridge itself refuses over 100'
+    const message = 'upgrade Node.js to the newest patch of its version'
+    log.warn({ event: 'node_outdated', node: program.nodeVersion, why }, message)
+  }
+  const listen = parseListen(settings.listen)
+  // On a pipe there is nobody who could ask for them.
+  const counted = settings.metrics && listen.kind === 'http'
+  // Loaded only where it is used, as what draws up traces is.
+  const metrics = counted ? new (await import('../telemetry/metrics.js')).Metrics({ version }) : undefined
+  const tracing = await startTracing(env, { version, log })
+  const signIn = signInFor(program, settings, { log })
+  const context = { log, version, env, metrics, tracer: tracing?.tracer, signIn }
+  const found = await finding(settings, context, listen.kind === 'stdio')
+  const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
+  if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
+  const stop = stopper(bridge, program, { tracing, found, onPipe: listen.kind === 'stdio' })
+  program.onSignal((signal) => {
+    log.info({ event: 'stopping', signal }, 'shutting down')
+    stop(Symbol(signal)).catch(program.abort)
+  })
+  program.onCrash((error) => {
+    stop(error, true).catch(program.abort)
+  })
+  try {
+    if (listen.kind === 'stdio') {
+      const ready = bridge.server.warmUp()
+      ready.catch(() => {})
+      const piped = bridge.pipe({ input: program.stdin, output: program.stdout })
+      await Promise.race([ready.then(() => piped), piped])
+      return await stop(INPUT_ENDED)
+    }
+    const say = errors.readable ? output.err : undefined
+    announce(settings, bridge, await bridge.listen(listen), { log, version, say })
+    const current = { settings }
+    found?.follow(() => reload(log, bridge, found.with(current.settings)))
+    if (files.length > 0) followChanges(log, bridge, files, { found, current, program })
+    await bridge.warmUp((mount, verdict) => {
+      // A program that cannot be started is a mistake of whoever has named it, if there is no other server.
+      if (verdict instanceof Fault && bridge.mounts.size === 1 && mount.server.isProgram) throw verdict
+      report(log, bridge.mounts, mount, verdict)
+    })
+  } catch (error) {
+    program.fail(error)
+    await stop(error, true)
+  }
+}
+
+/** Goes over to another configuration when one of its files changes, and on SIGHUP. */
+function followChanges(
+  log: Log,
+  bridge: Bridge,
+  files: readonly string[],
+  { found, current, program }: { found: FoundServers | undefined; current: { settings: Settings }; program: Program },
+): void {
+  let followed: readonly string[] = []
+  const follow = (now: readonly string[]) => {
+    for (const file of followed) unwatchFile(file)
+    followed = now
+    // Looked at by name again and again: editors and Kubernetes put another file in its place.
+    for (const file of followed) watchFile(file, { interval: FILE_CHECK, persistent: false }, look)
+  }
+  const look = () => {
+    let command: Command
+    try {
+      command = parseCommand(program.argv, program.env)
+    } catch (error) {
+      const issues = error instanceof ConfigError ? error.issues : [{ path: '', message: String(error) }]
+      log.error({ event: 'config_invalid', issues }, 'invalid configuration; keeping the previous one')
+      return
+    }
+    if (command.kind !== 'run') return
+    const { settings } = command
+    follow(command.files)
+    warnOfConfig(log, command.notes, command.files)
+    current.settings = settings
+    reload(log, bridge, found?.with(settings) ?? settings)
+  }
+  follow(files)
+  program.onReload(look)
+}
+
+/** Warns of what is left out of the configuration, and of who else may write it: they decide which programs are started. */
+function warnOfConfig(log: Log, notes: readonly Issue[], files: readonly string[]): void {
+  for (const { message: why, ...where } of notes)
+    log.warn({ event: 'config_adjusted', ...where, why }, 'part of the configuration was left out or changed')
+  for (const path of writableByGroup(files))
+    log.warn(
+      { event: 'config_writable', path },
+      'all users of the group can write this file; if unintended, run chmod g-w',
+    )
+}
+
+function reload(log: Log, bridge: Bridge, settings: Settings): void {
+  bridge
+    .reload(settings, (mount, verdict) => report(log, bridge.mounts, mount, verdict))
+    .then(
+      ({ fixed, ...changes }) => {
+        log.info({ event: 'config_changed', ...changes }, 'configuration changed')
+        if (fixed.length > 0) log.warn({ event: 'restart_required', options: fixed }, 'these options need a restart')
+      },
+      (error: unknown) =>
+        log.error({ event: 'config_unusable', err: error }, 'unusable configuration; keeping the previous one'),
+    )
+}
+
+/** Looks for servers, if any are to be found. On a pipe there is one, so that it has to be there from the beginning. */
+async function finding(settings: Settings, context: BridgeContext, onPipe: boolean): Promise<FoundServers | undefined> {
+  if (settings.discover.length === 0) return undefined
+  const { FoundServers } = await import('../bridge/discovered-servers.js')
+  const found = new FoundServers({ settings, context, sources: sourcesOf(context) })
+  context.log.info({ event: 'search_started', where: settings.discover }, 'looking for servers')
+  await (onPipe ? found.look() : within(found.look(), FINDING))
+  const names = Object.keys(found.with(settings).mcpServers)
+  if (onPipe && names.length !== 1) {
+    found.close()
+    throw new ConfigError([
+      { path: 'discover', message: `on stdio there is one server, and there are ${names.join(', ') || 'none'}` },
+    ])
+  }
+  return found
+}
+
+/** Stops the bridge, and ends the process. Each further cause to end it leaves less time; the same one counts once. */
+type Stop = (cause: unknown, hurry?: boolean) => Promise<void>
+
+function stopper(
+  bridge: Bridge,
+  program: Program,
+  { tracing, found, onPipe }: { tracing: Tracing | undefined; found: FoundServers | undefined; onPipe: boolean },
+): Stop {
+  const causes = new Set<unknown>()
+  // What was being answered when the input ended may still be; a signal after that is the second cause.
+  if (onPipe) program.stdin.once('end', () => causes.add(INPUT_ENDED))
+  return async (cause, hurry = false) => {
+    causes.add(cause)
+    if (causes.size > 2) return program.end()
+    found?.close()
+    await bridge.close(hurry || causes.size > 1)
+    await tracing?.close()
+    await program.end()
+  }
+}

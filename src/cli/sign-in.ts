@@ -1,0 +1,80 @@
+/** Commands that sign in to servers and out of them, with the process's own browser, terminal and token store. */
+import { createInterface } from 'node:readline'
+import { Bridge } from '../bridge/bridge.js'
+import type { Mount } from '../bridge/mount.js'
+import { browserOf, type Settings } from '../config/settings.js'
+import type { Log } from '../logging.js'
+import { type SignInParts, signInParts } from '../oauth/parts.js'
+import { Fault } from '../protocol/fault.js'
+import type { SignInTarget } from './auth.js'
+import { type Program, quietLog } from './program.js'
+
+/** Signs in to the one server of the settings. Rejects with a Fault. */
+export async function login(settings: Settings, program: Program): Promise<void> {
+  const { runLogin } = await import('./auth.js')
+  const stopping = new AbortController()
+  program.onSignal(() => stopping.abort(new Fault('signInRefused', 'Signing in was interrupted')))
+  const hint = 'If that browser is on another machine, paste here the address of the page where it ends:\n'
+  const signIn = signInFor(program, settings, { hint })
+  const { version, env, stdin, output } = program
+  const bridge = new Bridge(settings, { log: quietLog(program), version, env, signIn })
+  const lines = createInterface({ input: stdin })
+  try {
+    await runLogin(targetOf(bridge), output, lines, stopping.signal)
+  } finally {
+    lines.close()
+    stdin.destroy()
+    await bridge.close(true)
+  }
+}
+
+/** Signs out of a server, or of all servers of a token store. Resolves to whether there were any tokens. */
+export async function logout(
+  settings: Settings | undefined,
+  store: string | undefined,
+  program: Program,
+): Promise<boolean> {
+  const { runLogout } = await import('./auth.js')
+  const signIn = signInFor(program, settings, { store })
+  const { version, env, output } = program
+  const bridge = settings && new Bridge(settings, { log: quietLog(program), version, env, signIn })
+  try {
+    return await runLogout(bridge && targetOf(bridge), signIn.store, output)
+  } finally {
+    await bridge?.close()
+  }
+}
+
+/** The one server that a command is about. */
+export function targetOf(bridge: Bridge): SignInTarget {
+  const [mount] = bridge.mounts.values()
+  const { name, accounts, server } = mount as Mount
+  return { name, accounts, ask: () => server.warmUp() }
+}
+
+/** What the program supplies to sign in to servers. `store` overrides the settings. */
+export function signInFor(
+  program: Program,
+  settings: Settings | undefined,
+  { store, log = quietLog(program), hint = '' }: { store?: string | undefined; log?: Log; hint?: string } = {},
+): SignInParts {
+  const isNamed = program.argv.some((word) => /^(?:-c|--config\b)/.test(word))
+  return {
+    ...signInParts({
+      folder: store ?? settings?.oauth.store,
+      browser: settings && browserOf(settings),
+      env: program.env,
+      platform: program.platform,
+      uid: program.uid,
+      // A log is kept, and read by others: the address must not be in it.
+      show: (address) => {
+        if (program.errors.readable)
+          program.output.err(`Open this address in a browser to sign in:\n\n  ${address}\n\n${hint}`)
+      },
+      onDegraded: (why) =>
+        log.warn({ event: 'tokens_not_stored', why }, 'cannot store tokens; they are lost when the process ends'),
+    }),
+    // A server that was given by its address has no name in a file.
+    loginName: (name, url) => (isNamed ? name : (url.split('?', 1)[0] as string)),
+  }
+}
