@@ -210,7 +210,10 @@ export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off
   return tools?.known(textUnder(call.params, 'name'))?.repeatable ?? false
 }
 
-/** Milliseconds after which a call may be sent once more without any risk of doing a thing twice; undefined for never. */
+/**
+ * Milliseconds after which a failed call may be sent again without the risk of doing something twice; undefined for
+ * never.
+ */
 export function worthRepeating(error: unknown, repeatable: boolean): number | undefined {
   if (!(error instanceof ChannelError) || error.protocol || error.noMemory) return undefined
   if (error.refusal) {

@@ -229,7 +229,9 @@ function requiredUrls(
   }
 }
 
-/** Milliseconds after which the call may be sent again without the risk of doing something twice; undefined for never. */
+/**
+ * Milliseconds after which the call may be sent again without the risk of doing something twice; undefined for never.
+ */
 function retryDelay(
   error: unknown,
   call: Call,
