@@ -145,7 +145,7 @@ t.test(
     t.equal((await client.request('ping')).status, 200)
     write({ mcpServers: { a, b: { command: 'x', era: 'old' } }, limit: {} })
     const [said] = await says(running, /.*invalid configuration; keeping.*/)
-    t.match(said, /mcpServers\.b\.era.*"limit","message":"is not an option"|"limit".*mcpServers\.b\.era/)
+    t.match(said, /mcpServers\.b\.era.*"limit","message":"is not an option: did you mean|"limit".*mcpServers\.b\.era/)
     t.equal((await echo(`${origin}/b/mcp`)).status, 200)
     write('{')
     await says(running, /is not valid JSON/)
