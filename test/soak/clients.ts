@@ -18,8 +18,12 @@ export interface Client {
 }
 
 /** What came of it: an answer, the bridge's or the server's error (which servers that are killed make likely), or nothing. */
-export type Outcome = 'answered' | 'failed' | 'given up' | 'wrong'
+export type Outcome = 'answered' | 'failed' | 'given up'
+/** Rejects with a WrongAnswer where the answer is not that of the call. */
 export type Deed = (client: Client) => Promise<Outcome>
+
+/** An answer to something else. The message is its text. */
+export class WrongAnswer extends Error {}
 
 /** Milliseconds within which something is given up. */
 const SOON = 40
@@ -27,7 +31,8 @@ const SOON = 40
 const judge = ({ message, text, status }: Pick<Answer, 'message' | 'text' | 'status'>, word: string): Outcome => {
   if (message.error) return 'failed'
   if (status >= 500 || status === 429 || status === 404) return 'failed'
-  return text.includes(word) ? 'answered' : 'wrong'
+  if (!text.includes(word)) throw new WrongAnswer(text.slice(0, 500))
+  return 'answered'
 }
 
 const params = (client: Client) => ({

@@ -13,7 +13,7 @@ import { BuiltBridge } from '../support/built-bridge.js'
 import { call } from '../support/modern.js'
 import { startFixture } from '../support/process.js'
 import { ToolScope } from '../support/scope.js'
-import { anyDeed, type Outcome } from './clients.js'
+import { anyDeed, type Outcome, WrongAnswer } from './clients.js'
 import { growthOf, type Sample } from './slope.js'
 
 const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' } } })
@@ -134,14 +134,14 @@ async function client(who: string, urls: string[], random: Random, until: number
     // Servers of the modern era ask by another tool.
     const usable = name === 'questions' ? urls.filter((url) => url.includes('legacy')) : urls
     const word = `${who}-${++next}`
-    let outcome: Outcome | 'broken'
+    let outcome: Outcome | 'wrong' | 'broken'
     try {
       outcome = await deed({ url: oneOf(random, usable), headers: headersOf(who), random, word })
     } catch (error) {
-      outcome = 'broken'
-      if (bridge.ended === undefined && failures.length < 20) failures.push(`${name}: ${String(error)}`)
+      outcome = error instanceof WrongAnswer ? 'wrong' : 'broken'
+      const what = outcome === 'wrong' ? `${word} got another answer: ${(error as Error).message}` : String(error)
+      if (bridge.ended === undefined && failures.length < 20) failures.push(`${name}: ${what}`)
     }
-    if (outcome === 'wrong' && failures.length < 20) failures.push(`${name}: ${word} got another answer`)
     count(`${name}: ${outcome}`)
     await sleep(random() * PAUSE)
   }
