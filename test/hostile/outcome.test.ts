@@ -186,7 +186,7 @@ t.test(
         '{"detail":"No such app"}',
         /HTTP 404[\s\S]*The server said: \{"detail":"No such app"\}/,
       ],
-      [302, 'text/html', '', /HTTP 302[\s\S]*give the address http:\/\/login\.example\/ instead/],
+      [302, 'text/html', '', /HTTP 302[\s\S]*use the address http:\/\/login\.example\/ instead/],
     ]
     for (const [status, type, body, seen] of rows) {
       const server = await PlainHttp.start(t, (_arrival, response) =>

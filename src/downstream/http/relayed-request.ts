@@ -210,7 +210,7 @@ export class RelayedRequest {
     const strange = request.method === 'GET' || (mediaType(headers) !== 'application/json' && !isMessage(bytes))
     if (strange && (request.method === 'GET' || this.#id !== undefined)) {
       const type = mediaType(headers) || 'no content type'
-      const message = `The server answered with ${status} and ${type} instead of a message`
+      const message = `The server answered with HTTP ${status} and ${type} instead of a message`
       this.#fault = new Fault('upstreamProtocol', message)
       return this.#refuse(this.#fault, this.#id === undefined ? 502 : this.#fault.status)
     }
