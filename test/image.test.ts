@@ -209,7 +209,7 @@ t.test('what the image copies is enough, where nothing can be written', async (t
     const [url] = await says(program, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
     const answer = await call(url, 'tools/call', { name: 'x', arguments: {} })
     t.match(answer.message, { result: { content: [{ text: 'called' }] } })
-    await says(program, /redis_unavailable/)
+    await says(program, /Redis is unavailable/)
     t.notMatch(program.stderr(), /TypeError|Cannot find/)
   })
 
