@@ -184,8 +184,8 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       const rows: [question: object, replies: Replies, text: RegExp][] = [
         [MODEL, { 'sampling/createMessage': () => ({ error }) }, /rather not/],
         [ROOTS, { 'roots/list': () => ({ error }) }, /rather not/],
-        [MODEL, { 'sampling/createMessage': () => ({ result: { role: 'assistant' } }) }, /no answer/],
-        [ROOTS, { 'roots/list': () => ({ result: { roots: [7] } }) }, /no answer/],
+        [MODEL, { 'sampling/createMessage': () => ({ result: { role: 'assistant' } }) }, /an invalid answer/],
+        [ROOTS, { 'roots/list': () => ({ result: { roots: [7] } }) }, /an invalid answer/],
       ]
       for (const [n, [question, replies, text]] of rows.entries()) {
         const { answer } = await converse(client, `m${n}`, ask({ q: question }), replies)
