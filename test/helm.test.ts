@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { createClient } from '@redis/client'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
+import { NEED_RESTART } from '../src/bridge/bridge.js'
 import { CHART, helm, NAMESPACE, noHelm, RELEASE, type Rendering, render } from './support/chart.js'
 import { commandIn, ports, secret } from './support/deployment.js'
 import { temporaryFolder } from './support/folder.js'
@@ -214,6 +215,9 @@ t.test('pods are replaced for what wants a restart, and for nothing else', { ski
   const before = checksum(least)
   t.equal(checksum({ config: { ...least.config, limits: { calls: 10 } } }), before)
   t.not(checksum({ config: { ...least.config, log: { format: 'json', level: 'debug' } } }), before)
+  const template = readFileSync(join(CHART, 'templates/deployment.yaml'), 'utf8')
+  const [, picked = ''] = /checksum\/restart: \{\{ pick \$config ([^|]*) \|/.exec(template) ?? []
+  t.same(JSON.parse(`[${picked.replaceAll(' ', ',')}]`), NEED_RESTART)
 })
 
 t.test('what makes no sense is refused, with what has to change', { skip: noHelm }, async (t) => {

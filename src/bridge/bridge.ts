@@ -56,7 +56,7 @@ const ADMIN_CONNECTIONS = 100
 /** Most servers that are warmed up at the same time. */
 const AT_ONCE = 4
 /** Options that need a restart. */
-const FIXED = [
+export const NEED_RESTART = [
   'listen',
   'admin',
   'redis',
@@ -288,7 +288,7 @@ export class Bridge {
 
   async #reload(wanted: Settings, report: WarmedUp): Promise<Changes> {
     const before = this.#settings
-    const fixed = FIXED.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
+    const fixed = NEED_RESTART.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
     const settings = { ...wanted, ...Object.fromEntries(fixed.map((key) => [key, before[key]])) } as Settings
     const changes: Changes = { added: [], changed: [], removed: [], fixed: [...fixed] }
     const mounts = new Map<string, Mount>()
