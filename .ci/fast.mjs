@@ -19,14 +19,22 @@ const FOLDERS = ['rpc', 'protocol', 'policy', 'upstream', 'downstream', 'downstr
 const SLOW = [
   'wire/bad-input',
   'wire/client-questions',
+  'wire/detect',
   'wire/idle',
+  'wire/legacy-changes',
+  'wire/legacy-streams',
   'wire/listen',
+  'wire/questions-isolation',
   'wire/questions-meanwhile',
   'wire/questions-refused',
+  'wire/questions-rounds',
   'wire/reopened-session',
   'wire/roots',
+  'wire/session',
+  'wire/streams',
   'wire/tasks-legacy-server',
   'wire/tasks-modern-server',
+  'wire/turned',
 ]
 
 /** Seconds that one file may take. */
