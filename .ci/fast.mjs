@@ -18,10 +18,12 @@ const FOLDERS = ['rpc', 'protocol', 'policy', 'upstream', 'downstream', 'downstr
 /** Files of these folders that are left out, because they take longest: most wait for a time limit or start many programs. */
 const SLOW = [
   'wire/bad-input',
+  'wire/cache',
   'wire/client-questions',
   'wire/detect',
   'wire/idle',
   'wire/legacy-changes',
+  'wire/legacy-pipe',
   'wire/legacy-streams',
   'wire/listen',
   'wire/questions-isolation',
