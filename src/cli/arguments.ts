@@ -31,14 +31,15 @@ const SERVER = /^(?:(?:sse\+)?https?:\/\/|stdio:)/
 export function readArguments(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Arguments {
   const { tokens, program: afterDashes } = tokensIn(argv)
   const first = tokens.find((token) => token.kind === 'positional')
-  const isCommand = first === undefined || FIRST_WORDS.includes(first.value) || SERVER.test(first.value)
+  const isNamed = first !== undefined && FIRST_WORDS.includes(first.value)
+  const isCommand = first === undefined || isNamed || SERVER.test(first.value)
   // Everything after a program is its own.
   const own = isCommand ? tokens : tokens.filter(({ index }) => index <= first.index)
   const given = own.flatMap((token) => (token.kind === 'option' ? [token] : []))
   const said = own.flatMap((token) => (token.kind === 'positional' ? [token.value] : []))
   // Help wins over mistakes.
   if (given.some(({ name }) => name === 'help')) {
-    const named = first !== undefined && FIRST_WORDS.includes(first.value) ? (commandIn(said)?.split(' ') ?? said) : []
+    const named = isNamed ? (commandIn(said)?.split(' ') ?? said) : []
     return { command: 'help', words: named, flags: {}, program: [] }
   }
   if (!isCommand) {
@@ -46,7 +47,6 @@ export function readArguments(argv: readonly string[], env: Readonly<Record<stri
     if (!flags.version && !isProgram(first.value, env, flags.cwd)) throw notAProgram(first.value)
     return { command: 'serve', words: [], flags, program: argv.slice(first.index) }
   }
-  const isNamed = first !== undefined && FIRST_WORDS.includes(first.value)
   const command = isNamed ? commandIn(said) : 'serve'
   if (command === undefined) throw incomplete(said)
   const words = isNamed ? said.slice(command.split(' ').length) : said
