@@ -1,5 +1,5 @@
 /** JSON-RPC 2.0 messages, with their ids kept exactly as received. */
-import { firstCharacter, type Member, type ScanOptions, type Span, scanArray, scanValue } from './scan.js'
+import { firstCharacter, type Member, type ScanOptions, type Span, scanArray, scanValue, unquote } from './scan.js'
 import { cut, join, pieces, type Source, type Wire } from './source.js'
 import { type Json, type Payload, parseSource } from './splice.js'
 
@@ -125,9 +125,7 @@ function invalid(id: Id | undefined, why: string): Invalid {
 
 /** The string at a position; undefined if there is something else. */
 function stringAt(source: Source, { start, end }: Member): string | undefined {
-  const text = cut(source, start, end)
-  if (!text.startsWith('"')) return undefined
-  return text.includes('\\') ? (JSON.parse(text) as string) : text.slice(1, -1)
+  return source.text.startsWith('"', start) ? unquote(source, start, end) : undefined
 }
 
 function paramsOf(source: Source, member: Member | undefined): Params {

@@ -359,7 +359,8 @@ function unexpected(text: string, at: number): JsonError {
   return new JsonError(at >= text.length ? 'Unexpected end of text' : 'Unexpected character', at)
 }
 
-function unquote(source: Source, start: number, end: number): string {
-  const raw = cut(source, start + 1, end - 1)
-  return raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw
+/** The value of the string that stands, with its quotes, between two positions. */
+export function unquote(source: Source, start: number, end: number): string {
+  const raw = cut(source, start, end)
+  return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1)
 }
