@@ -9,6 +9,6 @@ t.test('test:fast runs most of the tests of protocol and wire, and every file th
   const { status, stdout } = spawnSync(execPath, [script, '--list'], { encoding: 'utf8' })
   t.equal(status, 0, stdout)
   const names = stdout.split('\n')
-  for (const name of ['rpc/splice', 'protocol/headers', 'wire/relay', 'wire/session']) t.ok(names.includes(name), name)
+  for (const name of ['rpc/splice', 'protocol/headers', 'wire/relay', 'wire/same-era']) t.ok(names.includes(name), name)
   t.notOk(names.includes('wire/reopened-session'), 'what is slow is left out')
 })
