@@ -4,11 +4,13 @@ import { runInNewContext } from 'node:vm'
 import t, { type Test } from 'tap'
 import { ABLE, ADA, NAME, of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
+import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 
 const PARKED = 1_000
 const AT_ONCE = 32
-const ANSWER = 8_000
+/** How long an answer is waited for, which no other timer has. */
+const ANSWER = 1_234_567
 /** Bytes that a parked call may cost. */
 const MOST = 20 * 1024
 
@@ -32,6 +34,7 @@ async function inUse(): Promise<number> {
 }
 
 t.test(`${PARKED} calls wait at once for little each, and when their time is over all are gone`, async (t) => {
+  const timeLimit = holdTimers(t, ANSWER)
   const { asker, client } = await start(t, { timeouts: { answer: ANSWER } })
   const first = await client.steps([{ ask: [NAME] }])
   await client.again(first, { [String(first.keys[0])]: ADA })
@@ -50,6 +53,8 @@ t.test(`${PARKED} calls wait at once for little each, and when their time is ove
   t.ok(each < MOST, `${Math.round(each)} bytes each`)
   t.equal(of(asker, 'tools/call').length - asked, PARKED)
 
+  t.equal(timeLimit.waiting, PARKED)
+  timeLimit.run()
   const cancelled = () => of(asker, 'notifications/cancelled').length
   const given = () => of(asker).filter(({ result }) => (result as { action?: string })?.action === 'cancel').length
   await until(() => cancelled() >= PARKED && given() >= PARKED, 'their end')

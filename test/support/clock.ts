@@ -1,4 +1,7 @@
-/** Time that passes when a test says so, for what waits longer than any test should. */
+/**
+ * Time that passes when a test says so. `stopClock` is for units: no timer of the process runs by itself. Beside real sockets and
+ * processes, `holdTimers` holds the timers of one limit only, and `leaper` moves the clock on while all timers go on.
+ */
 import type { Test } from 'tap'
 
 interface Timer {
@@ -54,5 +57,57 @@ export function stopClock(t: Test): Clock {
       }
       now = until
     },
+  }
+}
+
+export interface HeldTimers {
+  /** Timers that are set and have not run. */
+  readonly waiting: number
+  /** Lets the time of all of them pass. */
+  run(): void
+}
+
+/**
+ * Holds the timers of this process that are set for exactly so many milliseconds: until the test ends, they run only when it says
+ * so. Give the limit under test a length that nothing else has, and longer than any test: it then ends what it should, and
+ * nothing before that, however slow the machine is.
+ */
+export function holdTimers(t: Test, milliseconds: number): HeldTimers {
+  const held = new Map<unknown, () => void>()
+  const own = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout }
+  const set = (run: () => void, wait?: number) => {
+    const timer = own.setTimeout(run, wait)
+    if (wait === milliseconds) held.set(timer.unref(), run)
+    return timer
+  }
+  const clear = (timer: ReturnType<typeof setTimeout> | undefined) => {
+    held.delete(timer)
+    own.clearTimeout(timer)
+  }
+  Object.assign(globalThis, { setTimeout: set, clearTimeout: clear })
+  t.teardown(() => Object.assign(globalThis, own))
+  return {
+    get waiting() {
+      return held.size
+    },
+    run() {
+      for (const [timer, run] of [...held]) {
+        if (!held.has(timer)) continue
+        clear(timer as ReturnType<typeof setTimeout>)
+        run()
+      }
+    },
+  }
+}
+
+/** Moves `performance.now` on by so many milliseconds, as often as it is called. It goes back when the test ends. */
+export function leaper(t: Test): (milliseconds: number) => void {
+  const now = performance.now.bind(performance)
+  let ahead = 0
+  performance.now = () => now() + ahead
+  // The method of the prototype shows again.
+  t.teardown(() => Reflect.deleteProperty(performance, 'now'))
+  return (milliseconds) => {
+    ahead += milliseconds
   }
 }

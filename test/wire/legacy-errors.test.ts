@@ -2,12 +2,15 @@
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
+import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import type { Answer } from '../support/modern.js'
 import { type Arrived, type HttpPlan, ModernHttp } from '../support/modern-http.js'
 import { modernStdio } from '../support/modern-stdio.js'
 
+/** The time limit of a call, which no other timer has. */
+const CALL = 1_234_567
 const REVISIONS = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
 
 async function start(t: Test, plan: HttpPlan = {}, settings: object = {}) {
@@ -230,12 +233,14 @@ t.test('105 a failure of a tool is a result, and stays one', async (t) => {
 })
 
 t.test('105 what goes wrong in the bridge is in-band as well', async (t) => {
-  const { client, modern } = await start(t, {}, { limits: { calls: 1 }, timeouts: { call: 1_000 } })
+  const timeLimit = holdTimers(t, CALL)
+  const { client, modern } = await start(t, {}, { limits: { calls: 1 }, timeouts: { call: CALL } })
   const waiting = client.call('wait', { ms: 60_000 })
   await until(() => modern.of('tools/call').length === 1)
   const refused = await client.call('echo')
   isInBand(t, refused, -32603, 'too many calls')
   t.equal(refused.headers['mcp-bridge-error'], 'overloaded')
+  timeLimit.run()
   const late = await waiting
   isInBand(t, late, -32603, 'a call that took too long')
   t.match(late.message.error, { data: { reason: 'upstream_timeout', outcome: 'unknown' } })

@@ -1,6 +1,7 @@
 /** Sessions of legacy clients over Streamable HTTP: how they begin, whose they are, and how they end. */
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
+import { leaper } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { BOTH, besideTheQuestion, LegacyClient, type OpenOptions } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
@@ -8,6 +9,7 @@ import { type Answer, post, send } from '../support/modern.js'
 import { type HttpPlan, ModernHttp } from '../support/modern-http.js'
 import { problems, type SchemaRevision } from '../support/schema.js'
 
+const IDLE = 3_600_000
 const REVISIONS: SchemaRevision[] = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
 const TOKENS = { alice: 'alice-0123456789abcdef', bob: 'bob-0123456789abcdef' }
 const auth = { auth: { tokens: TOKENS } }
@@ -169,9 +171,11 @@ t.test('89 what is going on when a session is deleted is given up, at the server
 })
 
 t.test('12 an unknown, a deleted, an expired and a foreign session are answered alike, to the letter', async (t) => {
-  const { open, modern, url } = await start(t, { ...auth, timeouts: { clientIdle: 1_000, keepAlive: 50 } })
+  const { open, modern, url } = await start(t, { ...auth, timeouts: { clientIdle: IDLE, keepAlive: 50 } })
+  const leap = leaper(t)
   const expired = await open({ headers: as('alice') })
   await expired.request('resources/subscribe', { uri: 'test://static' })
+  leap(IDLE)
   await until(() => modern.subscriptions === 0, 'the expiry of the session')
   const deleted = await open({ headers: as('alice') })
   await deleted.end()
@@ -284,15 +288,27 @@ t.test('requests are served before the client has said that it is ready', async 
 })
 
 t.test('a session ends when nobody has used it for a while, and not while somebody does', async (t) => {
-  const { open, modern } = await start(t, { timeouts: { clientIdle: 1_000, keepAlive: 50 } })
+  const calls: (() => void)[] = []
+  const override: HttpPlan['override'] = ({ message }, response) => {
+    if (message?.['method'] !== 'tools/call') return false
+    const result = { resultType: 'complete', content: [] }
+    const answer = JSON.stringify({ jsonrpc: '2.0', id: message['id'], result })
+    calls.push(() => response.writeHead(200, { 'content-type': 'application/json' }).end(answer))
+    return true
+  }
+  const { open, modern } = await start(t, { timeouts: { clientIdle: IDLE, keepAlive: 50 } }, { override })
+  const leap = leaper(t)
   const [idle, listening, calling] = [await open(), await open(), await open()]
   const stream = await listening.listen()
-  const call = calling.call('wait', { ms: 2_500 })
+  const call = calling.call('any')
+  await until(() => calls.length === 1, 'the call at the server')
   await idle.request('resources/subscribe', { uri: 'test://static' })
   t.equal(modern.of('subscriptions/listen').length, 2)
+  leap(IDLE)
   await until(() => modern.subscriptions === 1, 'the end of the idle session')
   t.equal((await idle.request('ping')).status, 404)
-  t.equal((await call).status, 200)
+  for (const answer of calls) answer()
+  t.match(await call, { status: 200, message: { result: { content: [] } } })
   t.equal((await calling.request('ping')).status, 200)
   t.equal((await listening.request('ping')).status, 200)
   t.notOk(stream.over)

@@ -20,12 +20,15 @@ import {
   WAYS,
 } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
+import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import type { Plan } from '../support/legacy-http.js'
 import { CAPABILITIES } from '../support/modern.js'
 
 type Json = Record<string, unknown>
 
+/** How long an answer is waited for, which no other timer has. */
+const ANSWER = 1_234_567
 const TOKENS = { alice: 'token-of-alice-0123456789', bob: 'token-of-bob-0123456789' }
 const as = (who: keyof typeof TOKENS) => ({ headers: { authorization: `Bearer ${TOKENS[who]}` } })
 const declaring = (capabilities: object) => ({ meta: { [CAPABILITIES]: capabilities } })
@@ -171,10 +174,12 @@ for (const way of WAYS) {
   })
 
   t.test(`74 a client that does not come back is waited for, and then the server ${way} is told`, async (t) => {
-    const { steps, again, cancelled, answers, asker } = await start(t, way, { timeouts: { answer: 1_000 } })
+    const timeLimit = holdTimers(t, ANSWER)
+    const { steps, again, cancelled, answers, asker } = await start(t, way, { timeouts: { answer: ANSWER } })
     const first = await steps([{ ask: [NAME, MODEL, ROOTS] }])
     t.ok(first.keys.length > 0)
     const [called] = of(asker, 'tools/call')
+    timeLimit.run()
     await until(() => cancelled().length === 1, 'the end of the time')
     await until(() => answers().length === 3, 'an answer of nobody to every question')
     t.match(
@@ -189,9 +194,11 @@ for (const way of WAYS) {
   })
 
   t.test(`74 what a server ${way} asks while nobody is there is answered at the end as well`, async (t) => {
-    const { steps, signal, cancelled, answers } = await start(t, way, { timeouts: { answer: 3_000 } })
+    const timeLimit = holdTimers(t, ANSWER)
+    const { steps, signal, cancelled, answers } = await start(t, way, { timeouts: { answer: ANSWER } })
     await steps([{ ask: [NAME, COLOUR], gap: 'another' }])
     await signal('another')
+    timeLimit.run()
     await until(() => cancelled().length === 1, 'the end of the time')
     await until(() => answers().length === 2, 'an answer of nobody to every question')
     t.match(answers(), [{ result: { action: 'cancel' } }, { result: { action: 'cancel' } }])
