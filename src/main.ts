@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
 import { isatty } from 'node:tty'
-import type { Discovery } from './bridge/discovery-runtime.js'
+import type { Discovery, DiscoveryOptions } from './bridge/discovery-runtime.js'
 import { checkedInWords } from './cli/check.js'
 import { cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
 import { type Command, parseCommand, speaksToPeople } from './cli/parse.js'
@@ -106,7 +106,9 @@ async function run(command: Command): Promise<number | undefined> {
       return EXIT.ok
     case 'discover': {
       const { runDiscover } = await import('./cli/discover.js')
-      return codeOf(await runDiscover(await discovering(), command.settings, output, command.json))
+      const { signInFor } = await import('./cli/sign-in.js')
+      const found = await discovering((settings) => signInFor(program, settings))
+      return codeOf(await runDiscover(found, command.settings, output, command.json))
     }
     case 'trust': {
       const { runTrust } = await import('./cli/trust.js')
@@ -138,11 +140,14 @@ function codeOf(succeeded: boolean): number {
   return succeeded ? EXIT.ok : EXIT.failed
 }
 
-/** Creates what finds servers and connects to them. */
-async function discovering(): Promise<(settings: Settings) => Discovery> {
+/** Creates what finds servers and connects to them, with the tokens of `signIn` if it is given. */
+async function discovering(
+  signIn?: (settings: Settings) => DiscoveryOptions['signIn'],
+): Promise<(settings: Settings) => Discovery> {
   const { Discovery } = await import('./bridge/discovery-runtime.js')
   const context = { log: quietLog(program), version, env }
-  return (settings) => new Discovery({ settings, context, sources: sourcesOf(program) })
+  const sources = sourcesOf(program)
+  return (settings) => new Discovery({ settings, context, sources, signIn: signIn?.(settings) })
 }
 
 /** If nobody reads the output of a command, the command ends. */

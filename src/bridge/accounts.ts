@@ -1,17 +1,20 @@
 /** Creates the accounts of a configured server, if the bridge signs in to it. */
-import { isStdio, type ServerSettings, signInOf } from '../config/settings.js'
+import { type Callers, isStdio, type ServerSettings, type Settings, signInOf } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
-import { Accounts } from '../oauth/client/accounts.js'
+import { Accounts, type AccountsOptions } from '../oauth/client/accounts.js'
 import type { BridgeContext } from './context.js'
-import type { MountSettings } from './mount-settings.js'
+
+/** What replaces the defaults for a server that discovery has found. */
+export type FoundAccounts = Pick<AccountsOptions, 'loginName' | 'reach'>
 
 /** Undefined if the bridge does not sign in to this server, or if the server is a program. */
 export function accountsOf(
   name: string,
   own: ServerSettings,
-  all: MountSettings,
+  all: Callers & Pick<Settings, 'oauth'>,
   { log, signIn }: Pick<BridgeContext, 'log' | 'signIn'>,
   isModern: () => boolean,
+  found: FoundAccounts = {},
 ): Accounts | undefined {
   const settings = signIn && signInOf(own, all)
   if (!settings || isStdio(own)) return undefined
@@ -31,5 +34,6 @@ export function accountsOf(
     network: signIn.network,
     isModern,
     log: log.child({ server: name }),
+    ...found,
   })
 }

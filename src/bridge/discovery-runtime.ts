@@ -12,6 +12,7 @@ import {
   isConfigured,
   type Meeting,
   type Parts,
+  type SignInNeeded,
   type Vouched,
 } from '../discovery/discover.js'
 import { documents } from '../discovery/documents.js'
@@ -29,13 +30,19 @@ import { defaultStorePath, TrustStore } from '../discovery/trust/store.js'
 import { type ConnectOptions, guardedConnector } from '../net/connect.js'
 import type { Failure } from '../net/failure.js'
 import { Guard } from '../net/guard.js'
+import type { Accounts } from '../oauth/client/accounts.js'
+import type { SignInParts } from '../oauth/parts.js'
+import { foundReach } from '../oauth/reach.js'
 import { toolList } from '../policy/tool-list.js'
+import { Fault } from '../protocol/fault.js'
 import { Memory } from '../protocol/memory.js'
 import type { Payload } from '../rpc/splice.js'
 import { within } from '../time.js'
 import { Server } from '../upstream/server.js'
+import { accountsOf } from './accounts.js'
 import type { BridgeContext } from './context.js'
 import { inspect } from './inspect.js'
+import { quoted } from './remedy.js'
 import { serverOptions } from './server-options.js'
 
 /** Options of discovery. */
@@ -43,6 +50,8 @@ export interface DiscoveryOptions {
   settings: Settings
   context: BridgeContext
   sources: ConfigSources
+  /** For a command of a person: servers are asked with the tokens of `mcp-bridge login`. Otherwise without any. */
+  signIn?: SignInParts | undefined
   /** Replacements for the network and the clock, for tests. */
   network?: Pick<ConnectOptions, 'ca' | 'resolve'> | undefined
   timing?: Pick<CyclesOptions, 'now' | 'sleep' | 'random'> | undefined
@@ -80,6 +89,8 @@ export class Discovery {
   readonly #configured = new Map<string, ServerSettings>()
   /** Why endpoints are paused. */
   readonly #reasons = new Map<string, string>()
+  /** The accounts of servers that require a sign-in, by the failure that said so. */
+  readonly #signIns = new WeakMap<Failure, Accounts>()
   /** The pins with which endpoints were met, as text. */
   readonly #metUnder = new Map<string, string>()
 
@@ -115,6 +126,7 @@ export class Discovery {
       verify: (fetched) => this.store.verify(fetched),
       pinsOf: (origin) => this.store.pinsOf(origin),
       meet: (candidate, pins) => this.#meetInCycles(candidate, pins),
+      explainSignIn: (failed) => this.#explainSignIn(failed),
       judge: (facts) => judge(facts, this.store, (timing?.now ?? Date.now)()),
     }
   }
@@ -221,11 +233,12 @@ export class Discovery {
     return this.#meetings.run(endpoint, async () => ({ value: await this.#meet(candidate, pins), freshFor: FRESH }))
   }
 
-  /** Meets a server: makes a handshake and lists its tools, without a client's credential. Rejects with a Failure. */
+  /** Meets a server: makes a handshake and lists its tools. Rejects with a Failure. */
   async #meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting> {
     const { settings, context } = this.#options
     const isProgram = candidate.endpoint.kind === 'stdio'
     let server: Server | undefined
+    let accounts: Accounts | undefined
     try {
       const all: Settings = {
         ...settings,
@@ -235,18 +248,59 @@ export class Discovery {
       }
       const quiet = { ...context, metrics: undefined, tracer: undefined }
       const connect = this.connectorTo(candidate, pins)
-      server = new Server(
-        serverOptions(candidate.name, this.entryOf(candidate), all, quiet, this.#memory, undefined, { connect }),
-      )
+      const entry = this.entryOf(candidate)
+      accounts = this.#accountsOf(candidate, entry, all, () => server?.verdict?.era === 'modern')
+      const reach = { connect, accounts }
+      server = new Server(serverOptions(candidate.name, entry, all, quiet, this.#memory, undefined, reach))
       const limit = MEETING[isProgram ? 'stdio' : 'http']
       return await within(meeting(server), limit, () => {
         throw failure('handshake', 'timeout', `It did not answer within ${limit / 1_000} s`)
       })
     } catch (error) {
       if (error instanceof ConfigError) throw failure('document', 'unsupported', error.message, { cause: error })
-      throw pinFailure(error) ?? handshakeFailure(error, isProgram)
+      const failed = pinFailure(error) ?? handshakeFailure(error, isProgram)
+      if (accounts) this.#signIns.set(failed, accounts)
+      throw failed
     } finally {
+      accounts?.close()
       await server?.close(true)
+    }
+  }
+
+  /** What the bridge has signed in to at this server with `mcp-bridge login`. It asks nobody to sign in. */
+  #accountsOf(
+    candidate: Candidate,
+    entry: ServerSettings,
+    all: Settings,
+    isModern: () => boolean,
+  ): Accounts | undefined {
+    const { context, signIn, network } = this.#options
+    const { name, endpoint, from } = candidate
+    if (!signIn || endpoint.kind !== 'http' || !('url' in entry)) return undefined
+    const known = { log: context.log, signIn }
+    if (this.isOwn(candidate)) return accountsOf(name, entry, all, known, isModern)
+    if (isConfigured(candidate)) {
+      const loginName = `${name} --config ${quoted(from)}`
+      return accountsOf(name, entry, all, known, isModern, { loginName })
+    }
+    const { allowed, allowLoopback } = this.#guard
+    const guard = { allowed: [...allowed, ...all.oauth.allow], allowLoopback }
+    const found = { loginName: endpoint.url.replace(/\?.*$/s, ''), reach: foundReach(endpoint.url, guard, network) }
+    // What the network says about signing in is not a configuration.
+    return accountsOf(name, { ...entry, oauth: undefined }, all, known, isModern, found)
+  }
+
+  async #explainSignIn(failed: Failure): Promise<SignInNeeded> {
+    const accounts = this.#signIns.get(failed)
+    if (!accounts) throw failed
+    const { explainSignIn } = await import('../oauth/client/explain.js')
+    const { cause } = failed
+    const refusal = cause instanceof Fault ? cause.signInFor : undefined
+    try {
+      return { explanation: await explainSignIn(accounts, refusal), loginName: accounts.loginName }
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      throw failure('handshake', 'refused', error.message, { cause: error })
     }
   }
 }

@@ -31,6 +31,6 @@ export function withFlags<T extends TrustStatus>(trustStatus: T, { settings, can
 }
 
 /** The text as one argument of a POSIX shell. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -2,7 +2,7 @@
 import type { Settings } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import type { Accounts } from '../oauth/client/accounts.js'
-import { explainSignIn, inLines, listAccounts, statusLines } from '../oauth/client/explain.js'
+import { explainSignIn, listAccounts, signInRows, statusLines } from '../oauth/client/explain.js'
 import type { Store } from '../oauth/store/store.js'
 import { printable } from '../printable.js'
 import { Fault } from '../protocol/fault.js'
@@ -119,12 +119,12 @@ export async function runAuthStatus(
 
 /** What `probe` shows for a server that requires a sign-in. Rejects with a Fault. */
 export async function describeSignIn(accounts: Accounts, fault: Fault, target: string, json: boolean): Promise<string> {
-  const explanation = await explainSignIn(accounts, accounts.settings, fault.signInFor)
+  const explanation = await explainSignIn(accounts, fault.signInFor)
   if (json) return JSON.stringify({ signIn: explanation }, null, 2)
   return [
     target,
     '  requires you to sign in',
-    ...inLines(explanation).map((line) => `  ${line}`),
+    ...signInRows(explanation).map(([label, text]) => `  ${label.padEnd(11)}${text}`),
     `  next       mcp-bridge login ${accounts.loginName}`,
   ].join('\n')
 }

@@ -118,7 +118,7 @@ export const COMMANDS = {
     usage: '<where>...',
     about: 'find servers, and show whether they are trusted',
     words: Number.POSITIVE_INFINITY,
-    flags: ['json', 'config', ...FINDING, 'read-only-tool'],
+    flags: ['json', 'config', ...FINDING, 'read-only-tool', 'account', 'token-store'],
     details: PLACES,
     examples: [
       ['What a host publishes', 'mcp-bridge discover example.com'],

@@ -5,6 +5,7 @@ import { withFlags } from '../bridge/remedy.js'
 import type { Settings } from '../config/settings.js'
 import type { Candidate, PlaceFailure } from '../discovery/candidate.js'
 import { type Discovered, discover, type Examined, type Progress } from '../discovery/discover.js'
+import { signInRows } from '../oauth/client/explain.js'
 import { printable } from '../printable.js'
 
 /** The output of a command. */
@@ -59,7 +60,7 @@ function isUsable({ meeting, verdict }: Examined): boolean {
 function asJson({ servers, failures, leftOut }: Discovered): object {
   return {
     servers: servers.map((one) => {
-      const { candidate, verdict, meeting, manifest, failure, steps } = one
+      const { candidate, verdict, meeting, manifest, failure, signIn, steps } = one
       const { name, endpoint, source, from, alsoFrom, runnable, entry, wants } = candidate
       const { state, by, reason, missing, remedy, only } = verdict
       return {
@@ -83,6 +84,7 @@ function asJson({ servers, failures, leftOut }: Discovered): object {
         }),
         ...(manifest && { manifest: { url: manifest.url, ...signatureIn(one) } }),
         ...(failure && { failure: { phase: failure.phase, reason: failure.reason, message: failure.message } }),
+        ...(signIn && { signIn: signIn.explanation }),
         steps: steps.map(({ step, ms, ok, message }) => ({ step, ms: Math.round(ms), ok, message })),
         trust: { state, by, only, reason, missing, remedy },
       }
@@ -114,7 +116,7 @@ function inLine({ place, error: { phase, message } }: PlaceFailure): string {
   return `! ${printable(place, WIDTH)}  ${phase}: ${printable(message, 1_000)}`
 }
 
-function describe({ candidate, verdict, meeting, steps }: Examined): string {
+function describe({ candidate, verdict, meeting, signIn, steps }: Examined): string {
   const { name, from, alsoFrom, runnable, wants } = candidate
   const line = (label: string, text: string) => `  ${label.padEnd(13)}${text}`
   const places = [from, ...alsoFrom.map(({ from }) => from)].filter((one, at, all) => all.indexOf(one) === at)
@@ -129,6 +131,10 @@ function describe({ candidate, verdict, meeting, steps }: Examined): string {
     lines.push(
       ...toolLines(meeting.listing, meeting.tools.tools).map((text, at) => line(at === 0 ? 'tools' : '', text)),
     )
+  if (signIn) {
+    for (const [label, text] of signInRows(signIn.explanation)) lines.push(line(label, text))
+    lines.push(line('next', `mcp-bridge login ${signIn.loginName}`))
+  }
   if (!runnable) lines.push(line('entry', JSON.stringify({ [name]: candidate.entry })))
   const { missing, remedy } = verdict
   if (missing !== '') lines.push(line('missing', missing))

@@ -6,6 +6,7 @@
 import { Failure } from '../net/failure.js'
 import type { ToolList } from '../ports/trust-status.js'
 import { printable } from '../printable.js'
+import type { SignInExplanation } from '../protocol/account.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { type Candidate, type Findings, merge, type PlaceFailure } from './candidate.js'
@@ -18,7 +19,7 @@ import { difference, type Facts, type Handshake, namesEndpoint, type Verdict } f
 import type { Verification } from './trust/jws.js'
 
 /** A step towards a verdict. A target is located once; the other steps are for each candidate. */
-export type Step = 'locate' | 'manifest' | 'signature' | 'handshake' | 'trust'
+export type Step = 'locate' | 'manifest' | 'signature' | 'handshake' | 'sign-in' | 'trust'
 
 /** The outcome of a step. */
 export interface Progress {
@@ -49,6 +50,13 @@ export interface Vouched {
   server: ManifestServer | undefined
 }
 
+/** How to sign in to a server that requires it. */
+export interface SignInNeeded {
+  explanation: SignInExplanation
+  /** The argument of `mcp-bridge login` for the server. */
+  loginName: string
+}
+
 /** The implementation of the steps. */
 export interface Parts {
   locate(target: string): Promise<Findings>
@@ -59,6 +67,8 @@ export interface Parts {
   pinsOf(origin: string): readonly string[] | undefined
   /** Connects to a server, under these pins if there are any. */
   meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting>
+  /** Reads how to sign in to a server, after `meet` has failed with the reason `sign-in`. Rejects with a Failure. */
+  explainSignIn(failed: Failure): Promise<SignInNeeded>
   judge(facts: Facts): Verdict
   /** Milliseconds of a monotonic clock. */
   now?: (() => number) | undefined
@@ -73,6 +83,8 @@ export interface Examined {
   meeting?: Meeting | undefined
   /** Why the connection failed. */
   failure?: Failure | undefined
+  /** Set if it failed because the server requires a sign-in. */
+  signIn?: SignInNeeded | undefined
   /** Whether a manifest exists is unknown, because reading it failed. */
   unread: boolean
   steps: readonly Progress[]
@@ -166,7 +178,10 @@ export async function examine(candidate: Candidate, parts: Parts, report: Report
   // Commands name a server by its address: that is the same in every configuration.
   const called = endpoint.kind === 'http' ? endpoint.url : name
   const facts: Facts = { name: called, kind: endpoint.kind, endpoint: canonical(endpoint), origin, configured }
-  const judged = async (more: Partial<Facts>, rest: Pick<Examined, 'manifest' | 'meeting' | 'failure'> = {}) => {
+  const judged = async (
+    more: Partial<Facts>,
+    rest: Pick<Examined, 'manifest' | 'meeting' | 'failure' | 'signIn'> = {},
+  ) => {
     const known = { ...facts, ...more }
     const { value } = await step(
       'trust',
@@ -195,7 +210,16 @@ export async function examine(candidate: Candidate, parts: Parts, report: Report
   if (met.failed) {
     const mismatched = pins && met.failed.phase === 'tls' && met.failed.reason === 'pin'
     const pin = mismatched ? { pins, matched: false } : undefined
-    return judged({ ...known, pin }, { manifest, failure: met.failed })
+    const { failed } = met
+    const explained =
+      failed.reason === 'sign-in'
+        ? await step(
+            'sign-in',
+            () => parts.explainSignIn(failed),
+            ({ explanation }) => [true, `with ${printable(explanation.issuer, 200)}`],
+          )
+        : undefined
+    return judged({ ...known, pin }, { manifest, failure: failed, signIn: explained?.value })
   }
   const { handshake, tools } = met.value
   Object.assign(known, { handshake, tools, pin: pins && { pins, matched: true } })
@@ -230,6 +254,9 @@ const REASONS: Readonly<Partial<Record<Fault['fault'], Reason<'handshake'>>>> = 
   upstreamAuthRequired: 'refused',
   upstreamRefused: 'refused',
   upstreamIncompatible: 'no-common-revision',
+  signInRequired: 'sign-in',
+  signInPending: 'sign-in',
+  signInRefused: 'sign-in',
 }
 
 type TakeStep = <T>(

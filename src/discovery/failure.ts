@@ -10,6 +10,7 @@ const REASONS = {
     closed: true,
     timeout: true,
     refused: false,
+    'sign-in': false,
     program: false,
     protocol: false,
     'no-common-revision': false,

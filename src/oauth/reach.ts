@@ -5,7 +5,7 @@
 import { parseAddress } from '../net/address.js'
 import { bare } from '../net/connect.js'
 import type { FetchOptions } from '../net/fetch.js'
-import { isLoopback } from '../net/guard.js'
+import { type GuardOptions, isLoopback } from '../net/guard.js'
 
 /** Settings that allow further hosts. */
 export interface ReachSettings {
@@ -32,11 +32,23 @@ export type Reach = Pick<FetchOptions, 'allowed' | 'allowLoopback' | 'maxBytes' 
 export function reachOf(url: string, settings: ReachSettings, network: Network = {}): Reach {
   const { allow = [], issuer, authServerMetadataUrl } = settings
   const hosts = [url, issuer, authServerMetadataUrl].flatMap((one) => (one === undefined ? [] : [hostOf(one)]))
-  const [own = ''] = hosts
+  return foundReach(url, { allowed: [...allow, ...hosts], allowLoopback: true }, network)
+}
+
+/**
+ * The hosts that may be contacted for a server at `url` that discovery has found. Nobody has chosen its host, so that is
+ * allowed only if `guard` allows it.
+ */
+export function foundReach(
+  url: string,
+  { allowed, allowLoopback }: Pick<GuardOptions, 'allowed' | 'allowLoopback'>,
+  network: Network = {},
+): Reach {
+  const isHere = isLoopback(hostOf(url))
   return {
     ...network,
-    allowed: [...allow, ...hosts],
-    allowLoopback: isLoopback(own),
+    allowed,
+    allowLoopback: allowLoopback && isHere,
     maxBytes: DOCUMENT_BYTES,
     timeLimit: TIME_LIMIT,
   }

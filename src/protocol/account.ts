@@ -28,6 +28,17 @@ export interface AccountRefusal {
   sent: string | undefined
 }
 
+/** How a sign-in to a server would go, for people. Nothing of it is secret. */
+export interface SignInExplanation {
+  /** The authorization server. */
+  issuer: string
+  resource: string | undefined
+  /** Scopes that would be requested; undefined if none are named. */
+  scopes: readonly string[] | undefined
+  /** How the bridge would be known to the authorization server; `none` if it cannot be. */
+  client: 'configured' | 'document' | 'registered' | 'none'
+}
+
 /** The accounts of one server, by principal. */
 export interface AccountsByPrincipal {
   /**

@@ -401,6 +401,7 @@ t.test('the order of things, with parts and a clock of the test', async (t) => {
         listing: [],
       }
     },
+    explainSignIn: () => Promise.reject(new Error('no server requires a sign-in')),
     judge: () => ({
       state: 'quarantined',
       by: undefined,

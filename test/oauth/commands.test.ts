@@ -64,6 +64,46 @@ t.test('signing in, looking at it, probing and signing out', async (t) => {
   t.equal((await run(t, ['logout', server.url, ...store])).code, 1)
 })
 
+t.test('discover says how to sign in to a server, and shows what it has after that', async (t) => {
+  const { oidc, server, config, store } = await behind(t)
+  const here = ['--discover-loopback', ...store]
+  const trust = ['--trust-store', join(temporaryFolder(t), 'trust.json')]
+  const probed = await run(t, ['probe', server.url, ...store])
+  const rowsOf = (text: string) =>
+    text.match(/^ +(?:issuer|resource|client|scopes) .*$/gm)?.map((row) => row.split(/ {2,}/))
+  const found = await run(t, ['discover', server.url, ...here, ...trust])
+  t.equal(found.code, 1, 'no server can be used yet')
+  t.same(rowsOf(found.stdout), rowsOf(probed.stdout), 'in the words of probe')
+  t.match(found.stdout, new RegExp(`^  next +mcp-bridge login ${server.url}$`, 'm'))
+  const json = JSON.parse((await run(t, ['discover', server.url, '--json', ...here, ...trust])).stdout) as object
+  const { signIn } = JSON.parse((await run(t, ['probe', server.url, '--json', ...store])).stdout) as { signIn: object }
+  t.match(signIn, { issuer: oidc.issuer, resource: server.url, scopes: ['mcp:read'], client: 'registered' })
+  t.match(json, { servers: [{ usable: false, signIn, failure: { phase: 'handshake', reason: 'sign-in' } }] })
+  const inFile = await run(t, ['discover', config, ...here, ...trust])
+  t.match(inFile.stdout, `mcp-bridge login stock --config ${config}`, 'an entry has its own options for a sign-in')
+  t.same(
+    oidc.requests.filter(({ path }) => path === '/reg' || path === '/auth' || path === '/token'),
+    [],
+    'A19 nobody was registered or asked for that',
+  )
+
+  t.equal((await run(t, ['login', 'stock', '--config', config, ...store, '--browser', willing])).code, 0)
+  for (const where of [server.url, config]) {
+    const after = await run(t, ['discover', where, ...here, ...trust])
+    t.equal(after.code, 0, after.stdout)
+    t.match(after.stdout, /tools +greet +Greets/)
+    t.notMatch(after.stdout, /^ +issuer/m)
+  }
+  const other = await run(t, ['discover', server.url, '--account', 'work', ...here, ...trust])
+  t.match(other.stdout, /^ +issuer/m, 'another account is not signed in')
+  const approved = await run(t, ['trust', 'approve', server.url, '--discover-loopback', ...trust])
+  t.not(approved.code, 0)
+  t.notOk(
+    server.seen.some(({ authorization, status }) => authorization !== undefined && status === 401),
+    'only tokens of this server were sent',
+  )
+})
+
 t.test('without a browser the address is shown, and what comes back is pasted', async (t) => {
   const { config, store } = await behind(t)
   const program = startProgram(t, [

@@ -1,31 +1,19 @@
 /** Describes for people how to sign in to a server, and the state of accounts. */
 
 import { printable } from '../../printable.js'
-import type { AccountRefusal } from '../../protocol/account.js'
+import type { AccountRefusal, SignInExplanation } from '../../protocol/account.js'
 import { readChallenges, wantedBy } from '../challenge.js'
 import type { Store } from '../store/store.js'
 import type { Accounts } from './accounts.js'
 import { clientChoice } from './register.js'
-import type { ClientSettings } from './settings.js'
 import type { AccountStatus } from './status.js'
-
-/** How a sign-in would go. */
-export interface SignInExplanation {
-  /** The authorization server. */
-  issuer: string
-  resource: string | undefined
-  /** Scopes that would be requested; undefined if none are named. */
-  scopes: readonly string[] | undefined
-  /** How the bridge would be known to the authorization server; `none` if it cannot be. */
-  client: 'configured' | 'document' | 'registered' | 'none'
-}
 
 /** Reads what a server and its authorization server publish. Sends nothing secret. Rejects with a Fault. */
 export async function explainSignIn(
   accounts: Accounts,
-  settings: ClientSettings,
   refusal: AccountRefusal | undefined,
 ): Promise<SignInExplanation> {
+  const { settings } = accounts
   const obtainer = await accounts.obtainer()
   const wanted = wantedBy(readChallenges(refusal?.challenges ?? []))
   const { server, resource, scopes } = await obtainer.find(wanted, undefined, true)
@@ -44,13 +32,13 @@ const KNOWN = {
   none: 'none: the authorization server does not register clients. Set "oauth.clientId"',
 } as const
 
-/** Lines for a terminal. */
-export function inLines({ issuer, resource, scopes, client }: SignInExplanation): string[] {
+/** Rows for a terminal: a label and a text each. */
+export function signInRows({ issuer, resource, scopes, client }: SignInExplanation): [label: string, text: string][] {
   return [
-    `issuer     ${printable(issuer, 200)}`,
-    ...(resource === undefined ? [] : [`resource   ${printable(resource, 200)}`]),
-    `client     ${KNOWN[client]}`,
-    `scopes     ${scopes === undefined || scopes.length === 0 ? 'none named' : printable(scopes.join(' '), 300)}`,
+    ['issuer', printable(issuer, 200)],
+    ...(resource === undefined ? [] : [['resource', printable(resource, 200)] satisfies [string, string]]),
+    ['client', KNOWN[client]],
+    ['scopes', scopes === undefined || scopes.length === 0 ? 'none named' : printable(scopes.join(' '), 300)],
   ]
 }
 

@@ -27,6 +27,8 @@ export interface ServerOptions {
   /** Whether the server is known to speak 2026-07-28. */
   isModern?: (() => boolean) | undefined
   network?: Network | undefined
+  /** What may be contacted; by default what an operator allows who has configured the server. */
+  reach?: Reach | undefined
   now?: (() => number) | undefined
 }
 
@@ -46,7 +48,7 @@ export class Obtainer {
   constructor(options: ServerOptions) {
     this.#options = options
     this.#now = options.now ?? Date.now
-    this.#reach = reachOf(options.url, options.settings, options.network)
+    this.#reach = options.reach ?? reachOf(options.url, options.settings, options.network)
     this.#issuers = new Issuers(this.#now)
   }
 
