@@ -21,8 +21,9 @@ import { failure } from '../discovery/failure.js'
 import { homeFolder } from '../discovery/home.js'
 import { readManifest } from '../discovery/manifest.js'
 import { meaningOf } from '../discovery/sources/address.js'
-import { findInFiles, finding, usualFiles } from '../discovery/sources/files.js'
+import { findInFiles, finding } from '../discovery/sources/files.js'
 import { findInRegistry } from '../discovery/sources/registry.js'
+import { usualFiles } from '../discovery/sources/usual-files.js'
 import { findAtHost } from '../discovery/sources/well-known.js'
 import { judge } from '../discovery/trust/judge.js'
 import { assertPinned, type Certificate, lookAt, PinError, pinnedConnector } from '../discovery/trust/pin.js'
@@ -205,8 +206,11 @@ export class Discovery {
     const { fetch } = this.parts
     if (target === USUAL_FILES) {
       const home = homeFolder() ?? ''
-      const around = { platform: platform(), home, cwd: resolve('.'), appData: context.env['APPDATA'] }
-      return findInFiles(usualFiles(around), { home })
+      const files = usualFiles({ platform: platform(), home, cwd: resolve('.'), env: context.env })
+      return findInFiles(
+        files.map(({ path }) => path),
+        { home },
+      )
     }
     const meaning = meaningOf(target)
     switch (meaning.kind) {

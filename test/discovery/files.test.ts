@@ -2,7 +2,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { findInFiles, finding, usualFiles } from '../../src/discovery/sources/files.js'
+import { findInFiles, finding } from '../../src/discovery/sources/files.js'
+import { type Machine, usualFiles } from '../../src/discovery/sources/usual-files.js'
 
 /** Files of a test, and what is found in them. */
 async function find(
@@ -182,7 +183,8 @@ t.test('files that are not there', async (t) => {
 })
 
 t.test('the usual places', async (t) => {
-  const unix = { home: '/home/me', cwd: '/work' }
+  const pathsFor = (machine: Machine) => usualFiles(machine).map(({ path }) => path)
+  const unix = { home: '/home/me', cwd: '/work', env: {} }
   const project = [
     '/work/.mcp.json',
     '/work/.cursor/mcp.json',
@@ -199,25 +201,25 @@ t.test('the usual places', async (t) => {
     '/home/me/.config/opencode/opencode.json',
     '/home/me/.config/zed/settings.json',
   ]
-  t.same(usualFiles({ ...unix, platform: 'linux' }), [
+  t.same(pathsFor({ ...unix, platform: 'linux' }), [
     ...project,
     ...own,
     '/home/me/.config/Claude/claude_desktop_config.json',
     '/home/me/.config/Code/User/mcp.json',
   ])
-  t.same(usualFiles({ ...unix, platform: 'darwin' }), [
+  t.same(pathsFor({ ...unix, platform: 'darwin' }), [
     ...project,
     ...own,
     '/home/me/Library/Application Support/Claude/claude_desktop_config.json',
     '/home/me/Library/Application Support/Code/User/mcp.json',
   ])
-  const windows = { platform: 'win32', home: 'C:\\Users\\me', cwd: 'D:\\work' }
-  t.same(usualFiles({ ...windows, appData: 'E:\\Data' }).slice(-2), [
+  const windows = { platform: 'win32', home: 'C:\\Users\\me', cwd: 'D:\\work', env: {} }
+  t.same(pathsFor({ ...windows, env: { APPDATA: 'E:\\Data' } }).slice(-2), [
     'E:\\Data\\Claude\\claude_desktop_config.json',
     'E:\\Data\\Code\\User\\mcp.json',
   ])
-  t.match(usualFiles(windows), ['D:\\work\\.mcp.json'])
-  t.equal(usualFiles(windows).at(-2), 'C:\\Users\\me\\AppData\\Roaming\\Claude\\claude_desktop_config.json')
+  t.match(pathsFor(windows), ['D:\\work\\.mcp.json'])
+  t.equal(pathsFor(windows).at(-2), 'C:\\Users\\me\\AppData\\Roaming\\Claude\\claude_desktop_config.json')
 })
 
 t.test('an entry of our own configuration is read in the same way', async (t) => {

@@ -1,7 +1,6 @@
 /** Servers in the configuration files of other programs. */
 
 import { open } from 'node:fs/promises'
-import { posix, win32 } from 'node:path'
 import { FormatError, readConfigFile } from '../../formats/read.js'
 import { Failure } from '../../net/failure.js'
 import { printable } from '../../printable.js'
@@ -9,50 +8,9 @@ import { type Finding, Findings, type Transport, transportNamed } from '../candi
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
-/** What determines where these files are. */
-export interface Machine {
-  platform: string
-  home: string
-  cwd: string
-  /** The application data folder on Windows. */
-  appData?: string | undefined
-}
-
 type Entry = Record<string, unknown>
 
 const FILE_BYTES = 1024 * 1024
-
-/** The usual configuration files; those of the project come before those of the user. */
-/** Where programs keep their servers: those of the project before those of the person. */
-export function usualFiles({ platform, home, cwd, appData }: Machine): string[] {
-  const { join } = platform === 'win32' ? win32 : posix
-  const applications =
-    platform === 'win32'
-      ? (appData ?? join(home, 'AppData', 'Roaming'))
-      : platform === 'darwin'
-        ? join(home, 'Library', 'Application Support')
-        : join(home, '.config')
-  return [
-    join(cwd, '.mcp.json'),
-    join(cwd, '.cursor', 'mcp.json'),
-    join(cwd, '.vscode', 'mcp.json'),
-    join(cwd, '.gemini', 'settings.json'),
-    join(cwd, '.codex', 'config.toml'),
-    join(cwd, 'opencode.json'),
-    join(home, '.cursor', 'mcp.json'),
-    join(home, '.codeium', 'windsurf', 'mcp_config.json'),
-    join(home, '.gemini', 'settings.json'),
-    join(home, '.codex', 'config.toml'),
-    join(home, '.config', 'opencode', 'opencode.json'),
-    join(
-      platform === 'win32' ? applications : join(home, '.config'),
-      platform === 'win32' ? 'Zed' : 'zed',
-      'settings.json',
-    ),
-    join(applications, 'Claude', 'claude_desktop_config.json'),
-    join(applications, 'Code', 'User', 'mcp.json'),
-  ]
-}
 
 /**
  * The servers in these files. A file that cannot be read is recorded as a failure. A file that does not exist or names
