@@ -36,6 +36,8 @@ const program: Program = {
   platform: process.platform,
   uid: process.geteuid?.(),
   nodeVersion: process.versions.node,
+  node: process.execPath,
+  script: process.argv[1] ?? '',
   // A stream is opened when a command uses it.
   get stdin() {
     return process.stdin
@@ -129,6 +131,11 @@ async function run(command: Command): Promise<number | undefined> {
       const { signInFor } = await import('./cli/sign-in.js')
       const { settings, store, json } = command
       return codeOf(await runAuthStatus(settings, signInFor(program, settings, { store }).store, output, json))
+    }
+    case 'wrap': {
+      const { runWrap } = await import('./cli/wrap/run.js')
+      runWrap(command.action, program)
+      return EXIT.ok
     }
     case 'run':
       await serve(command, program)

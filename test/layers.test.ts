@@ -40,7 +40,7 @@ const packages: Record<string, readonly string[]> = {
     'discovery/sources',
     'discovery/trust',
   ],
-  'jsonc-parser': ['formats/document'],
+  'jsonc-parser': ['formats/document', 'formats/edit'],
   'smol-toml': ['formats/document'],
   'string-argv': ['config', 'discovery/sources/address'],
   'fastest-levenshtein': ['nearest'],

@@ -21,7 +21,7 @@ import { StdioTransport } from '../upstream/transport/stdio.js'
 import type { BridgeContext } from './context.js'
 import type { MountSettings } from './mount-settings.js'
 
-/** The variables that every program inherits from the bridge. Others must be named in the configuration. */
+/** The variables that every program inherits from the bridge. */
 const INHERITED = [
   'HOME',
   'LOGNAME',
@@ -91,8 +91,9 @@ export function serverOptions(
     idle: timeouts.idle ?? IDLE[kind],
   })
   if (isStdio(settings)) {
-    const { command, args, cwd } = settings
-    const inherited = Object.fromEntries(INHERITED.flatMap((key) => (env[key] === undefined ? [] : [[key, env[key]]])))
+    const { command, args, cwd, passEnvironment } = settings
+    const names = passEnvironment ? Object.keys(env) : INHERITED
+    const inherited = Object.fromEntries(names.flatMap((key) => (env[key] === undefined ? [] : [[key, env[key]]])))
     const transport = new StdioTransport({
       command,
       args,

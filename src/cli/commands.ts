@@ -16,7 +16,7 @@ export interface CommandRow {
 }
 
 const SOURCES = ['upstream', 'config', 'server'] as const
-const SERVER = ['era', 'session', 'tasks', 'header', 'env', 'cwd'] as const
+const SERVER = ['era', 'session', 'tasks', 'header', 'header-env', 'env', 'pass-environment', 'cwd'] as const
 const SIGN_IN = [
   'client-id',
   'client-secret',
@@ -211,6 +211,28 @@ export const COMMANDS = {
     words: 0,
     flags: ['json', 'config', 'server', 'token-store'],
     examples: [['All servers', 'mcp-bridge auth status']],
+  },
+  wrap: {
+    usage: '[<client> [<server>]]',
+    about: 'put the bridge before the servers of a client on this machine, all or one; without a client, list them',
+    words: 2,
+    flags: ['file', 'dry-run'],
+    details: [
+      'Clients: claude-desktop, claude-code, cursor, vscode, windsurf, gemini, zed.',
+      'The file of the client is changed, and a backup written beside it. Variables and headers stay in the file.',
+    ],
+    examples: [
+      ['The clients of this machine, and their files', 'mcp-bridge wrap'],
+      ['All servers of a client', 'mcp-bridge wrap claude-desktop'],
+      ['One server, to see what would change', 'mcp-bridge wrap cursor github --dry-run'],
+    ],
+  },
+  unwrap: {
+    usage: '[<client> [<server>]]',
+    about: 'take the bridge out again',
+    words: 2,
+    flags: ['file', 'dry-run'],
+    examples: [['All servers of a client', 'mcp-bridge unwrap claude-desktop']],
   },
   help: {
     usage: '[<command>]',

@@ -75,9 +75,13 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
   [['OTEL_SDK_DISABLED'], '"true" turns traces off.'],
   [
     ['XDG_CONFIG_HOME'],
-    'Configuration folder of the user, with mcp-bridge/trust.json and mcp-bridge/tokens. Default: ~/.config.',
+    'Configuration folder of the user, with mcp-bridge/trust.json and mcp-bridge/tokens, and on Linux with the files of other programs. Default: ~/.config.',
   ],
-  [['APPDATA'], 'On Windows: folder in which "discover files:" looks for the files of other programs.'],
+  [
+    ['APPDATA', 'LOCALAPPDATA'],
+    'On Windows: folders in which "discover files:" and "wrap" look for the files of other programs.',
+  ],
+  [['CLAUDE_CONFIG_DIR'], 'Folder in which "wrap" looks for the file of Claude Code. Default: the home folder.'],
   [['BROWSER'], 'Command that opens the sign-in page, if "oauth.browser" is not set.'],
   [
     ['DISPLAY', 'WAYLAND_DISPLAY', 'SSH_CONNECTION', 'SSH_TTY', 'WSL_DISTRO_NAME'],
@@ -130,6 +134,7 @@ export function configurationPage(): string {
         [code(`\${env:NAME}`), 'The same.'],
         [code(`\${NAME:-default}`), 'The environment variable, or the default if it is not set.'],
         [code(`\${file:/path}`), 'The content of the file, without the line break at its end.'],
+        [code(`$\${NAME}`), `The text ${code(`\${NAME}`)} itself.`],
       ],
     ),
     '',

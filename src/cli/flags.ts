@@ -28,7 +28,8 @@ export const FLAGS = {
   upstream: {
     short: 'u',
     value: '<server>',
-    about: 'The server: http(s)://…, sse+http(s)://… for HTTP+SSE, or stdio:"command args".',
+    about:
+      'The server: http(s)://…, sse+http(s)://… for HTTP+SSE, stdio:"command args", or env:NAME for an environment variable with one of these.',
     example: '--upstream https://example.com/mcp',
   },
   config: {
@@ -79,6 +80,16 @@ export const FLAGS = {
     read: (lines: string[]) => pairs(lines, '=', '--env needs NAME=value'),
     example: `--env API_KEY='\${API_KEY}'`,
   },
+  'header-env': {
+    value: 'Name=VARIABLE',
+    many: true,
+    option: `${SERVER}.headers`,
+    servers: 'url',
+    read: (lines: string[]) => fromVariables(lines),
+    about: 'As --header, with the value of an environment variable.',
+    example: '--header-env Authorization=MY_TOKEN',
+  },
+  'pass-environment': { option: `${SERVER}.passEnvironment`, servers: 'command' },
   cwd: { value: '<folder>', option: `${SERVER}.cwd`, servers: 'command', example: '--cwd /srv/files' },
   discover: { value: '<where>', many: true, option: 'discover', example: '--discover example.com' },
   'discover-allow': {
@@ -137,6 +148,12 @@ export const FLAGS = {
     about: 'A further key that the host may have later: the SHA-256 of a public key in base64.',
   },
   all: { about: 'Forget the tokens of all servers.' },
+  file: {
+    value: '<file>',
+    about: 'The file, if it is not the one of the user in its usual place.',
+    example: '--file .cursor/mcp.json',
+  },
+  'dry-run': { about: 'Show what would change, and change nothing.' },
   help: { short: 'h', about: 'Show help: of the program, or of the command.' },
   version: { short: 'V', about: 'Print the version.' },
 } as const satisfies Readonly<Record<string, Flag>>
@@ -167,6 +184,15 @@ function pairs(lines: readonly string[], separator: string, usage: string): Reco
       return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
     }),
   )
+}
+
+/** Lines like `Name=VARIABLE` as headers that refer to the variables. */
+function fromVariables(lines: readonly string[]): Record<string, string> {
+  const usage = '--header-env needs Name=VARIABLE'
+  const named = Object.entries(pairs(lines, '=', usage))
+  for (const [name, variable] of named)
+    if (!/^[A-Za-z_]\w*$/.test(variable)) throw new UsageError(`${usage}: ${name} has no name of a variable`)
+  return Object.fromEntries(named.map(([name, variable]) => [name, `\${${variable}}`]))
 }
 
 /** Other users of the machine can read the arguments of a process. */

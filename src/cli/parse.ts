@@ -7,6 +7,7 @@ import { readConfig } from './config-file.js'
 import type { Flags } from './flags.js'
 import { type Checked, type Configured, checked, configured, type Described } from './settings.js'
 import { UsageError } from './usage-error.js'
+import type { WrapAction } from './wrap/run.js'
 import { checkWritable } from './writable.js'
 
 export type Command =
@@ -18,6 +19,7 @@ export type Command =
   | { kind: 'login'; settings: Settings }
   | { kind: 'logout'; settings: Settings | undefined; store: string | undefined }
   | { kind: 'auth status'; settings: Settings | undefined; store: string | undefined; json: boolean }
+  | { kind: 'wrap'; action: WrapAction }
   /** Help of these commands, or the short one of the program. */
   | { kind: 'help'; commands: readonly CommandName[] | undefined }
   | { kind: 'version' }
@@ -81,6 +83,11 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'auth status': {
       const settings = flags.config === undefined ? undefined : configured(flags, sources).settings
       return { kind: 'auth status', settings, store: tokenStore(flags, sources), json }
+    }
+    case 'wrap':
+    case 'unwrap': {
+      const [client, server] = words
+      return { kind: 'wrap', action: { command, client, server, file: flags.file, dryRun: flags['dry-run'] ?? false } }
     }
     case 'trust list':
     case 'trust approve':

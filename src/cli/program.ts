@@ -20,6 +20,9 @@ export interface Program {
   /** The user's number; undefined where there are none. */
   uid: number | undefined
   nodeVersion: string
+  /** The path of Node.js, and of the script that it was started with. */
+  node: string
+  script: string
   stdin: Readable
   stdout: Writable
   output: Output & LogOutput

@@ -1,4 +1,5 @@
 /** Settings from flags and a configuration file, and what is to be said of them. */
+import { escaped } from '../config/expand.js'
 import {
   ConfigError,
   type ConfigSources,
@@ -72,7 +73,13 @@ function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] 
   const { config: path } = flags
   const file = path === undefined ? undefined : { path, config: readConfig(path, sources.read) }
   const [command, ...args] = program
-  const entry = upstream !== undefined ? parseUpstream(upstream) : command !== undefined ? { command, args } : undefined
+  const entry =
+    upstream !== undefined
+      ? parseUpstream(addressIn(upstream, sources.env))
+      : command !== undefined
+        ? // A shell, or the client that starts the bridge, has replaced what is to be replaced.
+          { command: escaped(command), args: args.map(escaped) }
+        : undefined
   if (entry === undefined && file === undefined && flags.discover === undefined)
     throw new UsageError(
       'no server: give an address (https://…), a program, a configuration file with --config, or --discover',
@@ -89,6 +96,15 @@ function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] 
     ...(servers !== undefined && { mcpServers: withServers }),
   }
   return { input, file, name, flags }
+}
+
+/** What `--upstream` says: itself, or the environment variable that it names. Throws a UsageError. */
+function addressIn(upstream: string, env: ConfigSources['env']): string {
+  const [, name] = /^env:(\w+)$/.exec(upstream) ?? []
+  if (name === undefined) return upstream
+  const address = env[name]
+  if (address) return address
+  throw new UsageError(`the environment variable ${name}, which --upstream names, is not set`)
 }
 
 /** Does something that may find mistakes, and adds to each of them where it stands. */

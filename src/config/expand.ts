@@ -11,18 +11,24 @@ export interface ConfigSources {
   missing?: ((what: string) => string) | undefined
 }
 
-const REFERENCE = /\$\{(?:(file):([^}]+)|(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}/g
+/** A reference, or the beginning of one that is plain text. */
+const REFERENCE = /\$(\$\{)|\$\{(?:(file):([^}]+)|(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}/g
 /** References that only editors know. */
-const EDITORS = /\$\{((input|command|config|workspaceFolder\w*)(?::[^}]*)?|userHome)\}/g
+const EDITORS = /(?<!\$)\$\{((input|command|config|workspaceFolder\w*)(?::[^}]*)?|userHome)\}/g
 
 /** Whether a value is or has a reference. */
 export function refersElsewhere(value: unknown): boolean {
-  return typeof value === 'string' && value.search(REFERENCE) >= 0
+  return typeof value === 'string' && [...value.matchAll(REFERENCE)].some(([, plain]) => plain === undefined)
+}
+
+/** The text that `expand` turns into the given one. */
+export function escaped(text: string): string {
+  return text.replaceAll('${', () => '$${')
 }
 
 /**
  * Replaces `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:path}` in these keys of entries of servers, and in secrets.
- * Throws a ConfigError that names what is missing.
+ * `$${NAME}` becomes `${NAME}`. Throws a ConfigError that names what is missing.
  */
 export function expand(input: unknown, { env, read, missing }: ConfigSources, keys: ReadonlySet<string>): unknown {
   if (!isObject(input)) return input
@@ -43,12 +49,16 @@ export function expand(input: unknown, { env, read, missing }: ConfigSources, ke
       issues.push({ path, message: unknown(reference, String(what)) })
     if (missing && path.endsWith('.url') && refersElsewhere(value))
       return path.startsWith('redis') ? 'redis://offline.invalid' : 'http://offline.invalid/'
-    return value.replace(REFERENCE, (_all, isFile?: string, file?: string, name = '', fallback?: string) => {
-      if (isFile !== undefined && file !== undefined) return content(file, path)
-      const found = env[name] ?? fallback ?? missing?.(name)
-      if (found === undefined) issues.push({ path, message: `the environment variable ${name} is not set` })
-      return found ?? ''
-    })
+    return value.replace(
+      REFERENCE,
+      (_all, plain?: string, isFile?: string, file?: string, name = '', fallback?: string) => {
+        if (plain !== undefined) return plain
+        if (isFile !== undefined && file !== undefined) return content(file, path)
+        const found = env[name] ?? fallback ?? missing?.(name)
+        if (found === undefined) issues.push({ path, message: `the environment variable ${name} is not set` })
+        return found ?? ''
+      },
+    )
   }
   const deep = (value: unknown, path: string): unknown => {
     if (Array.isArray(value)) return value.map((item, index) => text(item, `${path}.${index}`))

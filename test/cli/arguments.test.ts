@@ -134,3 +134,31 @@ t.test('help wins over mistakes, and is about the command that is named', async 
   t.match(messageOf(['help', 'chekc']), /"chekc" is no command: did you mean check\?/)
   t.match(messageOf(['help', 'trust', 'aprove']), /"trust aprove" is no command: did you mean trust approve\?/)
 })
+
+t.test(
+  'what a program is started with is passed on as it is, and the whole environment with --pass-environment',
+  async (t) => {
+    const server = (argv: readonly string[], env = {}) => {
+      const command = parseCommand(argv, env)
+      return command.kind === 'run' && Object.values(command.settings.mcpServers)[0]
+    }
+    t.match(server(['--', 'x', '${HOME}', '$${HOME}', 'a${input:key}']), {
+      command: 'x',
+      args: ['${HOME}', '$${HOME}', 'a${input:key}'],
+      passEnvironment: false,
+    })
+    t.match(server(['--pass-environment', '--', 'x']), { passEnvironment: true })
+    t.match(messageOf(['--pass-environment', 'https://x/mcp']), /--pass-environment is for servers that are programs/)
+  },
+)
+
+t.test('the address and headers of a server may be in environment variables', async (t) => {
+  const env = { URL: 'sse+https://x/mcp?key=1', TOKEN: 'Bearer ${HOME}', HOME: '/home/me' }
+  const command = parseCommand(['--upstream', 'env:URL', '--header-env', 'Authorization=TOKEN', '-H', 'X-A: b'], env)
+  t.match(command.kind === 'run' && Object.values(command.settings.mcpServers), [
+    { url: 'https://x/mcp?key=1', type: 'sse', headers: { Authorization: 'Bearer ${HOME}', 'X-A': 'b' } },
+  ])
+  t.match(messageOf(['--upstream', 'env:NONE']), /the environment variable NONE, which --upstream names, is not set/)
+  t.match(messageOf(['--header-env', 'Authorization', 'https://x/mcp']), /--header-env needs Name=VARIABLE/)
+  t.match(messageOf(['--header-env', 'A=b c', 'https://x/mcp']), /--header-env needs Name=VARIABLE/)
+})

@@ -49,12 +49,15 @@ t.test('the help, the reference and the JSON Schema say the same of an option', 
   }
 })
 
-t.test('a flag has the text of its option, unless it sets none or one value only', async (t) => {
+t.test('a flag has the text of its option, unless it sets none, one value only, or that of another flag', async (t) => {
   const paths = new Set(options().map(({ path }) => path))
+  const isSecond = (name: FlagName, option: string) =>
+    flagNames.slice(0, flagNames.indexOf(name)).some((other) => flagOf(other)?.option === option)
   for (const name of flagNames) {
     const { option, about, to } = flagOf(name) ?? {}
     if (option !== undefined) t.ok(paths.has(option), `${name} sets an option that exists`)
-    t.equal(about !== undefined, option === undefined || (to !== undefined && typeof to !== 'object'), name)
+    const isOne = to !== undefined && typeof to !== 'object'
+    t.equal(about !== undefined, option === undefined || isOne || isSecond(name, option), name)
   }
 })
 

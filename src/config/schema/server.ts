@@ -82,6 +82,10 @@ const stdioServer = z.looseObject({
     .describe(
       'Environment variables of the program. Of the environment of the bridge it inherits PATH, HOME and a few others only.',
     ),
+  passEnvironment: z
+    .boolean()
+    .default(false)
+    .describe('Whether the program inherits the whole environment of the bridge.'),
   cwd: z.string().optional().describe('Working directory of the program. Default: that of the bridge.'),
   ...serverSettings,
 })

@@ -1,0 +1,56 @@
+/** The clients whose files `wrap` changes: which files they have, and where in them servers are. */
+import { posix, win32 } from 'node:path'
+import { type Machine, type UsualFile, usualFiles } from '../../discovery/sources/usual-files.js'
+
+export interface Client {
+  /** The word on the command line. */
+  id: string
+  /** Its name, as in `usualFiles`. */
+  program: string
+  /** The keys that may lead to its servers. */
+  servers(machine: Machine): readonly (readonly string[])[]
+  /** How it reads its file again. */
+  again: string
+}
+
+const IN_MCP_SERVERS = () => [['mcpServers']]
+
+export const CLIENTS: readonly Client[] = [
+  {
+    id: 'claude-desktop',
+    program: 'Claude Desktop',
+    servers: IN_MCP_SERVERS,
+    again: 'Quit Claude Desktop and start it',
+  },
+  {
+    id: 'claude-code',
+    program: 'Claude Code',
+    // Servers of the user, and of the user in this project.
+    servers: ({ cwd }) => [
+      ['mcpServers'],
+      ...[...new Set([cwd, cwd.replaceAll('\\', '/')])].map((folder) => ['projects', folder, 'mcpServers']),
+    ],
+    again: 'Start a new session of Claude Code',
+  },
+  { id: 'cursor', program: 'Cursor', servers: IN_MCP_SERVERS, again: 'Restart Cursor' },
+  {
+    id: 'vscode',
+    program: 'VS Code',
+    servers: () => [['servers'], ['mcp', 'servers']],
+    again: 'Run "MCP: List Servers" in VS Code and restart the servers',
+  },
+  { id: 'windsurf', program: 'Windsurf', servers: IN_MCP_SERVERS, again: 'Restart Windsurf' },
+  { id: 'gemini', program: 'Gemini CLI', servers: IN_MCP_SERVERS, again: 'Start Gemini CLI again' },
+  { id: 'zed', program: 'Zed', servers: () => [['context_servers']], again: 'Restart Zed' },
+]
+
+/** The files of a client: those of the user, then those of the project in the working directory. */
+export function filesOf({ id, program }: Client, machine: Machine): UsualFile[] {
+  const { join } = machine.platform === 'win32' ? win32 : posix
+  const usual = usualFiles(machine).filter((file) => file.program === program)
+  const ofUser = usual.filter(({ of }) => of === 'user')
+  // Discovery leaves this file out: Claude Code also keeps its history in it.
+  if (id === 'claude-code')
+    ofUser.push({ program, of: 'user', path: join(machine.env['CLAUDE_CONFIG_DIR'] || machine.home, '.claude.json') })
+  return [...ofUser, ...usual.filter(({ of }) => of === 'project')]
+}

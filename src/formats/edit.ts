@@ -1,0 +1,123 @@
+/** Changes members of objects in the text of a JSON file. Every other byte stays: comments, order, indentation. */
+import { applyEdits, type Edit, type Node, parseTree } from 'jsonc-parser'
+
+/** A JSON file, without byte order mark. */
+export interface JsonText {
+  text: string
+  root: Node
+}
+
+/** A change of one object: a member is replaced by others, or strings are put before the elements of an array. */
+export type Change = { key: string; by: readonly (readonly [key: string, value: unknown])[] } | Before
+
+interface Before {
+  key: string
+  before: readonly string[]
+}
+
+const STEP = '  '
+
+/** The text must be valid, as `readJson` accepts it. */
+export function jsonText(text: string): JsonText {
+  return { text, root: parseTree(text, [], { allowTrailingComma: true }) as Node }
+}
+
+/** The text of the value under these keys; undefined if there is none. */
+export function textUnder({ text, root }: JsonText, keys: readonly string[]): string | undefined {
+  const node = nodeUnder(root, keys)
+  return node && text.slice(node.offset, node.offset + node.length)
+}
+
+/** An edit that replaces the value under these keys, which exists, by a text. */
+export function replacement({ root }: JsonText, keys: readonly string[], content: string): Edit {
+  const { offset, length } = nodeUnder(root, keys) as Node
+  return { offset, length, content }
+}
+
+/** Edits for changes of the object under these keys. The members that they name exist. */
+export function editsFor(json: JsonText, keys: readonly string[], changes: readonly Change[]): Edit[] {
+  const object = nodeUnder(json.root, keys) as Node
+  return changes.map((change) => {
+    const member = memberOf(object, change.key) as Node
+    if ('before' in change) return elementsBefore(json, member, change)
+    return change.by.length === 0 ? removal(object, member) : inPlaceOf(json, object, member, change.by)
+  })
+}
+
+/** The text after edits, which must not overlap. */
+export function edited({ text }: JsonText, edits: readonly Edit[]): string {
+  return applyEdits(text, [...edits])
+}
+
+/** Of members with the same key the last one counts, as for all programs. */
+function memberOf(object: Node, key: string): Node | undefined {
+  return object.type === 'object'
+    ? object.children?.findLast(({ children }) => children?.[0]?.value === key)
+    : undefined
+}
+
+function nodeUnder(root: Node, keys: readonly string[]): Node | undefined {
+  return keys.reduce<Node | undefined>((node, key) => node && memberOf(node, key)?.children?.[1], root)
+}
+
+function inPlaceOf(json: JsonText, object: Node, member: Node, by: readonly (readonly [string, unknown])[]): Edit {
+  const indent = indentOf(json, member)
+  const step = stepOf(json, object, indent)
+  const members = by.map(([key, value]) => `${JSON.stringify(key)}: ${rendered(json, value, indent, step)}`)
+  const content = members.join(indent === undefined ? ', ' : `,${lineBreakOf(json)}${indent}`)
+  return { offset: member.offset, length: member.length, content }
+}
+
+function elementsBefore(json: JsonText, member: Node, { before }: Before): Edit {
+  const array = member.children?.[1] as Node
+  const [first] = array.children ?? []
+  const words = before.map((word) => JSON.stringify(word)).join(', ')
+  if (!first) return { offset: array.offset + 1, length: 0, content: words }
+  const indent = indentOf(json, first)
+  const gap = indent === undefined ? ' ' : `${lineBreakOf(json)}${indent}`
+  return { offset: first.offset, length: 0, content: `${words},${gap}` }
+}
+
+/** The member goes with the comma before or after it. */
+function removal({ children = [] }: Node, member: Node): Edit {
+  const at = children.indexOf(member)
+  const [previous, next] = [children[at - 1], children[at + 1]]
+  const start = next || !previous ? member.offset : endOf(previous)
+  const end = next ? next.offset : endOf(member)
+  return { offset: start, length: end - start, content: '' }
+}
+
+function endOf({ offset, length }: Node): number {
+  return offset + length
+}
+
+/** What stands before a node in its line, if that is only white space. */
+function indentOf({ text }: JsonText, { offset }: Node): string | undefined {
+  return /(?:^|[\r\n])([ \t]*)$/.exec(text.slice(Math.max(0, offset - 1_000), offset))?.[1]
+}
+
+/** One level of indentation: how much further a member is in than the line where its object begins. */
+function stepOf({ text }: JsonText, object: Node, indent: string | undefined): string {
+  const line =
+    text
+      .slice(0, object.offset)
+      .split(/[\r\n]/)
+      .at(-1) ?? ''
+  const outer = /^[ \t]*/.exec(line)?.[0] ?? ''
+  return indent?.startsWith(outer) && indent.length > outer.length ? indent.slice(outer.length) : STEP
+}
+
+/** Objects have a line for each member if their own member has one. All else is one line. */
+function rendered(json: JsonText, value: unknown, indent: string | undefined, step: string): string {
+  if (Array.isArray(value)) return `[${value.map((item) => JSON.stringify(item)).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${JSON.stringify(item)}`)
+  if (members.length === 0) return '{}'
+  if (indent === undefined) return `{ ${members.join(', ')} }`
+  const end = lineBreakOf(json)
+  return `{${end}${members.map((member) => indent + step + member).join(`,${end}`)}${end}${indent}}`
+}
+
+function lineBreakOf({ text }: JsonText): string {
+  return text.includes('\r\n') ? '\r\n' : '\n'
+}
