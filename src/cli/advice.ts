@@ -22,7 +22,8 @@ const PATH = 'Check the path of the address: most servers are at /mcp, HTTP+SSE 
 const ITS_LOG = 'The server, or a proxy before it, has failed. Look for the reason in its own log.'
 const BUSY = 'The server is busy or down: try again later.'
 
-const BY_STATUS: Readonly<Record<number, string>> = {
+/** What to do about a server that refuses with an HTTP status. */
+export const BY_STATUS: Readonly<Record<number, string>> = {
   400: 'This may not be an MCP endpoint. If the server speaks TLS on this port, use https://.',
   401: CREDENTIAL,
   403: CREDENTIAL,

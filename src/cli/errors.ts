@@ -10,9 +10,15 @@ import { adviceOn } from './advice.js'
 import { inLine } from './check.js'
 import { UsageError } from './usage-error.js'
 
+/** Why the program ends with an error. */
+export type EndEvent = Extract<
+  LogEvent,
+  'command_line_invalid' | 'config_invalid' | 'server_unavailable' | 'listen_failed' | 'unexpected_error'
+>
+
 export interface CliError {
   code: number
-  event: LogEvent
+  event: EndEvent
   /** The message of the last line of the log: the same text for all errors with this event. */
   kind: string
   /** One sentence. */

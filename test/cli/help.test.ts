@@ -65,6 +65,13 @@ t.test('docs/configuration.md is fresh (npm run schema writes it)', async (t) =>
   t.equal(readFileSync(new URL('docs/configuration.md', root), 'utf8'), configurationPage())
 })
 
+t.test('the README has fewer than 1,500 words', async (t) => {
+  const words = readFileSync(new URL('README.md', root), 'utf8')
+    .split(/\s+/)
+    .filter((word) => word !== '')
+  t.ok(words.length < 1_500, `${words.length} words`)
+})
+
 t.test('every environment variable that the bridge reads is in docs/configuration.md', async (t) => {
   const page = configurationPage()
   const source = new URL('src/', root)

@@ -33,7 +33,8 @@ const NO_TLS: Cause = {
   notSent: true,
 }
 
-const CAUSES: Readonly<Record<string, Cause>> = {
+/** What is known about errors, by their codes and names. */
+export const CAUSES: Readonly<Record<string, Cause>> = {
   ECONNREFUSED: {
     what: 'Connection refused',
     next: 'Check whether the server is running, and on which port.',

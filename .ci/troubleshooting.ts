@@ -1,0 +1,466 @@
+/**
+ * docs/troubleshooting.md: what each message means, and what to do. Codes, causes and messages are taken from the sources; what
+ * is written here by hand is checked against them.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { BY_STATUS } from '../src/cli/advice.js'
+import { type EndEvent, EXIT } from '../src/cli/errors.js'
+import { type FaultName, faults } from '../src/protocol/fault.js'
+import { CAUSES } from '../src/upstream/transport/causes.js'
+
+type Advice = readonly [meaning: string, next: string]
+
+const source = new URL('../src/', import.meta.url)
+const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+const texts = files.toSorted().map((name) => readFileSync(new URL(name, source), 'utf8'))
+
+/** What ends the program. */
+const ENDS: Readonly<Record<EndEvent, readonly [first: string, code: number, ...Advice]>> = {
+  command_line_invalid: [
+    '`mcp-bridge: <what is wrong>`, then `Run "mcp-bridge … --help" for help.`',
+    EXIT.usage,
+    'A flag, word or command is wrong or missing. The first line names it, and often what was probably meant.',
+    'Correct the command line. `mcp-bridge help <command>` shows all flags of a command.',
+  ],
+  config_invalid: [
+    '`mcp-bridge: invalid configuration:`',
+    EXIT.config,
+    'A file cannot be read, or an option in it, or set by a flag, is invalid. Each line below names the file, line and column, and the option.',
+    'Correct what the lines name. `mcp-bridge check --config <file>` shows all mistakes without starting anything.',
+  ],
+  server_unavailable: [
+    '`mcp-bridge: <why>`, then the address and what the server said or wrote to stderr',
+    EXIT.failed,
+    'The server cannot be used. The bridge ends because of it only on stdio, with a single server that is a program, and in `probe` and `login`.',
+    'See [A server cannot be used](#a-server-cannot-be-used). `mcp-bridge probe <server>` shows which step fails.',
+  ],
+  listen_failed: [
+    '`mcp-bridge: port <port> is in use`, or `cannot listen on port <port>`',
+    EXIT.failed,
+    'Another program listens on the port, or this user may not.',
+    'Choose another port with `--listen http://127.0.0.1:8081/mcp`, or end the other program.',
+  ],
+  unexpected_error: [
+    '`mcp-bridge: Error: …` with lines that begin with `at`',
+    EXIT.failed,
+    'A mistake of the bridge.',
+    'Report it with these lines, and with what `--log-level debug` shows. Remove secrets first.',
+  ],
+}
+
+/** Messages of commands and of a running bridge that are no errors in the tables below. `…` stands for any text. */
+const SAID: Readonly<Record<string, Advice>> = {
+  'No answer yet. mcp-bridge waits …': [
+    '`probe` waits for a slow server.',
+    'Wait, or check that the program or address is the right one.',
+  ],
+  'No server was found.': [
+    '`discover` found nothing in the places that it was given.',
+    'Check the name of the host, file or registry. Lines with `!` say which place failed, and why.',
+  ],
+  'Discovery reaches public hosts over TLS only.…': [
+    '`discover` does not connect to private networks and this machine.',
+    'Allow the host with `--discover-allow`, or this machine with `--discover-loopback`, if you trust it.',
+  ],
+  'no server found yet; the bridge serves each one as soon as it finds it': [
+    '`--discover` has found nothing so far.',
+    'Run `mcp-bridge discover` with the same places.',
+  ],
+  'server unavailable; retrying on the next request': [
+    'The bridge runs. This server cannot be used now.',
+    'The fields `why` and `next` of the line say more. See [A server cannot be used](#a-server-cannot-be-used).',
+  ],
+  'server requires sign-in; the first request starts it': [
+    'A person has to sign in.',
+    'Run the command in the field `next`, or send a request. See [auth.md](auth.md).',
+  ],
+  'protocol era unknown until the first authenticated request': [
+    'The server answers only with the credential of a caller.',
+    'Nothing.',
+  ],
+  'invalid configuration; keeping the previous one': [
+    'A file has changed and is invalid now.',
+    'Correct it; the bridge reads it again.',
+  ],
+  'unusable configuration; keeping the previous one': [
+    'A changed configuration is valid, but could not be used.',
+    'The field `err` says why.',
+  ],
+  'these options need a restart': [
+    'A file has changed, and the options in the field `options` were not adopted.',
+    'Restart the bridge.',
+  ],
+  'part of the configuration was left out or changed': [
+    'The file has something that the bridge does not know or support.',
+    'The fields `path` and `why` say what. Remove it, or ignore the line.',
+  ],
+  'all users of the group can write this file; if unintended, run chmod g-w': [
+    'They could make the bridge start any program.',
+    'Run `chmod g-w` on the file.',
+  ],
+  'every user of this machine may write to …': [
+    'The same for all users; the bridge does not start.',
+    'Run `chmod o-w` on the file.',
+  ],
+  '… has changed at the same time, try again…': [
+    'The client wrote its file while `wrap` or `unwrap` did.',
+    'Run the command again, if need be without the client.',
+  ],
+  'npx runs mcp-bridge from a temporary folder…': [
+    'The entry that `wrap` writes would name a folder that npx deletes.',
+    'Install mcp-bridge with `npm install -g`, and run `wrap` again.',
+  ],
+}
+
+const OWN_LOG = 'Look into the log of the server.'
+const REPORT = 'Report it to the author of the server.'
+const LIMIT = 'Raise the limit in the message, if the server needs it.'
+
+/** What goes wrong between the bridge and a server. */
+const CHANNEL: Readonly<Record<string, Advice>> = {
+  'Cannot start …: …': [
+    'The program does not exist, is not on the `PATH`, or may not be executed.',
+    'Run the command in a terminal. On Windows, `npx` may need `cmd /c npx`.',
+  ],
+  'The server has exited': [
+    'The program ended. What it wrote to stderr is shown below the message.',
+    'Run the command in a terminal. Programs get only a few environment variables: see `env` and `passEnvironment`.',
+  ],
+  'The server exited before it received the message': [
+    'The program ended before anything was sent to it.',
+    'Run the command in a terminal.',
+  ],
+  'The server does not read its input': ['The program hangs.', OWN_LOG],
+  'No answer to … in … ms': [
+    'The server does not answer, or not as an MCP server.',
+    'Check the address or command. `timeouts.initialize` and `timeouts.call` set the time.',
+  ],
+  'No answer to server/discover in … ms': [
+    'The same, for the first question of the bridge.',
+    'Set `"era": "legacy"` if the server is older and silent on unknown requests, or raise `timeouts.probe`.',
+  ],
+  'The server did not answer … with a result': [
+    'It answered with something else.',
+    'Check the address: most servers are at /mcp.',
+  ],
+  'The server answered with HTTP …': ['It refused.', 'See the table of HTTP statuses above.'],
+  'The server answered with HTTP … and … instead of a message': [
+    'There is no MCP server at this address, or a proxy answers in its place.',
+    'Check the address: most servers are at /mcp.',
+  ],
+  'its address is neither a Streamable HTTP nor an HTTP+SSE endpoint': [
+    'Both transports were tried.',
+    'Check the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
+  ],
+  'The server did not answer a GET with an event stream': [
+    'The address is none of HTTP+SSE.',
+    'Check the address: most of them are at /sse.',
+  ],
+  'The server opened no HTTP+SSE stream in time': [
+    'The same, or a proxy holds the stream back.',
+    'Turn off buffering in the proxy.',
+  ],
+  'The endpoint that the server named is on another origin, or too long': [
+    'An HTTP+SSE server sends its clients elsewhere, which the bridge does not follow.',
+    'Use the other address, if you trust it.',
+  ],
+  'The server refused to open a session: …': [
+    'It answered `initialize` with an error.',
+    'The rest of the message is that of the server.',
+  ],
+  'The server supports 2026-07-28, which has no initialize': [
+    'The server is modern, and the configuration says legacy.',
+    'Remove `"era": "legacy"`.',
+  ],
+  'The server sent an invalid session id: it has to be 1 to 1024 visible ASCII characters': [
+    'A mistake of the server.',
+    REPORT,
+  ],
+  'The server sent an invalid answer: it is …': [
+    'The answer is not JSON-RPC. Programs must write nothing else to stdout.',
+    REPORT,
+  ],
+  'The body of the answer is not a JSON-RPC response to the request': ['The same, over HTTP.', REPORT],
+  'The server compressed its answer (…), which the request does not allow': [
+    'A proxy or the server ignores `Accept-Encoding`.',
+    'Turn off compression there.',
+  ],
+  'The server closed the stream': ['The connection ended in the middle of an answer.', OWN_LOG],
+  'The server closed the stream without an answer': ['The same, before an answer.', OWN_LOG],
+  'The stream failed': [
+    'The same, because of the network.',
+    'Check proxies between the bridge and the server for time limits.',
+  ],
+  'The server did not resume the stream': [
+    'The server does not have the events of a broken stream any more.',
+    'Send the request again, if it may be executed twice.',
+  ],
+  'The server sent an answer of more than … bytes (limits.answerBytes)': ['An answer is too large.', LIMIT],
+  'The server sent a stream of more than … bytes (limits.streamBytes)': [
+    'All messages of one stream are too large.',
+    LIMIT,
+  ],
+  'The answer to initialize is larger than … KiB': ['The answer is too large. There is no option for it.', REPORT],
+  'The bridge has no memory left for the answer of the server (limits.memory)': [
+    'Too many large messages are on their way.',
+    'See [memory](operations.md#memory).',
+  ],
+  'The server accepts notifications too slowly, and no memory is left for more': [
+    'The server does not read what clients send.',
+    OWN_LOG,
+  ],
+  'The server has ended the subscription': ['The bridge opens it again.', 'Nothing.'],
+  'The channel is closed': ['The connection ended while the request was sent.', 'Send the request again.'],
+  'The bridge is shutting down': ['The bridge ends.', 'Nothing.'],
+  'The request was aborted': ['The client has cancelled the request.', 'Nothing.'],
+  'The answer is not needed any more': ['The client has gone.', 'Nothing.'],
+}
+
+const IN_MESSAGE = 'The message says what to correct.'
+const AGAIN = 'Send the request again, after `retryAfterMs` if the error has it.'
+const CHECK_FIRST = 'Check whether the call was executed, before you send it again.'
+const SIGN_IN: Advice = ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).']
+
+const FAULTS: Readonly<Record<FaultName, Advice>> = {
+  notJson: ['The body is not JSON.', IN_MESSAGE],
+  invalidRequest: ['The body is not a JSON-RPC request, or not at this time.', IN_MESSAGE],
+  invalidEnvelope: ['`_meta` of a modern request lacks a required key, or has a wrong one.', IN_MESSAGE],
+  invalidParams: ['A parameter is missing or wrong.', IN_MESSAGE],
+  invalidState: ['`requestState` has expired, was used, or belongs to another caller.', 'Call again without it.'],
+  methodNotFound: [
+    'The method does not exist, or the server does not offer it.',
+    'Look at what `mcp-bridge probe <server>` prints.',
+  ],
+  headerMismatch: [
+    'A header of the request contradicts its body.',
+    'Correct the client, or a proxy that changes headers.',
+  ],
+  missingCapability: [
+    'The server needs something that the client did not declare.',
+    'Use a client that supports what the message names.',
+  ],
+  unsupportedRevision: ['The client asks for a revision that does not exist.', 'Use one of those in the message.'],
+  unauthorized: [
+    'The token is missing or wrong.',
+    'Send `Authorization: Bearer <token>` with a token of `auth.tokens`. See [access.md](access.md).',
+  ],
+  foreignHost: ['The request names a host that the bridge is not known by.', 'Add the name to `allowedHosts`.'],
+  foreignOrigin: [
+    'A web page of another origin sent the request.',
+    'Add the origin to `allowedOrigins`, if you trust it.',
+  ],
+  sessionNotFound: [
+    'The session has ended: by the client, by `timeouts.clientIdle`, or with the bridge.',
+    'Connect again. Clients do it by themselves.',
+  ],
+  noSuchPath: [
+    'No server is served at this path.',
+    'Use a path that the bridge prints at the start: `/mcp`, or `/<name>/mcp` with several servers.',
+  ],
+  methodNotAllowed: ['The path does not take this HTTP method.', IN_MESSAGE],
+  notAcceptable: [
+    'The client does not accept the type of the answer.',
+    'Send `Accept: application/json, text/event-stream`.',
+  ],
+  requestTimeout: ['The request arrived too slowly, or its client went away.', AGAIN],
+  bodyTooLarge: [
+    'The request is larger than `limits.bodyBytes` or `limits.lineBytes`.',
+    'Raise the limit, if the client needs it.',
+  ],
+  unsupportedMediaType: ['The body is compressed, or not declared as JSON.', 'Send `Content-Type: application/json`.'],
+  expectationFailed: ['The header `Expect` is not supported.', 'Leave it out.'],
+  tooManyHeaders: [
+    'The request has too many headers, or too large ones.',
+    'Send fewer; large cookies are a usual cause.',
+  ],
+  rateLimited: ['The caller uses its share of a bound.', AGAIN],
+  overloaded: [
+    'A bound of the bridge is reached.',
+    'See the message for the bound, and [limits](operations.md#limits).',
+  ],
+  answerLost: ['The server has answered, and the bridge had no memory for the answer.', CHECK_FIRST],
+  draining: ['The bridge is shutting down.', AGAIN],
+  interrupted: ['The bridge was shut down during the call.', CHECK_FIRST],
+  internal: ['A mistake of the bridge.', 'Report it with the log line of the call.'],
+  internalUnknown: [
+    'A mistake of the bridge, after the call was sent.',
+    `${CHECK_FIRST} Report it with the log line of the call.`,
+  ],
+  storeUnavailable: ['Redis is unreachable.', 'See [failures of Redis](operations.md#failures-of-redis-and-replicas).'],
+  suspendedCallLost: ['The bridge that held a call with an open question has ended.', CHECK_FIRST],
+  replicaLost: ['The replica that executed the call has ended.', CHECK_FIRST],
+  upstreamUnavailable: [
+    'The server is unreachable. Nothing was executed.',
+    'See [A server cannot be used](#a-server-cannot-be-used).',
+  ],
+  upstreamBusy: ['The server is restarting or busy.', AGAIN],
+  upstreamGatewayTimeout: ['A gateway before the server timed out.', AGAIN],
+  upstreamIncompatible: [
+    'The server does not speak the era that it is configured or known for.',
+    'Remove `era` from its entry. `mcp-bridge probe <server>` shows what it speaks.',
+  ],
+  upstreamAuthRequired: [
+    'The server does not accept the credential.',
+    'Check `headers` of the server; for sign-in see [auth.md](auth.md#when-it-fails).',
+  ],
+  upstreamRefused: [
+    'The server refused the request before it executed anything.',
+    'See the HTTP status in the message, and the table above.',
+  ],
+  upstreamClosed: ['The connection ended, or the program exited, during the call.', CHECK_FIRST],
+  upstreamTimeout: ['The server did not answer in time.', `${CHECK_FIRST} \`timeouts.call\` sets the time.`],
+  upstreamProtocol: ['The server answered with something that its revision does not allow.', REPORT],
+  signInRequired: SIGN_IN,
+  signInPending: SIGN_IN,
+  signInRefused: SIGN_IN,
+  clientNeeded: SIGN_IN,
+  authUnsafe: SIGN_IN,
+  authFailed: SIGN_IN,
+  scopeRefused: SIGN_IN,
+  storeRefused: SIGN_IN,
+}
+
+/** The text of docs/troubleshooting.md. Throws if something by hand is not in the sources, or lacks what is in them. */
+export function troubleshootingPage(): string {
+  const messages = messagesByKind()
+  same(Object.keys(CHANNEL), messages.get('ChannelError') ?? [])
+  for (const said of Object.keys(SAID))
+    for (const part of said.split('…'))
+      if (!texts.some((text) => text.includes(part))) throw new Error(`No message of the sources has "${part}"`)
+  const causes = new Map(Object.values(CAUSES).map(({ what, next }) => [what, next ?? 'Nothing.']))
+  const page = [
+    '# Troubleshooting',
+    '',
+    '<!-- Generated by "npm run schema" from .ci/troubleshooting.ts and the messages in src. Change those. -->',
+    '',
+    'Messages, what they mean, and what to do. `…` stands for any text.',
+    '',
+    '1. `mcp-bridge probe <server>` says whether a server can be reached, and which step fails.',
+    '2. `mcp-bridge check --config <file>` shows every mistake of a configuration.',
+    '3. `--log-level debug` adds what programs write to stderr. Each line of the log has an `event`, and',
+    '   [operations.md](operations.md#logs) explains all of them.',
+    '',
+    '## The bridge ends',
+    '',
+    ...table(
+      ['Message', 'Exit code', '`event` in a JSON log', 'Meaning', 'What to do'],
+      Object.entries(ENDS).map(([event, [first, code, ...advice]]) => [first, `${code}`, `\`${event}\``, ...advice]),
+    ),
+    '',
+    'Exit code 0 means success, 1 also that `discover` found no server that can be used, and 130 or 143 that a signal has ended the bridge.',
+    '',
+    '## The bridge or a command says',
+    '',
+    ...table(
+      ['Message', 'Meaning', 'What to do'],
+      Object.entries(SAID).map(([text, advice]) => [shown(text), ...advice]),
+    ),
+    '',
+    'For servers that `discover` refuses, see [discovery.md](discovery.md#retries-and-failures).',
+    '',
+    '## A server cannot be used',
+    '',
+    'The cause is the last part of the message of `probe`, of the log line `server_unavailable` (`why`), and of the error that clients get.',
+    '',
+    ...table(
+      ['Cause', 'What to do'],
+      [...causes].map(([what, next]) => [shown(what), plain(next)]),
+    ),
+    '',
+    ...table(
+      ['HTTP status of the server', 'What to do'],
+      statuses().map(([codes, next]) => [codes, plain(next)]),
+    ),
+    '',
+    ...table(
+      ['Message', 'Meaning', 'What to do'],
+      Object.entries(CHANNEL).map(([text, advice]) => [shown(text), ...advice]),
+    ),
+    '',
+    '## Errors that clients get',
+    '',
+    '`reason` is in `error.data` and in the header `Mcp-Bridge-Error`. *Executed?* is `error.data.outcome`: *no* (`not_executed`) means that',
+    'the call can be sent again; *unknown* means that the server may have executed it. Modern clients get the HTTP status.',
+    '',
+    ...table(['`reason`', 'Code', 'HTTP', 'Executed?', 'Meaning', 'What to do'], faultRows()),
+    '',
+    'The messages with these errors. Those that are missing here contain what the server or the client said.',
+    '',
+    ...table(
+      ['`reason`, or code and HTTP status', 'Messages'],
+      (Object.keys(faults) as FaultName[]).flatMap((name) => {
+        const found = messages.get(name) ?? []
+        return found.length === 0 ? [] : [[nameOf(name), found.map(shown).join('<br>')]]
+      }),
+    ),
+    '',
+  ]
+  return page.join('\n')
+}
+
+function faultRows(): string[][] {
+  return (Object.keys(faults) as FaultName[]).map((name) => {
+    const { code, status } = faults[name]
+    const { reason, outcome } = faults[name] as { reason?: string; outcome?: string }
+    return [reason === undefined ? '—' : `\`${reason}\``, `${code}`, `${status}`, outcome ?? 'no', ...FAULTS[name]]
+  })
+}
+
+function nameOf(name: FaultName): string {
+  const { code, status } = faults[name]
+  const { reason } = faults[name] as { reason?: string }
+  return reason === undefined ? `${code}, ${status}` : `\`${reason}\`, ${status}`
+}
+
+/** Statuses with the same advice in one row. */
+function statuses(): [codes: string, next: string][] {
+  const all = Object.entries(BY_STATUS)
+  return [...new Set(all.map(([, next]) => next))].map((next) => [
+    all.flatMap(([status, other]) => (other === next ? [status] : [])).join(', '),
+    next,
+  ])
+}
+
+/** The messages that the sources have in one piece, by the fault or the kind of error. */
+function messagesByKind(): Map<string, string[]> {
+  const found = new Map<string, string[]>()
+  for (const text of texts)
+    for (const [, kind = '', fault, , message = ''] of text.matchAll(
+      /new (ChannelError|Fault)\(\s*(?:'(\w+)',\s*)?(['`])((?:\\.|(?!\3).)*)\3(?=[,)\s])/gs,
+    )) {
+      if (kind === 'Fault' && fault === undefined) continue
+      // Of a placeholder that has a text in it, and so ends the message here, the rest is left out.
+      const pattern = message
+        .replace(/\$\{(?:[^{}]|\{[^{}]*\})*\}/g, '…')
+        .replace(/\$\{.*$/s, '…')
+        .trimEnd()
+      // Of a message that is only put together, nothing can be said here.
+      if (/^…?(?:; )?…?$/.test(pattern)) continue
+      const key = fault ?? kind
+      found.set(key, [...new Set([...(found.get(key) ?? []), pattern])].toSorted())
+    }
+  return found
+}
+
+function same(written: readonly string[], inSources: readonly string[]): void {
+  const lost = inSources.filter((text) => !written.includes(text))
+  const old = written.filter((text) => !inSources.includes(text))
+  if (lost.length > 0 || old.length > 0)
+    throw new Error(
+      `.ci/troubleshooting.ts does not explain: ${lost.join(' | ')}. It explains, and there is not: ${old.join(' | ')}`,
+    )
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)]
+}
+
+function shown(text: string): string {
+  return `\`${text.replaceAll('|', '\\|').replaceAll('`', "'")}\``
+}
+
+/** As Markdown shows it as it is. */
+function plain(text: string): string {
+  return text.replace(/[<>|*_]/g, (one) => `\\${one}`)
+}
