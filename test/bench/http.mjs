@@ -1,6 +1,5 @@
 /** What the minimal servers over HTTP have in common: requests are read whole, and answers sent in one piece or two. */
 import { createServer } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
 
 /** Longer answers are sent as the bytes they are kept in. */
 const LONG = 64 * 1024
@@ -46,17 +45,19 @@ export function send(response, { front, rest, bytes }, more = {}) {
  * @param {import('node:http').ServerResponse} response
  * @param {import('./answers.mjs').Answer & { progress: string[] }} said
  */
-export async function sendInSteps(response, said) {
+export function sendInSteps(response, said) {
   if (said.progress.length === 0) {
     send(response, said)
     return
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  for (const message of said.progress) {
-    response.write(`event: message\ndata: ${message}\n\n`)
-    await turn()
+  const left = [...said.progress, said.front + said.rest].map((message) => `event: message\ndata: ${message}\n\n`)
+  const step = () => {
+    response.write(left.shift())
+    if (left.length > 0) setImmediate(step)
+    else response.end()
   }
-  response.end(`event: message\ndata: ${said.front + said.rest}\n\n`)
+  step()
 }
 
 /**

@@ -1,5 +1,4 @@
 /** The least that a server of an era on a pipe can be, a line in, a line out: `node stdio-server.mjs <era>`. */
-import { setImmediate as turn } from 'node:timers/promises'
 import { acknowledgement, answerTo } from './answers.mjs'
 
 /** Longer answers are sent as the bytes they are kept in. */
@@ -35,9 +34,7 @@ process.stdin.on('data', (/** @type {string} */ piece) => {
  *
  * @param {string[]} messages
  */
-async function sayInSteps(messages) {
-  for (const message of messages) {
-    process.stdout.write(`${message}\n`)
-    await turn()
-  }
+function sayInSteps([first, ...others]) {
+  process.stdout.write(`${first}\n`)
+  if (others.length > 0) setImmediate(sayInSteps, others)
 }
