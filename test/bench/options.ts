@@ -74,7 +74,10 @@ ${rows([
   ['--connections <n>', 'so many connections instead of those of the scenario: 1,16,64'],
   ['--no-peers', 'without mcp-proxy and supergateway, which are installed into .ci/tools/peers'],
   ['--against <commit>', 'also builds this commit and measures it in the same rounds'],
-  ['--profile', 'no figures, but which parts and files take the time of a call, scenario "small" if none is named'],
+  [
+    '--profile',
+    'no figures, but which parts and files take the time of a call, "small" if no scenario is named: 3 minutes',
+  ],
 ])}
 
 Results:

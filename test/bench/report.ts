@@ -187,5 +187,6 @@ export function goalTable(verdicts: readonly Verdict[]): Table {
 /** In a line, how a run was made. */
 export function aboutLine({ commit, date, node, processor, cores, load, pinned, options }: About): string {
   const how = pinned ? 'proxies have a core to themselves' : 'proxies have NO core to themselves, so expect noise'
-  return `Commit ${commit}, ${date}, Node.js ${node}, ${cores} × ${processor}, load ${load.toFixed(1)}, ${how}, options: ${options || 'none'}`
+  const machine = `${cores} × ${processor}, load ${load.toFixed(1)} before the run, ${how}`
+  return `Commit ${commit}, ${date}, Node.js ${node}, ${machine}; options: ${options || 'none'}`
 }

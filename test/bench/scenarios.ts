@@ -16,8 +16,8 @@ export interface Scenario {
   question: Question
   /** Connections by the size of the run, measured one after the other with the same processes. */
   connections: Readonly<Record<Size, readonly number[]>>
-  /** Also asked of other programs than the bridge. */
-  peers?: boolean
+  /** Runs of these sizes also ask other programs than the bridge. */
+  peers?: readonly Size[]
   /** Asked of the bridge twice: with metrics, Redis and a log line for each call on, and with all of it off. */
   extras?: boolean
 }
@@ -80,7 +80,7 @@ export const scenarios: readonly Scenario[] = [
     kind: 'closed',
     question: smallCall,
     connections: { quick: [64], usual: [1, 16, 64], all: [1, 16, 64, 256] },
-    peers: true,
+    peers: ['usual', 'all'],
   },
   { name: 'list', what: 'tools/list of 20 tools', kind: 'closed', question: list, connections: WIDE },
   {
@@ -89,7 +89,7 @@ export const scenarios: readonly Scenario[] = [
     kind: 'closed',
     question: linesCall,
     connections: LARGE,
-    peers: true,
+    peers: ['all'],
   },
   {
     name: 'image',
@@ -126,7 +126,7 @@ export const scenarios: readonly Scenario[] = [
     kind: 'fresh',
     question: smallCall,
     connections: NONE,
-    peers: true,
+    peers: ['usual', 'all'],
   },
   {
     name: 'idle',

@@ -41,7 +41,7 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     rounds: 12,
     window: 300,
     warmUp: 1_500,
-    starts: 7,
+    starts: 5,
     idle: { sessions: 1_000, pause: 2_000 },
     profile: { windows: 5, window: 2_000, warmUp: 3_000 },
   },
@@ -86,13 +86,14 @@ export function laneNames(): string[] {
 }
 
 function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Candidate[] {
-  const usual = scenario.extras || scenario.kind === 'idle' || size === 'quick' ? USUAL_LANES : []
-  const wanted = lanes.length > 0 || size === 'all' ? lanes : usual
-  const some = (
-    others && scenario.peers && (size !== 'quick' || lanes.length > 0) ? [...candidates, ...peers] : candidates
-  )
+  const few = size === 'quick' || (size === 'usual' && scenario.name !== 'small')
+  const wanted = lanes.length === 0 && few ? USUAL_LANES : lanes
+  const asksPeers = others && scenario.peers !== undefined && (lanes.length > 0 || scenario.peers.includes(size))
+  const some = (asksPeers ? [...candidates, ...peers] : candidates)
     .filter((candidate) => takesPart(candidate, scenario))
-    .filter(({ kind, name }) => kind === 'control' || matches(name.replace(/, .*/, ''), wanted))
+    .filter(
+      ({ kind, name }) => kind === 'control' || matches(name.replace(/, .*/, ''), kind === 'peer' ? lanes : wanted),
+    )
   // Nothing is compared with a control of an era that no lane has.
   return some.filter(
     (one) =>
@@ -118,7 +119,7 @@ function matches(name: string, texts: readonly string[]): boolean {
 }
 
 /** Milliseconds that processes take to start, and sessions to be opened and closed, on a usual machine. */
-const START = 700
+const START = 500
 const SESSION = 4
 
 /** Seconds that a selection takes, roughly. `builds` is how many builds of the bridge are measured. */
