@@ -1,6 +1,6 @@
 /** What the minimal servers answer, built beforehand: next to the proxy they are to cost nothing. */
 
-/** Id, method and name stand in front in all that is sent here, by the bridge as by the load generator. */
+/** Id, method and name stand in front in all that the bridge and the load generator send. */
 const FRONT = /^\{"jsonrpc":"2\.0",(?:"id":(\d+),)?"method":"([^"]+)"(?:,"params":\{"name":"([^"]+)")?/
 const MIB = 1024 * 1024
 
@@ -59,7 +59,7 @@ const SERVERS = {
     methods: {
       initialize: rest('result', {
         protocolVersion: '2025-11-25',
-        capabilities: { tools: {} },
+        capabilities: { tools: { listChanged: true } },
         serverInfo: SERVER,
       }),
       'tools/list': rest('result', listed),
@@ -81,21 +81,59 @@ const SERVERS = {
   },
 }
 
+/** How many progress notifications the tool `progress` sends before its answer. */
+const STEPS = 10
+const TOKEN = /"progressToken":("[^"]*"|\d+)/
+
 /**
- * The answer to a message, or undefined where it asks nothing. Throws where its front is another than expected.
+ * The answer to a message and the notifications that go before it, or undefined where the message asks nothing.
  *
  * @param {string} text
  * @param {'legacy' | 'modern'} era
- * @returns {Answer & { method: string, id: string } | undefined}
+ * @returns {Answer & { method: string, id: string, progress: string[] } | undefined}
  */
 export function answerTo(text, era) {
-  const found = FRONT.exec(text)
-  if (!found) throw new Error(`Not understood: ${text.slice(0, 200)}`)
-  const [, id, method = '', name = ''] = found
+  const [id, method, name] = frontOf(text)
   if (id === undefined) return undefined
   const { methods, tools } = SERVERS[era]
   const { rest, bytes } = tools[name] ?? methods[method] ?? unknown
-  return { method, id, front: `{"jsonrpc":"2.0","id":${id},`, rest, bytes }
+  const progress = name === 'progress' ? progressWith(TOKEN.exec(text)?.[1] ?? '0') : []
+  return { method, id, front: `{"jsonrpc":"2.0","id":${id},`, rest, bytes, progress }
+}
+
+/**
+ * Id, method and name. The SDKs, which other proxies use, put them elsewhere.
+ *
+ * @param {string} text
+ * @returns {[id: string | undefined, method: string, name: string]}
+ */
+function frontOf(text) {
+  const found = FRONT.exec(text)
+  if (found) return [found[1], found[2] ?? '', found[3] ?? '']
+  const { id, method = '', params } = JSON.parse(text)
+  return [JSON.stringify(id), method, String(params?.name ?? '')]
+}
+
+/**
+ * @param {string} token In JSON.
+ * @returns {string[]}
+ */
+function progressWith(token) {
+  return Array.from({ length: STEPS }, (_, index) => {
+    const step = index + 1
+    const params = `{"progressToken":${token},"progress":${step},"total":${STEPS},"message":"Station ${step} has answered"}`
+    return `{"jsonrpc":"2.0","method":"notifications/progress","params":${params}}`
+  })
+}
+
+/**
+ * Agrees to tell when the list of tools changes, which it never does.
+ *
+ * @param {string} id Of `subscriptions/listen`.
+ */
+export function acknowledgement(id) {
+  const params = `{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":${id}}}`
+  return `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":${params}}`
 }
 
 /**

@@ -1,30 +1,43 @@
 /** What is measured: the ways from a client to a server. A further way is a further row. */
 import type { ChildProcess } from 'node:child_process'
 import { ownBuild } from './builds.js'
-import { beside, commandOn, freePort, hasRedis, redisUrl, start, temporary } from './processes.js'
-import { type Era, type Question, urlAt } from './questions.js'
-import { linesCall, smallCall } from './scenarios.js'
+import { beside, commandOn, freePort, start, temporary } from './processes.js'
+import { type Era, urlAt } from './questions.js'
+
+export type Transport = 'http' | 'stdio'
+
+/** What a proxy is started with. */
+interface At {
+  port: number
+  url: string
+  /** URL of the server of the candidate's era, over HTTP. */
+  server: string
+  /** Path of the bridge's program. */
+  bridge: string
+  redis: string | undefined
+}
 
 export interface Candidate {
+  /** Unique. A lane of the bridge is called by the eras of client and server and the transport to the server. */
   name: string
-  /** What the client speaks. */
+  kind: 'bridge' | 'control' | 'peer'
   client: Era
-  /** What the server speaks. */
   server: Era
+  transport: Transport
   /** Arguments of the Node process under measurement. Without it the server itself is called. */
-  proxy?: (at: { port: number; url: string; server: string; bridge: string }) => string[]
+  proxy?: (at: At) => string[]
   /** The path of the bridge that is measured. This checkout's build if left out. */
   bridge?: string
   /** Its stderr goes to /dev/null: it is expected to write. */
   writes?: boolean
-  /** Asked only these; everything if left out. */
-  asked?: readonly Question[]
-  /** Differs from another candidate by what an operator may turn on or off. */
-  extra?: boolean
-  /** Takes part in the measurement of start-up. */
-  startUp?: boolean
-  /** Takes part in the measurement of idle sessions. */
+  /** With everything on that costs something per call, or with nothing of it: only for scenarios about that. */
+  extras?: keyof typeof EXTRAS
+  /** Takes part where sessions are idle. */
   idle?: boolean
+  /** Takes part only where sessions are idle: it serves instead of passing on. */
+  bare?: boolean
+  /** Takes part where processes are started: it is the server's program, called on its pipe. */
+  pipe?: boolean
 }
 
 /** A candidate that runs, or is about to. */
@@ -34,122 +47,98 @@ export interface Running {
   process: ChildProcess | undefined
 }
 
-/** By what the server speaks: throughput and CPU of the others in front of it are given as multiples of this one's. */
-export const yardsticks: Readonly<Record<Era, string>> = {
-  legacy: 'pass-through',
-  modern: 'pass-through, modern server',
-}
+const ERAS = ['modern', 'legacy'] as const
+const KEY = 'a secret that the bench shares with itself'
 
-const stdioServer = commandOn('rest', [beside('legacy-stdio.mjs')])
-const passThrough: NonNullable<Candidate['proxy']> = ({ port, server }) => [
-  beside('pass-through.mjs'),
-  String(port),
-  new URL(server).origin,
-]
-const overHttp =
-  (level: string): NonNullable<Candidate['proxy']> =>
-  ({ url, server, bridge }) => [bridge, '--log-level', level, '--listen', url, '--upstream', server]
-
-/** What is counted and shared, and what of it can be left out. */
+/** What an operator may turn on or off and costs something per call. */
 const EXTRAS = {
-  bare: { metrics: false },
-  'metrics and Redis': { redis: { url: redisUrl }, stateKeys: ['a secret that the bench shares with itself'] },
+  off: () => ({ metrics: false, log: { level: 'warn' } }),
+  on: (redis: string | undefined) => ({
+    metrics: true,
+    log: { level: 'info' },
+    ...(redis !== undefined && { redis: { url: redis }, stateKeys: [KEY] }),
+  }),
 } as const
 
-/** A way through the bridge once with all that an operator may have, and once without. */
-function extras(name: string, client: Era, server: Era, entry?: object): Candidate[] {
-  return Object.entries(EXTRAS)
-    .filter(([what]) => what === 'bare' || hasRedis)
-    .map(([what, extra]) => ({
-      name: `${name}, ${what}`,
-      client,
-      server,
-      asked: [smallCall],
-      extra: true,
-      proxy: ({ port, url, server: address, bridge }) => {
-        const config = {
-          mcpServers: { default: entry ?? { url: address } },
-          listen: url,
-          log: { level: 'warn' },
-          ...extra,
-        }
-        return [bridge, '--config', temporary(`${name}, ${what}, ${port}.json`, JSON.stringify(config))]
-      },
-    }))
+/** The command line of a server of an era on a pipe, away from the proxy's core. */
+export function stdioServer(era: Era): [string, ...string[]] {
+  return commandOn('rest', [beside('stdio-server.mjs'), era])
 }
 
-/** What both sides of one era are asked: a little, where the work for each call counts, and much, where the bytes do. */
-const sameEra = [smallCall, linesCall]
+const SERVERS: Readonly<Record<Era, string>> = { legacy: 'legacy-http.mjs', modern: 'modern-http.mjs' }
 
-export const candidates: Candidate[] = [
-  { name: 'direct', client: 'legacy', server: 'legacy' },
-  {
-    name: yardsticks.legacy,
-    client: 'legacy',
-    server: 'legacy',
-    proxy: passThrough,
-    startUp: true,
-    idle: true,
-  },
-  { name: 'bridge, http', client: 'modern', server: 'legacy', proxy: overHttp('warn'), startUp: true },
-  {
-    name: 'bridge, stdio',
-    client: 'modern',
-    server: 'legacy',
-    proxy: ({ url, bridge }) => [bridge, '--log-level', 'warn', '--listen', url, '--', ...stdioServer],
-    startUp: true,
-  },
-  {
-    name: 'bridge, http, log info',
-    client: 'modern',
-    server: 'legacy',
-    proxy: overHttp('info'),
-    writes: true,
-    extra: true,
-    asked: [smallCall],
-  },
-  {
-    name: 'bridge, legacy to legacy',
-    client: 'legacy',
-    server: 'legacy',
-    proxy: overHttp('warn'),
-    asked: sameEra,
-    idle: true,
-  },
-  { name: yardsticks.modern, client: 'modern', server: 'modern', proxy: passThrough, asked: sameEra },
-  { name: 'bridge, modern to modern', client: 'modern', server: 'modern', proxy: overHttp('warn'), asked: sameEra },
-  {
-    name: 'bridge, legacy to modern',
-    client: 'legacy',
-    server: 'modern',
-    proxy: overHttp('warn'),
-    asked: sameEra,
-    idle: true,
-  },
-]
+/** The pass-through to a server of this era: figures of all lanes to such a server are given as multiples of its. */
+export const yardstick = (era: Era): string => `pass-through to ${era}`
+/** The server itself, where sockets with open event streams end. */
+export const bareServer = (era: Era): string => `bare ${era} server`
+/** The program of a stdio server itself. */
+export const bareProgram = (era: Era): string => `${era} program`
+export const laneName = (client: Era, server: Era, transport: Transport): string => `${client}-${server}-${transport}`
+/** The name of a lane with its extras on or off. */
+export const extrasName = (lane: string, extras: keyof typeof EXTRAS): string => `${lane}, extras ${extras}`
 
-const [program, ...args] = stdioServer
-candidates.push(
-  ...extras('bridge, http', 'modern', 'legacy'),
-  ...extras('bridge, stdio', 'modern', 'legacy', { command: program, args }),
-  ...extras('bridge, legacy to modern', 'legacy', 'modern'),
-  ...extras('bridge, modern to modern', 'modern', 'modern'),
+const controls = ERAS.toReversed().flatMap((era): Candidate[] => {
+  const common = { kind: 'control', client: era, server: era, transport: 'http' } as const
+  const program = (file: string): NonNullable<Candidate['proxy']> => {
+    return ({ port, server }) => [beside(file), String(port), new URL(server).origin]
+  }
+  return [
+    {
+      ...common,
+      name: bareServer(era),
+      proxy: ({ port }) => [beside(SERVERS[era]), String(port)],
+      idle: true,
+      bare: true,
+    },
+    { ...common, name: bareProgram(era), transport: 'stdio', pipe: true },
+    ...(era === 'legacy' ? [{ ...common, name: 'no proxy' }] : []),
+    { ...common, name: yardstick(era), proxy: program('pass-through.mjs'), idle: true },
+    { ...common, name: `undici to ${era}`, proxy: program('undici-proxy.mjs') },
+  ]
+})
+
+const lanes = (['http', 'stdio'] as const).flatMap((transport) =>
+  ERAS.flatMap((client) =>
+    ERAS.flatMap((server): Candidate[] => {
+      const lane = { name: laneName(client, server, transport), kind: 'bridge', client, server, transport } as const
+      const proxy: NonNullable<Candidate['proxy']> = ({ url, server: address, bridge }) => {
+        const target = transport === 'http' ? ['--upstream', address] : ['--', ...stdioServer(server)]
+        return [bridge, '--log-level', 'warn', '--listen', url, ...target]
+      }
+      // In front of a program of its own era, each session has a program of its own.
+      const idle = transport === 'http' || client !== server
+      return [{ ...lane, proxy, idle }, ...(['off', 'on'] as const).map((extras) => withExtras(lane, extras))]
+    }),
+  ),
 )
+
+/** A lane of the bridge with all that an operator may have, or without. */
+function withExtras(lane: Omit<Candidate, 'proxy'>, extras: keyof typeof EXTRAS): Candidate {
+  const name = extrasName(lane.name, extras)
+  const [command, ...args] = stdioServer(lane.server)
+  return {
+    ...lane,
+    name,
+    extras,
+    writes: true,
+    proxy: ({ port, url, server, bridge, redis }) => {
+      const entry = lane.transport === 'http' ? { url: server } : { command, args }
+      const config = { mcpServers: { default: entry }, listen: url, ...EXTRAS[extras](redis) }
+      return [bridge, '--config', temporary(`${name}, ${port}.json`, JSON.stringify(config))]
+    },
+  }
+}
+
+/** The pass-throughs and all lanes of the bridge. */
+export const candidates: readonly Candidate[] = [...controls, ...lanes]
 
 /** What the candidates of another build are called. */
 export const beforeName = (name: string): string => `before: ${name}`
 
-/** Every candidate, and each way through the bridge a second time through another build of it. */
-export function besideBuild(bridge: string): Candidate[] {
-  return candidates.flatMap((one) =>
-    one.proxy === undefined || one.proxy === passThrough
-      ? [one]
-      : [one, { ...one, name: beforeName(one.name), bridge }],
-  )
+/** The candidates, and each lane of the bridge a second time through another build of it. */
+export function besideBuild(among: readonly Candidate[], bridge: string): Candidate[] {
+  return among.flatMap((one) => (one.kind === 'bridge' ? [one, { ...one, name: beforeName(one.name), bridge }] : [one]))
 }
-
-/** The servers that candidates call over HTTP. */
-const SERVERS: Readonly<Record<Era, string>> = { legacy: 'legacy-http.mjs', modern: 'modern-http.mjs' }
 
 export interface Server {
   port: number
@@ -162,12 +151,22 @@ export async function startServer(era: Era): Promise<Server> {
   return { port, process: start('rest', [beside(SERVERS[era]), String(port)], 'inherit') }
 }
 
+/** What candidates of one run share. */
+export interface Surroundings {
+  redis: string | undefined
+}
+
 /** Starts a candidate, with further arguments for Node. It does not listen yet. */
-export async function launch(candidate: Candidate, serverPort: number, node: readonly string[] = []): Promise<Running> {
+export async function launch(
+  candidate: Candidate,
+  serverPort: number,
+  { redis }: Surroundings,
+  node: readonly string[] = [],
+): Promise<Running> {
   if (!candidate.proxy) return { candidate, port: serverPort, process: undefined }
   const port = await freePort()
   const { bridge = ownBuild } = candidate
-  const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort), bridge })
+  const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort), bridge, redis })
   const stderr = candidate.writes ? 'ignore' : 'inherit'
   return { candidate, port, process: start('proxy', [...node, ...args], ['ignore', 'ignore', stderr]) }
 }

@@ -1,126 +1,125 @@
-/** What the bridge is to reach, row by row. */
-import { yardsticks } from './candidates.js'
-import type { Idle } from './idle.js'
-import type { Block, Cell } from './measure.js'
-import type { StartUp } from './start-up.js'
-
-/** All that a run has measured. */
-export interface Measured {
-  blocks: Block[]
-  startUp: StartUp[]
-  idle: Idle[]
-}
+/** What the bridge is to reach, row by row: a limit for a ratio to the pass-through, or for a difference. */
+import { bareProgram, extrasName, yardstick } from './candidates.js'
+import type { Cell, Figures } from './measure.js'
+import type { Era } from './questions.js'
+import type { Results } from './results.js'
+import { ratioOf, type Spread } from './statistics.js'
 
 export interface Verdict {
   goal: string
-  /** Undefined where it could not be measured. */
+  limit: { most: number } | { least: number }
+  unit: string
+  /** Undefined where it was not measured. */
   figure: number | undefined
-  met: boolean | undefined
+  /** Quartiles, where there are several windows. */
+  spread: Spread | undefined
+  reached: boolean | undefined
 }
+
+type Measured = Pick<Results, 'blocks' | 'fresh' | 'idle'>
 
 interface Goal {
   goal: string
-  figure: (measured: Measured) => number | undefined
   limit: { most: number } | { least: number }
+  unit: '×' | 'ms' | 'KiB'
+  figure: (measured: Measured) => Spread | number | undefined
 }
 
+const TRANSLATED = ['modern-legacy-http', 'legacy-modern-http']
+const RELAYED = ['legacy-legacy-http', 'modern-modern-http']
+const HTTP = [...TRANSLATED, ...RELAYED]
+const STDIO = ['modern-legacy-stdio', 'legacy-modern-stdio']
+
+const WORDS: Partial<Record<keyof Figures, string>> = { cpu: 'CPU', rate: 'throughput', p50: 'median latency' }
+
 const goals: readonly Goal[] = [
-  {
-    goal: 'small call, http, 64 connections: at most 100 µs of CPU',
-    figure: cell('tools/call, small', 64, 'bridge, http', ({ cpu }) => cpu),
-    limit: { most: 100 },
-  },
-  {
-    goal: 'small call, stdio, 64 connections: at most 80 µs of CPU',
-    figure: cell('tools/call, small', 64, 'bridge, stdio', ({ cpu }) => cpu),
-    limit: { most: 80 },
-  },
-  {
-    goal: 'small call, legacy to modern, 64 connections: at most 100 µs of CPU',
-    figure: cell('tools/call, small', 64, 'bridge, legacy to modern', ({ cpu }) => cpu),
-    limit: { most: 100 },
-  },
-  ...['modern to modern', 'legacy to legacy'].flatMap((pair): Goal[] => [
-    {
-      goal: `small call, ${pair}, 64 connections: at least 0.85 of the pass-through’s throughput`,
-      figure: cell('tools/call, small', 64, `bridge, ${pair}`, ({ ratios }) => ratios.rate),
-      limit: { least: 0.85 },
-    },
-    {
-      goal: `1 MiB of text, ${pair}: at least 0.85 of the pass-through’s throughput`,
-      figure: cell('tools/call, 1 MiB of text', 8, `bridge, ${pair}`, ({ ratios }) => ratios.rate),
-      limit: { least: 0.85 },
-    },
-  ]),
-  {
-    goal: 'small call, http, 64 connections: at least 0.5 of the pass-through’s throughput',
-    figure: cell('tools/call, small', 64, 'bridge, http', ({ ratios }) => ratios.rate),
-    limit: { least: 0.5 },
-  },
-  {
-    goal: 'list, http, 64 connections: at least 0.5 of the pass-through’s throughput',
-    figure: cell('tools/list, 20 tools', 64, 'bridge, http', ({ ratios }) => ratios.rate),
-    limit: { least: 0.5 },
-  },
-  {
-    goal: '1 MiB of text, http: at most 1.3 times the pass-through’s CPU',
-    figure: cell('tools/call, 1 MiB of text', 8, 'bridge, http', ({ ratios }) => ratios.cpu),
-    limit: { most: 1.3 },
-  },
-  ...['http', 'stdio', 'legacy to modern', 'modern to modern'].map(
-    (pair): Goal => ({
-      goal: `small call, ${pair}, with metrics and Redis: at most 1.1 times the CPU without`,
-      figure: (measured) => {
-        const cpuOf = (what: string) =>
-          cell('tools/call, small', 64, `bridge, ${pair}, ${what}`, ({ cpu }) => cpu)(measured)
-        const [all, bare] = [cpuOf('metrics and Redis'), cpuOf('bare')]
-        return all === undefined || bare === undefined ? undefined : all / bare
+  ...TRANSLATED.map((lane) => ratio('small', 64, lane, 'cpu', { most: 1.2 })),
+  ...RELAYED.map((lane) => ratio('small', 64, lane, 'cpu', { most: 1.1 })),
+  ...STDIO.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.55 })),
+  ...[...HTTP, ...STDIO].map((lane) => ratio('small', 16, lane, 'cpu', { most: 1.4 })),
+  ...HTTP.map((lane) => ratio('small', 1, lane, 'p50', { most: 1.15 })),
+  ...['text', 'image'].flatMap((scenario) =>
+    HTTP.flatMap((lane) => [
+      ratio(scenario, 8, lane, 'cpu', { most: 1.2 }),
+      ratio(scenario, 8, lane, 'rate', { least: 0.9 }),
+    ]),
+  ),
+  ...[...HTTP, ...STDIO].map(
+    (lane): Goal => ({
+      goal: `small, 64 connections, ${lane}: CPU with metrics, Redis and a log line for each call, against without`,
+      limit: { most: 1.08 },
+      unit: '×',
+      figure: ({ blocks }) => {
+        const cells =
+          blocks.find(({ scenario, connections }) => scenario === 'extras' && connections === 64)?.cells ?? []
+        const [on, off] = (['on', 'off'] as const).map((extras) => cellOf(cells, extrasName(lane, extras)))
+        const cpu = (cell: Cell) => cell.windows.map((window) => window.cpu)
+        return on && off && ratioOf(cpu(on), cpu(off))
       },
-      limit: { most: 1.1 },
     }),
   ),
-  {
-    goal: 'start-up, http: at most 100 ms longer than the pass-through',
-    figure: startsLater('bridge, http'),
-    limit: { most: 100 },
-  },
-  {
-    goal: 'start-up, stdio: at most 100 ms longer, the start of its server included',
-    figure: startsLater('bridge, stdio'),
-    limit: { most: 100 },
-  },
-  ...['legacy to modern', 'legacy to legacy'].map(
-    (pair): Goal => ({
-      goal: `idle session, ${pair}: at most 25 KiB`,
-      figure: idle(`bridge, ${pair}`),
-      limit: { most: 25 },
+  ...HTTP.map(
+    (lane): Goal => ({
+      goal: `start, ${lane}: later than the pass-through`,
+      limit: { most: 20 },
+      unit: 'ms',
+      figure: startsLater(lane, yardstick(serverOf(lane))),
+    }),
+  ),
+  ...STDIO.map(
+    (lane): Goal => ({
+      goal: `start, ${lane}: later than the program started directly`,
+      limit: { most: 100 },
+      unit: 'ms',
+      figure: startsLater(lane, bareProgram(serverOf(lane))),
+    }),
+  ),
+  ...['legacy-legacy-http', 'legacy-modern-http'].map(
+    (lane): Goal => ({
+      goal: `idle session, ${lane}: memory beyond a bare server's`,
+      limit: { most: 16 },
+      unit: 'KiB',
+      figure: ({ idle }) => idle.find(({ candidate }) => candidate === lane)?.beyond,
     }),
   ),
 ]
 
+/** Compares what was measured with all goals. */
 export function judge(measured: Measured): Verdict[] {
-  return goals.map(({ goal, figure: of, limit }) => {
-    const figure = of(measured)
-    if (figure === undefined) return { goal, figure, met: undefined }
-    return { goal, figure, met: 'most' in limit ? figure <= limit.most : figure >= limit.least }
+  return goals.map(({ goal, figure: of, limit, unit }) => {
+    const found = of(measured)
+    const spread = typeof found === 'object' ? found : undefined
+    const figure = typeof found === 'object' ? found.median : found
+    const reached = figure === undefined ? undefined : 'most' in limit ? figure <= limit.most : figure >= limit.least
+    return { goal, limit, unit, figure, spread, reached }
   })
 }
 
-function cell(scenario: string, connections: number, candidate: string, of: (cell: Cell) => number | undefined) {
-  return ({ blocks }: Measured) => {
-    const block = blocks.find((one) => one.scenario === scenario && one.connections === connections)
-    const found = block?.cells.find((one) => one.candidate === candidate)
-    return found && of(found)
+function ratio(scenario: string, connections: number, lane: string, of: keyof Figures, limit: Goal['limit']): Goal {
+  const count = `${connections} ${connections === 1 ? 'connection' : 'connections'}`
+  return {
+    goal: `${scenario}, ${count}, ${lane}: ${WORDS[of]} against the pass-through`,
+    limit,
+    unit: '×',
+    figure: ({ blocks }) => {
+      const block = blocks.find((one) => one.scenario === scenario && one.connections === connections)
+      return cellOf(block?.cells ?? [], lane)?.ratios[of]
+    },
   }
 }
 
-function startsLater(candidate: string) {
-  return ({ startUp }: Measured) => {
-    const [base, own] = [yardsticks.legacy, candidate].map((name) => startUp.find((one) => one.candidate === name))
-    return base && own && own.median - base.median
+function cellOf(cells: readonly Cell[], candidate: string): Cell | undefined {
+  return cells.find((one) => one.candidate === candidate)
+}
+
+/** The difference of the medians. */
+function startsLater(lane: string, base: string): Goal['figure'] {
+  return ({ fresh }) => {
+    const [own, other] = [lane, base].map((name) => fresh.find(({ candidate }) => candidate === name)?.start?.median)
+    return own === undefined || other === undefined ? undefined : own - other
   }
 }
 
-function idle(candidate: string) {
-  return ({ idle: all }: Measured) => all.find((one) => one.candidate === candidate)?.kib
+function serverOf(lane: string): Era {
+  return lane.includes('-modern-') ? 'modern' : 'legacy'
 }

@@ -40,6 +40,27 @@ export function send(response, { front, rest, bytes }, more = {}) {
 }
 
 /**
+ * Sends an answer as JSON; with notifications before it, as events, each in a write of its own.
+ *
+ * @param {import('node:http').ServerResponse} response
+ * @param {import('./answers.mjs').Answer & { progress: string[] }} said
+ */
+export function sendInSteps(response, said) {
+  if (said.progress.length === 0) {
+    send(response, said)
+    return
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const left = [...said.progress, said.front + said.rest].map((message) => `event: message\ndata: ${message}\n\n`)
+  const step = () => {
+    response.write(left.shift())
+    if (left.length > 0) setImmediate(step)
+    else response.end()
+  }
+  step()
+}
+
+/**
  * Opens a stream of events, which stays open. It begins with a comment: proxies keep the headers to themselves until
  * something follows them.
  *

@@ -1,6 +1,6 @@
 /** The least that a legacy server over Streamable HTTP can be: `node legacy-http.mjs <port>`. */
 import { answerTo } from './answers.mjs'
-import { open, send, serve } from './http.mjs'
+import { open, send, sendInSteps, serve } from './http.mjs'
 
 /** @type {Set<string | string[] | undefined>} */
 const sessions = new Set()
@@ -31,7 +31,7 @@ function answer(text, session, response) {
   } else if (!sessions.has(session)) {
     response.writeHead(404).end()
   } else if (said) {
-    send(response, said)
+    sendInSteps(response, said)
   } else {
     response.writeHead(202).end()
   }

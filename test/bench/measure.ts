@@ -1,15 +1,16 @@
-/** Measures scenarios: the candidates side by side, turn by turn, so that what drifts drifts for all of them. */
+/** Measures scenarios: the candidates side by side, window by window, so that what drifts drifts for all of them. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { type Candidate, launch, type Running, startServer, yardsticks } from './candidates.js'
+import { type Candidate, launch, type Running, type Surroundings, startServer, yardstick } from './candidates.js'
 import { beside, cpuOf, end, memoryOf, start } from './processes.js'
 import { type Era, firstAnswer, prepare, type Question, urlAt } from './questions.js'
 import type { Scenario } from './scenarios.js'
+import { ratioOf, type Spread, spreadOf } from './statistics.js'
 
 export interface Pace {
   rounds: number
-  /** Milliseconds of one turn of one candidate. */
-  turn: number
+  /** Milliseconds of one window of one candidate. */
+  window: number
   /** Milliseconds of load before anything counts. */
   warmUp: number
 }
@@ -19,6 +20,7 @@ export interface Figures {
   rate: number
   /** Milliseconds. */
   p50: number
+  p90: number
   p99: number
   /** Microseconds of the proxy's CPU per request; undefined where there is no proxy or no way to tell. */
   cpu: number | undefined
@@ -26,42 +28,57 @@ export interface Figures {
   busy: number | undefined
 }
 
-export interface Cell extends Figures {
+/** What was measured of one candidate. */
+export interface Cell {
   candidate: string
-  requests: number
+  kind: Candidate['kind']
+  /** Requests per second that were sent in an open loop. */
+  offered?: number
+  /** Medians over all windows. */
+  figures: Partial<Figures>
+  /** Multiples of the figures of the pass-through to a server of the same era in the same round. */
+  ratios: Partial<Record<keyof Figures, Spread>>
   /** MiB of the proxy when all was over. */
   memory: number | undefined
-  /** Multiples of the figures of the yardstick for its server in the same round. */
-  ratios: { rate: number; cpu: number | undefined }
-  rounds: Figures[]
+  windows: Figures[]
 }
-
-/** Milliseconds that the load generator may take beyond a turn. */
-const HANG = 20_000
-
-/** As the load generator takes and answers them. */
-interface Job {
-  port: number
-  connections: number
-  milliseconds: number
-  head: string
-  body: [string, string]
-  expected: [string, string]
-}
-type Outcome = { load: { requests: number; seconds: number; p50: number; p99: number } } | { broken: string }
-
-type Turn = Figures & { requests: number }
-type Ready = Running & { job: Omit<Job, 'connections' | 'milliseconds'> }
 
 /** What was measured of one scenario over so many connections. */
 export interface Block {
   scenario: string
   connections: number
   cells: Cell[]
+  /** Other programs that gave wrong answers or none, and are left out, with the reason. */
+  failed: { candidate: string; why: string }[]
 }
 
-/** Measures one scenario. Rejects at the first wrong answer. */
-export async function measure(scenario: Scenario, among: readonly Candidate[], pace: Pace): Promise<Block[]> {
+/** As the load generator takes and answers them. */
+interface Job {
+  port: number
+  connections: number
+  milliseconds: number
+  requests?: number
+  rate?: number
+  head: string
+  body: string[]
+  expected: string[]
+}
+type Load = { requests: number; seconds: number; p50: number; p90: number; p99: number }
+type Outcome = { load: Load } | { broken: string }
+type Amount = Omit<Job, 'port' | 'head' | 'body' | 'expected'>
+
+/** A candidate that has answered rightly once. */
+export type Ready = Running & { job: Omit<Job, keyof Amount>; rate?: number; windows: Figures[] }
+
+/** Milliseconds that the load generator may take beyond a window. */
+const HANG = 20_000
+const FIGURES = ['rate', 'p50', 'p90', 'p99', 'cpu', 'busy'] as const
+
+/** Starts the load generator and the servers of these candidates. Ends them, and all else that was put to them, in the end. */
+export async function withPeers<T>(
+  among: readonly Candidate[],
+  measureThem: (generator: ChildProcess, ports: Map<Era, number>, started: ChildProcess[]) => Promise<T>,
+): Promise<T> {
   const started: ChildProcess[] = []
   try {
     const generator = start('rest', [beside('load.mjs')], ['ignore', 'inherit', 'inherit', 'ipc'])
@@ -72,110 +89,119 @@ export async function measure(scenario: Scenario, among: readonly Candidate[], p
       started.push(server.process)
       ports.set(era, server.port)
     }
-    const all: Ready[] = []
-    for (const candidate of among) {
-      const running = await launch(candidate, ports.get(candidate.server) as number)
-      if (running.process) started.unshift(running.process)
-      const ready = { ...running, job: await jobFor(running, scenario.question) }
-      await turn(generator, ready, Math.max(...scenario.connections), pace.warmUp)
-      all.push(ready)
-    }
-    const blocks: Block[] = []
-    for (const connections of scenario.connections) {
-      const turns = await alternate(generator, all, connections, pace)
-      const base = (era: Era) => turns[all.findIndex(({ candidate }) => candidate.name === yardsticks[era])] ?? []
-      const cells = all.map((ready, index) => summary(ready, turns[index] ?? [], base(ready.candidate.server)))
-      blocks.push({ scenario: scenario.name, connections, cells })
-    }
-    return blocks
+    return await measureThem(generator, ports, started)
   } finally {
     // Proxies before what they talk to: a bridge says goodbye to its server.
     for (const child of started) await end(child)
   }
 }
 
-/** Loads one candidate, with further arguments for its Node.js, and ends it. Resolves to how many requests it has answered. */
-export async function measureUnder(
-  candidate: Candidate,
-  question: Question,
-  node: readonly string[],
-  connections: number,
-  milliseconds: number,
-): Promise<number> {
-  const started: ChildProcess[] = []
-  try {
-    const generator = start('rest', [beside('load.mjs')], ['ignore', 'inherit', 'inherit', 'ipc'])
-    const server = await startServer(candidate.server)
-    started.push(generator, server.process)
-    const running = await launch(candidate, server.port, node)
-    if (running.process) started.unshift(running.process)
-    const ready = { ...running, job: await jobFor(running, question) }
-    return (await turn(generator, ready, connections, milliseconds)).requests
-  } finally {
-    for (const child of started) await end(child)
-  }
+/** Measures one scenario. Rejects at the first wrong answer of the bridge; another program is left out from there on. */
+export function measure(
+  scenario: Scenario,
+  connections: readonly number[],
+  among: readonly Candidate[],
+  pace: Pace,
+  surroundings: Surroundings,
+): Promise<Block[]> {
+  return withPeers(among, async (generator, ports, started) => {
+    const failed: Block['failed'] = []
+    let all: Ready[] = []
+    /** Does something with each candidate in turn. */
+    const each = async (some: readonly Candidate[], act: (candidate: Candidate) => Promise<unknown>) => {
+      for (const candidate of some)
+        try {
+          await act(candidate)
+        } catch (error) {
+          if (candidate.kind !== 'peer') throw error
+          failed.push({ candidate: candidate.name, why: error instanceof Error ? error.message : String(error) })
+          all = all.filter((ready) => ready.candidate !== candidate)
+        }
+    }
+    const window = async (ready: Ready, amount: Amount) => ready.windows.push(await load(generator, ready, amount))
+
+    await each(among, async (candidate) => {
+      const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
+      if (running.process) started.unshift(running.process)
+      const ready = { ...running, job: await jobFor(running, scenario.question), windows: [] }
+      await load(generator, ready, { connections: Math.max(...connections), milliseconds: pace.warmUp })
+      all.push(ready)
+    })
+    const blocks: Block[] = []
+    for (const count of connections) {
+      for (const ready of all) ready.windows = []
+      // Half of what a closed loop reaches is what an open loop asks for.
+      if (scenario.kind === 'open')
+        for (const ready of all)
+          ready.rate = (await load(generator, ready, { connections: count, milliseconds: pace.warmUp })).rate / 2
+      for (let round = 0; round < pace.rounds; round++) {
+        const order = rotated(all, round).map(({ candidate }) => candidate)
+        await each(order, async (candidate) => {
+          const ready = all.find((one) => one.candidate === candidate)
+          if (ready) await window(ready, amountOf(ready, count, pace))
+        })
+      }
+      blocks.push({ scenario: scenario.name, connections: count, cells: summaries(all), failed })
+    }
+    return blocks
+  })
 }
 
-/** The turns of each, one of each per round. */
-async function alternate(generator: ChildProcess, all: readonly Ready[], connections: number, pace: Pace) {
-  const turns: Turn[][] = all.map(() => [])
-  for (let round = 0; round < pace.rounds; round++)
-    for (const [index, ready] of all.entries()) turns[index]?.push(await turn(generator, ready, connections, pace.turn))
-  return turns
+/** An open loop has windows of twice the length, because percentiles need many requests. */
+function amountOf({ rate }: Ready, connections: number, { window }: Pace): Amount {
+  return rate === undefined ? { connections, milliseconds: window } : { connections, milliseconds: 2 * window, rate }
 }
 
-async function jobFor({ candidate, port }: Running, question: Question) {
+/** Asks a candidate until the answer is right, and prepares the same question for the load generator. */
+export async function jobFor({ candidate, port }: Running, question: Question): Promise<Ready['job']> {
   const wire = await prepare(candidate.client, question, port)
-  const expected = await firstAnswer(port, wire, candidate.client, question.right)
+  const expected = await firstAnswer(port, wire, candidate.client, question)
   const headers = Object.entries({ host: new URL(urlAt(port)).host, ...wire.headers })
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
   return { port, head: `POST /mcp HTTP/1.1\r\n${lines.join('')}`, body: wire.body, expected }
 }
 
-async function turn(
+/** Loads one candidate for a while. Rejects at the first wrong answer. */
+export async function load(
   generator: ChildProcess,
-  { job, process: proxy, candidate }: Ready,
-  connections: number,
-  milliseconds: number,
-): Promise<Turn> {
+  ready: Ready,
+  amount: Amount,
+): Promise<Figures & { requests: number }> {
+  const { job, process: proxy, candidate } = ready
   const before = proxy && cpuOf(proxy)
-  generator.send({ ...job, connections, milliseconds } satisfies Job)
-  const [outcome] = (await once(generator, 'message', { signal: AbortSignal.timeout(milliseconds + HANG) })) as [
-    Outcome,
-  ]
+  generator.send({ ...job, ...amount } satisfies Job)
+  const patience = AbortSignal.timeout(amount.milliseconds + HANG)
+  const [outcome] = (await once(generator, 'message', { signal: patience })) as [Outcome]
   if ('broken' in outcome) throw new Error(`${candidate.name}: ${outcome.broken}`)
   const after = proxy && cpuOf(proxy)
-  const { requests, seconds, p50, p99 } = outcome.load
+  const { requests, seconds, ...latencies } = outcome.load
   const used = before === undefined || after === undefined ? undefined : after - before
-  return { requests, rate: requests / seconds, p50, p99, cpu: per(used, requests), busy: per(used, seconds * 1e6) }
+  const cpu = used && used / requests
+  return { requests, rate: requests / seconds, ...latencies, cpu, busy: used && used / (seconds * 1e6) }
 }
 
-function summary({ candidate, process: proxy }: Ready, turns: Turn[], base: readonly Turn[]): Cell {
-  const ratio = (figure: 'rate' | 'cpu') =>
-    median(turns.map((turn, round) => per(turn[figure], base[round]?.[figure] ?? Number.NaN)))
-  return {
-    candidate: candidate.name,
-    requests: turns.reduce((sum, { requests }) => sum + requests, 0),
-    rate: median(turns.map(({ rate }) => rate)) ?? 0,
-    p50: median(turns.map(({ p50 }) => p50)) ?? 0,
-    p99: median(turns.map(({ p99 }) => p99)) ?? 0,
-    cpu: median(turns.map(({ cpu }) => cpu)),
-    busy: median(turns.map(({ busy }) => busy)),
+function summaries(all: readonly Ready[]): Cell[] {
+  const windowsOf = (name: string) => all.find(({ candidate }) => candidate.name === name)?.windows ?? []
+  return all.map(({ candidate: { name, kind, server }, process: proxy, rate, windows }) => ({
+    candidate: name,
+    kind,
+    ...(rate !== undefined && { offered: rate }),
+    ...summary(windows, windowsOf(yardstick(server))),
     memory: proxy && memoryOf(proxy),
-    ratios: { rate: ratio('rate') ?? 0, cpu: ratio('cpu') },
-    rounds: turns,
-  }
+    windows,
+  }))
 }
 
-function per(amount: number | undefined, units: number): number | undefined {
-  return amount === undefined ? undefined : amount / units
+/** Medians of some windows, and the spread of their ratios to those of the pass-through in the same rounds. */
+export function summary(windows: readonly Figures[], base: readonly Figures[]): Pick<Cell, 'figures' | 'ratios'> {
+  const of = (figure: keyof Figures, all: readonly Figures[]) => all.map((one) => one[figure])
+  const figures = FIGURES.map((figure) => [figure, spreadOf(of(figure, windows))?.median])
+  const ratios = FIGURES.map((figure) => [figure, ratioOf(of(figure, windows), of(figure, base))])
+  return { figures: Object.fromEntries(figures), ratios: Object.fromEntries(ratios) }
 }
 
-/** The one in the middle; undefined where one is missing. */
-export function median(values: readonly (number | undefined)[]): number | undefined {
-  const known = values.filter((value) => value !== undefined && !Number.isNaN(value)) as number[]
-  if (known.length === 0 || known.length < values.length) return undefined
-  const sorted = known.sort((a, b) => a - b)
-  const middle = sorted.length / 2
-  return ((sorted[Math.ceil(middle) - 1] as number) + (sorted[Math.floor(middle)] as number)) / 2
+/** Another one is first in each round, so that nobody is always after the same one. */
+export function rotated<T>(all: readonly T[], round: number): T[] {
+  const first = round % Math.max(1, all.length)
+  return [...all.slice(first), ...all.slice(0, first)]
 }

@@ -7,14 +7,15 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The proxy has a core to itself; whatever calls it or is called by it shares the other. */
-const CORES = { proxy: '0', rest: '1' }
+const cores = availableParallelism()
+/** The proxy has a core to itself; whatever calls it or is called by it shares the others. */
+const CORES = { proxy: '0', rest: cores > 2 ? `1-${cores - 1}` : '1' }
 /** Of a microsecond. */
 const NANOSECONDS = 1_000
 const KIB = 1024
 const GRACE = 10_000
 
-export const pinned = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
+export const pinned = cores > 1 && spawnSync('taskset', ['--version']).status === 0
 
 const running = new Set<ChildProcess>()
 process.on('exit', () => {
@@ -34,8 +35,15 @@ export function commandOn(core: keyof typeof CORES, args: readonly string[]): [s
 
 /** Starts a Node process on a core. `taskset` becomes what it starts: the pid is that of the Node process. */
 export function start(core: keyof typeof CORES, args: readonly string[], stdio: StdioOptions): ChildProcess {
-  const [command, ...rest] = commandOn(core, args)
-  const child = spawn(command, rest, { stdio })
+  return startCommand(commandOn(core, args), stdio)
+}
+
+export function startCommand([command, ...args]: readonly [string, ...string[]], stdio: StdioOptions): ChildProcess {
+  return keep(spawn(command, args, { stdio }))
+}
+
+/** Has a process end with this one. */
+function keep<C extends ChildProcess>(child: C): C {
   running.add(child)
   child.once('exit', () => running.delete(child))
   return child
@@ -90,16 +98,20 @@ export function temporary(name: string, text: string): string {
 let folder: string | undefined
 process.on('exit', () => folder !== undefined && rmSync(folder, { recursive: true }))
 
-/** Where the Redis of a run is, if the machine has one. */
-const REDIS_PORT = 16_379
-export const redisUrl = `redis://127.0.0.1:${REDIS_PORT}`
-export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
+/** Starts a Redis that keeps nothing on disk. Resolves to its URL; to undefined if the machine has none. */
+export async function startRedis(): Promise<string | undefined> {
+  if (spawnSync('redis-server', ['--version']).status !== 0) return undefined
+  const port = await freePort()
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
+  keep(spawn('redis-server', args, { stdio: 'ignore' }))
+  return `redis://127.0.0.1:${port}`
+}
 
-export function startRedis(): void {
-  const args = ['--port', String(REDIS_PORT), '--save', '', '--appendonly', 'no']
-  const child = spawn('redis-server', args, { stdio: 'ignore' })
-  running.add(child)
-  child.once('exit', () => running.delete(child))
+/** How many files a process may have open here; sockets count. */
+export function openFilesLimit(): number {
+  const limits = existsSync('/proc/self/limits') ? readFileSync('/proc/self/limits', 'latin1') : ''
+  const hard = /^Max open files +\S+ +(\d+)/m.exec(limits)?.[1]
+  return hard === undefined ? Number.POSITIVE_INFINITY : Number(hard)
 }
 
 /** The path of a file beside this one. */

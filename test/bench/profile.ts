@@ -1,82 +1,118 @@
-/** Where the microseconds of a call go: a CPU profile of one candidate under load, summed up by file. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+/** Where the microseconds of a call go: CPU profiles of one candidate under load, summed up by part and by file. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import type { Candidate } from './candidates.js'
-import { measureUnder } from './measure.js'
-import type { Question } from './questions.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import { type Candidate, launch, type Surroundings } from './candidates.js'
+import { jobFor, load, withPeers } from './measure.js'
+import { type CallFrame, fileOf, IDLE, partOf } from './parts.js'
+import { beside } from './processes.js'
+import type { Scenario } from './scenarios.js'
+import { type Spread, spreadOf } from './statistics.js'
 
-/** Self time of a part of the process. */
+/** Time of the main thread in a part of the process, without what that calls. */
 export interface Share {
-  /** A file of `src`, a package, a module of Node.js, or what the profiler has in brackets. */
   part: string
   /** Microseconds per request. */
-  each: number
-  /** Of the time that is not idle. */
-  share: number
+  each: Spread
 }
 
-interface Profile {
-  nodes: { id: number; callFrame: { functionName: string; url: string; lineNumber: number } }[]
+export interface Profile {
+  candidate: string
+  scenario: string
+  connections: number
+  /** Microseconds of CPU per request, of all threads. */
+  cpu: Spread | undefined
+  /** The largest first. */
+  parts: Share[]
+  files: Share[]
+}
+
+export interface ProfilePace {
+  windows: number
+  window: number
+  warmUp: number
+}
+
+interface Recording {
+  nodes: { id: number; callFrame: CallFrame }[]
   samples: number[]
   timeDeltas: number[]
 }
 
-const CONNECTIONS = 64
-const DURATION = 8_000
+const POLL = 20
+const PATIENCE = 10_000
 
-/** Profiles a candidate that is asked one question again and again. Parts with the largest share come first. */
-export async function profile(candidate: Candidate, question: Question): Promise<Share[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-profile-'))
-  try {
-    const node = ['--cpu-prof', `--cpu-prof-dir=${folder}`, '--cpu-prof-interval=500']
-    const requests = await measureUnder(candidate, question, node, CONNECTIONS, DURATION)
-    const [name = ''] = readdirSync(folder)
-    return sharesOf(JSON.parse(readFileSync(join(folder, name), 'utf8')) as Profile, requests)
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+/** Profiles a candidate that is asked one question again and again: several windows, after code is compiled. */
+export function profile(
+  candidate: Candidate,
+  { question, name }: Scenario,
+  connections: number,
+  pace: ProfilePace,
+  surroundings: Surroundings,
+): Promise<Profile> {
+  return withPeers([candidate], async (generator, ports, started) => {
+    const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-profile-'))
+    try {
+      const profiler = pathToFileURL(beside('profiler.mjs'))
+      profiler.searchParams.set('folder', folder)
+      const port = ports.get(candidate.server) as number
+      const running = await launch(candidate, port, surroundings, ['--import', profiler.href])
+      if (!running.process) throw new TypeError(`${candidate.name} has no process`)
+      started.unshift(running.process)
+      const ready = { ...running, job: await jobFor(running, question), windows: [] }
+      await load(generator, ready, { connections, milliseconds: pace.warmUp })
+      const [parts, files] = [new Sums(partOf), new Sums(fileOf)]
+      const cpu: (number | undefined)[] = []
+      for (let window = 0; window < pace.windows; window++) {
+        running.process.kill('SIGUSR2')
+        const figures = await load(generator, ready, { connections, milliseconds: pace.window })
+        running.process.kill('SIGUSR2')
+        const recording = JSON.parse(await written(join(folder, `${window}.json`))) as Recording
+        for (const sums of [parts, files]) sums.add(recording, figures.requests)
+        cpu.push(figures.cpu)
+      }
+      const all = { parts: parts.shares(), files: files.shares() }
+      return { candidate: candidate.name, scenario: name, connections, cpu: spreadOf(cpu), ...all }
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+}
+
+async function written(path: string): Promise<string> {
+  for (let waited = 0; !existsSync(path); waited += POLL) {
+    if (waited > PATIENCE) throw new Error('The profile was not written')
+    await sleep(POLL)
   }
+  return readFileSync(path, 'utf8')
 }
 
-function sharesOf({ nodes, samples, timeDeltas }: Profile, requests: number): Share[] {
-  const parts = new Map(nodes.map(({ id, callFrame }) => [id, partOf(callFrame)]))
-  const sums = new Map<string, number>()
-  for (const [index, id] of samples.entries()) {
-    const part = parts.get(id) as string
-    if (part !== '(idle)') sums.set(part, (sums.get(part) ?? 0) + (timeDeltas[index] ?? 0))
+/** Time per request by whatever a frame belongs to, window by window. */
+class Sums {
+  readonly #keyOf: (frame: CallFrame) => string
+  readonly #windows: Map<string, number>[] = []
+
+  constructor(keyOf: (frame: CallFrame) => string) {
+    this.#keyOf = keyOf
   }
-  const total = [...sums.values()].reduce((sum, one) => sum + one, 0)
-  return [...sums]
-    .map(([part, time]) => ({ part, each: time / requests, share: time / total }))
-    .sort((a, b) => b.each - a.each)
-}
 
-function partOf({ functionName, url, lineNumber }: Profile['nodes'][number]['callFrame']): string {
-  if (url.startsWith('node:')) return url
-  if (!url.startsWith('file:')) return url === '' ? functionName : url
-  return sourceOf(fileURLToPath(url), lineNumber)
-}
-
-/** The bundler writes the path of each source file, as a comment on a line of its own, before what comes from that file. */
-function sourceOf(path: string, line: number): string {
-  let sources = files.get(path)
-  if (sources === undefined) {
-    let source = packageOf(path)
-    sources = readFileSync(path, 'utf8')
-      .split('\n')
-      .map((text) => {
-        const [, next] = /^\/\/ ((?:src|node_modules)\/.*)$/.exec(text) ?? []
-        if (next !== undefined) source = packageOf(next)
-        return source
-      })
-    files.set(path, sources)
+  add({ nodes, samples, timeDeltas }: Recording, requests: number): void {
+    const counted = nodes.filter(({ callFrame }) => partOf(callFrame) !== IDLE)
+    const keys = new Map(counted.map(({ id, callFrame }) => [id, this.#keyOf(callFrame)]))
+    const sums = new Map<string, number>()
+    for (const [index, id] of samples.entries()) {
+      const key = keys.get(id)
+      if (key !== undefined) sums.set(key, (sums.get(key) ?? 0) + (timeDeltas[index] ?? 0) / requests)
+    }
+    this.#windows.push(sums)
   }
-  return sources[line] ?? path
-}
-const files = new Map<string, string[]>()
 
-/** The name of the package that a path is in; the path itself where that is none. */
-function packageOf(path: string): string {
-  return /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? path
+  shares(): Share[] {
+    const all = new Set(this.#windows.flatMap((sums) => [...sums.keys()]))
+    return [...all]
+      .map((part) => ({ part, each: spreadOf(this.#windows.map((sums) => sums.get(part) ?? 0)) as Spread }))
+      .sort((a, b) => b.each.median - a.each.median)
+  }
 }

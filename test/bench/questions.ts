@@ -7,50 +7,85 @@ export type Era = 'modern' | 'legacy'
 export interface Question {
   method: string
   params: Record<string, unknown>
+  /** Messages before the answer: as many progress notifications are asked for. */
+  progress?: number
   /** Whether a result is the one that the minimal servers give. */
   right: (result: Record<string, unknown>) => boolean
 }
 
-/** A question as it goes to one candidate, the id left open: two texts with room for it in between. */
+/** A question as it goes to one candidate, the id left open: texts with room for it in between. */
 export interface Wire {
   headers: Record<string, string>
-  body: [string, string]
+  body: string[]
 }
 
 const LEGACY = '2025-11-25'
-const ID = 99_999
+/** Stands for the id, and for the progress token. Occurs nowhere else. */
+const ID = 987_654_321
 /** Milliseconds from the start of a process to its first right answer, at most. */
-const PATIENCE = 10_000
+const PATIENCE = 20_000
 const POLL = 1
 
 /** Says a question as the client's era does, in a session that is opened at the port where that takes one. */
 export async function prepare(era: Era, question: Question, port: number): Promise<Wire> {
-  if (era === 'modern') {
-    const { method, params } = question
-    return { headers: headersFor(method, params), body: bodyOf(method, { ...params, _meta: envelope() }) }
-  }
-  return { headers: legacyHeaders(await openSession(port)), body: bodyOf(question.method, question.params) }
+  const body = bodyFor(era, question).split(String(ID))
+  if (era === 'modern') return { headers: headersFor(question.method, question.params), body }
+  return { headers: legacyHeaders(await openSession(port)), body }
 }
 
-/** Asks until something listens, and answers with the text of the right answer around its id. Throws for a wrong one. */
-export async function firstAnswer(port: number, { headers, body }: Wire, era: Era, right: Question['right']) {
-  const { status, text, message } = await persist(() => post(urlAt(port), body.join(String(ID)), headers))
-  const { result } = message
-  const typed = era === 'modern' ? result?.['resultType'] === 'complete' : result && !('resultType' in result)
-  const [before, after, ...more] = text.split(`"id":${ID},`)
-  if (status !== 200 || !result || !typed || !right(result) || after === undefined || more.length > 0)
+/** A request with this id as its progress token too, if progress is asked for. */
+export function bodyFor(era: Era, { method, params, progress }: Question): string {
+  const token = progress === undefined ? {} : { progressToken: ID }
+  if (era === 'modern') return bodyOf(method, { ...params, _meta: envelope(token) })
+  return bodyOf(method, progress === undefined ? params : { ...params, _meta: token })
+}
+
+/**
+ * Asks until something listens, and answers with the text of the right answer around its id: the body, or the messages of an
+ * event stream in lines. Throws for a wrong answer.
+ */
+export async function firstAnswer(port: number, { headers, body }: Wire, era: Era, question: Question) {
+  const answer = await persist(() => post(urlAt(port), body.join(String(ID)), headers))
+  const { status, text, messages, message } = answer
+  const before = messages.slice(0, -1).filter(({ method }) => method === 'notifications/progress')
+  const whole = messages.length === 1 + before.length && before.length === (question.progress ?? 0)
+  if (status !== 200 || !whole || !isRight(message, era, question))
     throw new Error(`Not the answer that was expected: HTTP ${status}, ${text.slice(0, 500)}`)
-  return [`${before}"id":`, `,${after}`] as [string, string]
+  const events = String(answer.headers['content-type']).startsWith('text/event-stream')
+  return (events ? messagesOf(text) : text).split(String(ID))
+}
+
+/** Whether a message is the right answer in the words of an era. */
+export function isRight({ result }: { result?: Record<string, unknown> }, era: Era, { right }: Question): boolean {
+  if (result === undefined) return false
+  const typed = era === 'modern' ? result['resultType'] === 'complete' : !('resultType' in result)
+  return typed && right(result)
+}
+
+/** The messages of an event stream, in lines. The same as `messagesOf` in load.mjs. */
+function messagesOf(text: string): string {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('data: ') && line.length > 6)
+    .map((line) => line.slice(6).trimEnd())
+    .join('\n')
 }
 
 /** Shakes hands as a legacy client. Resolves to the id of the session. */
 export async function openSession(port: number): Promise<string> {
-  const params = { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: 'bench', version: '1' } }
-  const body = bodyOf('initialize', params).join(String(ID))
-  const { headers } = await persist(() => post(urlAt(port), body, legacyHeaders(undefined)))
+  const { headers } = await persist(() => post(urlAt(port), initializeBody(), legacyHeaders(undefined)))
   const session = headers['mcp-session-id']
   if (typeof session !== 'string') throw new Error('No session was opened')
+  const initialized = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+  const { status } = await post(urlAt(port), initialized, legacyHeaders(session))
+  if (status !== 202) throw new Error(`HTTP ${status} for a notification`)
   return session
+}
+
+/** The request with which a legacy client begins. */
+export function initializeBody(): string {
+  const clientInfo = { name: 'bench', version: '1' }
+  return bodyOf('initialize', { protocolVersion: LEGACY, capabilities: {}, clientInfo })
 }
 
 export function urlAt(port: number): string {
@@ -67,8 +102,8 @@ export function legacyHeaders(session: string | undefined): Record<string, strin
   }
 }
 
-function bodyOf(method: string, params: object): [string, string] {
-  return ['{"jsonrpc":"2.0","id":', `,"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`]
+function bodyOf(method: string, params: object): string {
+  return `{"jsonrpc":"2.0","id":${ID},"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`
 }
 
 /** Tries as long as nobody listens. */

@@ -1,95 +1,192 @@
-/** The figures of a run as tables for people. */
+/** The figures of a run as tables. */
 import { beforeName } from './candidates.js'
+import type { Fresh } from './fresh.js'
 import type { Verdict } from './goals.js'
 import type { Idle } from './idle.js'
-import { type Block, type Cell, type Figures, median } from './measure.js'
-import type { Share } from './profile.js'
-import type { StartUp } from './start-up.js'
+import type { Block, Cell, Figures } from './measure.js'
+import type { Profile, Share } from './profile.js'
+import type { About, Results } from './results.js'
+import { scenarios } from './scenarios.js'
+import { ratioOf } from './statistics.js'
+import { shown, spread, type Table } from './tables.js'
 
 const COLUMNS: readonly [title: string, text: (cell: Cell) => string][] = [
   ['', ({ candidate }) => candidate],
-  ['req/s', ({ rate }) => rate.toFixed(0)],
-  ['p50 ms', ({ p50 }) => p50.toFixed(2)],
-  ['p99 ms', ({ p99 }) => p99.toFixed(2)],
-  ['CPU µs', ({ cpu }) => shown(cpu, 1)],
-  ['busy %', ({ busy }) => shown(busy && busy * 100, 0)],
+  ['calls/s', ({ figures }) => shown(figures.rate, 0)],
+  ['p50 ms', ({ figures }) => shown(figures.p50)],
+  ['p99 ms', ({ figures }) => shown(figures.p99)],
+  ['CPU µs', ({ figures }) => shown(figures.cpu, 1)],
+  ['busy %', ({ figures: { busy } }) => shown(busy && busy * 100, 0)],
   ['RSS MiB', ({ memory }) => shown(memory, 0)],
-  ['rate ×', ({ ratios }) => ratios.rate.toFixed(2)],
-  ['CPU ×', ({ ratios }) => shown(ratios.cpu, 2)],
+  ['rate ×', ({ ratios }) => spread(ratios.rate)],
+  ['p50 ×', ({ ratios }) => spread(ratios.p50)],
+  ['CPU ×', ({ ratios }) => spread(ratios.cpu)],
 ]
 
-/** One scenario over so many connections, a line per candidate. The last two columns are multiples of a yardstick's. */
-export function blockTable({ scenario, connections, cells }: Block): string {
-  const rows = cells.map((cell) => COLUMNS.map(([, text]) => text(cell)))
-  const title = `${scenario}, ${connections} ${connections === 1 ? 'connection' : 'connections'}`
-  return `${title}\n${table([COLUMNS.map(([heading]) => heading), ...rows])}\n`
+/** One scenario over so many connections, a line per candidate. */
+export function blockTable({ scenario, connections, cells, failed }: Block): Table {
+  return {
+    title: `${scenario}, ${connections} ${connections === 1 ? 'connection' : 'connections'}`,
+    rows: [COLUMNS.map(([heading]) => heading), ...cells.map((cell) => COLUMNS.map(([, text]) => text(cell)))],
+    notes: failed.map(({ candidate, why }) => `Left out: ${candidate} (${why.slice(0, 160).replace(/\s+/g, ' ')})`),
+  }
+}
+
+/** A scenario in short: CPU as multiples over all connections, and more figures of one of them. */
+export function scenarioTable(blocks: readonly Block[]): Table {
+  const reference = blocks.find(({ connections }) => connections === 64) ?? (blocks[0] as Block)
+  const { scenario, connections, failed } = reference
+  const find = (block: Block, name: string) => block.cells.find(({ candidate }) => candidate === name)
+  const rows = reference.cells.map(({ candidate, figures }) => [
+    candidate,
+    ...blocks.map((block) => spread(find(block, candidate)?.ratios.cpu)),
+    shown(figures.cpu, 0),
+    shown(figures.rate, 0),
+    shown(figures.p50),
+    shown(figures.p99),
+  ])
+  const multiples = blocks.map((block) => `CPU ×, ${block.connections}`)
+  return {
+    title: `${scenario}: ${scenarios.find(({ name }) => name === scenario)?.what ?? ''}`,
+    rows: [['', ...multiples, `CPU µs, ${connections}`, 'calls/s', 'p50 ms', 'p99 ms'], ...rows],
+    notes: failed.map(({ candidate }) => `Left out, because it gave a wrong answer or none: ${candidate}.`),
+  }
+}
+
+/** Latencies of an open loop, which count from the time at which a request was due. */
+export function openTable({ connections, cells }: Block): Table {
+  const windows = (cell: Cell, figure: 'p50' | 'p90' | 'p99') => shown(cell.figures[figure])
+  return {
+    title: `open: small calls at random times at half the highest rate, ${connections} connections`,
+    rows: [
+      ['', 'calls/s', 'p50 ms', 'p90 ms', 'p99 ms', 'CPU µs', 'p50 ×', 'p99 ×'],
+      ...cells.map((cell) => [
+        cell.candidate,
+        shown(cell.offered, 0),
+        windows(cell, 'p50'),
+        windows(cell, 'p90'),
+        windows(cell, 'p99'),
+        shown(cell.figures.cpu, 1),
+        spread(cell.ratios.p50),
+        spread(cell.ratios.p99),
+      ]),
+    ],
+  }
 }
 
 /** Figures of this build as multiples of those of another one, which was measured in the same rounds. */
-export function againstTable(blocks: readonly Block[], commit: string): string {
-  const rows = blocks.flatMap(({ scenario, connections, cells }) =>
+export function againstTable({ blocks, fresh, idle }: Results, commit: string): Table {
+  const cells = blocks.flatMap(({ scenario, connections, cells }) =>
     cells.flatMap((cell) => {
       const before = cells.find(({ candidate }) => candidate === beforeName(cell.candidate))
       if (before === undefined) return []
-      const multiples = (figure: 'rate' | 'cpu' | 'p50'): string => shown(medianMultiple(cell, before, figure), 2)
-      const title = `${cell.candidate}: ${scenario}, ${connections}`
-      return [[title, multiples('cpu'), multiples('rate'), multiples('p50')]]
+      const multiples = (figure: keyof Figures) => {
+        const of = ({ windows }: Cell) => windows.map((window) => window[figure])
+        return spread(ratioOf(of(cell), of(before)))
+      }
+      return [[`${scenario}, ${connections}: ${cell.candidate}`, multiples('cpu'), multiples('rate'), multiples('p50')]]
     }),
   )
-  return `Multiples of ${commit}\n${table([['', 'CPU ×', 'rate ×', 'p50 ×'], ...rows])}\n`
+  const medians = <T extends { candidate: string }>(
+    what: string,
+    all: readonly T[],
+    of: (one: T) => number | undefined,
+  ) =>
+    all.flatMap((one) => {
+      const before = all.find(({ candidate }) => candidate === beforeName(one.candidate))
+      return before
+        ? [[`${what}: ${one.candidate}`, shown((of(one) ?? Number.NaN) / (of(before) ?? Number.NaN)), '', '']]
+        : []
+    })
+  const rows = [
+    ...cells,
+    ...medians('time to the first answer', fresh, ({ start }) => start?.median),
+    ...medians('cold calls', fresh, ({ cpu }) => cpu?.median),
+    ...medians('memory per idle session', idle, ({ kib }) => kib),
+  ]
+  return { title: `Multiples of ${commit}`, rows: [['', 'CPU or else ×', 'rate ×', 'p50 ×'], ...rows] }
 }
 
-function medianMultiple(cell: Cell, before: Cell, figure: keyof Figures): number | undefined {
-  return median(
-    cell.rounds.map((round, index) => (round[figure] ?? Number.NaN) / (before.rounds[index]?.[figure] ?? 0)),
-  )
+/** Parts or files of one candidate that take most, down to a hundredth of its time. */
+export function profileTable({ candidate, scenario, connections, cpu, files }: Profile): Table {
+  const total = sumOf(files)
+  const rows = files
+    .filter(({ each }) => each.median >= total / 100)
+    .map(({ part, each }) => [part, spread(each), shown((each.median / total) * 100, 1)])
+  return {
+    title: `${candidate}: ${scenario}, ${connections} connections, ${shown(total, 1)} µs a call in the main thread`,
+    rows: [['', 'µs', '%'], ...rows],
+    notes: [`CPU of all threads, with the profiler: ${spread(cpu, 1)} µs`],
+  }
 }
 
-/** The parts of a candidate that take most, down to a hundredth of its time. */
-export function profileTable(candidate: string, shares: readonly Share[]): string {
-  const rows = shares
-    .filter(({ share }) => share >= 0.01)
-    .map(({ part, each, share }) => [part, shown(each, 2), shown(share * 100, 1)])
-  const total = shares.reduce((sum, { each }) => sum + each, 0)
-  return `${candidate}, ${shown(total, 1)} µs a call\n${table([['', 'µs', '%'], ...rows])}\n`
+/** The parts of several candidates side by side. */
+export function partsTable(profiles: readonly Profile[]): Table {
+  const all = [...new Set(profiles.flatMap(({ parts }) => parts.map(({ part }) => part)))]
+  const of = ({ parts }: Profile, name: string) => parts.find(({ part }) => part === name)?.each.median
+  const largest = (name: string) => Math.max(...profiles.map((profile) => of(profile, name) ?? 0))
+  const parts = all.filter((name) => largest(name) >= 0.5).sort((a, b) => largest(b) - largest(a))
+  const [{ scenario = '', connections = 0 } = {}] = profiles
+  return {
+    title: `Microseconds of a call by part: ${scenario}, ${connections} connections`,
+    rows: [
+      ['', ...profiles.map(({ candidate }) => candidate)],
+      ...parts.map((name) => [name, ...profiles.map((profile) => shown(of(profile, name), 1))]),
+      ['sum of the main thread', ...profiles.map((profile) => shown(sumOf(profile.parts), 1))],
+      ['all threads, with the profiler', ...profiles.map(({ cpu }) => shown(cpu?.median, 1))],
+    ],
+  }
 }
 
-export function startUpTable(all: readonly StartUp[]): string {
-  const rows = all.map(({ candidate, median, runs }) => [
-    candidate,
-    median.toFixed(0),
-    Math.min(...runs).toFixed(0),
-    Math.max(...runs).toFixed(0),
-  ])
-  return `Start to first answer, ms\n${table([['', 'median', 'least', 'most'], ...rows])}\n`
+function sumOf(shares: readonly Share[]): number {
+  return shares.reduce((sum, { each }) => sum + each.median, 0)
 }
 
-export function idleTable(all: readonly Idle[]): string {
-  const rows = all.map(({ candidate, sessions, before, after, kib }) => [
+export function freshTable(all: readonly Fresh[]): Table {
+  const rows = all.map(({ candidate, start, cpu, p50 }) => [candidate, spread(start, 0), spread(cpu, 0), spread(p50)])
+  return {
+    title: 'cold-start: from the start of the process to the first answer, and the first 200 calls one by one',
+    rows: [['', 'first answer ms', 'CPU µs a cold call', 'p50 ms'], ...rows],
+  }
+}
+
+export function idleTable(all: readonly Idle[]): Table {
+  const rows = all.map(({ candidate, sessions, before, after, kib, beyond }) => [
     candidate,
     String(sessions),
     shown(before, 1),
     shown(after, 1),
     shown(kib, 1),
+    shown(beyond, 1),
   ])
-  const heading = ['', 'sessions', 'MiB before', 'MiB with them', 'KiB each']
-  return `Idle sessions, each with a stream open\n${table([heading, ...rows])}\n`
+  return {
+    title: 'idle: memory of sessions that do nothing, each with an open event stream',
+    rows: [['', 'sessions', 'MiB before', 'MiB with them', 'KiB each', 'beyond a bare server'], ...rows],
+  }
 }
 
-export function goalList(verdicts: readonly Verdict[]): string {
-  const word = (met: boolean | undefined) => (met === undefined ? 'unknown' : met ? 'met' : 'MISSED')
-  const lines = verdicts.map(({ goal, figure, met }) => `  ${word(met).padEnd(8)}${goal} (${shown(figure, 2)})\n`)
-  return `Goals\n${lines.join('')}`
+/** Goals that this run measured. */
+export function goalTable(verdicts: readonly Verdict[]): Table {
+  const measured = verdicts.filter(({ figure }) => figure !== undefined)
+  const rows = measured.map(({ goal, limit, unit, figure, spread: of, reached }) => {
+    const decimals = unit === '×' ? 2 : 0
+    const wanted = 'most' in limit ? `at most ${limit.most}` : `at least ${limit.least}`
+    const found = of === undefined ? shown(figure, decimals) : spread(of, decimals)
+    return [goal, `${wanted} ${unit}`, found, reached ? 'reached' : 'missed']
+  })
+  const reached = measured.filter((verdict) => verdict.reached).length
+  return {
+    title: `Goals: ${reached} of ${measured.length} reached`,
+    rows: [['', 'wanted', 'measured', ''], ...rows],
+    ...(measured.length < verdicts.length && {
+      notes: [`Not measured in this run: ${verdicts.length - measured.length}.`],
+    }),
+  }
 }
 
-function shown(figure: number | undefined, decimals: number): string {
-  return figure === undefined ? 'n/a' : figure.toFixed(decimals)
-}
-
-/** Columns as wide as their widest text, the first to the left and figures to the right. */
-function table(rows: readonly string[][]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const pad = (text: string, column: number) =>
-    column === 0 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0)
-  return rows.map((row) => `  ${row.map(pad).join('  ')}`).join('\n')
+/** In a line, how a run was made. */
+export function aboutLine({ commit, date, node, processor, cores, load, pinned, options }: About): string {
+  const how = pinned ? 'proxies have a core to themselves' : 'proxies have NO core to themselves, so expect noise'
+  const machine = `${cores} × ${processor}, load ${load.toFixed(1)} before the run, ${how}`
+  return `Commit ${commit}, ${date}, Node.js ${node}, ${machine}; options: ${options || 'none'}`
 }

@@ -1,94 +1,143 @@
-/**
- * `npm run bench`: what the bridge costs, next to a proxy that reads nothing. Options, after `--`:
- * `--quick` few and short turns; `--scenario <text>` only scenarios whose name has this text, without start-up and idle sessions;
- * `--profile` no figures, but which files of the bridge take the time of a small call;
- * `--against <commit>` also builds that commit and measures it in the same rounds; `--json <file>` writes all figures.
- */
-import { writeFileSync } from 'node:fs'
+/** `npm run bench`: what the bridge costs, next to a proxy that reads nothing. `npm run bench -- --help` has its options. */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
-import { parseArgs } from 'node:util'
-import { buildOf } from './builds.js'
-import { besideBuild, candidates } from './candidates.js'
-import { judge, type Measured } from './goals.js'
-import { type IdlePace, measureIdle } from './idle.js'
-import { measure, type Pace } from './measure.js'
-import { hasRedis, pinned, startRedis, stepAside } from './processes.js'
+import { buildOf, ownCommit } from './builds.js'
+import { besideBuild, type Surroundings } from './candidates.js'
+import { writeDocument } from './document.js'
+import { measureFresh } from './fresh.js'
+import { judge } from './goals.js'
+import { measureIdle } from './idle.js'
+import { measure } from './measure.js'
+import { help, type Options, parseOptions } from './options.js'
+import { installPeers } from './peers.js'
+import { pinned, startRedis, stepAside } from './processes.js'
 import { profile } from './profile.js'
-import { againstTable, blockTable, goalList, idleTable, profileTable, startUpTable } from './report.js'
-import { scenarios, smallCall } from './scenarios.js'
-import { measureStartUp } from './start-up.js'
+import {
+  aboutLine,
+  againstTable,
+  blockTable,
+  freshTable,
+  goalTable,
+  idleTable,
+  openTable,
+  partsTable,
+  profileTable,
+} from './report.js'
+import type { About, Results } from './results.js'
+import { PACES, type Part, secondsFor, select } from './selection.js'
+import { asText, type Table } from './tables.js'
 
-interface RunPace extends Pace {
-  starts: number
-  idle: IdlePace
-}
+/** A run that takes so many times what was expected, and ten minutes, is given up. */
+const PATIENCE = 3
+const AT_LEAST = 600_000
 
-const PACES: Record<'full' | 'quick', RunPace> = {
-  // Until it is compiled, code takes several times the CPU, and compiling takes place on the same core.
-  full: { rounds: 12, turn: 400, warmUp: 4_000, starts: 7, idle: { sessions: 1_000, pause: 3_000 } },
-  quick: { rounds: 2, turn: 300, warmUp: 1_000, starts: 5, idle: { sessions: 200, pause: 1_000 } },
-}
-/** Milliseconds after which a run is given up. */
-const DEADLINE = 1_800_000
-
-const { values } = parseArgs({
-  options: {
-    quick: { type: 'boolean' },
-    json: { type: 'string' },
-    against: { type: 'string' },
-    scenario: { type: 'string' },
-    profile: { type: 'boolean' },
-  },
-})
-
-setTimeout(() => giveUp(`not done after ${DEADLINE / 1000} s`), DEADLINE).unref()
 try {
-  await (values.profile ? profileAll() : run(values.quick ? PACES.quick : PACES.full))
+  await main(parseOptions(process.argv.slice(2)))
+  // Redis still runs. It ends with this process.
+  process.exit()
 } catch (error) {
   giveUp(error instanceof Error ? error.message : String(error))
 }
 
-async function run(pace: RunPace): Promise<void> {
-  const { against, scenario: wanted = '' } = values
-  const measuredOnes = against === undefined ? candidates : besideBuild(buildOf(against))
-  stepAside()
-  if (hasRedis) startRedis()
-  const [{ model } = { model: 'unknown' }, ...others] = cpus()
-  const machine = { node: process.version, model, cores: 1 + others.length, load: loadavg()[0] ?? 0, pinned }
-  const how = pinned ? 'proxies on core 0, all else on core 1' : 'NOT PINNED to cores, so expect noise'
-  console.log(`Node ${machine.node}, ${machine.cores} × ${model}, load ${machine.load.toFixed(1)}, ${how}
-Multiples (×) are of the pass-through to the same server in the same round. A proxy that is less than 95 % busy is not what limits the rate.
-${values.quick ? 'Quick: code is still being compiled while it is measured, so that all figures are worse than they are.\n' : ''}`)
-
-  const measured: Measured = { blocks: [], startUp: [], idle: [] }
-  for (const scenario of scenarios.filter(({ name }) => name.includes(wanted))) {
-    const among = measuredOnes.filter(({ asked }) => asked?.includes(scenario.question) ?? true)
-    for (const block of await measure(scenario, among, pace)) {
-      measured.blocks.push(block)
-      console.log(blockTable(block))
-    }
+async function main(options: Options): Promise<void> {
+  if (options.help) {
+    process.stdout.write(help())
+    return
   }
-  if (wanted === '') {
-    const starting = measuredOnes.filter(({ startUp }) => startUp)
-    measured.startUp = await measureStartUp(starting, pace.starts)
-    console.log(startUpTable(measured.startUp))
-    const idle = measuredOnes.filter((one) => one.idle)
-    measured.idle = await measureIdle(idle, pace.idle)
-    console.log(idleTable(measured.idle))
-  }
-  if (against !== undefined) console.log(againstTable(measured.blocks, against))
-
-  const goals = judge(measured)
-  console.log(goalList(goals))
-  if (values.json !== undefined)
-    writeFileSync(values.json, `${JSON.stringify({ machine, pace, ...measured, goals }, null, 2)}\n`)
+  const { from, json, write } = options
+  const results = from === undefined ? await run(options) : (JSON.parse(readFileSync(from, 'utf8')) as Results)
+  if (from !== undefined) printAll(results)
+  else writeFileSync(json, `${JSON.stringify(results, null, 2)}\n`)
+  if (write) writeDocument(results)
 }
 
-/** Profiles the ways through the bridge as they are without extras, and the pass-throughs. */
-async function profileAll(): Promise<void> {
+/** Measures what is selected, and prints each table when it is complete. */
+async function run(options: Options): Promise<Results> {
+  const { size, against, peers } = options
+  const parts = select(options)
+  const pace = PACES[size]
+  const results: Results = { about: about(pace), blocks: [], fresh: [], idle: [], goals: [], profiles: [] }
+  if (parts.some(({ among }) => among.some(({ kind }) => kind === 'peer')) && peers) installPeers()
+  const build = against === undefined ? undefined : buildOf(against)
+  const seconds = options.profile ? 0 : secondsFor(parts, pace, build === undefined ? 1 : 2)
+  const patience = Math.max(AT_LEAST, seconds * PATIENCE * 1000)
+  setTimeout(() => giveUp(`not done after ${Math.round(patience / 60_000)} minutes`), patience).unref()
   stepAside()
-  for (const candidate of candidates.filter(({ proxy, extra }) => proxy !== undefined && !extra))
-    console.log(profileTable(candidate.name, await profile(candidate, smallCall)))
+  const surroundings = { redis: await startRedis() }
+  console.log(aboutLine(results.about))
+  if (options.profile) {
+    await profileAll(parts, options, surroundings, results)
+    return results
+  }
+  console.log(
+    `About ${Math.ceil(seconds / 60)} min. A proxy that is less than 95 % busy is not what limits the rate.\n`,
+  )
+  for (const { scenario, connections, among: chosen } of parts) {
+    const among = build === undefined ? chosen : besideBuild(chosen, build)
+    if (scenario.kind === 'fresh') {
+      results.fresh = await measureFresh(among, pace.starts, surroundings)
+      print(freshTable(results.fresh))
+    } else if (scenario.kind === 'idle') {
+      results.idle = await measureIdle(among, pace.idle, surroundings)
+      print(idleTable(results.idle))
+    } else {
+      const blocks = await measure(scenario, connections, among, pace, surroundings)
+      results.blocks.push(...blocks)
+      for (const block of blocks) print(scenario.kind === 'open' ? openTable(block) : blockTable(block))
+    }
+  }
+  if (against !== undefined) {
+    results.against = against
+    print(againstTable(results, against))
+  }
+  results.goals = judge(results)
+  print(goalTable(results.goals))
+  return results
+}
+
+/** Profiles the lanes of the first scenario that is selected, and the pass-throughs. */
+async function profileAll(parts: readonly Part[], options: Options, surroundings: Surroundings, { profiles }: Results) {
+  const [part] = parts
+  if (part === undefined || part.scenario.kind !== 'closed') throw new Error('--profile needs a scenario with calls')
+  const [connections = 64] = options.connections.length > 0 ? options.connections : part.scenario.connections.quick
+  const among = part.among.filter(({ kind, name }) => kind === 'bridge' || name.startsWith('pass-through'))
+  for (const candidate of among) {
+    const one = await profile(candidate, part.scenario, connections, PACES[options.size].profile, surroundings)
+    profiles.push(one)
+    print(profileTable(one))
+  }
+  print(partsTable(profiles))
+}
+
+function printAll(results: Results): void {
+  const { blocks, fresh, idle, goals, profiles, against } = results
+  console.log(aboutLine(results.about))
+  for (const block of blocks) print(block.scenario === 'open' ? openTable(block) : blockTable(block))
+  if (fresh.length > 0) print(freshTable(fresh))
+  if (idle.length > 0) print(idleTable(idle))
+  for (const one of profiles) print(profileTable(one))
+  if (profiles.length > 0) print(partsTable(profiles))
+  if (against !== undefined) print(againstTable(results, against))
+  if (goals.length > 0) print(goalTable(goals))
+}
+
+function print(table: Table): void {
+  console.log(asText(table))
+}
+
+function about(pace: About['pace']): About {
+  const [{ model } = { model: 'unknown' }, ...others] = cpus()
+  return {
+    commit: ownCommit(),
+    date: `${new Date().toISOString().slice(0, 16)}Z`,
+    node: process.version,
+    processor: model,
+    cores: 1 + others.length,
+    load: loadavg()[0] ?? 0,
+    pinned,
+    options: process.argv.slice(2).join(' '),
+    pace: { rounds: pace.rounds, window: pace.window, warmUp: pace.warmUp },
+  }
 }
 
 /** No figures without right answers. What was started ends with this process. */

@@ -1,14 +1,32 @@
-/** What is asked of the candidates, and over how many connections at once. A further scenario is a further row. */
+/** What is measured: what is asked, over how many connections, and of whom. A further scenario is a further row. */
 import type { Question } from './questions.js'
+
+/**
+ * How a scenario is measured: `closed` asks again when the answer is there; `open` asks at half the rate of a closed loop; `fresh`
+ * starts processes; `idle` opens sessions and asks nothing.
+ */
+export type Kind = 'closed' | 'open' | 'fresh' | 'idle'
+export type Size = 'quick' | 'usual' | 'all'
 
 export interface Scenario {
   name: string
+  /** For the help. */
+  what: string
+  kind: Kind
   question: Question
-  /** Measured one after the other with the same processes. */
-  connections: readonly number[]
+  /** Connections by the size of the run, measured one after the other with the same processes. */
+  connections: Readonly<Record<Size, readonly number[]>>
+  /** Runs of these sizes also ask other programs than the bridge. */
+  peers?: readonly Size[]
+  /** Asked of the bridge twice: with metrics, Redis and a log line for each call on, and with all of it off. */
+  extras?: boolean
 }
 
 const MIB = 1024 * 1024
+const WIDE = { quick: [64], usual: [64], all: [1, 16, 64, 256] }
+const LARGE = { quick: [8], usual: [8], all: [1, 8, 64] }
+const ONE = { quick: [64], usual: [64], all: [64] }
+const NONE = { quick: [0], usual: [0], all: [0] }
 
 const ARGUMENTS = {
   city: 'Reykjavik',
@@ -22,6 +40,7 @@ const ARGUMENTS = {
   since: null,
 }
 
+/** A call whose result is a text of 160 characters. */
 export const smallCall: Question = {
   method: 'tools/call',
   params: { name: 'weather', arguments: ARGUMENTS },
@@ -35,7 +54,7 @@ const list: Question = {
 }
 
 /** Text with line ends and quotes, which JSON escapes. */
-export const linesCall: Question = {
+const linesCall: Question = {
   method: 'tools/call',
   params: { name: 'lines', arguments: {} },
   right: (result) => contentOf(result, 'text').length === MIB,
@@ -48,11 +67,74 @@ const imageCall: Question = {
   right: (result) => contentOf(result, 'data').length === MIB,
 }
 
+const progressCall: Question = {
+  ...smallCall,
+  params: { name: 'progress', arguments: ARGUMENTS },
+  progress: 10,
+}
+
 export const scenarios: readonly Scenario[] = [
-  { name: 'tools/call, small', question: smallCall, connections: [1, 64] },
-  { name: 'tools/list, 20 tools', question: list, connections: [1, 64] },
-  { name: 'tools/call, 1 MiB of text', question: linesCall, connections: [8] },
-  { name: 'tools/call, 1 MiB of image', question: imageCall, connections: [8] },
+  {
+    name: 'small',
+    what: 'tools/call with a result of 160 characters',
+    kind: 'closed',
+    question: smallCall,
+    connections: { quick: [64], usual: [1, 16, 64], all: [1, 16, 64, 256] },
+    peers: ['usual', 'all'],
+  },
+  { name: 'list', what: 'tools/list of 20 tools', kind: 'closed', question: list, connections: WIDE },
+  {
+    name: 'text',
+    what: 'tools/call with a result of 1 MiB of text, with line ends and quotes',
+    kind: 'closed',
+    question: linesCall,
+    connections: LARGE,
+    peers: ['all'],
+  },
+  {
+    name: 'image',
+    what: 'tools/call with a result of 1 MiB of base64',
+    kind: 'closed',
+    question: imageCall,
+    connections: LARGE,
+  },
+  {
+    name: 'progress',
+    what: 'the small call with ten progress notifications before its result',
+    kind: 'closed',
+    question: progressCall,
+    connections: WIDE,
+  },
+  {
+    name: 'extras',
+    what: 'the small call with metrics, Redis and a log line for each call, against all of it off',
+    kind: 'closed',
+    question: smallCall,
+    connections: ONE,
+    extras: true,
+  },
+  {
+    name: 'open',
+    what: 'the small call at random times (open loop), at half the rate that the lane reaches in a closed loop',
+    kind: 'open',
+    question: smallCall,
+    connections: ONE,
+  },
+  {
+    name: 'cold-start',
+    what: 'from the start of the process to the first answer, and then the first 200 calls one by one (cold)',
+    kind: 'fresh',
+    question: smallCall,
+    connections: NONE,
+    peers: ['usual', 'all'],
+  },
+  {
+    name: 'idle',
+    what: 'memory of sessions that do nothing, each with an open event stream',
+    kind: 'idle',
+    question: smallCall,
+    connections: NONE,
+  },
 ]
 
 function contentOf({ content }: Record<string, unknown>, key: 'text' | 'data'): string {

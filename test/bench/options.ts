@@ -1,0 +1,110 @@
+/** The options of `npm run bench`, and its help. */
+import { parseArgs } from 'node:util'
+import { type Size, scenarios } from './scenarios.js'
+import { laneNames, PACES, secondsFor, select, type Wish } from './selection.js'
+
+export interface Options extends Wish {
+  help: boolean
+  profile: boolean
+  write: boolean
+  against: string | undefined
+  /** File that the figures come from, instead of a run. */
+  from: string | undefined
+  /** File that the figures go to. */
+  json: string
+}
+
+/** Reads the command line. Throws for an option that there is not. */
+export function parseOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      help: { type: 'boolean', short: 'h', default: false },
+      quick: { type: 'boolean' },
+      all: { type: 'boolean' },
+      scenario: { type: 'string', multiple: true, default: [] },
+      lane: { type: 'string', multiple: true, default: [] },
+      connections: { type: 'string', multiple: true, default: [] },
+      'no-peers': { type: 'boolean', default: false },
+      against: { type: 'string' },
+      profile: { type: 'boolean', default: false },
+      write: { type: 'boolean', default: false },
+      from: { type: 'string' },
+      json: { type: 'string', default: 'bench.json' },
+    },
+  })
+  const { scenario, lane, connections, quick, all, 'no-peers': noPeers, against, from, ...rest } = values
+  const counts = connections.flatMap((text) => text.split(',')).map(Number)
+  if (counts.some((count) => !Number.isInteger(count) || count < 1 || count > 1_000))
+    throw new Error('--connections takes numbers from 1 to 1000')
+  const size: Size = quick ? 'quick' : all ? 'all' : 'usual'
+  return { ...rest, size, scenarios: scenario, lanes: lane, connections: counts, peers: !noPeers, against, from }
+}
+
+/** What there is to measure, how to choose it and how long it takes. */
+export function help(): string {
+  const minutes = (size: Size) => {
+    const parts = select({ size, scenarios: [], lanes: [], connections: [], peers: true })
+    return `about ${Math.ceil(secondsFor(parts, PACES[size]) / 60)} minutes`
+  }
+  const rows = (all: readonly (readonly [string, string])[]) =>
+    all.map(([name, what]) => `  ${name.padEnd(22)}${what}`).join('\n')
+  return `npm run bench -- [options]
+
+Measures what the bridge costs, next to a proxy that reads nothing (the pass-through: Fastify with @fastify/http-proxy), a bare
+proxy of Node.js and undici, mcp-proxy and supergateway. All of them are loaded in turn, in short windows. Multiples (×) are of
+the pass-through to a server of the same era in the same round: medians, with quartiles in parentheses. CPU is that of the
+proxy's process with all its threads, as /proc/<pid>/task/*/schedstat has it. Needs Linux for CPU and memory, taskset to give
+proxies a core of their own, and redis-server for the scenario "extras".
+
+How much:
+${rows([
+  ['(nothing)', `what the goals need: ${minutes('usual')}`],
+  [
+    '--quick',
+    `few and short windows, for a glance: ${minutes('quick')}. The figures are too high: code is still being compiled`,
+  ],
+  ['--all', `everything, with more and longer windows: ${minutes('all')}`],
+])}
+
+What (texts select whatever has them in its name; options may be given several times):
+${rows([
+  ['--scenario <text>', 'only these scenarios'],
+  ['--lane <text>', 'only these lanes, and the controls that they are compared with'],
+  ['--connections <n>', 'so many connections instead of those of the scenario: 1,16,64'],
+  ['--no-peers', 'without mcp-proxy and supergateway, which are installed into .ci/tools/peers'],
+  ['--against <commit>', 'also builds this commit and measures it in the same rounds'],
+  [
+    '--profile',
+    'no figures, but which parts and files take the time of a call, "small" if no scenario is named: 3 minutes',
+  ],
+])}
+
+Results:
+${rows([
+  ['--json <file>', 'where all figures go, bench.json by default'],
+  ['--from <file>', 'measures nothing and prints what is in this file'],
+  ['--write', 'also writes the tables, or the profile, into docs/performance.md'],
+])}
+
+Scenarios, with the connections of --all:
+${rows(
+  scenarios.map(({ name, what, connections: { all } }) => {
+    const counts = all.filter((count) => count > 0)
+    return [name, counts.length === 0 ? what : `${what} (${counts.join(', ')})`] as const
+  }),
+)}
+
+Lanes: <era of the client>-<era of the server>-<transport to the server>. Clients always use HTTP. Other programs have theirs behind
+their names.
+${laneNames()
+  .map((name) => `  ${name}`)
+  .join('\n')}
+
+Examples:
+  npm run bench -- --scenario small --lane modern-legacy --connections 64
+  npm run bench -- --against main --scenario small --lane http --no-peers
+  npm run bench -- --profile --lane legacy-modern-http
+  npm run bench -- --all --write && npm run bench -- --profile --write
+`
+}

@@ -1,0 +1,136 @@
+/** What of all lanes and scenarios a run measures, how thoroughly, and about how long that takes. */
+import { type Candidate, candidates } from './candidates.js'
+import type { IdlePace } from './idle.js'
+import type { Pace } from './measure.js'
+import { peers } from './peers.js'
+import type { ProfilePace } from './profile.js'
+import { type Scenario, type Size, scenarios } from './scenarios.js'
+
+export interface RunPace extends Pace {
+  starts: number
+  idle: IdlePace
+  profile: ProfilePace
+}
+
+export interface Part {
+  scenario: Scenario
+  connections: readonly number[]
+  among: Candidate[]
+}
+
+/** What a user asks for. Texts select whatever has them in its name; none selects all. */
+export interface Wish {
+  size: Size
+  scenarios: readonly string[]
+  lanes: readonly string[]
+  connections: readonly number[]
+  peers: boolean
+}
+
+export const PACES: Readonly<Record<Size, RunPace>> = {
+  // Until it is compiled, code takes several times the CPU, and compiling takes place on the same core.
+  quick: {
+    rounds: 4,
+    window: 200,
+    warmUp: 500,
+    starts: 2,
+    idle: { sessions: 200, pause: 1_000 },
+    profile: { windows: 3, window: 1_000, warmUp: 1_000 },
+  },
+  usual: {
+    rounds: 12,
+    window: 300,
+    warmUp: 1_500,
+    starts: 5,
+    idle: { sessions: 1_000, pause: 2_000 },
+    profile: { windows: 5, window: 2_000, warmUp: 3_000 },
+  },
+  all: {
+    rounds: 16,
+    window: 500,
+    warmUp: 4_000,
+    starts: 15,
+    idle: { sessions: 10_000, pause: 3_000 },
+    profile: { windows: 9, window: 3_000, warmUp: 5_000 },
+  },
+}
+
+/** The lanes of the goals: the others are translated, relayed and written to pipes by the same code. */
+const USUAL_LANES = [
+  'modern-legacy-http',
+  'legacy-modern-http',
+  'legacy-legacy-http',
+  'modern-modern-http',
+  'modern-legacy-stdio',
+  'legacy-modern-stdio',
+]
+
+/** Selects what is measured. Throws if that is nothing. */
+export function select(wish: Wish): Part[] {
+  const parts = scenarios
+    .filter(({ name }) => matches(name, wish.scenarios))
+    .map((scenario) => {
+      const asksNothing = scenario.kind === 'fresh' || scenario.kind === 'idle'
+      const own = scenario.connections[wish.size]
+      const connections = wish.connections.length > 0 && !asksNothing ? wish.connections : own
+      return { scenario, connections, among: amongOf(scenario, wish) }
+    })
+    .filter(({ among }) => among.some(({ kind }) => kind !== 'control'))
+  if (parts.length === 0) throw new Error('Nothing is selected: see npm run bench -- --help')
+  return parts
+}
+
+/** The names of all lanes. */
+export function laneNames(): string[] {
+  return [...candidates, ...peers].filter(({ kind, extras }) => kind !== 'control' && !extras).map(({ name }) => name)
+}
+
+function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Candidate[] {
+  const few = size === 'quick' || (size === 'usual' && scenario.name !== 'small')
+  const wanted = lanes.length === 0 && few ? USUAL_LANES : lanes
+  const asksPeers = others && scenario.peers !== undefined && (lanes.length > 0 || scenario.peers.includes(size))
+  const some = (asksPeers ? [...candidates, ...peers] : candidates)
+    .filter((candidate) => takesPart(candidate, scenario))
+    .filter(
+      ({ kind, name }) => kind === 'control' || matches(name.replace(/, .*/, ''), kind === 'peer' ? lanes : wanted),
+    )
+  // Nothing is compared with a control of an era that no lane has.
+  return some.filter(
+    (one) =>
+      one.kind !== 'control' ||
+      some.some(
+        ({ kind, client, server }) => kind !== 'control' && (scenario.kind === 'idle' ? client : server) === one.server,
+      ),
+  )
+}
+
+function takesPart({ kind, extras, bare, pipe, proxy, idle, name }: Candidate, scenario: Scenario): boolean {
+  if ((extras !== undefined) !== (scenario.extras ?? false) && kind === 'bridge') return false
+  if (scenario.kind === 'idle') return idle ?? false
+  if (scenario.kind === 'fresh') return !bare && (pipe || proxy !== undefined)
+  if (scenario.extras && kind === 'control') return name.startsWith('pass-through')
+  // At half its rate, the server itself would be slowed down by the load generator, which is on its core.
+  if (scenario.kind === 'open') return !bare && proxy !== undefined
+  return !bare && !pipe
+}
+
+function matches(name: string, texts: readonly string[]): boolean {
+  return texts.length === 0 || texts.some((text) => name.includes(text))
+}
+
+/** Milliseconds that processes take to start, and sessions to be opened and closed, on a usual machine. */
+const START = 500
+const SESSION = 4
+
+/** Seconds that a selection takes, roughly. `builds` is how many builds of the bridge are measured. */
+export function secondsFor(parts: readonly Part[], pace: RunPace, builds = 1): number {
+  const milliseconds = parts.map(({ scenario: { kind }, connections, among }) => {
+    const count = among.reduce((sum, one) => sum + (one.kind === 'bridge' ? builds : 1), 0)
+    const { rounds, window, warmUp, starts, idle } = pace
+    if (kind === 'fresh') return count * (starts + 1) * 2 * START
+    if (kind === 'idle') return count * (START + 4 * idle.pause + idle.sessions * SESSION)
+    const windows = connections.length * rounds * (kind === 'open' ? 2 * window : window)
+    return count * (START + warmUp * (kind === 'open' ? 2 : 1) + windows)
+  })
+  return milliseconds.reduce((sum, one) => sum + one, 0) / 1000
+}
