@@ -8,6 +8,8 @@ export interface Options extends Wish {
   profile: boolean
   write: boolean
   against: string | undefined
+  /** Idle sessions instead of as many as the size of the run has. */
+  sessions: number | undefined
   /** File that the figures come from, instead of a run. */
   from: string | undefined
   /** File that the figures go to. */
@@ -25,6 +27,7 @@ export function parseOptions(args: readonly string[]): Options {
       scenario: { type: 'string', multiple: true, default: [] },
       lane: { type: 'string', multiple: true, default: [] },
       connections: { type: 'string', multiple: true, default: [] },
+      sessions: { type: 'string' },
       'no-peers': { type: 'boolean', default: false },
       against: { type: 'string' },
       profile: { type: 'boolean', default: false },
@@ -33,12 +36,25 @@ export function parseOptions(args: readonly string[]): Options {
       json: { type: 'string', default: 'bench.json' },
     },
   })
-  const { scenario, lane, connections, quick, all, 'no-peers': noPeers, against, from, ...rest } = values
+  const { scenario, lane, connections, sessions, quick, all, 'no-peers': noPeers, against, from, ...rest } = values
   const counts = connections.flatMap((text) => text.split(',')).map(Number)
   if (counts.some((count) => !Number.isInteger(count) || count < 1 || count > 1_000))
     throw new Error('--connections takes numbers from 1 to 1000')
+  const idle = sessions === undefined ? undefined : Number(sessions)
+  if (idle !== undefined && (!Number.isInteger(idle) || idle < 100 || idle > 10_000))
+    throw new Error('--sessions takes a number from 100 to 10000')
   const size: Size = quick ? 'quick' : all ? 'all' : 'usual'
-  return { ...rest, size, scenarios: scenario, lanes: lane, connections: counts, peers: !noPeers, against, from }
+  return {
+    ...rest,
+    size,
+    scenarios: scenario,
+    lanes: lane,
+    connections: counts,
+    sessions: idle,
+    peers: !noPeers,
+    against,
+    from,
+  }
 }
 
 /** What there is to measure, how to choose it and how long it takes. */
@@ -72,6 +88,7 @@ ${rows([
   ['--scenario <text>', 'only these scenarios'],
   ['--lane <text>', 'only these lanes, and the controls that they are compared with'],
   ['--connections <n>', 'so many connections instead of those of the scenario: 1,16,64'],
+  ['--sessions <n>', 'so many idle sessions'],
   ['--no-peers', 'without mcp-proxy and supergateway, which are installed into .ci/tools/peers'],
   ['--against <commit>', 'also builds this commit and measures it in the same rounds'],
   [

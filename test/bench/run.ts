@@ -55,7 +55,8 @@ async function main(options: Options): Promise<void> {
 async function run(options: Options): Promise<Results> {
   const { size, against, peers } = options
   const parts = select(options)
-  const pace = PACES[size]
+  const usual = PACES[size]
+  const pace = { ...usual, idle: { ...usual.idle, sessions: options.sessions ?? usual.idle.sessions } }
   const results: Results = { about: about(pace), blocks: [], fresh: [], idle: [], goals: [], profiles: [] }
   if (parts.some(({ among }) => among.some(({ kind }) => kind === 'peer')) && peers) installPeers()
   const build = against === undefined ? undefined : buildOf(against)
