@@ -102,6 +102,44 @@ t.test(
   },
 )
 
+for (const era of ['legacy', 'modern'] as const) {
+  t.test(`A29 no answer has the 401 of a ${era} server, or its challenge`, async (t) => {
+    const refuse: Answer = (_arrival, response) =>
+      response.writeHead(401, { 'www-authenticate': 'Bearer realm="CANARY"' }).end('{"error":"CANARY"}')
+    let isRefused = false
+    const server = await serverOf(t, era, (arrival, response) => {
+      if (isRefused || arrival.path.startsWith('/.well-known')) return refuse(arrival, response)
+      const id = JSON.stringify(arrival.message?.['id'])
+      const result =
+        '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"},"content":[]}'
+      const session = era === 'legacy' ? { 'mcp-session-id': 'one' } : {}
+      return sendText(response, `{"jsonrpc":"2.0","id":${id},"result":${result}}`, session)
+    })
+    const { url } = await withToken(t, server, { oauth: { wait: 100 } })
+    const opened = await post(url, initialize(LEGACY), BOTH)
+    const session = {
+      ...BOTH,
+      'mcp-protocol-version': LEGACY,
+      'mcp-session-id': String(opened.headers['mcp-session-id']),
+    }
+    isRefused = true
+    const legacyCall = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}'
+    const answers = {
+      'a call': await call(url, 'tools/call', { name: 'x' }),
+      'a list': await call(url, 'tools/list'),
+      discovery: await call(url, 'server/discover'),
+      'a new session': await post(url, initialize(LEGACY), BOTH),
+      'a call in a session': await post(url, legacyCall, session),
+      'the end of a session': await send('DELETE', url, undefined, session),
+    }
+    for (const [what, { status, headers, text }] of Object.entries(answers)) {
+      t.ok(status !== 401 && status !== 403, `${what}: ${status}`)
+      t.equal(headers['www-authenticate'], undefined, what)
+      t.notMatch(text, /CANARY/, what)
+    }
+  })
+}
+
 t.test('a modern request with a token arrives to the byte, and so does its answer', async (t) => {
   const answer = `{"id":1,"result":{"structuredContent":${ODD},"resultType":"complete"} ,\n"jsonrpc":"2.0"}`
   const server = await serverOf(t, 'modern', (_arrival, response) => sendText(response, answer, { 'x-vendor': 'v' }))
