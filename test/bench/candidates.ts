@@ -4,6 +4,7 @@ import { ownBuild } from './builds.js'
 import { beside, commandOn, freePort, hasRedis, redisUrl, start, temporary } from './processes.js'
 import { type Era, type Question, urlAt } from './questions.js'
 import { linesCall, smallCall } from './scenarios.js'
+import { signInCandidates } from './sign-in.js'
 
 export interface Candidate {
   name: string
@@ -134,6 +135,7 @@ candidates.push(
   ...extras('bridge, stdio', 'modern', 'legacy', { command: program, args }),
   ...extras('bridge, legacy to modern', 'legacy', 'modern'),
   ...extras('bridge, modern to modern', 'modern', 'modern'),
+  ...signInCandidates,
 )
 
 /** What the candidates of another build are called. */

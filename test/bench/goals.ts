@@ -2,6 +2,7 @@
 import { yardsticks } from './candidates.js'
 import type { Idle } from './idle.js'
 import type { Block, Cell } from './measure.js'
+import { signInGoals } from './sign-in.js'
 import type { StartUp } from './start-up.js'
 
 /** All that a run has measured. */
@@ -18,7 +19,7 @@ export interface Verdict {
   met: boolean | undefined
 }
 
-interface Goal {
+export interface Goal {
   goal: string
   figure: (measured: Measured) => number | undefined
   limit: { most: number } | { least: number }
@@ -96,6 +97,7 @@ const goals: readonly Goal[] = [
       limit: { most: 25 },
     }),
   ),
+  ...signInGoals,
 ]
 
 export function judge(measured: Measured): Verdict[] {
