@@ -43,7 +43,7 @@ t.test('what an example says is needed is needed', async (t) => {
 
 t.test('every configuration in the README and in the guides is one that the bridge takes, whole', async (t) => {
   const folder = temporaryFolder(t)
-  for (const document of ['README.md', 'docs/access.md', 'docs/clients.md', 'docs/config-files.md']) {
+  for (const document of ['README.md', 'docs/access.md', 'docs/auth.md', 'docs/clients.md', 'docs/config-files.md']) {
     const text = readFileSync(new URL(`../${document}`, import.meta.url), 'utf8')
     const blocks = [...text.matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = '']) => JSON.parse(json) as object)
     t.ok(blocks.length > 0, document)

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process'
 import { ownBuild } from './builds.js'
 import { beside, commandOn, freePort, start, temporary } from './processes.js'
 import { type Era, urlAt } from './questions.js'
+import { emptyStore, storeWithToken } from './sign-in.js'
 
 export type Transport = 'http' | 'stdio'
 
@@ -30,8 +31,8 @@ export interface Candidate {
   bridge?: string
   /** Its stderr goes to /dev/null: it is expected to write. */
   writes?: boolean
-  /** With everything on that costs something per call, or with nothing of it: only for scenarios about that. */
-  extras?: keyof typeof EXTRAS
+  /** Takes part only in scenarios that compare this way with others. */
+  way?: Way
   /** Takes part where sessions are idle. */
   idle?: boolean
   /** Takes part only where sessions are idle: it serves instead of passing on. */
@@ -50,15 +51,23 @@ export interface Running {
 const ERAS = ['modern', 'legacy'] as const
 const KEY = 'a secret that the bench shares with itself'
 
-/** What an operator may turn on or off and costs something per call. */
-const EXTRAS = {
-  off: () => ({ metrics: false, log: { level: 'warn' } }),
-  on: (redis: string | undefined) => ({
+type Configured = { entry?: object; log: object }
+const QUIET = { metrics: false, log: { level: 'warn' } }
+
+/** Ways to configure a lane that are compared with each other. `entry` is of the server, the rest of the whole file. */
+const WAYS = {
+  'extras off': () => QUIET,
+  'extras on': ({ redis }: At) => ({
     metrics: true,
     log: { level: 'info' },
     ...(redis !== undefined && { redis: { url: redis }, stateKeys: [KEY] }),
   }),
-} as const
+  'sign-in off': () => ({ ...QUIET, entry: { oauth: false } }),
+  'no token': ({ port }: At) => ({ ...QUIET, oauth: { store: emptyStore(port) } }),
+  'stored token': ({ port, server }: At) => ({ ...QUIET, oauth: { store: storeWithToken(port, server) } }),
+} satisfies Record<string, (at: At) => Configured>
+export type Way = keyof typeof WAYS
+const FOR_PROGRAMS: readonly Way[] = ['extras off', 'extras on']
 
 /** The command line of a server of an era on a pipe, away from the proxy's core. */
 export function stdioServer(era: Era): [string, ...string[]] {
@@ -74,8 +83,8 @@ export const bareServer = (era: Era): string => `bare ${era} server`
 /** The program of a stdio server itself. */
 export const bareProgram = (era: Era): string => `${era} program`
 export const laneName = (client: Era, server: Era, transport: Transport): string => `${client}-${server}-${transport}`
-/** The name of a lane with its extras on or off. */
-export const extrasName = (lane: string, extras: keyof typeof EXTRAS): string => `${lane}, extras ${extras}`
+/** The name of a lane that is configured in one of the ways. */
+export const wayName = (lane: string, way: Way): string => `${lane}, ${way}`
 
 const controls = ERAS.toReversed().flatMap((era): Candidate[] => {
   const common = { kind: 'control', client: era, server: era, transport: 'http' } as const
@@ -107,23 +116,25 @@ const lanes = (['http', 'stdio'] as const).flatMap((transport) =>
       }
       // In front of a program of its own era, each session has a program of its own.
       const idle = transport === 'http' || client !== server
-      return [{ ...lane, proxy, idle }, ...(['off', 'on'] as const).map((extras) => withExtras(lane, extras))]
+      const ways = transport === 'http' ? (Object.keys(WAYS) as Way[]) : FOR_PROGRAMS
+      return [{ ...lane, proxy, idle }, ...ways.map((way) => configured(lane, way))]
     }),
   ),
 )
 
-/** A lane of the bridge with all that an operator may have, or without. */
-function withExtras(lane: Omit<Candidate, 'proxy'>, extras: keyof typeof EXTRAS): Candidate {
-  const name = extrasName(lane.name, extras)
+function configured(lane: Omit<Candidate, 'proxy'>, way: Way): Candidate {
+  const name = wayName(lane.name, way)
   const [command, ...args] = stdioServer(lane.server)
   return {
     ...lane,
     name,
-    extras,
+    way,
     writes: true,
-    proxy: ({ port, url, server, bridge, redis }) => {
-      const entry = lane.transport === 'http' ? { url: server } : { command, args }
-      const config = { mcpServers: { default: entry }, listen: url, ...EXTRAS[extras](redis) }
+    proxy: (at) => {
+      const { port, url, server, bridge } = at
+      const { entry, ...rest }: Configured = WAYS[way](at)
+      const target = lane.transport === 'http' ? { url: server } : { command, args }
+      const config = { mcpServers: { default: { ...target, ...entry } }, listen: url, ...rest }
       return [bridge, '--config', temporary(`${name}, ${port}.json`, JSON.stringify(config))]
     },
   }

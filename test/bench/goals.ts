@@ -1,5 +1,5 @@
 /** What the bridge is to reach, row by row: a limit for a ratio to the pass-through, or for a difference. */
-import { bareProgram, extrasName, yardstick } from './candidates.js'
+import { bareProgram, type Way, wayName, yardstick } from './candidates.js'
 import type { Cell, Figures } from './measure.js'
 import type { Era } from './questions.js'
 import type { Results } from './results.js'
@@ -49,13 +49,7 @@ const goals: readonly Goal[] = [
       goal: `small, 64 connections, ${lane}: CPU with metrics, Redis and a log line for each call, against without`,
       limit: { most: 1.08 },
       unit: '×',
-      figure: ({ blocks }) => {
-        const cells =
-          blocks.find(({ scenario, connections }) => scenario === 'extras' && connections === 64)?.cells ?? []
-        const [on, off] = (['on', 'off'] as const).map((extras) => cellOf(cells, extrasName(lane, extras)))
-        const cpu = (cell: Cell) => cell.windows.map((window) => window.cpu)
-        return on && off && ratioOf(cpu(on), cpu(off))
-      },
+      figure: cpuOver('extras', lane, 'extras on', 'extras off'),
     }),
   ),
   ...HTTP.map(
@@ -82,6 +76,30 @@ const goals: readonly Goal[] = [
       figure: ({ idle }) => idle.find(({ candidate }) => candidate === lane)?.beyond,
     }),
   ),
+  ...HTTP.map(
+    (lane): Goal => ({
+      goal: `sign-in, 64 connections, ${lane}: CPU with a stored token, against without`,
+      limit: { most: 1.02 },
+      unit: '×',
+      figure: cpuOver('sign-in', lane, 'stored token', 'no token'),
+    }),
+  ),
+  ...HTTP.map(
+    (lane): Goal => ({
+      goal: `sign-in, 64 connections, ${lane}: CPU where nobody has signed in, against sign-in off`,
+      limit: { most: 1.02 },
+      unit: '×',
+      figure: cpuOver('sign-in', lane, 'no token', 'sign-in off'),
+    }),
+  ),
+  ...HTTP.map(
+    (lane): Goal => ({
+      goal: `start, ${lane}: later with a stored token than without`,
+      limit: { most: 5 },
+      unit: 'ms',
+      figure: startsLater(wayName(lane, 'stored token'), wayName(lane, 'no token')),
+    }),
+  ),
 ]
 
 /** Compares what was measured with all goals. */
@@ -105,6 +123,16 @@ function ratio(scenario: string, connections: number, lane: string, of: keyof Fi
       const block = blocks.find((one) => one.scenario === scenario && one.connections === connections)
       return cellOf(block?.cells ?? [], lane)?.ratios[of]
     },
+  }
+}
+
+/** CPU of a lane that is configured in one way, against the other way. */
+function cpuOver(scenario: string, lane: string, way: Way, base: Way): Goal['figure'] {
+  return ({ blocks }) => {
+    const cells = blocks.find((one) => one.scenario === scenario && one.connections === 64)?.cells ?? []
+    const [own, other] = [way, base].map((one) => cellOf(cells, wayName(lane, one)))
+    const cpu = (cell: Cell) => cell.windows.map((window) => window.cpu)
+    return own && other && ratioOf(cpu(own), cpu(other))
   }
 }
 

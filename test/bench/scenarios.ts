@@ -1,4 +1,5 @@
 /** What is measured: what is asked, over how many connections, and of whom. A further scenario is a further row. */
+import type { Way } from './candidates.js'
 import type { Question } from './questions.js'
 
 /**
@@ -18,14 +19,15 @@ export interface Scenario {
   connections: Readonly<Record<Size, readonly number[]>>
   /** Runs of these sizes also ask other programs than the bridge. */
   peers?: readonly Size[]
-  /** Asked of the bridge twice: with metrics, Redis and a log line for each call on, and with all of it off. */
-  extras?: boolean
+  /** Asked of each lane of the bridge once for each of these ways to configure it. */
+  ways?: readonly Way[]
 }
 
 const MIB = 1024 * 1024
 const WIDE = { quick: [64], usual: [64], all: [1, 16, 64, 256] }
 const LARGE = { quick: [8], usual: [8], all: [1, 8, 64] }
 const ONE = { quick: [64], usual: [64], all: [64] }
+const SIGN_IN: readonly Way[] = ['sign-in off', 'no token', 'stored token']
 const NONE = { quick: [0], usual: [0], all: [0] }
 
 const ARGUMENTS = {
@@ -111,7 +113,15 @@ export const scenarios: readonly Scenario[] = [
     kind: 'closed',
     question: smallCall,
     connections: ONE,
-    extras: true,
+    ways: ['extras off', 'extras on'],
+  },
+  {
+    name: 'sign-in',
+    what: 'the small call with sign-in turned off, without a token, and with a stored token',
+    kind: 'closed',
+    question: smallCall,
+    connections: ONE,
+    ways: SIGN_IN,
   },
   {
     name: 'open',
@@ -127,6 +137,14 @@ export const scenarios: readonly Scenario[] = [
     question: smallCall,
     connections: NONE,
     peers: ['usual', 'all'],
+  },
+  {
+    name: 'sign-in-start',
+    what: 'like cold-start, with sign-in turned off, without a token, and with a stored token',
+    kind: 'fresh',
+    question: smallCall,
+    connections: NONE,
+    ways: SIGN_IN,
   },
   {
     name: 'idle',

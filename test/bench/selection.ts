@@ -82,7 +82,9 @@ export function select(wish: Wish): Part[] {
 
 /** The names of all lanes. */
 export function laneNames(): string[] {
-  return [...candidates, ...peers].filter(({ kind, extras }) => kind !== 'control' && !extras).map(({ name }) => name)
+  return [...candidates, ...peers]
+    .filter(({ kind, way }) => kind !== 'control' && way === undefined)
+    .map(({ name }) => name)
 }
 
 function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Candidate[] {
@@ -104,11 +106,12 @@ function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Cand
   )
 }
 
-function takesPart({ kind, extras, bare, pipe, proxy, idle, name }: Candidate, scenario: Scenario): boolean {
-  if ((extras !== undefined) !== (scenario.extras ?? false) && kind === 'bridge') return false
+function takesPart({ kind, way, bare, pipe, proxy, idle, name }: Candidate, scenario: Scenario): boolean {
+  const { ways } = scenario
+  if (kind === 'bridge' && (way === undefined ? ways !== undefined : !ways?.includes(way))) return false
+  if (ways && kind === 'control') return name.startsWith('pass-through')
   if (scenario.kind === 'idle') return idle ?? false
   if (scenario.kind === 'fresh') return !bare && (pipe || proxy !== undefined)
-  if (scenario.extras && kind === 'control') return name.startsWith('pass-through')
   // At half its rate, the server itself would be slowed down by the load generator, which is on its core.
   if (scenario.kind === 'open') return !bare && proxy !== undefined
   return !bare && !pipe

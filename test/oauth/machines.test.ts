@@ -5,11 +5,16 @@ import { join } from 'node:path'
 import { exportJWK, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { TokenFile } from '../../src/oauth/client/token-file.js'
+import { says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
+import { call } from '../support/modern.js'
 import { Oidc } from '../support/oidc.js'
+import { PlainHttp, sendText } from '../support/plain-http.js'
 import { ScriptedAs } from '../support/scripted-as.js'
 import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
+
+t.setTimeout(600_000)
 
 const never = new AbortController().signal
 const HOUR = 3_600_000
@@ -216,4 +221,35 @@ t.test('A39 a token in a file is used, and read again when it changes and when i
   }
   rmSync(file)
   t.match(await reasonOf(account.refused({ status: 401, challenges: [], sent: undefined })), { reason: 'auth_failed' })
+})
+
+t.test('A39 a client secret in a file is used without a restart when it has changed', async (t) => {
+  const secret = 'CANARY-secret-new'
+  const as = await ScriptedAs.start(t, {
+    metadata: (own) => ({ ...own, token_endpoint_auth_methods_supported: ['client_secret_post'] }),
+    token: ({ params }) => (params.get('client_secret') === secret ? undefined : [401, { error: 'invalid_client' }]),
+  })
+  const server: PlainHttp = await PlainHttp.start(t, ({ message, path, headers }, response) => {
+    if (path.startsWith('/.well-known/oauth-protected-resource'))
+      return sendText(response, JSON.stringify({ resource: server.url, authorization_servers: [as.issuer] }))
+    if (headers.authorization === undefined) return response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+    const discovered = '"supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"private"'
+    const result = `{"resultType":"complete",${discovered},"content":[{"type":"text","text":"Hello"}]}`
+    sendText(response, `{"jsonrpc":"2.0","id":${JSON.stringify(message?.['id'])},"result":${result}}`)
+  })
+  const folder = temporaryFolder(t)
+  const file = join(folder, 'secret')
+  writeFileSync(file, 'CANARY-secret-old', { mode: 0o600 })
+  const oauth = { grant, clientId: 'robot', clientSecret: `\${file:${file}}` }
+  const config = join(folder, 'config.json')
+  const listen = 'http://127.0.0.1:0/mcp'
+  writeFileSync(config, JSON.stringify({ mcpServers: { stock: { url: server.url, oauth } }, listen }), { mode: 0o600 })
+  const store = join(folder, 'tokens')
+  const bridge = startProgram(t, ['--config', config, '--token-store', store, '--log-format', 'json'])
+  const [line] = await says(bridge, /^.*"event":"listening".*$/m)
+  const { url } = JSON.parse(line) as { url: string }
+  const ask = async () => (await call(url, 'tools/call', { name: 'x' })).text
+  t.match(await ask(), /invalid_client/)
+  writeFileSync(file, secret, { mode: 0o600 })
+  await until(async () => /Hello/.test(await ask()), 'the new secret is used')
 })

@@ -11,7 +11,6 @@ import { Protected } from '../support/signing-in.js'
 
 t.setTimeout(900_000)
 
-const ROUNDS = 30
 const CHALLENGE = ', scope="mcp:read"'
 
 interface Scene extends Desktop {
@@ -64,37 +63,6 @@ const tokenOf = async (one: SigningProcess) => {
   const outcome = await one.outcome('unauthorized')
   return typeof outcome === 'string' ? outcome : JSON.stringify(outcome)
 }
-
-t.test(
-  `A17 5 processes at once, of which two are killed: one window and one registration, ${ROUNDS} times`,
-  async (t) => {
-    const program = await buildProcess(t)
-    const oidc = await Oidc.start(t)
-    for (let round = 0; round < ROUNDS; round++) {
-      await t.test(`round ${round}`, async (t) => {
-        const { opened, start, record } = await scene(t, program, oidc)
-        const before = oidc.of('/reg').length
-        const processes = await Promise.all(Array.from({ length: 5 }, start))
-        for (const one of processes) one.tell('unauthorized')
-        await until(() => opened.length > 0, 'a browser was opened')
-        // Two of five, at a moment of their own: now and then the one that has the port is among them.
-        await new Promise((resolve) => setTimeout(resolve, (round * 37) % 400))
-        const killed = [processes[round % 5], processes[(round + 1 + (round % 3)) % 5]] as SigningProcess[]
-        for (const one of killed) one.kill()
-        const { status } = await visit(opened[0] ?? '', { patience: 100 })
-        t.equal(status, 200)
-        const living = processes.filter((one) => !killed.includes(one))
-        const tokens = await Promise.all(living.map(tokenOf))
-        t.equal(new Set(tokens).size, 1)
-        t.match(tokens[0], /^[0-9a-f]{16}$/)
-        t.equal(opened.length, 1, 'one window')
-        t.equal(oidc.of('/reg').length - before, 1, 'one registration')
-        t.match(await record(), { pending: undefined, token: { type: 'bearer' } })
-        for (const one of processes) one.kill()
-      })
-    }
-  },
-)
 
 t.test('A18 a sign-in that a killed process has begun is finished by another, with the same window', async (t) => {
   const { oidc, opened, start, record, kill } = await signingIn(t)

@@ -6,6 +6,7 @@ import type { Test } from 'tap'
 import { Bridge } from '../../src/bridge/bridge.js'
 import type { BridgeContext } from '../../src/bridge/context.js'
 import { parseListen, parseSettings } from '../../src/config/settings.js'
+import { watchForSecrets } from './secrets.js'
 
 export interface Started {
   url: string
@@ -43,6 +44,7 @@ export function createBridge(
   const context = { log: pino({ level: 'debug' }, sink), version: '0.0.0', env: process.env, ...more }
   const bridge = new Bridge(parsed, context)
   t.teardown(() => bridge.close())
+  watchForSecrets(t, 'the log of a bridge', () => JSON.stringify(log))
   return { bridge, log }
 }
 

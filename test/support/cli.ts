@@ -4,6 +4,7 @@ import { env as environment, execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { until } from './eventually.js'
+import { watchForSecrets } from './secrets.js'
 
 /** Built before the tests, because it starts six times as fast as from the sources. */
 const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
@@ -38,6 +39,9 @@ export function watchProgram(t: Test, child: ChildProcessWithoutNullStreams): Pr
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
     stderr += chunk
   })
+  // A person gets the address of a sign-in, which has its state.
+  const written = () => `${stdout}${stderr.replace(/^Open this address in a browser.*\n\n.*$/gm, '')}`
+  watchForSecrets(t, 'the output of a program', written)
   const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
   return { child, stdout: () => stdout, stderr: () => stderr, ended }
 }

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { Provider } from 'oidc-provider'
 import type { Test } from 'tap'
+import { plant } from './secrets.js'
 
 export interface OidcOptions {
   port?: number
@@ -104,6 +105,8 @@ export class Oidc {
         authorization: request.headers.authorization,
       }
       this.requests.push(seen)
+      plant(seen.params)
+      plantAnswer(response)
       response.on('finish', () => {
         seen.status = response.statusCode
       })
@@ -139,6 +142,19 @@ export class Oidc {
     return finish({ consent: { grantId: await grant.save() } }, true)
   }
 }
+
+/** Remembers the secrets in an answer, which may be a redirect. */
+function plantAnswer(response: ServerResponse): void {
+  const end = response.end.bind(response) as (...given: unknown[]) => ServerResponse
+  response.end = ((...given: unknown[]) => {
+    const [body] = given
+    const location = response.getHeader('location')
+    if (typeof location === 'string' && URL.canParse(location)) plant(new URL(location).searchParams)
+    if (typeof body === 'string' || Buffer.isBuffer(body)) plant((parsed(Buffer.from(body)) ?? {}) as object as Secrets)
+    return end(...given)
+  }) as ServerResponse['end']
+}
+type Secrets = Readonly<Record<string, unknown>>
 
 function parsed(body: Buffer): unknown {
   try {

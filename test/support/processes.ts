@@ -10,6 +10,7 @@ import { build } from 'esbuild'
 import type { Test } from 'tap'
 import { until } from './eventually.js'
 import { temporaryFolder } from './folder.js'
+import { watchForSecrets } from './secrets.js'
 import type { ProcessOptions } from './sign-in-process.js'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
@@ -46,6 +47,7 @@ export class SigningProcess {
     const { stdout, stdin } = this.#child
     stdin?.on('error', () => {})
     if (stdout) createInterface(stdout).on('line', (line) => this.said.push(JSON.parse(line) as unknown[]))
+    watchForSecrets(t, 'the output of a process', () => JSON.stringify(this.said))
     t.teardown(() => this.kill())
   }
 

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { plant } from './secrets.js'
 
 type Json = Record<string, unknown>
 
@@ -84,6 +85,7 @@ export class ScriptedAs {
 
   #received(response: ServerResponse, request: AsRequest): void {
     this.requests.push(request)
+    plant(request.params)
     const { hold } = this.script
     if (request.path !== '/token' || hold === undefined) return this.#answer(response, request)
     hold.then(() => this.#answer(response, request)).catch(() => response.destroy())
@@ -91,10 +93,12 @@ export class ScriptedAs {
 
   #answer(response: ServerResponse, request: AsRequest): void {
     const { script, origin, issuer } = this
-    const json = (status: number, answer: Json | string, headers: Readonly<Record<string, string>> = {}) =>
+    const json = (status: number, answer: Json | string, headers: Readonly<Record<string, string>> = {}) => {
+      if (typeof answer !== 'string') plant(answer)
       response
         .writeHead(status, { 'content-type': 'application/json', ...headers })
         .end(typeof answer === 'string' ? answer : JSON.stringify(answer))
+    }
     const place = script.place ?? `/.well-known/oauth-authorization-server${script.path ?? ''}`
     switch (request.path) {
       case place: {
@@ -124,6 +128,7 @@ export class ScriptedAs {
         this.#challenges.set(code, params.get('code_challenge') ?? '')
         const answer = new URLSearchParams({ code, state: params.get('state') ?? '', iss: issuer })
         script.callback?.(answer)
+        plant(answer)
         back.search = answer.toString()
         return void response.writeHead(302, { location: back.href }).end()
       }

@@ -12,6 +12,7 @@ import type { Store } from '../../src/oauth/store/store.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { temporaryFolder } from './folder.js'
 import { type Visit, visit } from './person.js'
+import { watchForSecrets } from './secrets.js'
 
 /** A server that wants tokens, as far as signing in to it goes: its metadata, and its challenges. */
 export class Protected {
@@ -122,6 +123,7 @@ export function signingIn(t: Test, options: SigningOptions): Signing {
     obtainer: () => Promise.resolve(obtainer),
   })
   t.teardown(() => account.close())
+  watchForSecrets(t, 'the log of an account', () => logged.join('\n'))
   const refused = (status: 401 | 403, challenge: string, sent: string | undefined) =>
     account.refused({ status, challenges: [challenge], sent }, never, options.mayAsk ?? true)
   return {

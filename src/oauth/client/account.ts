@@ -30,6 +30,8 @@ export interface AccountOptions extends Pick<ServerOptions, 'server' | 'settings
 const LOOK_EVERY = 500
 const FRESH = { least: 60_000, part: 0.1 }
 const WAIT = 40_000
+/** For what authorization servers are asked before a person. Longer takes away from the time for the person. */
+const FOR_SERVERS = 5_000
 const DECLINED_FOR = 60_000
 const REFUSED_FOR = 300_000
 /** After a failed renewal of a token that is still valid. */
@@ -96,6 +98,7 @@ export class TokenAccount {
    */
   async refused(refusal: Refusal, signal: AbortSignal, mayAsk: boolean): Promise<string> {
     const { status, challenges, sent } = refusal
+    const began = performance.now()
     this.#challenges = challenges
     const wanted = wantedBy(readChallenges(challenges))
     if (status === 403 && wanted.error !== 'insufficient_scope') throw notTaken(refusal)
@@ -111,15 +114,15 @@ export class TokenAccount {
       // Nothing is sent if a person would be needed and may not be asked, or is being asked already.
       if (!mayAsk && !this.#isMachine) throw this.#needsPerson(refusal)
       if (!this.#isMachine) checkDeclined(record, this.#now())
-      if (this.#flow) return headerOf(await this.#wait(this.#flow, signal))
+      if (this.#flow) return headerOf(await this.#wait(this.#flow, began, signal))
     }
-    const got = isStepUp
-      ? await this.#stepUp(record as TokenRecord, wanted)
-      : await unlessAborted(this.#again(refusal, wanted), signal)
+    const obtaining = isStepUp ? this.#stepUp(record as TokenRecord, wanted) : this.#again(refusal, wanted)
+    const got = await within(obtaining, this.#timeLeft(began), () => this.#tooSlow(), signal)
     if (isToken(got)) return headerOf(got)
     if (!mayAsk) throw this.#needsPerson(refusal)
     const asked = this.#scopes(got, wanted, record, isStepUp)
-    return headerOf(await this.#wait(this.#startFlow(await this.#options.obtainer(), got, asked, token, false), signal))
+    const flow = this.#startFlow(await this.#options.obtainer(), got, asked, token, false)
+    return headerOf(await this.#wait(flow, began, signal))
   }
 
   /**
@@ -325,11 +328,25 @@ export class TokenAccount {
     return this.#flow
   }
 
-  /** Waits for a person, for as long as a request may. */
-  #wait(running: RunningFlow, signal: AbortSignal): Promise<Token> {
+  get #patience(): number {
+    return this.#options.settings.wait ?? WAIT
+  }
+
+  /** Milliseconds that a request may still wait: clients give `initialize` a minute, and its server needs time as well. */
+  #timeLeft(began: number): number {
+    return Math.max(0, Math.max(this.#patience, WAIT) + FOR_SERVERS - (performance.now() - began))
+  }
+
+  #tooSlow(): never {
+    const { server } = this.#options
+    throw new Fault('signInPending', `The authorization server of ${quoted(server)} is slow to answer. Try again later`)
+  }
+
+  /** Waits for a person, for as long as a request may. `began`: when the request was refused. */
+  #wait(running: RunningFlow, began: number, signal: AbortSignal): Promise<Token> {
     const { flow, token } = running
     flow.remind()
-    const patience = this.#options.settings.wait ?? WAIT
+    const patience = Math.min(this.#patience, this.#timeLeft(began))
     // A person who has not seen the address cannot have signed in, so the wait ends when it is shown.
     const tokenOrShown = running.isInformed
       ? token

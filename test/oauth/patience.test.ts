@@ -1,0 +1,24 @@
+/** How long a request waits for a sign-in, whatever happens. */
+import t from 'tap'
+import { TokenAccount } from '../../src/oauth/client/account.js'
+import type { Obtainer } from '../../src/oauth/client/obtain.js'
+import { MemoryStore } from '../../src/oauth/store/memory.js'
+import { PATIENCE } from '../support/eventually.js'
+import { reasonOf } from '../support/signing-in.js'
+
+t.setTimeout(300_000)
+
+t.test('A30 a request does not wait for ever if authorization servers keep it waiting', async (t) => {
+  const never = new Promise<never>(() => {})
+  const account = new TokenAccount({
+    server: 'stock',
+    settings: { grant: 'code' },
+    store: new MemoryStore(),
+    holder: { endpoint: 'https://mcp.example/mcp', account: 'local' },
+    // A real one fails sooner, unless each of its documents comes just in time.
+    obtainer: async () => ({ find: () => never }) as unknown as Obtainer,
+  })
+  const refusal = { status: 401, challenges: [], sent: undefined } as const
+  const waiting = reasonOf(account.refused(refusal, AbortSignal.timeout(PATIENCE), true))
+  t.match(await waiting, { reason: 'sign_in_pending', message: /"stock" is slow to answer/ })
+})

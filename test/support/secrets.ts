@@ -1,0 +1,43 @@
+/**
+ * The secrets of the authorization servers of a test. What a test has a bridge write (logs, output, metrics, traces) is
+ * searched for them when it ends, in every test that signs in.
+ */
+import type { Test } from 'tap'
+
+/** Parameters and members of OAuth messages that nobody but their recipient may see. */
+const SECRET = [
+  'access_token',
+  'refresh_token',
+  'client_secret',
+  'client_assertion',
+  'registration_access_token',
+  'code',
+  'code_verifier',
+  'state',
+  'subject_token',
+  'assertion',
+]
+/** Shorter ones occur by chance. */
+const MIN_LENGTH = 12
+
+const secrets = new Set<string>()
+
+/** Remembers the secrets in a form, a query, or an answer. */
+export function plant(message: URLSearchParams | Readonly<Record<string, unknown>>): void {
+  for (const name of SECRET)
+    for (const value of message instanceof URLSearchParams ? message.getAll(name) : [message[name]])
+      if (typeof value === 'string' && value.length >= MIN_LENGTH) secrets.add(value)
+}
+
+/** The secrets in a text, as they are, or encoded for an address. */
+export function secretsIn(text: string): string[] {
+  return [...secrets].filter((one) => text.includes(one) || text.includes(encodeURIComponent(one)))
+}
+
+/** Fails the test, when it ends, if something that was written has a secret. */
+export function watchForSecrets(t: Test, what: string, written: () => string): void {
+  t.teardown(() => {
+    const found = secretsIn(written())
+    if (found.length > 0) throw new Error(`A23: ${what} has a secret: ${found.join(', ')}`)
+  })
+}
