@@ -29,6 +29,8 @@ await Promise.all(
     t.test(`${name} follows what server-everything does over ${way}`, { buffered: true }, async (t) => {
       const connected = await connect(t, ways[way])
       const { client, received, log } = connected
+      // A call that waits for a program to start gets progress about that.
+      await client.callTool(sum, { timeout: PATIENCE })
 
       await t.test('progress of a call increases step by step and comes before its result', async (t) => {
         received.length = 0

@@ -13,6 +13,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import type { Test } from 'tap'
 import { parseUpstream } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
+import { PATIENCE } from '../support/eventually.js'
 import type { Named } from './legacy-servers.js'
 
 export interface Connected {
@@ -52,9 +53,12 @@ export function connectDirectly(t: Test, args: string[]): Promise<Connected> {
 }
 
 async function connect(t: Test, { transport, log }: Front, mode: VersionNegotiationMode): Promise<Connected> {
-  const client = new Client({ name: 'interop', version: '1' }, { versionNegotiation: { mode } })
+  // When its probe takes too long on a pipe, a client on auto connects as a legacy client.
+  const versionNegotiation = { mode, probe: { timeoutMs: PATIENCE } }
+  const client = new Client({ name: 'interop', version: '1' }, { versionNegotiation })
   t.teardown(() => client.close())
   await client.connect(transport)
+  t.equal(client.getProtocolEra(), mode === 'legacy' ? 'legacy' : 'modern')
   const received: JSONRPCMessage[] = []
   const read = transport.onmessage
   transport.onmessage = (message, extra) => {
