@@ -59,14 +59,16 @@ for (const way of WAYS) {
   })
 
   t.test(`57 logs of a server ${way} go to the leg that has asked for them`, async (t) => {
-    const { steps, again } = await start(t, way)
+    const { steps, again, signal } = await start(t, way)
     const tell = [log('debug'), log('warning')]
     // On a pipe the log of one call could be that of any other that runs: here none does.
-    const parts = [{ ask: [NAME], meanwhile: { after: 50, tell } }, { wait: 100 }, { tell: log('error') }]
+    const parts = [{ ask: [NAME], meanwhile: { after: 'asked', tell } }, { wait: 100 }, { tell: log('error') }]
     const first = await steps(parts)
+    await signal('asked')
     const last = await again(first, all(first, ADA), {}, { meta: { [LOG_LEVEL]: 'warning' } })
     t.same(logsOf(last), ['warning', 'error'])
     const other = await steps(parts, {}, { meta: { [LOG_LEVEL]: 'debug' } })
+    await signal('asked')
     t.same(logsOf(await again(other, all(other, ADA))), [])
   })
 
