@@ -2,11 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import t, { type Test } from 'tap'
-import { ADA, all, NAME, of, type Round, startAsker, talk } from '../support/asking.js'
+import { ABLE, ADA, all, NAME, of, type Round, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
+import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
-import { type Answer, call, send } from '../support/modern.js'
+import { type Answer, CAPABILITIES, call, envelope, headersFor, send } from '../support/modern.js'
 import { noRedis, RedisServer } from '../support/redis.js'
 import { RedisWay } from '../support/redis-way.js'
 
@@ -196,11 +197,13 @@ test('what a stream has begun to say ends with an error, where its replica is lo
   const steps = [{ ask: [NAME] }, tell, { wait: 60_000 }] as Parameters<typeof here.steps>[0]
   const first = await here.steps(steps, {}, { meta: { progressToken: 'p' } })
   const retry = { ...here.paramsOf(first), inputResponses: all(first, ADA), requestState: first.state }
-  const answering = talk(urls[0]).call('tools/call', retry, { id: 77, meta: { progressToken: 'p' } })
-  await until(() => apart.log.some(({ event }) => event === 'call'))
-  await sleep(500)
+  const meta = envelope({ [CAPABILITIES]: ABLE, progressToken: 'p' })
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 77, method: 'tools/call', params: { ...retry, _meta: meta } })
+  const stream = await openStream('POST', urls[0], headersFor('tools/call', retry), body)
+  await stream.has(1)
   way.open = false
-  const { messages } = await answering
+  await stream.ended()
+  const { messages } = stream
   t.match(messages[0], { method: 'notifications/progress' })
   t.match(messages.at(-1), { id: 77, error: LOST })
 })

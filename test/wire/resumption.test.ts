@@ -48,7 +48,7 @@ t.test('87 a stream may be left as often as the server likes, without a word bef
   t.match(answer.message.result, { resultType: 'complete' })
   t.equal(answer.messages.length, 1)
   t.equal(new Set(resumed.map(({ after }) => after)).size, 2)
-  t.equal(legacy.of('tools/call').length, 1)
+  t.equal(legacy.of('tools/call').filter(({ body }) => body.includes('"steps"')).length, 1)
 })
 
 t.test('87 what is asked on a stream that was taken up again belongs to its call', async (t) => {

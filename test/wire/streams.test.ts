@@ -10,6 +10,9 @@ import { type Answer, call, LOG_LEVEL } from '../support/modern.js'
 /** A time limit of calls, which no other timer has. */
 const CALL = 1_234_567
 
+/** Milliseconds that a call takes for others to begin and to log in the meantime. */
+const MEANWHILE = 5_000
+
 const progressOf = ({ messages }: Answer) =>
   messages
     .filter(({ method }) => method === 'notifications/progress')
@@ -66,9 +69,9 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
         running.push(log(...args))
         await until(() => received('tools/call').length > before, 'the call at the server')
       }
-      await begin([], 500)
-      await begin([], 500, 'error')
-      await begin(['info'], 500, 'info')
+      await begin([], MEANWHILE)
+      await begin([], MEANWHILE, 'error')
+      await begin(['info'], MEANWHILE, 'info')
       await begin(['error', 'warning'], 200, 'debug')
       await begin(['debug'], 200)
       t.same((await Promise.all(running)).map(logsOf), [[], ['error'], ['info', 'warning'], ['debug'], []])
