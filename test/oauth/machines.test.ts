@@ -9,12 +9,11 @@ import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { Oidc } from '../support/oidc.js'
 import { ScriptedAs } from '../support/scripted-as.js'
-import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
+import { bearer, Protected, reasonOf, signingIn } from '../support/signing-in.js'
 
 const never = new AbortController().signal
 const HOUR = 3_600_000
 const grant = 'client_credentials'
-const bearer = (header: string | undefined) => header?.replace(/^Bearer /, '') ?? ''
 const registered = { redirect_uris: [], response_types: [], grant_types: [grant], scope: 'mcp:read mcp:write' }
 
 t.test('a client with a secret gets tokens, and gets them again when they end', async (t) => {
