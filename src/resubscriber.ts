@@ -1,6 +1,6 @@
 /**
- * Keeps a `subscriptions/listen` open: opens it again when it has ended, and replaces it without a gap, because another is made
- * before the first is broken.
+ * Keeps a subscription (`subscriptions/listen`) open. Opens it again after it has ended. A replacement is opened before
+ * the current subscription is closed, so that no change is missed.
  */
 import type { Reply } from './protocol/call.js'
 import { Fault } from './protocol/fault.js'
@@ -11,35 +11,38 @@ import { type Backoff, backoff, pause, within } from './time.js'
 export interface ResubscriberOptions {
   /** Sends a `subscriptions/listen` with these params. */
   listen(params: Payload, controller: AbortController): AsyncIterable<Reply>
-  /** Gets what the current subscription tells. */
+  /** Receives the notifications of the current subscription. */
   heard(notice: Reply & { kind: 'notification' }): void
-  /** The current subscription, for which the server had agreed to this filter, has ended. Returns whether to open it again. */
+  /**
+   * Called when the current subscription has ended. `filter` is what the server had agreed to. Returns whether to open
+   * it again.
+   */
   ended(filter: Payload): boolean
-  /** Opens it again, by `open`. */
+  /** Opens the subscription again; has to call `open`. */
   reopen(): Promise<void>
-  /** It could not be opened again. Returns whether to try once more. */
+  /** Called when `reopen` has failed. Returns whether to try again. */
   failed(error: unknown): boolean
-  /** It is open again, after changes that may have been missed. */
+  /** Called when a subscription is open again after a gap, in which changes may have been missed. */
   missed?(): void
-  /** Milliseconds before it is opened again. Begins at `first` when a subscription has lasted. */
+  /** Delays before it is opened again. They start over when a subscription was open for LASTING milliseconds. */
   delays: Backoff
 }
 
-/** Milliseconds that a server has to agree to a subscription, and after which a subscription counts as lasting. */
+/** Milliseconds: within which the server has to acknowledge a subscription, and from which on the delays start over. */
 const AGREE_WITHIN = 10_000
 const LASTING = 30_000
 
 export class Resubscriber {
   readonly #options: ResubscriberOptions
-  /** Subscriptions that the server has not agreed to yet. */
+  /** Subscriptions that the server has not acknowledged yet. */
   readonly #opening = new Set<AbortController>()
   #current: AbortController | undefined
-  /** When the server agreed to the current one. */
+  /** When the current subscription was acknowledged, by `performance.now()`. */
   #since = 0
-  /** Ends the attempts to open it again. */
+  /** Aborts the attempts to open it again. */
   #reopening: AbortController | undefined
   #failures = 0
-  /** Changes may have gone unheard since there was a subscription. */
+  /** Changes may have been missed since the last subscription. */
   #missed = false
   #stopped = false
 
@@ -47,19 +50,20 @@ export class Resubscriber {
     this.#options = options
   }
 
-  /** Whether the server has agreed to a subscription that has not ended. */
+  /** Whether there is an acknowledged subscription that has not ended. */
   get isOpen(): boolean {
     return this.#current !== undefined
   }
 
-  /** Whether a subscription is being opened, or will be. */
+  /** Whether a subscription is being opened, or will be opened after a delay. */
   get isOpening(): boolean {
     return this.#opening.size > 0 || this.#reopening !== undefined
   }
 
   /**
-   * Opens a subscription in the place of the current one, which stays until the server has agreed. `agreed` gets the filter that
-   * the server has agreed to; what it throws refuses it. Rejects with that, or with a Fault where the server does not agree.
+   * Opens a subscription and then closes the current one. `agreed` receives the filter of the acknowledgement and may
+   * throw to refuse it; then the new subscription is closed, the current one stays, and the promise rejects with that
+   * error. Rejects with a Fault if the server does not acknowledge the subscription.
    */
   open(params: Payload, agreed: (filter: Payload) => void): Promise<void> {
     const controller = new AbortController()
@@ -88,7 +92,7 @@ export class Resubscriber {
     return within(opened, AGREE_WITHIN, expire).finally(() => this.#opening.delete(controller))
   }
 
-  /** Opens a subscription again after a while, and once more after each failure. Ends the attempts that are under way. */
+  /** Opens the subscription again after a delay, and again after each failure. Replaces earlier attempts. */
   retry(): void {
     if (this.#stopped) return
     this.#reopening?.abort()
@@ -109,13 +113,13 @@ export class Resubscriber {
     if (this.#reopening === reopening) this.#reopening = undefined
   }
 
-  /** Ends the current subscription, and does not open it again. */
+  /** Closes the current subscription, and does not open it again. */
   close(): void {
     this.#missed = false
     this.#replaceBy(undefined)
   }
 
-  /** Ends all subscriptions, also those that the server has not agreed to. */
+  /** Closes all subscriptions, including those that are not acknowledged yet. Nothing is opened again. */
   stop(): void {
     this.#stopped = true
     this.close()
@@ -123,7 +127,7 @@ export class Resubscriber {
     this.#opening.clear()
   }
 
-  /** From here on this one is heard, and the one before is not. */
+  /** Makes a subscription the current one and closes the previous one. */
   #replaceBy(controller: AbortController | undefined): void {
     const before = this.#current
     this.#current = controller

@@ -1,23 +1,23 @@
-/** Waiting: for work within a time limit, for a while, and longer after each failure. All times are milliseconds. */
+/** Time limits, pauses and backoff. All times are in milliseconds. */
 
-/** The first delay, and the longest. */
+/** The shortest and the longest delay of a backoff. */
 export interface Backoff {
   first: number
   most: number
 }
 
-/** The longest time that a timer counts, about 25 days. */
+/** The longest delay that `setTimeout` accepts, about 25 days. */
 const LONGEST = 2 ** 31 - 1
-/** After so many doublings every delay is longer than a timer counts; more of them would come to no number. */
+/** Most doublings of a delay. Further ones would exceed any timer, and in the end overflow to Infinity. */
 const DOUBLINGS = 31
 
 const nothing = (): undefined => undefined
 
 /**
- * Waits for `work`, for so many milliseconds at most. Resolves to what the work gives, or to what `late` returns when the time is
- * over (by default undefined). Rejects with the error of the work, with what `late` throws, or with the reason of `signal`
- * as soon as it aborts. The work goes on in any case; an error that comes too late is ignored. Leaves no timer and no listener
- * behind. A time that no timer counts, such as Infinity, is no limit.
+ * Waits for `work`, but no longer than `milliseconds`. Resolves to the result of `work`; after a timeout to the result
+ * of `late` (undefined by default). Rejects with the error of `work`, with the error that `late` throws, or, as soon as
+ * `signal` aborts, with its reason. A timeout or an abort does not stop `work`; its later error is ignored. Removes its
+ * timer and its listener. A time above LONGEST, such as Infinity, means no timeout.
  */
 export function within<T, L = undefined>(
   work: Promise<T>,
@@ -57,14 +57,18 @@ export function within<T, L = undefined>(
   })
 }
 
-/** Waits for `work`, however long it takes. Rejects with the reason of the signal as soon as it aborts; the work goes on. */
+/**
+ * Waits for `work` without a timeout. Rejects with the reason of the signal as soon as it aborts, which does not stop
+ * `work`.
+ */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return within<T, never>(work, Number.POSITIVE_INFINITY, undefined, signal)
 }
 
 /**
- * Waits. Resolves to true when the time is over, and to false as soon as the signal aborts. Never rejects: a caller that has to
- * fail then calls `signal.throwIfAborted()`. A time of 0 or less is over at once. Leaves no timer and no listener behind.
+ * Waits. Resolves to true after `milliseconds` (at once if that is 0 or less), and to false as soon as the signal
+ * aborts. Never rejects; a caller that has to fail on an abort calls `signal.throwIfAborted()`. Removes its timer and
+ * its listener.
  */
 export function pause(milliseconds: number, signal?: AbortSignal): Promise<boolean> {
   if (signal?.aborted) return Promise.resolve(false)
@@ -79,7 +83,7 @@ export function pause(milliseconds: number, signal?: AbortSignal): Promise<boole
   })
 }
 
-/** How long to wait after so many failures: `first` after none, twice as long after each further one, `most` in the end. */
+/** The delay after a number of failures: `first` after none, doubled by each failure, and `most` at most. */
 export function backoff(failures: number, { first, most }: Backoff): number {
   return Math.min(first * 2 ** Math.min(failures, DOUBLINGS), most)
 }

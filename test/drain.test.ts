@@ -31,7 +31,7 @@ t.test(
     const asker = await startAsker(t, 'over stdio')
     const modern = await ModernHttp.start(t)
     const servers = { legacy: asker.server, modern: { url: modern.url } }
-    const { program, origin } = await start(t, servers, { drainDelay: 5_000, drainTimeout: LONGEST + 10_000 })
+    const { program, origin } = await start(t, servers, { drainTimeout: LONGEST + 10_000 })
     const [legacyUrl, modernUrl] = [at(origin, '/legacy/mcp'), at(origin, '/modern/mcp')]
     await Promise.all([wait(legacyUrl, 1), wait(modernUrl, 1)])
     const streams = await Promise.all(
@@ -51,10 +51,6 @@ t.test(
     await until(() => begun() === before + CALLS + 1, 'the arrival of every call at its server')
 
     program.child.kill('SIGTERM')
-    await says(program, /"event":"stopping"/)
-    t.match(await send('GET', at(origin, '/readyz'), undefined, {}), { status: 503, text: '{"status":"draining"}' })
-    t.match(await wait(legacyUrl, 1), { status: 200 }, 'what is sent here still, is served for a while')
-    t.notOk(streams.some(({ over }) => over))
     await says(program, /"event":"draining"/)
     for (const url of [legacyUrl, modernUrl]) {
       const refused = await wait(url, 1)
@@ -85,6 +81,21 @@ t.test(
     t.equal(of(asker, 'notifications/cancelled').length, 5, 'the server knows of those who did not come back')
   },
 )
+
+t.test('for a while it only says that it stops, and serves what is still sent to it', async (t) => {
+  const { program, origin } = await start(t, { a: legacyStdio(t).server }, { drainDelay: 3_600_000 })
+  const url = at(origin, '/mcp')
+  await wait(url, 1)
+  const stream = await listen(url, ALL_LISTS)
+  await stream.has(1)
+  program.child.kill('SIGTERM')
+  await says(program, /"event":"stopping"/)
+  t.match(await send('GET', at(origin, '/readyz'), undefined, {}), { status: 503, text: '{"status":"draining"}' })
+  t.match(await wait(url, 1), { status: 200 })
+  t.notOk(stream.over)
+  program.child.kill('SIGTERM')
+  t.equal(await program.ended, 0)
+})
 
 t.test('with nothing to wait for it stops at once', async (t) => {
   // If it waited, this test would not end.

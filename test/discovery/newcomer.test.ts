@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path'
 import { env as environment, execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { watchProgram } from '../support/cli.js'
+import { main, watchProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 
@@ -20,7 +20,7 @@ function shell(t: Test) {
   const bin = join(folder, 'bin')
   mkdirSync(bin)
   const program = join(bin, 'mcp-bridge')
-  writeFileSync(program, `#!/bin/sh\nexec ${execPath} ${join(root, 'dist/main.js')} "$@"\n`)
+  writeFileSync(program, `#!/bin/sh\nexec ${execPath} ${main} "$@"\n`)
   chmodSync(program, 0o755)
   const env = { ...environment, PATH: `${bin}${delimiter}${environment['PATH']}`, XDG_CONFIG_HOME: folder }
   const start = (line: string) => watchProgram(t, spawn('sh', ['-c', `exec ${line}`], { cwd: root, env }))

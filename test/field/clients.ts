@@ -1,6 +1,3 @@
-/** Clients of both SDKs that ask for what a server offers, and the bridge that they reach it by. */
-import { execPath } from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } from '@modelcontextprotocol/client'
 import { StdioClientTransport as ModernStdio } from '@modelcontextprotocol/client/stdio'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -10,7 +7,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import type { Test } from 'tap'
 import { z } from 'zod'
-import { says, startProgram } from '../support/cli.js'
+import { bridgeCommand, environmentFlags, says, startProgram } from '../support/cli.js'
 import type { Asker } from './offer.js'
 
 type Json = Record<string, unknown>
@@ -22,12 +19,9 @@ export interface Command {
   env: Record<string, string>
 }
 
-const BRIDGE = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
-
 /** The bridge in front of a program, as people put it in the place of that program. */
 export function bridged({ command, args, env }: Command): Command {
-  const variables = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`])
-  return { command: execPath, args: [BRIDGE, '--listen', 'stdio', ...variables, '--', command, ...args], env: {} }
+  return { ...bridgeCommand('--listen', 'stdio', ...environmentFlags(env), '--', command, ...args), env: {} }
 }
 
 /** Starts the bridge in front of a program, with more flags, and resolves to its address. It ends with the test. */
@@ -36,9 +30,8 @@ export async function startBridge(
   { command, args, env }: Command,
   flags: readonly string[] = [],
 ): Promise<string> {
-  const variables = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`])
   const listen = ['--listen', 'http://127.0.0.1:0/mcp', '--log-format', 'json', ...flags]
-  const program = startProgram(t, [...listen, ...variables, '--', command, ...args], {}, [execPath, BRIDGE])
+  const program = startProgram(t, [...listen, ...environmentFlags(env), '--', command, ...args])
   const [, url = ''] = await says(program, /"url":"(http[^"]+\/mcp)"/)
   return url
 }

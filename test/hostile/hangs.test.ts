@@ -1,8 +1,9 @@
 /** Programs that hang are replaced, and programs that work are not. Names begin with the number of the finding. */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { Peer } from '../../src/upstream/peer.js'
 import { StdioTransport } from '../../src/upstream/transport/stdio.js'
 import { startBridge } from '../support/bridge.js'
+import { type HeldTimers, holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
@@ -14,23 +15,30 @@ import { runs, unkind } from '../support/unkind.js'
 const tool = (url: string, name: string, args: object = {}): Promise<Answer> =>
   call(url, 'tools/call', { name, arguments: args })
 
-/** Two calls of a tool that nobody answers, because the program has been stopped. */
-async function stopAndCall(url: string, pid: number): Promise<void> {
-  process.kill(pid, 'SIGSTOP')
-  for (const key of ['one', 'two'])
-    await tool(url, 'act', { key }).then(({ message }) => t.match(message.error?.data, { reason: 'upstream_timeout' }))
+/** A time limit of calls, which no other timer has. */
+const CALL = 1_234_567
+
+/** A call that takes too long. */
+async function lateCall(t: Test, url: string, timeLimit: HeldTimers, name: string, args?: object): Promise<void> {
+  const answer = tool(url, name, args)
+  await until(() => timeLimit.waiting > 0, 'the call')
+  timeLimit.run()
+  t.match((await answer).message.error, { data: { reason: 'upstream_timeout' } })
 }
 
 t.test('H15 a program that hangs is asked, replaced if it is silent, and runs nothing when it wakes', async (t) => {
   const executions = `${temporaryFolder(t)}/executions`
   const legacy = legacyStdio(t, { executions })
   const modern = modernStdio(t, { executions })
+  const timeLimits = [CALL, 2 * CALL].map((call) => [call, holdTimers(t, call)] as const)
   await Promise.all(
-    [legacy, modern].map(async ({ server, pids }) => {
-      const { url, log } = await startBridge(t, server, { timeouts: { call: 2_000 } })
+    [legacy, modern].map(async ({ server, pids }, n) => {
+      const [call, timeLimit] = timeLimits[n] as (typeof timeLimits)[0]
+      const { url, log } = await startBridge(t, server, { timeouts: { call } })
       await until(async () => (await tool(url, 'echo')).message.result !== undefined, 'an answer')
       const [first] = pids().map(Number)
-      await stopAndCall(url, first as number)
+      process.kill(first as number, 'SIGSTOP')
+      for (const key of ['one', 'two']) await lateCall(t, url, timeLimit, 'act', { key })
       await until(() => !runs(first as number), 'the end of the program that hangs')
       await until(async () => (await tool(url, 'echo')).message.result !== undefined, 'an answer of another one')
       t.equal(pids().length, 2)
@@ -74,9 +82,10 @@ t.test('H15 clients who stop waiting say as much, if they have waited long and n
 
 t.test('H15 a program that answers when it is asked is left alone, however many calls it leaves open', async (t) => {
   const stdio = unkind(t)
-  const { url } = await startBridge(t, stdio.server, { timeouts: { call: 2_000 } })
-  for (let n = 0; n < 5; n++)
-    t.match((await tool(url, 'never')).message.error, { data: { reason: 'upstream_timeout' } })
+  const timeLimit = holdTimers(t, CALL)
+  const { url } = await startBridge(t, stdio.server, { timeouts: { call: CALL } })
+  t.ok((await tool(url, 'echo')).message.result)
+  for (let n = 0; n < 5; n++) await lateCall(t, url, timeLimit, 'never')
   await until(() => stdio.messages().some(({ method }) => method === 'ping'), 'a ping')
   t.ok((await tool(url, 'echo')).message.result)
   t.equal(stdio.pids().length, 1)

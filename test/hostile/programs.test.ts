@@ -60,6 +60,8 @@ t.test('H7 an array of messages counts as its messages, and one of anything else
 
 t.test('11.8 ids and progress tokens that come back as strings are the numbers that they were', async (t) => {
   const { url } = await startBridge(t, unkind(t, { ids: 'string' }).server)
+  // A call that waits for a program to start gets progress about that.
+  await tool(url, 'echo')
   const answer = await tool(url, 'progress', { count: 3 }, { progressToken: 'mine' })
   t.equal(textOf(answer), 'done')
   t.same(

@@ -6,9 +6,10 @@ import process from 'node:process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import t, { type Test } from 'tap'
+import { environmentFlags, main } from '../support/cli.js'
 import { PATIENCE } from '../support/eventually.js'
 import { EVERYTHING, end, type Named } from './legacy-servers.js'
-import { clients, environment } from './modern-clients.js'
+import { clients } from './modern-clients.js'
 import { openTether, type Tether, TIED } from './tether.js'
 
 const servers = [
@@ -29,7 +30,7 @@ const endings = [
   ...(['SIGTERM', 'SIGINT'] as const).map((signal) => ({
     ending: `a bridge that gets ${signal}`,
     bringAbout: async (t: Test, { upstream, env = {} }: Named) => {
-      const bridge = start(t, ['--listen', 'http://127.0.0.1:0/mcp', '--upstream', upstream, ...environment(env)])
+      const bridge = start(t, ['--listen', 'http://127.0.0.1:0/mcp', '--upstream', upstream, ...environmentFlags(env)])
       await logged(bridge, 'server_ready')
       const exit = once(bridge, 'exit')
       bridge.kill(signal)
@@ -59,7 +60,7 @@ function tied({ port }: Tether, holds: string): Named {
 
 /** Starts the bridge as the program that it is. */
 function start(t: Test, args: string[]): ChildProcess {
-  const child = spawn(process.execPath, ['dist/main.js', ...args], {
+  const child = spawn(process.execPath, [main, ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   t.teardown(() => end(child))

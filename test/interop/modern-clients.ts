@@ -13,6 +13,8 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import type { Test } from 'tap'
 import { parseUpstream } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
+import { bridgeCommand, environmentFlags } from '../support/cli.js'
+import { PATIENCE } from '../support/eventually.js'
 import type { Named } from './legacy-servers.js'
 
 export interface Connected {
@@ -52,9 +54,13 @@ export function connectDirectly(t: Test, args: string[]): Promise<Connected> {
 }
 
 async function connect(t: Test, { transport, log }: Front, mode: VersionNegotiationMode): Promise<Connected> {
-  const client = new Client({ name: 'interop', version: '1' }, { versionNegotiation: { mode } })
+  // When its probe takes too long on a pipe, a client on auto connects as a legacy client.
+  const versionNegotiation = { mode, probe: { timeoutMs: PATIENCE } }
+  const client = new Client({ name: 'interop', version: '1' }, { versionNegotiation })
   t.teardown(() => client.close())
   await client.connect(transport)
+  const era = client.getProtocolEra()
+  if (era !== (mode === 'legacy' ? 'legacy' : 'modern')) throw new Error(`The client has connected as a ${era} client`)
   const received: JSONRPCMessage[] = []
   const read = transport.onmessage
   transport.onmessage = (message, extra) => {
@@ -73,8 +79,7 @@ async function overHttp(t: Test, { upstream, env }: Named): Promise<Front> {
 
 async function overStdio(_t: Test, { upstream, env = {} }: Named): Promise<Front> {
   const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: ['dist/main.js', '--listen', 'stdio', '--upstream', upstream, ...environment(env)],
+    ...bridgeCommand('--listen', 'stdio', '--upstream', upstream, ...environmentFlags(env)),
     stderr: 'pipe',
   })
   const log: Front['log'] = []
@@ -82,9 +87,4 @@ async function overStdio(_t: Test, { upstream, env = {} }: Named): Promise<Front
     if (line.startsWith('{')) log.push(JSON.parse(line) as Record<string, unknown>)
   })
   return { transport, log }
-}
-
-/** Flags that give a server its environment. */
-export function environment(env: Record<string, string>): string[] {
-  return Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`])
 }

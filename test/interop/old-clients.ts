@@ -1,11 +1,10 @@
-/** Clients of the legacy era, one for each revision: those of the SDKs of their time, connected through the bridge. */
-import process from 'node:process'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { Test } from 'tap'
 import { parseUpstream } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
+import { bridgeCommand, environmentFlags } from '../support/cli.js'
 import type { Named } from './legacy-servers.js'
 
 export const FRONTS = ['stdio', 'HTTP+SSE', 'Streamable HTTP'] as const
@@ -77,9 +76,8 @@ const reach: Readonly<Record<Front, (sdk: string, bridged: Bridged) => Promise<T
   async stdio(sdk, { server: { upstream, env = {} } }) {
     type Stdio = typeof import('@modelcontextprotocol/sdk/client/stdio.js')
     const { StdioClientTransport } = await load<Stdio>(sdk, 'client/stdio.js')
-    const variables = Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`])
-    const args = ['dist/main.js', '--listen', 'stdio', '--upstream', upstream, ...variables]
-    return new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' })
+    const bridge = bridgeCommand('--listen', 'stdio', '--upstream', upstream, ...environmentFlags(env))
+    return new StdioClientTransport({ ...bridge, stderr: 'ignore' })
   },
   async 'HTTP+SSE'(sdk, { url }) {
     type Sse = typeof import('@modelcontextprotocol/sdk/client/sse.js')

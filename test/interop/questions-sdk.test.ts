@@ -1,5 +1,3 @@
-/** Questions of a modern server of the SDK to legacy clients of the SDK, and of tasks of server-everything to modern ones. */
-import process from 'node:process'
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -13,6 +11,7 @@ import {
 import t, { type Test } from 'tap'
 import { parseUpstream } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
+import { bridgeCommand } from '../support/cli.js'
 import { startEverything, WAYS } from './legacy-servers.js'
 import { startModern } from './modern-servers.js'
 
@@ -30,8 +29,8 @@ const fronts: Record<string, (t: Test, upstream: string) => Promise<Transport>> 
     return new StreamableHTTPClientTransport(new URL(url)) as Transport
   },
   stdio: async (_t, upstream) => {
-    const args = ['dist/main.js', '--log-level', 'silent', '--listen', 'stdio', '--upstream', upstream]
-    return new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' })
+    const bridge = bridgeCommand('--log-level', 'silent', '--listen', 'stdio', '--upstream', upstream)
+    return new StdioClientTransport({ ...bridge, stderr: 'ignore' })
   },
 }
 

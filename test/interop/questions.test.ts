@@ -1,5 +1,3 @@
-/** Questions in the middle of a call, between real programs of both eras: they are answered, and the call goes on. */
-import process from 'node:process'
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttp } from '@modelcontextprotocol/client'
 import { StdioClientTransport as ModernStdio } from '@modelcontextprotocol/client/stdio'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -15,6 +13,7 @@ import {
 import t, { type Test } from 'tap'
 import { parseUpstream } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
+import { bridgeCommand } from '../support/cli.js'
 import { ModernHttp as ScriptedHttp } from '../support/modern-http.js'
 import { modernStdio } from '../support/modern-stdio.js'
 import { startEverything, WAYS } from './legacy-servers.js'
@@ -26,10 +25,8 @@ const SAMPLED = { role: 'assistant' as const, model: 'test', content: { type: 't
 const ROOTS = { roots: [{ uri: 'file:///workspace', name: 'workspace' }] }
 
 /** As long as the bridge runs as a program of the client, it is started like this. */
-function program(upstream: string): { command: string; args: string[] } {
-  const args = ['dist/main.js', '--log-level', 'silent', '--listen', 'stdio', '--upstream', upstream]
-  return { command: process.execPath, args }
-}
+const program = (upstream: string) =>
+  bridgeCommand('--log-level', 'silent', '--listen', 'stdio', '--upstream', upstream)
 
 const quick = { timeouts: { drainTimeout: 100 } }
 const ways = await startEverything(t)

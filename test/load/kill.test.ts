@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
-import { until } from '../support/eventually.js'
+import { pause, until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { type Answer, call } from '../support/modern.js'
@@ -57,14 +57,15 @@ t.test('killed in mid-load, again and again: every call ends once, with its resu
 t.test('what had not been written yet goes to the next child; what had been is not tried again', async (t) => {
   const { file, counts } = executions(t)
   const stdio = legacyStdio(t, { executions: file })
-  const { url } = await startBridge(t, stdio.server, { log: { level: 'error' } })
+  const { url, bridge } = await startBridge(t, stdio.server, { log: { level: 'error' } })
   await call(url, 'tools/call', { name: 'act', arguments: { key: 'before' } })
   const [first] = stdio.pids()
   process.kill(Number(first), 'SIGSTOP')
   // More than any pipe takes: the first of these is on its way, and the others wait for it.
   const padding = 'x'.repeat(1_000_000)
   const calls = ['a', 'b', 'c', 'd'].map((key) => call(url, 'tools/call', { name: 'act', arguments: { key, padding } }))
-  await new Promise((resolve) => setTimeout(resolve, 500))
+  await until(() => bridge.mounts.get('test')?.busy.calls === 4, 'all calls being open')
+  await pause(500)
   process.kill(Number(first), 'SIGKILL')
   const answers = await Promise.all(calls)
   t.equal(answers.filter(unknownOutcome).length, 1)

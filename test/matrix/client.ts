@@ -1,4 +1,5 @@
 /** The clients of the matrix: scripted, of one era or the other, and the same to a scenario in all that they can do. */
+import { PATIENCE } from '../support/eventually.js'
 import { CAPABILITIES, VERSION as CLAIM, CLIENT_INFO, LOG_LEVEL } from '../support/modern.js'
 import { type Ended, type Json, keyOf, type Sending, type Wire, write } from './wire.js'
 
@@ -62,9 +63,6 @@ export interface ClientOptions {
   /** The result that answers a question of the server's, however it is put; undefined where it is left unanswered. */
   answers?: (question: Question) => Json | undefined
 }
-
-/** Milliseconds for an answer, on a machine that has a lot to do. */
-const PATIENCE = 30_000
 
 export class Client {
   readonly era: Era

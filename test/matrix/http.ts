@@ -1,10 +1,8 @@
 /** HTTP to the bridge, in the form of each era: a POST per message, and what goes with it. */
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
-import { until } from '../support/eventually.js'
+import { PATIENCE, until } from '../support/eventually.js'
 import type { Ended, Inbox, Outgoing, Sending, Wire } from './wire.js'
 
-/** Milliseconds of silence after which a connection is given up: longer than anything here takes. */
-const PATIENCE = 30_000
 const BOTH = 'application/json, text/event-stream'
 
 interface Event {

@@ -7,8 +7,6 @@ import { INSIDE, MALFORMED } from '../support/spellings.js'
 import { makeCa, serveTls } from '../support/tls.js'
 import { setTrap } from '../support/trap.js'
 
-t.setTimeout(600_000)
-
 const trap = await setTrap(t)
 const ca = await makeCa()
 const certificate = await ca.serverOptions(['mcp.example', 'as.example'])

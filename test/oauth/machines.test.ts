@@ -12,14 +12,13 @@ import { call } from '../support/modern.js'
 import { Oidc } from '../support/oidc.js'
 import { PlainHttp, sendText } from '../support/plain-http.js'
 import { ScriptedAs } from '../support/scripted-as.js'
-import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
+import { bearer, Protected, reasonOf, signingIn } from '../support/signing-in.js'
 
 t.setTimeout(600_000)
 
 const never = new AbortController().signal
 const HOUR = 3_600_000
 const grant = 'client_credentials'
-const bearer = (header: string | undefined) => header?.replace(/^Bearer /, '') ?? ''
 const registered = { redirect_uris: [], response_types: [], grant_types: [grant], scope: 'mcp:read mcp:write' }
 
 t.test('a client with a secret gets tokens, and gets them again when they end', async (t) => {

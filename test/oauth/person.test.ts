@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { browser, browserAddress, browserCommand } from '../../src/oauth/person/browser.js'
 import { holderOf, type ListenerOptions, listen } from '../../src/oauth/person/loopback.js'
 import { readPasted } from '../../src/oauth/person/paste.js'
+import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { Oidc } from '../support/oidc.js'
@@ -15,6 +16,8 @@ import { visit } from '../support/person.js'
 import { ScriptedAs } from '../support/scripted-as.js'
 import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
 
+/** How long a request waits for a sign-in, which no other timer has. */
+const WAIT = 1_234_567
 const never = new AbortController().signal
 
 t.test('A20 a browser gets one argument, which is an address and nothing else', async (t) => {
@@ -216,6 +219,7 @@ t.test('who declines is not asked again for a minute', async (t) => {
 })
 
 t.test('whoever takes their time is waited for, and the request is told where they are', async (t) => {
+  const timeLimit = holdTimers(t, WAIT)
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   let come = () => {}
@@ -224,13 +228,19 @@ t.test('whoever takes their time is waited for, and the request is told where th
   })
   const { unauthorized, visits, account } = signingIn(t, {
     server,
-    settings: { wait: 3_000 },
+    settings: { wait: WAIT },
     person: async (address) => coming.then(() => visit(address)),
   })
-  const error = await unauthorized().catch((error: unknown) => error)
+  const refused = unauthorized().catch((error: unknown) => error)
+  await until(() => visits.length === 1, 'the window')
+  timeLimit.run()
+  const error = await refused
   t.match(error, { fault: 'signInPending', message: /browser window/, signInUrl: `${as.origin}/authorize?` })
   t.notMatch((error as Error).message, /state=|http/, 'the address is for the person alone')
-  t.match(await reasonOf(unauthorized()), { reason: 'sign_in_pending' })
+  const again = reasonOf(unauthorized())
+  await until(() => timeLimit.waiting > 0, 'another who waits')
+  timeLimit.run()
+  t.match(await again, { reason: 'sign_in_pending' })
   t.equal(visits.length, 1)
   t.match(await account.status(), { pending: true, signedIn: false })
   come()

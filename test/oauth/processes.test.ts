@@ -9,8 +9,8 @@ import { visit } from '../support/person.js'
 import { buildProcess, type Desktop, desktop, SigningProcess } from '../support/processes.js'
 import { Protected } from '../support/signing-in.js'
 
-t.setTimeout(900_000)
-
+/** How often a page is reloaded until another process answers, every 100 ms. */
+const RELOADS = 1_200
 const CHALLENGE = ', scope="mcp:read"'
 
 interface Scene extends Desktop {
@@ -71,7 +71,7 @@ t.test('A18 a sign-in that a killed process has begun is finished by another, wi
   t.ok(pending)
   const second = await start()
   second.tell('unauthorized')
-  const { status, callback } = await visit(opened[0] ?? '', { patience: 100 })
+  const { status, callback } = await visit(opened[0] ?? '', { patience: RELOADS })
   t.equal(status, 200)
   t.match(callback?.href, `${pending?.redirectUri}?`)
   t.match(await tokenOf(second), /^[0-9a-f]{16}$/)

@@ -5,11 +5,10 @@ import { until } from '../support/eventually.js'
 import { Oidc } from '../support/oidc.js'
 import { buildProcess, SigningProcess } from '../support/processes.js'
 import { ScriptedAs } from '../support/scripted-as.js'
-import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
+import { bearer, Protected, reasonOf, signingIn } from '../support/signing-in.js'
 
 const never = new AbortController().signal
 const HOUR = 3_600_000
-const bearer = (header: string | undefined) => header?.replace(/^Bearer /, '') ?? ''
 
 /** Somebody who has signed in, and a clock that can be put forward. */
 const signedIn = async (t: Test) => {

@@ -2,9 +2,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import t from 'tap'
 import { Oidc } from '../support/oidc.js'
-import { Protected, signingIn } from '../support/signing-in.js'
-
-const bearer = (header: string) => header.replace(/^Bearer /, '')
+import { bearer, Protected, signingIn } from '../support/signing-in.js'
 
 t.test('a person signs in once, and the token is one of the authorization server for this server', async (t) => {
   const oidc = await Oidc.start(t)

@@ -3,8 +3,12 @@ import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
 import type { LogFields } from '../../src/logging.js'
 import { Redis } from '../../src/replicas/redis.js'
-import { until } from '../support/eventually.js'
+import { holdTimers } from '../support/clock.js'
+import { repeatUntil, until } from '../support/eventually.js'
 import { noRedis, RedisServer } from '../support/redis.js'
+
+/** Milliseconds for which Redis has to stay before that is logged. */
+const STEADY = 2_000
 
 const refusals: [name: string, says: string][] = [
   ['closes them', ''],
@@ -49,7 +53,8 @@ t.test('11.32 a Redis that is back is said to be there when it has stayed', { sk
   const server = await RedisServer.start(t)
   const said: string[] = []
   const note = ({ event }: LogFields) => said.push(event)
-  const redis = new Redis({ url: server.url, timeout: 250, log: { debug: () => {}, info: note, warn: note } })
+  const staying = holdTimers(t, STEADY)
+  const redis = new Redis({ url: server.url, timeout: 30_000, log: { debug: () => {}, info: note, warn: note } })
   t.teardown(() => redis.close())
   await redis.connect()
   await until(() => redis.working)
@@ -59,6 +64,8 @@ t.test('11.32 a Redis that is back is said to be there when it has stayed', { sk
     await server.start()
     await until(() => redis.working)
   }
-  await until(() => said.includes('redis_available'))
+  t.same(said, ['redis_unavailable'])
+  const stay = () => staying.run()
+  await repeatUntil(stay, () => said.includes('redis_available'), 'it having stayed')
   t.same(said, ['redis_unavailable', 'redis_available'])
 })

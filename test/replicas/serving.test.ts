@@ -27,7 +27,7 @@ const TOUCH = { name: 'touch', arguments: { tools: true, uris: ['test://static']
 /** So many replicas in front of one server. */
 async function start(t: Test, server: object, settings: object = {}, count = 2) {
   const redis = await RedisServer.start(t)
-  const shared = { redis: { url: redis.url, timeout: 2_000 }, stateKeys: STATE_KEYS, ...settings }
+  const shared = { redis: { url: redis.url, timeout: 30_000 }, stateKeys: STATE_KEYS, ...settings }
   const replicas = await Promise.all(Array.from({ length: count }, () => startBridge(t, server, shared)))
   return { redis, replicas, urls: replicas.map(({ url }) => url) as [string, string, string] }
 }

@@ -109,6 +109,9 @@ export async function startAsker(t: Test, way: (typeof WAYS)[number], plan: Omit
   }
 }
 
+/** The status of a round and the code of its error. */
+export const codeOf = ({ status, message }: Round) => ({ status, code: message.error?.code })
+
 /** Messages of one method, or the answers to questions where none is named. */
 export function of({ messages }: Pick<Asker, 'messages'>, method?: string): Json[] {
   return messages().filter((message) => message['method'] === method && (method !== undefined || 'id' in message))

@@ -1,7 +1,8 @@
 /**
- * A bridge in a process of its own, for load: tap watches every promise of the test's process, which costs as much as the
- * bridge. As a program it takes its settings as JSON, says where it listens, and tells on each line that comes in how busy
- * its servers are, or what it holds.
+ * A bridge from the sources in a process of its own, for load tests: tap watches every promise of the test's process, which costs as
+ * much as the bridge. It is not the program (see cli.ts), because it also tells what only its own process can count: how busy its
+ * servers are, and what it holds after a garbage collection. It takes its settings as JSON, says where it listens, and answers each
+ * line on its input.
  */
 import { ChildProcess, spawn } from 'node:child_process'
 import { IncomingMessage, ServerResponse } from 'node:http'

@@ -1,22 +1,20 @@
 /**
- * The built bridge as users run it: `dist/main.js` in a process of its own, with a configuration file. For tools that look at it
- * from outside: where it listens, what it logs, whether it still runs, and what the system and its metrics say of it.
+ * The program (see cli.ts) with a configuration file, for tools that watch it from outside for hours: where it listens, whether it
+ * still runs, and what the system and its metrics say of it. Of its output only the first mistakes are kept.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { main } from './cli.js'
+import { PATIENCE } from './eventually.js'
 import { temporaryFolder } from './folder.js'
 import { readSeries } from './prometheus.js'
 import type { Scope } from './scope.js'
 
 type Json = Record<string, unknown>
 
-const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
-/** Milliseconds that a bridge has for its start, and for its end. */
-const PATIENCE = 30_000
 /** From this level on a line says that the bridge has made a mistake. */
 const MISTAKE = 50
 /** The name of a server in lines of the log where there is only one. */

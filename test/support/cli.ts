@@ -1,4 +1,7 @@
-/** The program as people run it: arguments in, output and exit code out. */
+/**
+ * The program as people run it: arguments in, output and exit code out. All output is kept. Tools that watch a bridge for a long time
+ * use built-bridge.ts instead, which keeps only mistakes; load tests that count what is in a bridge use bridge-process.ts.
+ */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { env as environment, execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +10,7 @@ import { until } from './eventually.js'
 import { watchForSecrets } from './secrets.js'
 
 /** Built before the tests, because it starts six times as fast as from the sources. */
-const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
+export const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface Program {
@@ -16,6 +19,16 @@ export interface Program {
   stderr(): string
   /** Resolves to the exit code when the program has ended. */
   ended: Promise<number | null>
+}
+
+/** The program as a command, for clients that start it themselves. */
+export function bridgeCommand(...args: readonly string[]): { command: string; args: string[] } {
+  return { command: execPath, args: [main, ...args] }
+}
+
+/** Flags that give an upstream program its environment. */
+export function environmentFlags(env: Record<string, string>): string[] {
+  return Object.entries(env).flatMap(([name, value]) => ['--env', `${name}=${value}`])
 }
 
 /** Starts the program as it is published, or as `command` says. */

@@ -60,6 +60,9 @@ export function stopClock(t: Test): Clock {
   }
 }
 
+/** What a deadline may have lost of its length when a timer is set for it, in milliseconds. */
+const LOST = 1_000
+
 export interface HeldTimers {
   /** Timers that are set and have not run. */
   readonly waiting: number
@@ -68,8 +71,8 @@ export interface HeldTimers {
 }
 
 /**
- * Holds the timers of this process that are set for exactly so many milliseconds: until the test ends, they run only when it says
- * so. Give the limit under test a length that nothing else has, and longer than any test: it then ends what it should, and
+ * Holds the timers of this process that are set for so many milliseconds (or for what is left of a deadline that has just been set
+ * so late): until the test ends, they run only when it says so. Give the limit under test a length that nothing else has, and longer than any test: it then ends what it should, and
  * nothing before that, however slow the machine is.
  */
 export function holdTimers(t: Test, milliseconds: number): HeldTimers {
@@ -77,7 +80,7 @@ export function holdTimers(t: Test, milliseconds: number): HeldTimers {
   const own = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout }
   const set = (run: () => void, wait?: number) => {
     const timer = own.setTimeout(run, wait)
-    if (wait === milliseconds) held.set(timer.unref(), run)
+    if (wait !== undefined && wait <= milliseconds && wait > milliseconds - LOST) held.set(timer.unref(), run)
     return timer
   }
   const clear = (timer: ReturnType<typeof setTimeout> | undefined) => {

@@ -42,7 +42,7 @@ export async function serveNames(t: Test, zone: Zone): Promise<NameServer> {
   })
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
   t.teardown(() => socket.close())
-  const resolver = new Resolver({ timeout: 2_000, tries: 2 })
+  const resolver = new Resolver({ timeout: 20_000, tries: 2 })
   resolver.setServers([`127.0.0.1:${(socket.address() as AddressInfo).port}`])
   const resolve = async (host: string) => {
     const both = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])

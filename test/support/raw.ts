@@ -1,5 +1,6 @@
 /** Bytes on a socket: half of what a hostile client can say cannot be said through an HTTP library. */
 import { connect } from 'node:net'
+import { PATIENCE } from './eventually.js'
 
 export interface RawAnswer {
   /** 0 where the connection ended without an answer. */
@@ -9,7 +10,7 @@ export interface RawAnswer {
 }
 
 /** Writes the pieces one after the other and reads until the answer is whole or the connection ends. */
-export function raw(url: string, pieces: readonly (string | Uint8Array)[], patience = 3_000): Promise<RawAnswer> {
+export function raw(url: string, pieces: readonly (string | Uint8Array)[]): Promise<RawAnswer> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname)
@@ -27,8 +28,8 @@ export function raw(url: string, pieces: readonly (string | Uint8Array)[], patie
     }
     const timer = setTimeout(() => {
       socket.destroy()
-      reject(new Error(`No answer in ${patience} ms, only: ${text}`))
-    }, patience)
+      reject(new Error(`No answer in ${PATIENCE} ms, only: ${text}`))
+    }, PATIENCE)
     socket.setEncoding('utf8')
     socket.on('data', (chunk: string) => {
       text += chunk

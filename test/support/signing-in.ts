@@ -146,3 +146,6 @@ export async function reasonOf(work: Promise<unknown>): Promise<{ reason?: strin
   )
   return ended instanceof Fault ? { reason: ended.row.reason, message: ended.message } : { message: String(ended) }
 }
+
+/** The token in a header. */
+export const bearer = (header: string | undefined): string => header?.replace(/^Bearer /, '') ?? ''

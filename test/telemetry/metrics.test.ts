@@ -5,6 +5,7 @@ import type { BridgeEvent } from '../../src/ports/events.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { ADA, all, NAME, startAsker, talk } from '../support/asking.js'
 import { createBridge, startBridge } from '../support/bridge.js'
+import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
@@ -12,6 +13,9 @@ import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
 import { type Arrived, ModernHttp } from '../support/modern-http.js'
 import { readFamilies, readSeries } from '../support/prometheus.js'
+
+/** How long an answer is waited for, which no other timer has. */
+const ANSWER = 1_234_567
 
 const CALL: BridgeEvent & { kind: 'call' } = {
   kind: 'call',
@@ -303,10 +307,11 @@ t.test('a server of the same era as its client', async (t) => {
 })
 
 t.test('questions to modern clients', async (t) => {
+  const timeLimit = holdTimers(t, ANSWER)
   const asker = await startAsker(t, 'on the stream of the call over HTTP')
   const { url, scrape } = await start(t, asker.server, {
     limits: { parkedPerPrincipal: 1 },
-    timeouts: { answer: 8_000 },
+    timeouts: { answer: ANSWER },
   })
   const { steps, again } = talk(url, asker)
   const first = await steps([{ ask: [NAME] }])
@@ -315,6 +320,8 @@ t.test('questions to modern clients', async (t) => {
   await again(first, all(first, ADA))
   await steps([{ ask: [NAME] }])
   const told = async (event: string) => (await scrape())[`mcp_bridge_questions_total{server="test",event="${event}"}`]
+  t.equal(timeLimit.waiting, 1)
+  timeLimit.run()
   await until(async () => (await told('expired')) === 1, 'the time for the answer to be over')
   t.same([await told('parked'), await told('answered')], [2, 1])
   t.ok(((await told('refused')) as number) >= 1)

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
+import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { besideTheQuestion, LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
@@ -9,6 +10,8 @@ import { CAPABILITIES, CLIENT_INFO, call, headersFor, post, VERSION } from '../s
 import { type Arrived, type HttpPlan, ModernHttp } from '../support/modern-http.js'
 import { modernStdio } from '../support/modern-stdio.js'
 
+/** A time limit of probes, which no other timer has. */
+const PROBE = 1_234_567
 const MODERN = { supported: ['2026-07-28'] }
 
 /** Answers with a JSON-RPC error. */
@@ -228,8 +231,12 @@ t.test(
   '25 a modern child that was silent when it was asked is found out to be one, after initialize was no use',
   async (t) => {
     const stdio = modernStdio(t, { silentDiscovers: 1 })
-    const { url, bridge } = await startBridge(t, stdio.server, { timeouts: { probe: 500 } })
-    t.equal((await call(url, 'tools/list')).status, 200)
+    const timeLimit = holdTimers(t, PROBE)
+    const { url, bridge } = await startBridge(t, stdio.server, { timeouts: { probe: PROBE } })
+    const answer = call(url, 'tools/list')
+    await until(() => stdio.messages().length === 1, 'the first question')
+    timeLimit.run()
+    t.equal((await answer).status, 200)
     t.equal(bridge.server.verdict?.era, 'modern')
     t.equal(stdio.pids().length, 1)
   },

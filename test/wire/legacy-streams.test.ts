@@ -183,7 +183,7 @@ t.test('102 a client that is gone has not cancelled: what it missed is there whe
 t.test('102 a client that comes back before the answer has it as it comes', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
-  const stream = await client.stream('tools/call', progressing(2_000), { id: 'the call' })
+  const stream = await client.stream('tools/call', progressing(5_000), { id: 'the call' })
   await stream.has(5)
   stream.leave()
   const again = await client.listen(stream.ids.at(-1))
@@ -224,7 +224,7 @@ t.test('102 who leaves before anything was sent has not cancelled either', async
   const { open, modern, over } = await start(t)
   const client = await open()
   const leaving = new AbortController()
-  const body = client.text('tools/call', { name: 'act', arguments: { key: 'k', ms: 1_000 } }, {})
+  const body = client.text('tools/call', { name: 'act', arguments: { key: 'k', ms: 5_000 } }, {})
   const sent = t.rejects(send('POST', client.url, body, client.headers, leaving.signal))
   await until(() => modern.of('tools/call').length === 1)
   leaving.abort()

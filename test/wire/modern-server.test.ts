@@ -349,8 +349,11 @@ t.test('Plans make it another server', async (t) => {
     ModernHttp.start(t, { listen: 'empty' }),
     ModernHttp.start(t, { refuseUntilListed: true }),
   ])
-  const signal = AbortSignal.timeout(100)
-  await t.rejects(call(quiet.url, 'server/discover', {}, { signal }))
+  const leaving = new AbortController()
+  const unanswered = call(quiet.url, 'server/discover', {}, { signal: leaving.signal })
+  await until(() => quiet.received.length === 1, 'the request at the server')
+  leaving.abort()
+  await t.rejects(unanswered)
   t.equal((await call(quiet.url, 'server/discover')).status, 200)
   const filter = { notifications: { toolsListChanged: true } }
   t.equal((await call(refusing.url, 'subscriptions/listen', filter)).status, 404)
@@ -389,18 +392,20 @@ const transports = {
   HTTP: async (t: Test) => {
     const modern = await ModernHttp.start(t)
     const transport = new StreamableHTTPClientTransport(new URL(modern.url))
-    return { transport, violations: () => modern.violations(), cancelled: () => modern.cancelled.length }
+    const messages = () => modern.received.map(({ message }) => message ?? {})
+    return { transport, messages, violations: () => modern.violations(), cancelled: () => modern.cancelled.length }
   },
   stdio: async (t: Test) => {
     const modern = modernStdio(t)
     const transport = new StdioClientTransport(modern.server)
-    return { transport, violations: modern.violations, cancelled: () => modern.cancelled().length }
+    const { messages, violations } = modern
+    return { transport, messages, violations, cancelled: () => modern.cancelled().length }
   },
 }
 
 for (const [name, start] of Object.entries(transports)) {
   t.test(`Nothing is wrong with what the client of the SDK sends over ${name}`, async (t) => {
-    const { transport, violations, cancelled } = await start(t)
+    const { transport, messages, violations, cancelled } = await start(t)
     const options: ClientOptions = { capabilities: ALL, versionNegotiation: { mode: 'auto' } }
     const client = new Client({ name: 'test', version: '1' }, options)
     client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { name: 'Ada' } }))
@@ -422,7 +427,9 @@ for (const [name, start] of Object.entries(transports)) {
     await client.callTool({ name: 'progress', arguments: {} }, { onprogress: () => {} })
     const stop = new AbortController()
     const waiting = client.callTool({ name: 'wait', arguments: { ms: 60_000 } }, { signal: stop.signal })
-    setTimeout(() => stop.abort(), 100)
+    const called = () => messages().some(({ params }) => (params as { name?: string } | undefined)?.name === 'wait')
+    await until(called, 'the call at the server')
+    stop.abort()
     await t.rejects(waiting)
     await until(() => cancelled() === 1, 'the cancellation')
     t.same(violations(), [])

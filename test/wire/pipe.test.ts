@@ -120,7 +120,7 @@ t.test('61 a cancellation reaches the server, and nothing more is said of the ca
       jsonrpc: '2.0',
       id: 5,
       method: 'tools/call',
-      params: { name: 'progress', arguments: { ms: 400 }, _meta: envelope({ progressToken: 'p' }) },
+      params: { name: 'progress', arguments: { ms: 3_000 }, _meta: envelope({ progressToken: 'p' }) },
     }),
   )
   await until(() => pipe.messages().length === 5)
@@ -135,7 +135,7 @@ t.test('61 a cancellation reaches the server, and nothing more is said of the ca
     }),
   )
   await until(() => cancelled().length > 0)
-  await pipe.call('tools/call', { name: 'wait', arguments: { ms: 500 } }, { id: 6 })
+  await pipe.call('tools/call', { name: 'wait', arguments: { ms: 3_500 } }, { id: 6 })
   t.same(
     pipe.messages().filter(({ id }) => id === 5),
     [],

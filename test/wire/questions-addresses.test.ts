@@ -3,7 +3,7 @@
  * modern clients that send one there. Numbers are those of docs/invariants.md.
  */
 import t, { type Test } from 'tap'
-import { all, of, type Round, type Step, startAsker, talk, WAYS } from '../support/asking.js'
+import { all, codeOf, of, type Step, startAsker, talk, WAYS } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { CAPABILITIES } from '../support/modern.js'
 
@@ -23,7 +23,6 @@ const address = () => {
   return { mode: 'url', elicitationId, url: `https://example.com/${elicitationId}`, message: 'Please sign in' }
 }
 const YES = { action: 'accept' }
-const codeOf = ({ status, message }: Round) => ({ status, code: message.error?.code })
 
 for (const way of WAYS) {
   t.test(`77 an address that a server ${way} wants visited is a question, and the call is made again`, async (t) => {

@@ -38,7 +38,9 @@ const logsOf = ({ messages }: Round) =>
 
 for (const way of WAYS) {
   t.test(`59 progress of a server ${way} comes under the token of the leg that it is told in`, async (t) => {
-    const { steps, again, signal } = await start(t, way)
+    const { steps, again, signal, call } = await start(t, way)
+    // A call that waits for a program to start gets progress about that.
+    await call('tools/list', {})
     const tell = [progress(2), progress(3)]
     const parts = [{ tell: progress(1) }, { ask: [NAME], meanwhile: { after: 'go', tell } }, { tell: progress(4) }]
     const first = await steps(parts, {}, token('one'))
@@ -59,15 +61,21 @@ for (const way of WAYS) {
   })
 
   t.test(`57 logs of a server ${way} go to the leg that has asked for them`, async (t) => {
-    const { steps, again } = await start(t, way)
+    const { steps, again, signal, answers } = await start(t, way)
     const tell = [log('debug'), log('warning')]
     // On a pipe the log of one call could be that of any other that runs: here none does.
-    const parts = [{ ask: [NAME], meanwhile: { after: 50, tell } }, { wait: 100 }, { tell: log('error') }]
-    const first = await steps(parts)
-    const last = await again(first, all(first, ADA), {}, { meta: { [LOG_LEVEL]: 'warning' } })
-    t.same(logsOf(last), ['warning', 'error'])
+    const parts = [{ ask: [NAME], meanwhile: { after: 'meanwhile', tell } }, { wait: 'go' }, { tell: log('error') }]
+    const lastLeg = async (first: Round, meta: Json) => {
+      const before = answers().length
+      const last = again(first, all(first, ADA), {}, { meta })
+      await until(() => answers().length > before, 'the answer at the server')
+      await signal('meanwhile')
+      await signal('go')
+      return last
+    }
+    t.same(logsOf(await lastLeg(await steps(parts), { [LOG_LEVEL]: 'warning' })), ['warning', 'error'])
     const other = await steps(parts, {}, { meta: { [LOG_LEVEL]: 'debug' } })
-    t.same(logsOf(await again(other, all(other, ADA))), [])
+    t.same(logsOf(await lastLeg(other, {})), [])
   })
 
   t.test(`a session ${way} in which a call waits is not ended for being idle`, async (t) => {

@@ -8,13 +8,13 @@ import {
   all,
   BLUE,
   COLOUR,
+  codeOf,
   MODEL,
   NAME,
   of,
   PAGE,
   type Question,
   ROOTS,
-  type Round,
   startAsker,
   talk,
   WAYS,
@@ -40,7 +40,6 @@ async function start(t: Test, way: (typeof WAYS)[number], settings: object = {},
   return { ...talk(url, asker), asker, url, bridge, log, cancelled, answers: () => of(asker) }
 }
 
-const codeOf = ({ status, message }: Round) => ({ status, code: message.error?.code })
 const flipped = (state: string, at: number) =>
   state.slice(0, at) + String.fromCharCode(state.charCodeAt(at) ^ 1) + state.slice(at + 1)
 

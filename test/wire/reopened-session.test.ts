@@ -1,6 +1,3 @@
-/** A legacy client that cannot open another session goes on when the server has lost the one that it had. */
-import { execPath } from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
@@ -14,6 +11,7 @@ import {
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { startBridge } from '../support/bridge.js'
+import { bridgeCommand } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
@@ -25,13 +23,10 @@ import { SseClient } from '../support/sse-client.js'
 
 type Json = Record<string, unknown>
 
-const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
-
 /** A client as people have it: it starts the bridge as its server on stdio. */
 async function connect(t: Test, upstream: string, capabilities: object = {}) {
   const transport = new StdioClientTransport({
-    command: execPath,
-    args: [main, '--listen', 'stdio', '--upstream', upstream],
+    ...bridgeCommand('--listen', 'stdio', '--upstream', upstream),
     stderr: 'pipe',
   })
   let log = ''

@@ -22,6 +22,8 @@ const progressOf = ({ messages }: Answer) =>
 t.test('115 two clients with one id and one token at a server on a pipe get each their own', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
+  // A call that waits for a program to start gets progress about that.
+  await call(url, 'tools/list')
   const ask = (n: number) =>
     call(
       url,

@@ -265,17 +265,18 @@ t.test('sessions are bounded: the one that was idle longest makes room', async (
   for (const name of ['a', 'b', 'c', 'd']) t.equal((await call(url, 'tools/list', {}, as(name))).status, 200)
   t.equal(stdio.pids().length, 4)
   await until(() => stdio.seen().filter(({ line }) => line === 'input ended').length === 2)
-  const held = [
-    call(url, 'tools/call', { name: 'wait', arguments: { ms: 500 } }, as('c')),
-    call(url, 'tools/call', { name: 'wait', arguments: { ms: 500 } }, as('d')),
-  ]
+  const leaving = new AbortController()
+  const held = ['c', 'd'].map((name) =>
+    call(url, 'tools/call', { name: 'wait', arguments: { ms: 600_000 } }, { ...as(name), signal: leaving.signal }),
+  )
   await until(() => stdio.messages().filter(({ method }) => method === 'tools/call').length === 2)
   const refused = await call(url, 'tools/list', {}, as('e'))
   t.match(
     { status: refused.status, reason: refused.headers['mcp-bridge-error'] },
     { status: 503, reason: 'overloaded' },
   )
-  t.ok((await Promise.all(held)).every(({ status }) => status === 200))
+  leaving.abort()
+  for (const one of held) await t.rejects(one, { code: 'ABORT_ERR' }, 'the calls went on until then')
 })
 
 t.test('isolation per request opens a session for each call and ends it', async (t) => {

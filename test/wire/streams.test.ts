@@ -1,10 +1,17 @@
 /** Progress, logs and cancellation: whose they are, and that nobody else gets them. Numbers are those of docs/invariants.md. */
 import t from 'tap'
 import { startBridge } from '../support/bridge.js'
+import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { type Answer, call, LOG_LEVEL } from '../support/modern.js'
+
+/** A time limit of calls, which no other timer has. */
+const CALL = 1_234_567
+
+/** Milliseconds that a call takes for others to begin and to log in the meantime. */
+const MEANWHILE = 5_000
 
 const progressOf = ({ messages }: Answer) =>
   messages
@@ -62,9 +69,9 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
         running.push(log(...args))
         await until(() => received('tools/call').length > before, 'the call at the server')
       }
-      await begin([], 500)
-      await begin([], 500, 'error')
-      await begin(['info'], 500, 'info')
+      await begin([], MEANWHILE)
+      await begin([], MEANWHILE, 'error')
+      await begin(['info'], MEANWHILE, 'info')
       await begin(['error', 'warning'], 200, 'debug')
       await begin(['debug'], 200)
       t.same((await Promise.all(running)).map(logsOf), [[], ['error'], ['info', 'warning'], ['debug'], []])
@@ -183,8 +190,13 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
 
   t.test('a call that takes too long is given up, and the server is told', async (t) => {
     const before = received('notifications/cancelled').length
-    const impatient = await startBridge(t, server, { timeouts: { call: 4_000 } })
-    const answer = await call(impatient.url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } })
+    const timeLimit = holdTimers(t, CALL)
+    const impatient = await startBridge(t, server, { timeouts: { call: CALL } })
+    const arrived = received('tools/call').length
+    const answering = call(impatient.url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } })
+    await until(() => received('tools/call').length > arrived, 'the call at the server')
+    timeLimit.run()
+    const answer = await answering
     t.equal(answer.status, 200)
     t.match(answer.message.error, { code: -32603, data: { reason: 'upstream_timeout', outcome: 'unknown' } })
     await until(() => received('notifications/cancelled').length > before)

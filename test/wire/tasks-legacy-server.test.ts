@@ -6,6 +6,7 @@ import {
   all,
   BLUE,
   COLOUR,
+  codeOf,
   MODEL,
   NAME,
   of,
@@ -29,7 +30,6 @@ const TASKS = 'io.modelcontextprotocol/tasks'
 const KNOWING = { ...ABLE, extensions: { [TASKS]: {} } }
 const TOKENS = { alice: 'token-of-alice-0123456789', bob: 'token-of-bob-0123456789' }
 const as = (who: keyof typeof TOKENS) => ({ headers: { authorization: `Bearer ${TOKENS[who]}` } })
-const codeOf = ({ status, message }: Round) => ({ status, code: message.error?.code })
 
 interface Settings {
   plan?: Plan
