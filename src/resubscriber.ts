@@ -2,7 +2,7 @@
  * Keeps a subscription (`subscriptions/listen`) open. Opens it again after it has ended. A replacement is opened before
  * the current subscription is closed, so that no change is missed.
  */
-import type { Reply } from './protocol/call.js'
+import type { Final, Tell, Told } from './protocol/call.js'
 import { Fault } from './protocol/fault.js'
 import { ACKNOWLEDGED } from './protocol/subscriptions.js'
 import { EMPTY, objectIn, type Payload } from './rpc/splice.js'
@@ -10,9 +10,9 @@ import { type Backoff, backoff, pause, within } from './time.js'
 
 export interface ResubscriberOptions {
   /** Sends a `subscriptions/listen` with these params. */
-  listen(params: Payload, controller: AbortController): AsyncIterable<Reply>
+  listen(params: Payload, controller: AbortController, tell: Tell): Promise<Final>
   /** Receives the notifications of the current subscription. */
-  heard(notice: Reply & { kind: 'notification' }): void
+  heard(notice: Told): void
   /**
    * Called when the current subscription has ended. `filter` is what the server had agreed to. Returns whether to open
    * it again.
@@ -143,19 +143,21 @@ export class Resubscriber {
   }
 
   async #read(controller: AbortController, params: Payload, take: (filter: Payload) => void): Promise<void> {
-    let filter: Payload | undefined
+    let filter = undefined as Payload | undefined
     let gap = true
-    try {
-      for await (const reply of this.#options.listen(params, controller)) {
-        if (reply.kind === 'error') throw new Fault('methodNotFound', reply.error.message)
-        if (reply.kind !== 'notification') gap = false
-        else if (reply.method !== ACKNOWLEDGED) {
-          if (this.#current === controller) this.#options.heard(reply)
-        } else if (this.#opening.has(controller)) {
-          filter = objectIn(reply.params, 'notifications') ?? EMPTY
-          take(filter)
-        }
+    const tell = (told: Told) => {
+      if (told.method !== ACKNOWLEDGED) {
+        if (this.#current === controller) this.#options.heard(told)
+      } else if (this.#opening.has(controller)) {
+        filter = objectIn(told.params, 'notifications') ?? EMPTY
+        take(filter)
       }
+      return undefined
+    }
+    try {
+      const last = await this.#options.listen(params, controller, tell)
+      if (last.kind === 'error') throw new Fault('methodNotFound', last.error.message)
+      gap = false
     } finally {
       if (this.#current === controller) this.#lost(filter ?? EMPTY, gap)
     }

@@ -4,6 +4,7 @@ import type { Reply } from '../src/protocol/call.js'
 import { ACKNOWLEDGED } from '../src/protocol/subscriptions.js'
 import { Resubscriber, type ResubscriberOptions } from '../src/resubscriber.js'
 import { EMPTY, parseObject } from '../src/rpc/splice.js'
+import { answerFrom } from './support/calls.js'
 import { stopClock } from './support/clock.js'
 
 const PARAMS = parseObject('{"notifications":{"toolsListChanged":true}}')
@@ -58,10 +59,10 @@ function start(t: Test, options: Partial<ResubscriberOptions> = {}) {
   const agreed: object[] = []
   const open = () => resubscriber.open(PARAMS, (filter) => agreed.push(filter))
   const resubscriber = new Resubscriber({
-    listen: (_params, controller) => {
+    listen: (_params, controller, tell) => {
       const one = new Served(controller)
       served.push(one)
-      return one.replies()
+      return answerFrom(one.replies(), tell)
     },
     heard: ({ method }) => heard.push(method),
     ended: () => true,

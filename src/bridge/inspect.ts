@@ -1,5 +1,5 @@
 /** Asks a server for its era, capabilities and tools: what `mcp-bridge probe` prints. */
-import type { Call, Reply } from '../protocol/call.js'
+import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { EMPTY, edit, type Payload, raw, value } from '../rpc/splice.js'
@@ -95,7 +95,7 @@ async function ask(
   method: string,
   params: Payload,
   within?: number,
-): Promise<Reply & { kind: 'result' }> {
+): Promise<Final & { kind: 'result' }> {
   const silent = () => {}
   const controller = new AbortController()
   const late = () =>
@@ -108,20 +108,21 @@ async function ask(
     progress: false,
     caller: { revision: NEWEST_MODERN, capabilities: '{}' },
     principal: 'local',
+    tell: unheard,
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
     log: { note: silent, warn: silent },
   }
-  let last: Reply | undefined
+  let last: Final
   try {
-    for await (const reply of server.handle(call)) last = reply
+    last = await server.handle(call)
   } catch (error) {
     throw controller.signal.aborted ? controller.signal.reason : error
   } finally {
     clearTimeout(timer)
   }
-  if (last?.kind === 'result') return last
-  const detail = last?.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
+  if (last.kind === 'result') return last
+  const detail = last.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
   throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${detail}`)
 }
 

@@ -58,12 +58,11 @@ export function scopesOf(
 /** A policy that reports the identity of a discovered server, and that it is unreachable. */
 export function watched({ heard, missed }: TrustContext): Policy {
   return (next) =>
-    async function* watchedCall(call) {
+    async function watchedCall(call) {
       try {
-        for await (const reply of next(call)) {
-          if (reply.kind !== 'notification' && reply.server !== undefined) heard(reply.server)
-          yield reply
-        }
+        const last = await next(call)
+        if (last.server !== undefined) heard(last.server)
+        return last
       } catch (error) {
         if (error instanceof Fault && error.fault === 'upstreamUnavailable') missed()
         throw error

@@ -1,5 +1,5 @@
 /** Frames: the messages that answer one request, as the halves hand them to the transports. */
-import type { Reply } from '../protocol/call.js'
+import type { Told } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { error as errorMessage, type Id } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -16,6 +16,12 @@ export interface Frame {
   }
 }
 
+/**
+ * Takes the frames of one answer, in order. Returns a promise if the client is slow: it resolves when there is room for
+ * more, or when the client has gone. Undefined if there is room now.
+ */
+export type Send = (frame: Frame) => Promise<void> | undefined
+
 /** The error that replaces an answer for which there is no memory. The server has acted on the request. */
 export function answerLost(id: Id): string {
   const message = 'The bridge has no memory left for the answer (limits.memory); the server has acted on the request'
@@ -26,7 +32,7 @@ export function answerLost(id: Id): string {
  * A filter for the notifications of one call: progress that does not increase is dropped (MCP,
  * basic/utilities/progress).
  */
-export function onlyIncreasing(): (reply: Reply & { kind: 'notification' }) => boolean {
+export function onlyIncreasing(): (told: Told) => boolean {
   let last = Number.NEGATIVE_INFINITY
   return ({ method, params }) => {
     if (method !== 'notifications/progress') return true

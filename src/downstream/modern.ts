@@ -2,7 +2,7 @@
 
 import { OwnedByReplica } from '../ports/replicas.js'
 import { ECHOED, printable } from '../printable.js'
-import type { Call, Upstream } from '../protocol/call.js'
+import type { Call, Tell, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
@@ -23,7 +23,7 @@ import { error as errorMessage, type Id, type Notification, type Request } from 
 import { own } from '../rpc/own.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
 import { CallLogEntry, type Logger, subject } from './call-log.js'
-import { type Frame, onlyIncreasing } from './frames.js'
+import { type Frame, onlyIncreasing, type Send } from './frames.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {
@@ -55,45 +55,41 @@ export class ModernDownstream {
   }
 
   /**
-   * Answers a request that has been classified as modern. A failure is the last frame. Throws only OwnedByReplica, and
-   * only before the first frame.
+   * Answers a request that has been classified as modern: passes its frames to `send`. A failure is the last frame.
+   * Rejects only with OwnedByReplica, and only before the first frame.
    */
-  answer(request: Request, arrived: Arrived): AsyncGenerator<Frame, void> {
+  answer(request: Request, arrived: Arrived, send: Send): Promise<void> {
     const { id, method } = request
     const record = new CallLogEntry(arrived.log, { clientEra: 'modern', clientTransport: arrived.transport, method })
     const kept = methodTraits(method).endless ? own(id) : id
-    // Not a generator itself, because that would keep the whole request in memory while it waits.
-    return this.#answer(kept, decode(request, arrived, record), arrived, record)
+    // Not async itself, because that would keep the whole request in memory while it waits.
+    return this.#answer(kept, decode(request, arrived, record), arrived, record, send)
   }
 
-  async *#answer(
+  async #answer(
     id: Id,
     decoded: (Decoded & { size?: number }) | Fault,
     arrived: Arrived,
     record: CallLogEntry,
-  ): AsyncGenerator<Frame, void> {
+    send: Send,
+  ): Promise<void> {
     let loan: Loan | undefined
     let ended = false
+    let last: Frame
     try {
       if (decoded instanceof Fault) throw decoded
       // The request is in memory twice: as received, and as sent to the server.
       if (decoded.size !== undefined) loan = this.#memory.lend(arrived.principal, 2 * decoded.size)
-      const increasing = onlyIncreasing()
-      let last: Frame | undefined
-      for await (const reply of this.#upstream.handle(toCall(decoded, arrived, record))) {
-        if (reply.kind !== 'notification') {
-          ended = true
-          record.ended(reply)
-          const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
-          last = { text: encodeReply(reply, id, decoded), last: { status } }
-          break
-        }
-        if (increasing(reply)) yield { text: encodeReply(reply, id, decoded) }
+      let increasing: ReturnType<typeof onlyIncreasing> | undefined
+      const tell: Tell = (told) => {
+        increasing ??= onlyIncreasing()
+        return ended || !increasing(told) ? undefined : send({ text: encodeReply(told, id, decoded) })
       }
-      if (!last) throw new Fault('internalUnknown', 'The call ended without an answer')
-      loan?.end()
-      // Nothing is left to clean up after this, because the reader may stop here.
-      yield last
+      const reply = await this.#upstream.handle(toCall(decoded, arrived, record, tell))
+      ended = true
+      record.ended(reply)
+      const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
+      last = { text: encodeReply(reply, id, decoded), last: { status } }
     } catch (error) {
       ended = true
       if (error instanceof OwnedByReplica) {
@@ -102,15 +98,13 @@ export class ModernDownstream {
       }
       const { aborted, reason } = arrived.abort.signal
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
-      loan?.end()
       if (aborted && reason !== fault) record.cancelled()
       else record.failed(fault)
-      yield { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }
+      last = { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }
     } finally {
       loan?.end()
-      // The reader stopped early, because the client disconnected or does not read.
-      if (!ended) record.cancelled()
     }
+    await send(last)
   }
 
   /** Forwards a notification to the server. Drops `notifications/cancelled`, and those that only the legacy era has. */
@@ -136,13 +130,26 @@ function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry
   }
 }
 
-function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry): Call {
+function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tell): Call {
   const { method, params, meta, caller, progressToken, answers } = decoded
   const { principal, credential, abort: controller, paramHeaders } = arrived
   const progress = progressToken !== undefined
   const abort = (reason?: unknown) => controller.abort(reason)
   const { signal } = controller
-  const call: Call = { method, params, meta, progress, caller, principal, credential, answers, signal, abort, log }
+  const call: Call = {
+    method,
+    params,
+    meta,
+    progress,
+    caller,
+    principal,
+    credential,
+    answers,
+    tell,
+    signal,
+    abort,
+    log,
+  }
   if (paramHeaders) call.paramHeaders = paramHeaders
   return call
 }

@@ -11,7 +11,7 @@ import { own } from '../rpc/own.js'
 import { cut, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
 import { within } from '../time.js'
 import type { Logger } from './call-log.js'
-import { answerLost, type Frame } from './frames.js'
+import { answerLost, type Send } from './frames.js'
 import { Conversation } from './legacy/conversation.js'
 import { InFlight } from './legacy/in-flight.js'
 import type { SessionSettings } from './legacy/session.js'
@@ -89,19 +89,14 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     const controller = running.begin(request.id)
     const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const, bare }
     const id = methodTraits(request.method).endless ? own(request.id) : request.id
-    return writeAll(id, modern.answer(request, arrived), controller)
+    return modern.answer(request, arrived, writerFor(id, controller.signal)).finally(() => running.end(id, controller))
   }
 
-  async function writeAll(id: Id, frames: AsyncIterable<Frame>, controller: AbortController): Promise<void> {
-    try {
-      for await (const frame of frames) {
-        // A cancelled request gets no answer. A request that the bridge aborted with a Fault gets its error.
-        const { aborted, reason } = controller.signal
-        if (aborted && !(reason instanceof Fault)) return
-        await write(frame.text, frame.last && (() => answerLost(id)))
-      }
-    } finally {
-      running.end(id, controller)
+  function writerFor(id: Id, signal: AbortSignal): Send {
+    return ({ text, last }) => {
+      // A cancelled request gets no answer. A request that the bridge aborted with a Fault gets its error.
+      if (signal.aborted && !(signal.reason instanceof Fault)) return undefined
+      return write(text, last && (() => answerLost(id)))
     }
   }
 

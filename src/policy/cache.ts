@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { BridgeEvent, Observe } from '../ports/events.js'
-import type { CacheHint, Call, Handler, Policy, Reply, Sender } from '../protocol/call.js'
+import type { CacheHint, Call, Final, Handler, Policy, Sender, Told } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
 import { isAbout, UPDATED } from '../protocol/subscriptions.js'
 import { canonical } from '../rpc/canonical.js'
@@ -33,7 +33,7 @@ export interface CacheOptions {
 }
 
 /** A notification of a change. */
-type Notice = Pick<Reply & { kind: 'notification' }, 'method' | 'params'>
+type Notice = Pick<Told, 'method' | 'params'>
 
 /** A call in flight whose result may be cached. */
 interface Fetching extends About {
@@ -92,7 +92,7 @@ export class Cache {
   }
 
   readonly policy: Policy = (next) => (call) => {
-    if (call.method === 'subscriptions/listen') return this.#watched(next(call))
+    if (call.method === 'subscriptions/listen') return next(this.#watched(call))
     const params = this.#closed ? undefined : cacheableParams(call)
     return params === undefined ? next(call) : this.#answer(call, params, next)
   }
@@ -118,37 +118,37 @@ export class Cache {
     for (const { key } of [...this.#kept]) this.#options.results.delete(key)
   }
 
-  async *#watched(replies: AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
-    for await (const reply of replies) {
-      if (reply.kind === 'notification') this.drop(reply)
-      yield reply
+  /** The call of a subscription whose notifications also invalidate results. */
+  #watched(call: Call): Call {
+    const tell = (told: Told) => {
+      this.drop(told)
+      return call.tell(told)
     }
+    return { ...call, tell }
   }
 
-  async *#answer(call: Call, params: Json, next: Handler): AsyncGenerator<Reply, void> {
+  async #answer(call: Call, params: Json, next: Handler): Promise<Final> {
     const places = this.#placesOf(call, params)
     const found = this.#find(places.own) ?? (places.everybody && this.#find(places.everybody))
     this.#observe(found ? 'hit' : 'miss')
     if (found) {
       call.log.note({ cached: true })
-      yield found
-      return
+      return found
     }
     const fetching: Fetching = { ...aboutOf(call), stale: false }
     this.#fetching.add(fetching)
     try {
-      for await (const reply of next(call)) {
-        const complete = reply.kind === 'result' && reply.type === undefined
-        if (complete && !fetching.stale && !call.signal.aborted) this.#keep(reply, call, places, next)
-        yield reply
-      }
+      const last = await next(call)
+      const complete = last.kind === 'result' && last.type === undefined
+      if (complete && !fetching.stale && !call.signal.aborted) this.#keep(last, call, places, next)
+      return last
     } finally {
       this.#fetching.delete(fetching)
     }
   }
 
   /** The cached result, with the remaining time of its hint. */
-  #find({ key }: Place): Reply | undefined {
+  #find({ key }: Place): Final | undefined {
     const { results } = this.#options
     const kept = results.get(key)
     if (!kept) return undefined
@@ -159,7 +159,7 @@ export class Cache {
     return { kind: 'result', result, server, cache }
   }
 
-  #keep({ result, server, cache: hint }: Reply & { kind: 'result' }, call: Call, places: Places, next: Handler): void {
+  #keep({ result, server, cache: hint }: Final & { kind: 'result' }, call: Call, places: Places, next: Handler): void {
     const { mode, shared, results } = this.#options
     const lifetime = Math.min(mode === 'hints' ? (hint?.ttlMs ?? 0) : mode, MAX_LIFETIME)
     const copy = lifetime > 0 && !this.#closed ? copyOf(result, server) : undefined

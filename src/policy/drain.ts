@@ -2,7 +2,7 @@
  * Ends calls at shutdown. Subscriptions end with a result, so that clients know that nothing broke. Calls that have not
  * ended when the time is up end with an error that says so.
  */
-import type { Policy, Reply } from '../protocol/call.js'
+import type { Call, Final, Handler, Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { EMPTY } from '../rpc/splice.js'
@@ -33,50 +33,34 @@ export class Drain {
 
   readonly policy: Policy = (next) => {
     const inFlight = this.#inFlight
-    const endless = this.#endlessCall(next)
-    return async function* endedCall(call) {
-      if (methodTraits(call.method).endless) return yield* endless(call)
+    return async (call) => {
+      if (methodTraits(call.method).endless) return this.#endUnlessOver(call, next)
       const { abort } = call
       inFlight.add(abort)
       try {
-        yield* next(call)
+        return await next(call)
       } finally {
         inFlight.delete(abort)
       }
     }
   }
 
-  readonly #endlessCall: Policy = (next) => {
+  async #endUnlessOver(call: Call, next: Handler): Promise<Final> {
     const open = this.#endless
-    const ended = () => this.#ended
-    return async function* endlessCall(call) {
-      // Not the call's own abort: a caller that got the last reply has not disconnected.
-      const over = new AbortController()
-      const signal = AbortSignal.any([call.signal, over.signal])
-      const replies = next({ ...call, signal })[Symbol.asyncIterator]()
-      let stop = () => {}
-      const stopped = new Promise<undefined>((resolve) => {
-        stop = () => resolve(undefined)
-        open.add(stop)
-        if (ended()) stop()
-      })
-      try {
-        for (;;) {
-          const arriving = replies.next()
-          arriving.catch(() => {})
-          const arrived = await Promise.race([arriving, stopped])
-          if (arrived === undefined) {
-            yield { kind: 'result', result: EMPTY } satisfies Reply
-            return
-          }
-          if (arrived.done) return
-          yield arrived.value
-        }
-      } finally {
-        open.delete(stop)
-        over.abort()
-        replies.return?.()?.catch(() => {})
-      }
+    // Not the call's own abort: a caller that got an answer has not disconnected.
+    const over = new AbortController()
+    const signal = AbortSignal.any([call.signal, over.signal])
+    let stop = () => {}
+    const stopped = new Promise<Final>((resolve) => {
+      stop = () => resolve({ kind: 'result', result: EMPTY })
+    })
+    open.add(stop)
+    if (this.#ended) stop()
+    try {
+      return await Promise.race([next({ ...call, signal }), stopped])
+    } finally {
+      open.delete(stop)
+      over.abort()
     }
   }
 }

@@ -60,11 +60,11 @@ function noRoom(reached: Reached, { max }: Bound, what: string): Fault {
 /** Admits a call through the gate, or throws a Fault. */
 export function limits(gate: Gate): Policy {
   return (next) =>
-    async function* limitedCall(call) {
+    async function limitedCall(call) {
       const { endless } = methodTraits(call.method)
       const leave = gate.enter({ principal: call.principal, endless, goesOn: call.answers !== undefined })
       try {
-        yield* next(call)
+        return await next(call)
       } finally {
         leave()
       }

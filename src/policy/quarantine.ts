@@ -11,7 +11,7 @@
 import picomatch from 'picomatch'
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import { ECHOED, printable } from '../printable.js'
-import type { Call, CallLog, Handler, Policy, Reply } from '../protocol/call.js'
+import { type Call, type CallLog, type Final, type Handler, type Policy, type Told, unheard } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
@@ -81,16 +81,16 @@ export class Quarantine {
     return this.#options.trustStatus(this.#known?.list)
   }
 
-  async *#answer(call: Call, next: Handler): AsyncGenerator<Reply, void> {
+  async #answer(call: Call, next: Handler): Promise<Final> {
     const trustStatus = await this.#trustStatusFor(call, next)
     const tool = call.method === 'tools/call' ? toolOf(call) : undefined
     switch (this.#handlingOf(call.method, tool, trustStatus)) {
       case 'forward':
-        return yield* this.#forwarded(call, next(call))
+        return this.#forward(call, next)
       case 'restrict':
-        return yield* this.#restricted(call, next(anonymous(call)))
+        return this.#restrict(call, next)
       case 'refuse':
-        yield this.#refused(call, trustStatus, tool)
+        return this.#refused(call, trustStatus, tool)
     }
   }
 
@@ -145,20 +145,20 @@ export class Quarantine {
         method: 'tools/list',
         params: cursor === undefined ? EMPTY : parseObject(`{"cursor":${cursor}}`),
         answers: undefined,
+        tell: unheard,
         signal: controller.signal,
         abort: (reason) => controller.abort(reason),
         log: QUIET,
       }
-      for await (const reply of next(listing)) {
-        if (reply.kind === 'result') return reply.result
-        // A server without tools does not know the method.
-        if (reply.kind === 'error' && reply.error.code === -32601) return EMPTY
-        if (reply.kind === 'error')
-          throw new Fault(
-            'upstreamRefused',
-            `${this.#options.name} refused to list its tools: ${printable(reply.error.message)}`,
-          )
-      }
+      const last = await next(listing)
+      if (last.kind === 'result') return last.result
+      // A server without tools does not know the method.
+      if (last.kind === 'error' && last.error.code === -32601) return EMPTY
+      if (last.kind === 'error')
+        throw new Fault(
+          'upstreamRefused',
+          `${this.#options.name} refused to list its tools: ${printable(last.error.message)}`,
+        )
       throw new Fault('upstreamProtocol', `${this.#options.name} ended tools/list without a result`)
     }
     try {
@@ -169,49 +169,43 @@ export class Quarantine {
     }
   }
 
-  /** Forwards the replies of a trusted server, and notes changes of its tools. */
-  async *#forwarded(call: Call, replies: AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
-    for await (const reply of replies) {
-      this.#noteChange(reply)
-      yield reply.kind === 'result' && call.method === 'tools/list' ? this.#listed(call, reply) : reply
+  /** Forwards a call to a trusted server, and notes changes of its tools. */
+  async #forward(call: Call, next: Handler): Promise<Final> {
+    const tell = (told: Told) => {
+      this.#noteChange(told)
+      return call.tell(told)
     }
+    const last = await next({ ...call, tell })
+    return last.kind === 'result' && call.method === 'tools/list' ? this.#listed(call, last) : last
   }
 
-  /** Forwards the replies that a server in quarantine may give. */
-  async *#restricted(call: Call, replies: AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
-    for await (const reply of replies) {
-      this.#noteChange(reply)
-      switch (reply.kind) {
-        case 'notification':
-          if (call.method === 'subscriptions/listen') yield reply
-          break
-        case 'input':
-          yield refuse(call, {
-            reason: 'quarantined',
-            text: `${this.#options.name} asked for input, which a server in quarantine may not do. ${this.#remedyText(this.trustStatus)}`,
-          })
-          return
-        case 'result':
-          if (call.method === 'tools/list') yield this.#listed(call, reply)
-          else if (call.method === 'server/discover')
-            yield { ...reply, result: edit(reply.result, { instructions: undefined }) }
-          else yield reply
-          break
-        case 'error':
-          yield reply
-      }
+  /** Sends a call anonymously, and forwards what a server in quarantine may reply. */
+  async #restrict(call: Call, next: Handler): Promise<Final> {
+    const tell = (told: Told) => {
+      this.#noteChange(told)
+      return call.method === 'subscriptions/listen' ? call.tell(told) : undefined
     }
+    const last = await next({ ...anonymous(call), tell })
+    if (last.kind === 'input')
+      return refuse(call, {
+        reason: 'quarantined',
+        text: `${this.#options.name} asked for input, which a server in quarantine may not do. ${this.#remedyText(this.trustStatus)}`,
+      })
+    if (last.kind === 'result' && call.method === 'tools/list') return this.#listed(call, last)
+    if (last.kind === 'result' && call.method === 'server/discover')
+      return { ...last, result: edit(last.result, { instructions: undefined }) }
+    return last
   }
 
   /** A change makes the known list outdated. */
-  #noteChange(reply: Reply): void {
-    if (reply.kind !== 'notification' || reply.method !== TOOLS_CHANGED) return
+  #noteChange({ method }: Told): void {
+    if (method !== TOOLS_CHANGED) return
     this.#changes++
     if (this.#known) this.#known = { ...this.#known, at: LONG_AGO }
   }
 
   /** A page of tools for the client, in which tools that cannot be called are marked. Notes its tools. */
-  #listed(call: Call, reply: Reply & { kind: 'result' }): Reply {
+  #listed(call: Call, reply: Final & { kind: 'result' }): Final {
     const { result } = reply
     const isWhole = raw(call.params, 'cursor') === undefined && nextCursor(result) === undefined
     const seen = toolList([result])
@@ -232,7 +226,7 @@ export class Quarantine {
     return tools === undefined ? reply : { ...reply, result: edit(result, { tools }) }
   }
 
-  #refused(call: Call, trustStatus: TrustStatus, tool?: string): Reply {
+  #refused(call: Call, trustStatus: TrustStatus, tool?: string): Final {
     const { name } = this.#options
     const { state, only, reason, missing, remedy } = trustStatus
     const what = tool === undefined ? printable(call.method, ECHOED) : `"${printable(tool)}"`

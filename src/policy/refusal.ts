@@ -1,5 +1,5 @@
 /** Replies that the bridge gives instead of the server, in the form that clients and models read. */
-import type { Call, Reply } from '../protocol/call.js'
+import type { Call, Final } from '../protocol/call.js'
 import { parseObject, value } from '../rpc/splice.js'
 
 /** Why a call is refused. */
@@ -19,7 +19,7 @@ export const OWN = 'io.github.mcp-bridge/'
  * The reply to a refused call. Tool calls get a result with `isError`, because models see only results; others get an
  * error.
  */
-export function refuse(call: Call, { reason, text, data = {} }: Refusal): Reply {
+export function refuse(call: Call, { reason, text, data = {} }: Refusal): Final {
   call.log.note({ refused: reason })
   if (call.method !== 'tools/call')
     return {

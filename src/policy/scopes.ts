@@ -4,7 +4,7 @@
  */
 
 import { printable } from '../printable.js'
-import type { Policy, Reply } from '../protocol/call.js'
+import type { Policy } from '../protocol/call.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
 import { refuse, toolOf } from './refusal.js'
 
@@ -23,7 +23,7 @@ export function scopes({ required, scopesOf }: ScopesOptions): Policy {
   }
 
   return (next) =>
-    async function* scopedCall(call): AsyncIterable<Reply> {
+    async function scopedCall(call) {
       const { method, principal } = call
       if (method === 'tools/call') {
         const tool = toolOf(call)
@@ -31,20 +31,17 @@ export function scopes({ required, scopesOf }: ScopesOptions): Policy {
         if (tool === undefined || missing === undefined) {
           const text =
             'The call has no valid tool name, so its required scopes are unknown. Send params.name once, in lower case'
-          yield refuse(call, { reason: 'insufficient_scope', text })
-          return
+          return refuse(call, { reason: 'insufficient_scope', text })
         }
         if (missing.length > 0) {
           const scope = missing.join(' ')
           const text = `"${printable(tool)}" cannot be called without the scope ${printable(scope, 500)}: this caller does not have it`
-          yield refuse(call, { reason: 'insufficient_scope', text, data: { scope } })
-          return
+          return refuse(call, { reason: 'insufficient_scope', text, data: { scope } })
         }
       }
-      for await (const reply of next(call)) {
-        if (reply.kind !== 'result' || method !== 'tools/list') yield reply
-        else yield { ...reply, result: without(reply.result, (tool) => lacking(tool, principal).length > 0) }
-      }
+      const last = await next(call)
+      if (last.kind !== 'result' || method !== 'tools/list') return last
+      return { ...last, result: without(last.result, (tool) => lacking(tool, principal).length > 0) }
     }
 }
 

@@ -4,16 +4,18 @@
  * changed.
  */
 import { type Account, type AccountsByPrincipal, MAX_RETRIES } from '../protocol/account.js'
-import type {
-  Call,
-  Handler,
-  LegacyRoute,
-  Policy,
-  Reply,
-  Sender,
-  Tunnel,
-  TunnelListener,
-  TunnelMessage,
+import {
+  type Call,
+  type Final,
+  type Handler,
+  type LegacyRoute,
+  type Policy,
+  type SayTunnelled,
+  type Sender,
+  type Told,
+  type Tunnel,
+  type TunnelListener,
+  unheard,
 } from '../protocol/call.js'
 import { type LegacyRevision, MODERN } from '../protocol/eras.js'
 import { Fault, isOfSignIn, needsSignIn } from '../protocol/fault.js'
@@ -79,15 +81,11 @@ export class SignIn {
 
   constructor(options: SignInOptions) {
     this.#options = options
-    this.policy = (next) => {
-      const signIn = this
-      return async function* signedInCall(call) {
-        const account = options.accounts.for(call.principal)
-        if (account && (signIn.#hasTool || call.answers?.state === STATE))
-          yield* signIn.#answerKnown(account, call, next)
-        else if (account) yield* signIn.#answer(account, call, next)
-        else yield* next(call)
-      }
+    this.policy = (next) => (call) => {
+      const account = options.accounts.for(call.principal)
+      if (!account) return next(call)
+      if (this.#hasTool || call.answers?.state === STATE) return this.#answerKnown(account, call, next)
+      return this.#answer(account, call, next)
     }
   }
 
@@ -142,52 +140,48 @@ export class SignIn {
   }
 
   /** Answers a call whose client may have the placeholder, or was asked to sign in. */
-  async *#answerKnown(account: Account, call: Call, next: Handler): AsyncIterable<Reply> {
+  async #answerKnown(account: Account, call: Call, next: Handler): Promise<Final> {
     const { answers, method, principal } = call
     if (answers?.state === STATE) {
       const answer = objectIn(parseObject(answers.responses ?? '{}'), QUESTION)
       if (!answer || value(answer, 'action') !== 'accept') {
         const { name } = this.#options
-        yield refused(call, new Fault('signInRefused', `Signing in to ${JSON.stringify(name)} was declined`))
-        return
+        return refused(call, new Fault('signInRefused', `Signing in to ${JSON.stringify(name)} was declined`))
       }
-      yield* this.#answer(account, { ...call, answers: undefined }, next)
-    } else if (method === 'tools/call' && raw(call.params, 'name') === JSON.stringify(SIGN_IN_TOOL)) {
-      yield* this.#signIn(account, call, next)
-    } else if (await this.#waits(account, principal, call.signal)) {
+      return this.#answer(account, { ...call, answers: undefined }, next)
+    }
+    if (method === 'tools/call' && raw(call.params, 'name') === JSON.stringify(SIGN_IN_TOOL))
+      return this.#signIn(account, call, next)
+    if (await this.#waits(account, principal, call.signal)) {
       const isDiscovery = method === 'server/discover'
       const lately = performance.now() - (this.#waiting.get(principal)?.waited ?? 0) < RECENTLY
       const reply = !isDiscovery || lately ? this.#placeholderReply(call) : undefined
-      if (reply) yield reply
-      else if (method === LISTEN) yield* this.#listen(account, call, next)
-      else yield* this.#answer(account, call, next)
-    } else yield* this.#answer(account, call, next)
+      if (reply) return reply
+      if (method === LISTEN) return this.#listen(account, call, next)
+    }
+    return this.#answer(account, call, next)
   }
 
   /** Sends the call to the server, and again after a sign-in. */
-  async *#answer(account: Account, call: Call, next: Handler): AsyncIterable<Reply> {
+  async #answer(account: Account, call: Call, next: Handler): Promise<Final> {
+    let hasTold = false
+    const tell = (told: Told) => {
+      hasTold = true
+      return call.tell(told)
+    }
     for (let signIns = 0; ; signIns++) {
-      let hasReplied = false
       try {
-        for await (const reply of next(call)) {
-          hasReplied = true
-          yield reply
-        }
-        return
+        return await next({ ...call, tell })
       } catch (error) {
-        if (hasReplied || !isOfSignIn(error)) throw error
+        if (hasTold || !isOfSignIn(error)) throw error
         const fault =
           signIns < MAX_RETRIES ? await this.#requestSignIn(account, call, error as Fault) : (error as Fault)
         if (!fault) continue
         if (needsSignIn(fault) && this.#hasPlaceholder(call)) {
           this.#enter(call.principal, fault.signInFor?.sent ?? (error as Fault).signInFor?.sent)
-          const reply = this.#placeholderReply(call)
-          if (reply) yield reply
-          else yield* this.#listen(account, call, next)
-          return
+          return this.#placeholderReply(call) ?? this.#listen(account, call, next)
         }
-        yield this.#question(call, fault) ?? refused(call, fault)
-        return
+        return this.#question(call, fault) ?? refused(call, fault)
       }
     }
   }
@@ -208,7 +202,7 @@ export class SignIn {
   }
 
   /** Asks the client to open the sign-in page. Undefined if the client cannot. */
-  #question(call: Call, { signInUrl, message }: Fault): Reply | undefined {
+  #question(call: Call, { signInUrl, message }: Fault): Final | undefined {
     if (signInUrl === undefined || call.answers || !methodTraits(call.method).asks) return undefined
     const params = { mode: 'url', message, url: signInUrl }
     const capabilities = parseObject(call.caller.capabilities)
@@ -246,7 +240,7 @@ export class SignIn {
   }
 
   /** The placeholder's reply; undefined for methods without one. */
-  #placeholderReply(call: Call): Reply | undefined {
+  #placeholderReply(call: Call): Final | undefined {
     const result = this.#result(call.method)
     if (!result) return undefined
     call.log.note({ signIn: 'waiting' })
@@ -281,14 +275,13 @@ export class SignIn {
   }
 
   /** The placeholder's tool: calls `tools/list` of the server, which requires the sign-in. */
-  async *#signIn(account: Account, call: Call, next: Handler): AsyncIterable<Reply> {
-    const listing: Call = { ...call, method: 'tools/list', params: EMPTY, answers: undefined }
+  async #signIn(account: Account, call: Call, next: Handler): Promise<Final> {
+    const listing: Call = { ...call, method: 'tools/list', params: EMPTY, answers: undefined, tell: unheard }
     try {
       for (let signIns = 0; ; signIns++) {
         try {
-          for await (const _reply of next(listing)) {
-            // The result is dropped: the client lists the tools itself.
-          }
+          // The result is dropped: the client lists the tools itself.
+          await next(listing)
           break
         } catch (error) {
           if (!isOfSignIn(error) || signIns >= MAX_RETRIES) throw error
@@ -298,32 +291,31 @@ export class SignIn {
       }
     } catch (error) {
       if (!isOfSignIn(error)) throw error
-      yield this.#question(call, error as Fault) ?? refused(call, error as Fault)
-      return
+      return this.#question(call, error as Fault) ?? refused(call, error as Fault)
     }
     this.#waiting.delete(call.principal)
     const text = `Signed in to "${this.#options.name}". Its tools are available now.`
-    yield { kind: 'result', result: parseObject(JSON.stringify({ content: [{ type: 'text', text }] })) }
+    return { kind: 'result', result: parseObject(JSON.stringify({ content: [{ type: 'text', text }] })) }
   }
 
   /**
    * A subscription to the placeholder. After the sign-in it reports that all lists have changed, and continues at the
    * server.
    */
-  async *#listen(account: Account, call: Call, next: Handler): AsyncIterable<Reply> {
+  async #listen(account: Account, call: Call, next: Handler): Promise<Final> {
     const { principal, signal } = call
     const filter = objectIn(call.params, 'notifications') ?? EMPTY
     const lists = CHANGING_LISTS.filter((list) => wants(filter, list.method, EMPTY))
     const honoured = JSON.stringify({ notifications: Object.fromEntries(lists.map((list) => [list.filter, true])) })
-    yield { kind: 'notification', method: ACKNOWLEDGED, params: parseObject(honoured) }
+    await call.tell({ kind: 'notification', method: ACKNOWLEDGED, params: parseObject(honoured) })
     while (await this.#waits(account, principal, signal)) {
-      if (!(await pause(LOOK_EVERY, signal))) return
+      await pause(LOOK_EVERY, signal)
+      signal.throwIfAborted()
     }
-    for (const { method } of lists) yield { kind: 'notification', method, params: EMPTY }
-    for await (const reply of next(call)) {
-      // The client already has an acknowledgement.
-      if (reply.kind !== 'notification' || reply.method !== ACKNOWLEDGED) yield reply
-    }
+    for (const { method } of lists) await call.tell({ kind: 'notification', method, params: EMPTY })
+    // The client already has an acknowledgement.
+    const tell = (told: Told) => (told.method === ACKNOWLEDGED ? undefined : call.tell(told))
+    return next({ ...call, tell })
   }
 }
 
@@ -345,17 +337,17 @@ class SigningTunnel implements Tunnel {
     return this.#tunnel.revision
   }
 
-  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<TunnelMessage, void> {
+  async ask(request: Request, signal: AbortSignal, say: SayTunnelled): Promise<void> {
+    let hasSaid = false
+    const heard: SayTunnelled = (message) => {
+      hasSaid = true
+      return say(message)
+    }
     for (let signIns = 0; ; signIns++) {
-      let hasReplied = false
       try {
-        for await (const message of this.#tunnel.ask(request, signal)) {
-          hasReplied = true
-          yield message
-        }
-        return
+        return await this.#tunnel.ask(request, signal, heard)
       } catch (error) {
-        if (hasReplied || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
+        if (hasSaid || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
         await this.#account.signIn(error.signInFor, signal)
       }
     }
@@ -391,7 +383,7 @@ async function signedIn<T>(account: Account, signal: AbortSignal, work: () => Pr
 }
 
 /** A failed sign-in, in the form that clients and models read. */
-function refused(call: Call, fault: Fault): Reply {
+function refused(call: Call, fault: Fault): Final {
   if (call.method !== 'tools/call') throw fault
   return refuse(call, { reason: fault.row.reason ?? 'sign_in_required', text: fault.message })
 }

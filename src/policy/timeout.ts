@@ -1,5 +1,5 @@
 /** Ends calls that take too long. Progress resets the idle timeout, but not the total timeout. */
-import type { Policy } from '../protocol/call.js'
+import type { Policy, Told } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 
@@ -14,20 +14,21 @@ export interface Timeouts {
 /** Aborts a call with the fault `upstreamTimeout` when a limit is exceeded. */
 export function timeout({ idle, total }: Timeouts): Policy {
   return (next) =>
-    async function* timedCall(call) {
-      if (methodTraits(call.method).endless) return yield* next(call)
+    async function timedCall(call) {
+      if (methodTraits(call.method).endless) return next(call)
       const started = performance.now()
       const giveUp = (why: string) => {
         const outcome = 'whether it acted on the call is unknown'
         call.abort(new Fault('upstreamTimeout', `The server ${why}; ${outcome}`))
       }
       const silence = setTimeout(() => giveUp(`sent nothing for ${idle / 1000} s`), idle)
+      const tell = (told: Told) => {
+        if (performance.now() - started > total) giveUp(`did not answer within ${total / 1000} s`)
+        silence.refresh()
+        return call.tell(told)
+      }
       try {
-        for await (const reply of next(call)) {
-          if (performance.now() - started > total) giveUp(`did not answer within ${total / 1000} s`)
-          silence.refresh()
-          yield reply
-        }
+        return await next({ ...call, tell })
       } finally {
         clearTimeout(silence)
       }

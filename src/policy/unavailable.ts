@@ -3,7 +3,7 @@
  * marked as unavailable. Other calls fail at once, with the reason and the time of the next attempt.
  */
 import { createHash } from 'node:crypto'
-import type { Call, Policy, Reply } from '../protocol/call.js'
+import type { Call, Final, Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import type { Memory } from '../protocol/memory.js'
 import { canonical } from '../rpc/canonical.js'
@@ -50,7 +50,7 @@ export function unavailable(options: UnavailableOptions): { policy: Policy; clos
   const lasts = new LentCache<Last>({ memory, max: MAX_LISTS, maxBytes: MAX_BYTES })
 
   const policy: Policy = (next) =>
-    async function* unavailableCall(call): AsyncIterable<Reply> {
+    async function unavailableCall(call) {
       const key = keyOf(call)
       const { open, until, reason } = state()
       if (open) {
@@ -58,18 +58,16 @@ export function unavailable(options: UnavailableOptions): { policy: Policy; clos
         const last = key === undefined ? undefined : lasts.get(key)
         if (last) {
           call.log.note({ unavailable: true })
-          yield repeated(call, last, reason, retryAfter)
-          return
+          return repeated(call, last, reason, retryAfter)
         }
         throw new Fault('upstreamUnavailable', `${name} is unavailable: ${reason}`, { retryAfter })
       }
-      for await (const reply of next(call)) {
-        if (key !== undefined && reply.kind === 'result' && reply.type === undefined) {
-          const copy = copyOf(reply.result, reply.server)
-          if (!copy || !lasts.keep(key, copy)) lasts.delete(key)
-        }
-        yield reply
+      const reply = await next(call)
+      if (key !== undefined && reply.kind === 'result' && reply.type === undefined) {
+        const copy = copyOf(reply.result, reply.server)
+        if (!copy || !lasts.keep(key, copy)) lasts.delete(key)
       }
+      return reply
     }
   return { policy, close: () => lasts.close() }
 }
@@ -84,7 +82,7 @@ function keyOf({ method, params, caller, principal, credential, paramHeaders }: 
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
 }
 
-function repeated({ method }: Call, { result, server }: Last, reason: string, retryAfter: number): Reply {
+function repeated({ method }: Call, { result, server }: Last, reason: string, retryAfter: number): Final {
   // Not to be cached by the client: the server may be back at any time.
   const reply = { kind: 'result', server, cache: { ttlMs: 0, scope: 'private' } } as const
   if (method !== 'tools/list') return { ...reply, result }

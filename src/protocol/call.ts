@@ -49,6 +49,8 @@ export interface Call {
   answers?: Answers | undefined
   /** `Mcp-Param-*` headers by lower-cased name, if the transport has headers and the caller must send these. */
   paramHeaders?: ReadonlyMap<string, string>
+  /** Sends what the server says before its answer to the caller. */
+  tell: Tell
   /** Aborts when nobody waits for the answer any more, or when a policy ends the call: then the reason is a Fault. */
   signal: AbortSignal
   abort: (reason?: unknown) => void
@@ -80,14 +82,33 @@ export type Reply =
    */
   | { kind: 'error'; error: RpcError; server?: Json | undefined; status?: number | undefined }
 
+/** What is said during a call, before its answer. */
+export type Told = Extract<Reply, { kind: 'notification' }>
+
+/** The answer to a call. */
+export type Final = Exclude<Reply, Told>
+
+/**
+ * Passes on what is said during a call, in order. Returns a promise if the reader is slow: it resolves when there is
+ * room for more, or when the reader has gone, and the sender waits for it before it says more. Undefined if there is
+ * room now. After the answer, what is told is dropped. If it throws, the handler gives the call up.
+ */
+export type Tell = (told: Told) => Promise<void> | undefined
+
+/** A `Tell` for callers that want only the answer. */
+export const unheard: Tell = () => undefined
+
 /** How long a result may be cached, and for whom (MCP 2026-07-28, server/utilities/caching). */
 export interface CacheHint {
   ttlMs: number
   scope: 'public' | 'private'
 }
 
-/** Answers a call. Failures are thrown as Faults. */
-export type Handler = (call: Call) => AsyncIterable<Reply>
+/**
+ * Answers a call: the promise resolves to the answer. What is said before the answer goes through `call.tell`. Failures
+ * reject with a Fault. When `call.signal` aborts, the call is given up, and the promise settles soon.
+ */
+export type Handler = (call: Call) => Promise<Final>
 /** Wraps a handler. */
 export type Policy = (next: Handler) => Handler
 
@@ -133,8 +154,11 @@ export interface Tunnel {
   readonly opened: Wire
   /** The negotiated revision; undefined if the server refused `initialize`. Then nothing else can be sent. */
   readonly revision: LegacyRevision | undefined
-  /** Sends a request. Yields the messages that belong to it; the answer comes last. Throws a Fault if none can come. */
-  ask(request: Request, signal: AbortSignal): AsyncIterable<TunnelMessage>
+  /**
+   * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` holds
+   * back like a `Tell`. Rejects with a Fault if no answer can come.
+   */
+  ask(request: Request, signal: AbortSignal, say: SayTunnelled): Promise<void>
   notify(method: string, params: Json | undefined): void
   /** Sends the client's answer to a request of the server. */
   respond(response: Response): void
@@ -153,6 +177,9 @@ export interface TunnelMessage {
   /** With the answer: number of notifications dropped because earlier ones had not been read. */
   dropped?: number
 }
+
+/** Takes the messages that belong to a request of the client. Holds back like a `Tell`. */
+export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
 
 /** Receives what belongs to the session but to no request of the client. */
 export interface TunnelListener {

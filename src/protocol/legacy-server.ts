@@ -15,7 +15,7 @@ import {
   value,
   write,
 } from '../rpc/splice.js'
-import type { Call, Reply, RpcError } from './call.js'
+import type { Call, Final, RpcError } from './call.js'
 import { type LegacyRevision, MODERN, traits } from './eras.js'
 import { Fault } from './fault.js'
 import { lift } from './lift.js'
@@ -59,7 +59,7 @@ export function encodeParams(
  * A server's answer as a Reply. Throws a Fault if it is not a valid answer to this method. `lifted` turns the result
  * into the bridge's form: `lift`, or a function that caches what `lift` returned.
  */
-export function decodeReply(call: Call, { outcome }: Response, server: Json | undefined, lifted = lift): Reply {
+export function decodeReply(call: Call, { outcome }: Response, server: Json | undefined, lifted = lift): Final {
   const { source, member } = outcome
   if (outcome.kind === 'error') return { kind: 'error', error: decodeError(call, payloadAt(source, member) ?? EMPTY) }
   const result = payloadAt(source, member)

@@ -3,7 +3,7 @@
 import { ECHOED, printable } from '../printable.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
-import type { CacheHint, Call, Notice, Reply } from './call.js'
+import type { CacheHint, Call, Final, Notice } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
@@ -45,7 +45,7 @@ export function discoverParams(clientInfo: Json): Json {
 }
 
 /** A server's answer as a Reply. Throws a Fault if it is not a valid answer. */
-export function decodeReply(call: Call, { outcome }: Response): Reply {
+export function decodeReply(call: Call, { outcome }: Response): Final {
   const { source, member } = outcome
   const payload = payloadAt(source, member)
   if (outcome.kind === 'error') return decodeError(payload ?? EMPTY)
@@ -68,7 +68,7 @@ export function decodeReply(call: Call, { outcome }: Response): Reply {
   return { kind: 'result', result: edit(result, CACHE_HINTS), server, cache: cacheOf(result) }
 }
 
-function decodeError(error: Payload): Reply {
+function decodeError(error: Payload): Final {
   const code = value(error, 'code')
   const message = value(error, 'message')
   if (typeof code !== 'number' || !Number.isInteger(code) || typeof message !== 'string') {

@@ -75,6 +75,8 @@ export class Exchange {
   #reader: Reader | undefined
   #failure: ChannelError | Fault | undefined
   #sent = false
+  /** Why the exchange has ended; undefined while it has not. */
+  #released: string | undefined
 
   constructor(peer: ExchangePeer, id: number, principal = NOBODY) {
     this.#peer = peer
@@ -94,6 +96,7 @@ export class Exchange {
   }
 
   send(method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void {
+    if (this.#released !== undefined) return
     this.#sent = true
     this.#peer.send(this, method, params, headers)
   }
@@ -103,6 +106,7 @@ export class Exchange {
     const arrival = this.#arrivals.shift()
     if (arrival) return Promise.resolve(arrival)
     if (this.#failure) return Promise.reject(this.#failure)
+    if (this.#released !== undefined) return Promise.reject(new ChannelError(this.#released))
     return new Promise((resolve, reject) => {
       this.#reader = { resolve, reject }
     })
@@ -189,6 +193,7 @@ export class Exchange {
   release(reason = 'The client has gone'): void {
     this.#peer.forget(this)
     this.#arrivals.clear()
+    this.#released ??= reason
     if (this.answered) return
     if (this.#sent && !this.#failure) this.#peer.cancel(this, reason)
     this.fail(new ChannelError(reason))

@@ -1,7 +1,7 @@
 /** Translates failures of channels into Faults for callers, and decides when a call may be sent again. */
 
 import { printable } from '../printable.js'
-import type { Call, Reply, Sender } from '../protocol/call.js'
+import type { Call, Final, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { Fault, type FaultOptions } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
@@ -28,9 +28,9 @@ export class Contradiction extends Error {
   /** The era of the verdict. */
   readonly era: Era
   /** The reply for the caller if detection confirms the era. Without it, the call is made again. */
-  readonly instead: Reply | Fault | undefined
+  readonly instead: Final | Fault | undefined
 
-  constructor(era: Era, message: string, instead?: Reply | Fault) {
+  constructor(era: Era, message: string, instead?: Final | Fault) {
     super(message)
     this.era = era
     this.instead = instead

@@ -1,5 +1,5 @@
 /** Reduces a call that waits for long to what is still needed: its request has been sent, so its params can go. */
-import type { Call } from '../protocol/call.js'
+import { type Call, unheard } from '../protocol/call.js'
 import { MAX_NAME } from '../protocol/lengths.js'
 import { methodTraits } from '../protocol/methods.js'
 import { own } from '../rpc/own.js'
@@ -20,6 +20,8 @@ export function rested(call: Call): Call {
     meta: EMPTY,
     answers: undefined,
     caller: { revision, clientInfo: own(clientInfo), capabilities: own(capabilities), logLevel },
+    // Its own one refers to the client's request, which is over.
+    tell: unheard,
   }
 }
 

@@ -1,6 +1,6 @@
 /** One upstream server: picks the legacy or the modern half for its detected era. */
 import type { Gauge } from '../ports/events.js'
-import type { Call, Handler, LegacyRoute, Notice, Relayed, Reply, Sender, Upstream } from '../protocol/call.js'
+import type { Call, Final, Handler, LegacyRoute, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
 import { Fault, needsSignIn } from '../protocol/fault.js'
 import { Capacity } from './capacity.js'
 import { Detection } from './era/detection.js'
@@ -158,33 +158,32 @@ export class Server implements Upstream {
     await Promise.all([...all.map((one) => one.close(hurry)), this.#options.transport.endAll?.(hurry)])
   }
 
-  readonly #otherEra = (call: Call, why: Contradiction): AsyncIterable<Reply> => this.#answerInOtherEra(call, why)
+  readonly #otherEra = (call: Call, why: Contradiction): Promise<Final> => this.#answerInOtherEra(call, why)
 
   readonly #answer = handedOver((call) => {
     const verdict = this.#detection.current
     return verdict ? this.#half(verdict, call) : this.#answerOnceKnown(call)
   }, this.#otherEra)
 
-  /** The replies of the half for this era. */
-  #half({ era }: Verdict, call: Call): AsyncIterable<Reply> {
+  /** The answer of the half for this era. */
+  #half({ era }: Verdict, call: Call): Promise<Final> {
     if (era === 'legacy') return this.#legacy.handle(call)
     // Over HTTP, a client opens a broken subscription again by itself. With a program, the bridge does, in either era.
     if (call.method === LISTEN && this.isProgram)
-      return keepListening(call, () => inEitherEra(call, this.#modern.handle(call), this.#otherEra))
+      return keepListening(call, (listen) => inEitherEra(listen, this.#modern.handle(listen), this.#otherEra))
     return this.#modern.handle(call)
   }
 
-  async *#answerOnceKnown(call: Call) {
+  async #answerOnceKnown(call: Call): Promise<Final> {
     const known = this.#detection.known(call)
-    const verdict = this.isProgram && call.progress ? yield* starting(call, known) : await known
-    yield* this.#half(verdict, call)
+    return this.#half(await (this.isProgram && call.progress ? starting(call, known) : known), call)
   }
 
   /**
    * Answers a call after a Contradiction: detects the era again and gives the call to the half for it. If the era is
    * confirmed, the caller gets `instead`. A call is moved only once.
    */
-  async *#answerInOtherEra(call: Call, { era: from, instead }: Contradiction): AsyncGenerator<Reply> {
+  async #answerInOtherEra(call: Call, { era: from, instead }: Contradiction): Promise<Final> {
     if (this.#moved.has(call.signal))
       throw new Fault('upstreamIncompatible', 'The server keeps changing its protocol era')
     if (this.#options.era !== 'auto')
@@ -198,8 +197,8 @@ export class Server implements Upstream {
     const verdict = await this.#detection.known(call)
     // The answers of a retry are for the legacy half; for the modern half it is a new call.
     const again = from === 'legacy' && call.answers ? { ...call, answers: undefined } : call
-    if (verdict.era !== from || !instead) yield* this.#half(verdict, again)
-    else if (instead instanceof Fault) throw instead
-    else yield instead
+    if (verdict.era !== from || !instead) return this.#half(verdict, again)
+    if (instead instanceof Fault) throw instead
+    return instead
   }
 }

@@ -128,9 +128,8 @@ async function bridgeOf(t: Test, address: string) {
   const approve = async (...tools: string[]) => {
     const list = await fetchTools(async (cursor) => {
       const params = cursor === undefined ? {} : { cursor: JSON.parse(cursor) as string }
-      for await (const reply of server.handle(callOf({ method: 'tools/list', params, principal: 'local' })))
-        if (reply.kind === 'result') return reply.result
-      return EMPTY
+      const last = await server.handle(callOf({ method: 'tools/list', params, principal: 'local' }))
+      return last.kind === 'result' ? last.result : EMPTY
     })
     const { bound } = judge({ ...found, tools: list }, store, Date.now())
     await store.approve({ ...found, tools, bound, list, until: Date.now() + DAY })

@@ -5,6 +5,7 @@ import type { Reply } from '../../src/protocol/call.js'
 import type { Fault } from '../../src/protocol/fault.js'
 import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY, type Payload, parseObject, write } from '../../src/rpc/splice.js'
+import { answerFrom } from '../support/calls.js'
 import { until } from '../support/eventually.js'
 import { faultOf } from '../support/faults.js'
 
@@ -84,10 +85,10 @@ function start(t: Test, offered = ALL) {
   const changes = new Changes({
     loan: unlimited().borrow('alice'),
     offered: parseObject(offered),
-    listen: (params, controller) => {
+    listen: (params, controller, tell) => {
       const subscription = new Subscription(params, controller)
       subscriptions.push(subscription)
-      return subscription.replies()
+      return answerFrom(subscription.replies(), tell)
     },
     deliver: (method, params) => told.push(`${method} ${write(params)}`),
     log: { debug: () => {} },

@@ -2,12 +2,12 @@
 import t, { type Test } from 'tap'
 import { keepResults, type Results } from '../../src/policy/cache/results.js'
 import { Cache, type CacheOptions, isOfCache } from '../../src/policy/cache.js'
-import type { CacheHint, Call, CallLog, Reply } from '../../src/protocol/call.js'
+import type { CacheHint, Call, CallLog, Final, Reply, Tell } from '../../src/protocol/call.js'
 import { unlimited } from '../../src/protocol/memory.js'
 import { methods } from '../../src/protocol/methods.js'
 import { sourceOfBytes } from '../../src/rpc/source.js'
 import { EMPTY, edit, parseSource, wire, write } from '../../src/rpc/splice.js'
-import { type Changes, callOf, payload } from '../support/calls.js'
+import { answerFrom, type Changes, callOf, payload } from '../support/calls.js'
 import { type Clock, stopClock } from '../support/clock.js'
 
 const LISTEN = 'subscriptions/listen'
@@ -32,7 +32,7 @@ const PRIVATE: CacheHint = { ttlMs: MINUTE, scope: 'private' }
 const PUBLIC: CacheHint = { ttlMs: MINUTE, scope: 'public' }
 
 type Filter = Record<string, unknown> & { resourceSubscriptions?: string[] }
-type Answer = (call: Call, nth: number) => Reply | Promise<Reply>
+type Answer = (call: Call, nth: number) => Final | Promise<Final>
 
 const notice = (method: string, params: object = {}) =>
   ({ kind: 'notification', method, params: payload(params) }) as const
@@ -102,23 +102,17 @@ function start(t: Test, answer: Answer = numbered(PRIVATE), options: Partial<Cac
     observe: (event) => counted.push(`${event.kind} ${event.server} ${'what' in event ? event.what : ''}`),
     ...options,
   })
-  const handle = cache.policy(async function* server(call) {
+  const handle = cache.policy(async function server(call) {
     if (call.method === LISTEN) {
       const subscription = new Subscription(call)
       subscriptions.push(subscription)
-      yield* subscription.replies()
-      return
+      return answerFrom(subscription.replies(), call.tell)
     }
     fetched.push(call)
-    yield await answer(call, fetched.length)
+    return answer(call, fetched.length)
   })
   /** Asks, and gives what comes last. */
-  const ask = async (changes: Changes = {}): Promise<Reply> => {
-    let last: Reply | undefined
-    for await (const reply of handle(callOf(changes))) last = reply
-    if (!last) throw new Error('There is no answer')
-    return last
-  }
+  const ask = (changes: Changes = {}): Promise<Final> => handle(callOf(changes))
   /** Asks, and gives whether the server was asked. */
   const reaches = async (changes: Changes = {}): Promise<boolean> => {
     const before = fetched.length
@@ -138,7 +132,7 @@ function said(reply: Reply): object {
 t.test('complete results of the cacheable methods are kept, and nothing else', async (t) => {
   const error: Reply = { kind: 'error', error: { code: -32603, message: 'no' } }
   const result = (more: object): Answer => {
-    return () => ({ kind: 'result', result: EMPTY, cache: PRIVATE, ...more }) as Reply
+    return () => ({ kind: 'result', result: EMPTY, cache: PRIVATE, ...more }) as Final
   }
   const rows: [name: string, changes: Changes, answer: Answer, kept: boolean][] = [
     ...Object.keys(methods).map(
@@ -311,7 +305,7 @@ t.test('what is kept has a bound in number and in bytes, and no single result is
   const clock = stopClock(t)
   const sized = (bytes: number, character = 'x') => {
     const text = character.repeat((bytes - '{"x":""}'.length) / Buffer.byteLength(character))
-    return (): Reply => ({ kind: 'result', result: payload({ x: text }), cache: PRIVATE })
+    return (): Final => ({ kind: 'result', result: payload({ x: text }), cache: PRIVATE })
   }
   const rows: [name: string, answer: Answer, kept: boolean][] = [
     ['a mebibyte', sized(1024 * 1024), true],
@@ -385,12 +379,20 @@ t.test('what has changed is asked for again, and nothing else', async (t) => {
       }
       await pass(0)
     },
-    'by the subscription of a client': async ({ handle, subscriptions }, said) => {
-      const replies = handle(callOf({ method: LISTEN, params: { notifications: LISTS } }))[Symbol.asyncIterator]()
-      const next = replies.next()
+    'by the subscription of a client': async ({ handle, subscriptions, pass }, said) => {
+      const client = new AbortController()
+      const told: Reply[] = []
+      const tell: Tell = (one) => {
+        told.push(one)
+        return undefined
+      }
+      const listen = callOf({ method: LISTEN, params: { notifications: LISTS }, signal: client.signal, tell })
+      const listening = handle(listen)
       subscriptions.at(-1)?.say(said)
-      t.equal((await next).value, said, 'who hears it as well')
-      await replies.return?.()
+      await pass(0)
+      t.same(told, [said], 'who hears it as well')
+      client.abort()
+      await t.rejects(listening)
     },
   }
   const clock = stopClock(t)
@@ -420,7 +422,7 @@ t.test('a change that one caller is told of is a change for all', async (t) => {
 })
 
 t.test('what was asked for before something has changed is not kept after it', async (t) => {
-  const open: ((reply: Reply) => void)[] = []
+  const open: ((reply: Final) => void)[] = []
   const { cache, ask, reaches, results } = start(t, () => new Promise((resolve) => open.push(resolve)))
   const answer = () => open.shift()?.({ kind: 'result', result: EMPTY, cache: PRIVATE })
   const rows: [name: string, changes: Changes, said: ReturnType<typeof notice>, kept: boolean][] = [
@@ -460,10 +462,10 @@ t.test('where changes may have been missed, all is asked for again', async (t) =
 
 t.test('who does not wait for the end of an answer leaves nothing behind', async (t) => {
   const { handle, reaches } = start(t)
-  for await (const reply of handle(callOf({}))) {
-    t.equal(reply.kind, 'result')
-    break
-  }
+  const client = new AbortController()
+  const answering = handle(callOf({ signal: client.signal }))
+  t.equal((await answering).kind, 'result')
+  client.abort()
   t.notOk(await reaches(), 'what came is kept')
 })
 
@@ -565,7 +567,7 @@ t.test('a server that has nothing to tell is not asked again', async (t) => {
 })
 
 t.test('when a subscription ends, all is dropped that it was held for', async (t) => {
-  const open: ((reply: Reply) => void)[] = []
+  const open: ((reply: Final) => void)[] = []
   const answer: Answer = ({ params }, nth) =>
     write(params) === '{"slow":1}'
       ? new Promise((resolve) => open.push(resolve))

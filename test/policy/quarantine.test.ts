@@ -61,6 +61,9 @@ function approving(...tools: object[]) {
   }
 }
 
+/** What a policy may not change in a call that it forwards: all but how its notifications are passed on. */
+const withoutTell = (call: Call | undefined) => ({ ...call, tell: undefined })
+
 t.test('in quarantine', async (t) => {
   await t.test(
     'a tool that acts is not called, and the caller is told what is missing and which command allows it',
@@ -278,7 +281,7 @@ t.test('a server that the operator has configured is not looked at', async (t) =
   const call = toolCall('delete_all', { caller: { capabilities: '{"sampling":{}}' }, credential: 'mine' })
   await ask(call)
   await ask(toolCall('unknown'))
-  t.equal(server.seen[0], call)
+  t.same(withoutTell(server.seen[0]), withoutTell(call))
   t.same(server.methods, ['tools/call', 'tools/call'])
   t.same(await ask(callOf({})), { kind: 'result', result: { tools: [READ, DELETE_ALL, PEEK] } })
 })
@@ -292,7 +295,7 @@ t.test('after consent', async (t) => {
     await ask(call)
     await ask(toolCall('read'))
     t.same(server.methods, ['tools/list', 'tools/call', 'tools/call'])
-    t.equal(server.seen[1], call)
+    t.same(withoutTell(server.seen[1]), withoutTell(call))
   })
 
   await t.test('they are looked at once for many calls, and again after a minute', async (t) => {
@@ -336,12 +339,7 @@ t.test('after consent', async (t) => {
     await ask(toolCall('delete_all'))
     state.tools = [READ, DELETE_ALL, PEEK, { name: 'new' }]
     const notice: Reply = { kind: 'notification', method: CHANGED, params: payload({}) }
-    const listening = {
-      handle: () =>
-        (async function* () {
-          yield notice
-        })(),
-    }
+    const listening = new Played(() => [notice, result({})])
     await repliesOf(quarantine.policy, listening.handle, callOf({ method: 'subscriptions/listen' }))
     await ask(toolCall('delete_all'))
     t.same(server.called, ['delete_all'])
@@ -453,14 +451,8 @@ t.test('a list that becomes old while it is fetched is fetched again', async (t:
     if (call.method !== 'tools/list' || !first) return answer(call)
     first = false
     const notice: Reply = { kind: 'notification', method: CHANGED, params: payload({}) }
-    await repliesOf(
-      quarantine.policy,
-      () =>
-        (async function* () {
-          yield notice
-        })(),
-      callOf({ method: 'subscriptions/listen' }),
-    )
+    const listening = new Played(() => [notice, result({})])
+    await repliesOf(quarantine.policy, listening.handle, callOf({ method: 'subscriptions/listen' }))
     return answer(call)
   }
   await ask(toolCall('read'))

@@ -62,8 +62,8 @@ t.test('bytes of what may be seen are as they were, and of a list of all of it a
   const page = '{ "tools" : [ {"name":"read","n":1.0} , {"name":"write"} ] , "x" : 9007199254740993 }'
   server.answer = () => result(page)
   const policy = scopes({ required: (tool) => REQUIRED[tool] ?? [], scopesOf: () => new Set(['files:write']) })
-  for await (const reply of policy(server.handle)(callOf({})))
-    t.equal(reply.kind === 'result' && reply.result.source.text, page)
+  const reply = await policy(server.handle)(callOf({}))
+  t.equal(reply.kind === 'result' && reply.result.source.text, page)
   t.match(await ask(callOf({ principal: 'carol' })), { result: { tools: [{ name: 'read' }] } })
 })
 

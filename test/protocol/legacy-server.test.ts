@@ -29,6 +29,7 @@ function callOf(method: string, params = '{}', meta = '{}'): Call {
     progress: false,
     caller,
     principal: 'p',
+    tell: () => undefined,
     signal,
     abort,
     log,

@@ -1,5 +1,14 @@
 /** Calls as policies see them, and a server that a test plays behind them. */
-import type { Call, CallLog, Handler, Policy, Reply } from '../../src/protocol/call.js'
+import {
+  type Call,
+  type CallLog,
+  type Final,
+  type Handler,
+  type Policy,
+  type Reply,
+  type Tell,
+  unheard,
+} from '../../src/protocol/call.js'
 import { parseObject, write } from '../../src/rpc/splice.js'
 
 /** What a test says of a call; the rest is as in most of them. */
@@ -17,9 +26,9 @@ export type Outcome =
 export const payload = (value: object | string) =>
   parseObject(typeof value === 'string' ? value : JSON.stringify(value))
 
-export const result = (value: object | string): Reply => ({ kind: 'result', result: payload(value) })
+export const result = (value: object | string): Final => ({ kind: 'result', result: payload(value) })
 
-export function callOf({ params = {}, meta = {}, caller, ...changes }: Changes): Call {
+export function callOf({ params = {}, meta = {}, caller, tell = unheard, ...changes }: Changes): Call {
   const controller = new AbortController()
   const log: CallLog = { note() {}, warn() {} }
   return {
@@ -29,6 +38,7 @@ export function callOf({ params = {}, meta = {}, caller, ...changes }: Changes):
     progress: false,
     caller: { revision: '2026-07-28', capabilities: '{}', ...caller },
     principal: 'alice',
+    tell,
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
     log,
@@ -48,13 +58,10 @@ export class Played {
     this.answer = answer
   }
 
-  readonly handle: Handler = (call) => {
-    const played = this
-    return (async function* () {
-      played.seen.push(call)
-      const replies = await played.answer(call)
-      yield* Array.isArray(replies) ? replies : [replies]
-    })()
+  readonly handle: Handler = async (call) => {
+    this.seen.push(call)
+    const replies = await this.answer(call)
+    return answerFrom(Array.isArray(replies) ? replies : [replies], call.tell)
   }
 
   get methods(): string[] {
@@ -68,10 +75,24 @@ export class Played {
   }
 }
 
+/** Tells the notifications of a scripted server, and gives its answer. */
+export async function answerFrom(replies: AsyncIterable<Reply> | Iterable<Reply>, tell: Tell): Promise<Final> {
+  for await (const reply of replies) {
+    if (reply.kind !== 'notification') return reply
+    await tell(reply)
+  }
+  throw new Error('There is no answer')
+}
+
+/** What is told during a call, and its answer. */
 export async function repliesOf(policy: Policy, handler: Handler, call: Call): Promise<Reply[]> {
-  const replies: Reply[] = []
-  for await (const reply of policy(handler)(call)) replies.push(reply)
-  return replies
+  const told: Reply[] = []
+  const tell: Tell = (one) => {
+    told.push(one)
+    return undefined
+  }
+  const last = await policy(handler)({ ...call, tell })
+  return [...told, last]
 }
 
 /** What a call ends with. */

@@ -1,6 +1,6 @@
 /** Calls that wait for their clients, as far as no wire shows it: one key for several servers, and what is kept of them. */
 import t from 'tap'
-import type { Call, Reply } from '../../src/protocol/call.js'
+import { type Call, type Reply, unheard } from '../../src/protocol/call.js'
 import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
 import { newKey } from '../../src/seal.js'
@@ -24,6 +24,7 @@ function callOf(more: Partial<Call> = {}): Call {
     progress: false,
     caller: { revision: '2026-07-28', capabilities: '{}' },
     principal: 'alice',
+    tell: unheard,
     signal: new AbortController().signal,
     abort: () => {},
     log: { note() {}, warn() {} },

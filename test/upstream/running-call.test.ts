@@ -50,10 +50,7 @@ function start() {
     )
   const given = (at: number) => running[at]?.takeQuestions().map(({ request }) => request.id)
   /** Reads a call until its client is asked something. */
-  const isAsked = async (one: RunningCall) => {
-    for await (const step of one.leg(CALL, () => true)) if (step.kind === 'asks') return true
-    return false
-  }
+  const isAsked = async (one: RunningCall) => (await one.leg(CALL, () => true)).kind === 'asks'
   return { call, ask, given, said, isAsked }
 }
 

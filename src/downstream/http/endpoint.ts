@@ -1,5 +1,4 @@
 /** The MCP endpoint over Streamable HTTP: both eras at one address. The era is determined for each message. */
-import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import type { Upstream } from '../../protocol/call.js'
@@ -11,12 +10,9 @@ import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Id, Message, Request } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
-import type { Piece, Wire } from '../../rpc/source.js'
+import type { Wire } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
-import { within } from '../../time.js'
 import { type Logger, subject } from '../call-log.js'
-import { answerLost, type Frame } from '../frames.js'
 import { readBatch } from '../legacy/batch.js'
 import { openSession } from '../legacy/open-session.js'
 import type { SessionSettings } from '../legacy/session.js'
@@ -24,23 +20,13 @@ import { ModernDownstream } from '../modern.js'
 import { idIn, idToAnswer, readMessage } from '../read-message.js'
 import { forget, lendUntilClosed, readBodies, takeOver } from './body.js'
 import { checkMedia, checkTakesEvents } from './content-type.js'
+import { EventAnswer } from './event-answer.js'
 import type { EventStore } from './event-store.js'
 import { forward } from './forward.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
-import { Outgoing } from './outgoing.js'
 import { type Refusals, refusedOf } from './refusals.js'
 import type { Pass, Passing, Relay } from './relay.js'
-import {
-  type ErrorRendering,
-  explain,
-  explainInBand,
-  lendAnswer,
-  refuse,
-  sendEvents,
-  sendJson,
-  statusOf,
-  whenOver,
-} from './replies.js'
+import { type ErrorRendering, explainInBand, refuse, sendJson, whenOver } from './replies.js'
 import { HttpSession } from './session.js'
 import type { Sessions } from './sessions.js'
 import { Streams } from './streams.js'
@@ -228,10 +214,18 @@ class Endpoint {
     const abort = whileConnected(reply)
     const trace = traceHeaders(request)
     const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const
-    const frames = this.#modern.answer(message, arrived)
-    await this.#answer(reply, frames, message.id)
-    // An endless call keeps a copy of what it needs.
-    if (methodTraits(message.method).endless) forget(request)
+    const { endless } = methodTraits(message.method)
+    const answer = new EventAnswer(reply, endless ? own(message.id) : message.id, this.#options)
+    try {
+      const answered = this.#modern.answer(message, arrived, (frame) => answer.send(frame))
+      if (!endless) return await answered
+      // An endless call keeps a copy of what it needs. The rest is forgotten as soon as nobody can answer instead.
+      await Promise.race([answered, answer.begun()])
+      forget(request)
+    } catch (error) {
+      answer.leave()
+      throw error
+    }
   }
 
   async #takeLegacy(
@@ -303,50 +297,6 @@ class Endpoint {
     if (fault) explainInBand(reply, fault, passthrough)
     sendJson(reply, text)
   }
-
-  /** Answers with JSON if the answer comes first and within `commitAfter`; otherwise with an event stream. */
-  async #answer(reply: FastifyReply, frames: AsyncGenerator<Frame, void>, id: Id): Promise<void> {
-    const first = frames.next()
-    const frame = await within(first, this.#options.commitAfter)
-    const last = frame?.value?.last
-    if (frame?.value && last) {
-      if (last.fault) explain(reply, last.fault)
-      const status = last.fault ? statusOf(reply, last.fault, this.#options.refusing.passthrough) : last.status
-      const { text } = frame.value
-      const lent = lendAnswer(reply, this.#options.memory, reply.request.principal, text)
-      sendJson(reply.code(status), lent ? text : answerLost(id))
-      return
-    }
-    // Not in the generator below: if the client leaves before it is read, it never starts, and its `finally` does not
-    // run.
-    whenOver(reply, () => {
-      frames.return().catch(() => {})
-    })
-    const outgoing = new Outgoing(reply, this.#options.memory, own(id))
-    sendEvents(reply, Readable.from(this.#events(first, frames, frame === undefined, outgoing), { objectMode: false }))
-  }
-
-  async *#events(
-    first: Promise<IteratorResult<Frame, void>>,
-    frames: AsyncGenerator<Frame, void>,
-    silent: boolean,
-    outgoing: Outgoing,
-  ): AsyncGenerator<Piece, void> {
-    let next = first
-    // Headers are sent with the first bytes, so a stream without events yet starts with a comment.
-    if (silent) yield KEEP_ALIVE
-    for (;;) {
-      const arrived = await within(next, this.#options.keepAlive)
-      if (arrived?.done) return
-      if (arrived) yield* pieces(encodeEvent(outgoing.lend(arrived.value)))
-      else {
-        outgoing.settle()
-        yield KEEP_ALIVE
-      }
-      if (arrived?.value.last) return
-      if (arrived) next = frames.next()
-    }
-  }
 }
 
 function bodyOf({ body }: Posted): Message {
@@ -384,10 +334,6 @@ function checkNotModern(lookup: HeaderLookup, reply: FastifyReply): void {
 function notAllowed(reply: FastifyReply, allow: string): never {
   reply.header('allow', allow)
   throw new Fault('methodNotAllowed', 'Method not allowed: send messages with POST')
-}
-
-function pieces(wire: Wire): readonly Piece[] {
-  return typeof wire === 'string' ? [wire] : wire
 }
 
 /**

@@ -6,7 +6,6 @@ import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { Id, Request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
-import { within } from '../../time.js'
 import { answerLost, type Frame } from '../frames.js'
 import { type Batch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
@@ -60,23 +59,19 @@ export class HttpSession implements Kept {
   /**
    * Answers a request: with JSON if the answer comes first and within `commitAfter`, otherwise with an event stream.
    */
-  async answer(request: Request, reply: FastifyReply): Promise<void> {
-    const frames = this.client.answer(request, traceHeaders(reply.request))
-    const stream = this.#streams.answer()
-    const first = frames.next()
-    const frame = await Promise.race([within(first, this.#options.commitAfter), stream.demanded])
-    const only = frame?.value
-    if (only?.last || reply.raw.destroyed) {
-      this.#streams.done(stream)
-      // A client that disconnected before it got a stream cannot resume. Its call goes on.
-      if (!only?.last) await drain(first, frames)
-      else if (only.last.cancelled) reply.code(202).send()
-      else this.#answerNow(reply, only, request.id)
-      await frames.return()
-      return
+  answer(request: Request, reply: FastifyReply): Promise<void> {
+    const { id } = request
+    const answering = new Answering(reply, this.#streams, this.#options.commitAfter)
+    const send = (frame: Frame) => {
+      const { text, last } = frame
+      if (!last) return answering.open().push(text)
+      if (answering.isOpen) return answering.end(frame, () => answerLost(id))
+      answering.close()
+      if (last.cancelled) reply.code(202).send()
+      else this.#answerNow(reply, frame, id)
+      return undefined
     }
-    sendEvents(reply, stream.connect())
-    await this.#pump(first, frames, stream, request.id)
+    return this.client.answer(request, send, traceHeaders(reply.request))
   }
 
   /**
@@ -84,33 +79,27 @@ export class HttpSession implements Kept {
    * stream.
    */
   async answerAll({ requests, errors }: Batch, reply: FastifyReply): Promise<void> {
-    const stream = this.#streams.answer()
+    const answering = new Answering(reply, this.#streams, this.#options.commitAfter)
     const answers = errors.map((text) => ({ text, lost: () => text }))
-    let complete = false
-    const said = Promise.all(
-      requests.map(async (request) => {
-        for await (const { text, last } of this.client.answer(request)) {
-          if (!last) await stream.push(text)
-          else if (!last.cancelled) answers.push({ text, lost: () => answerLost(request.id) })
-        }
-      }),
-    ).then(() => {
-      complete = true
-    })
-    await Promise.race([within(said, this.#options.commitAfter), stream.demanded])
-    if (complete && !stream.asked) {
-      this.#streams.done(stream)
-      const texts = answers.map(({ text }) => text)
-      if (texts.length === 0) reply.code(202).send()
-      else if (this.#lends(reply, together(texts))) sendJson(reply, together(texts))
-      else sendJson(reply, together(answers.map(({ lost }) => lost())))
+    const answer = (request: Request) =>
+      this.client.answer(request, ({ text, last }) => {
+        if (!last) return answering.open().push(text)
+        if (!last.cancelled) answers.push({ text, lost: () => answerLost(request.id) })
+        return undefined
+      })
+    await Promise.all(requests.map(answer))
+    if (answering.isOpen) {
+      const stream = answering.open()
+      for (const { text, lost } of answers) await stream.push(text, false, lost)
+      stream.end()
+      answering.close()
       return
     }
-    sendEvents(reply, stream.connect())
-    await said
-    for (const { text, lost } of answers) await stream.push(text, false, lost)
-    stream.end()
-    this.#streams.done(stream)
+    answering.close()
+    const texts = answers.map(({ text }) => text)
+    if (texts.length === 0) reply.code(202).send()
+    else if (this.#lends(reply, together(texts))) sendJson(reply, together(texts))
+    else sendJson(reply, together(answers.map(({ lost }) => lost())))
   }
 
   /** Opens a stream for messages that belong to no request, or resumes one. Throws a Fault if it cannot. */
@@ -137,26 +126,52 @@ export class HttpSession implements Kept {
   #lends(reply: FastifyReply, text: Wire): boolean {
     return lendAnswer(reply, this.#options.memory, this.principal, text)
   }
-
-  async #pump(
-    first: Promise<IteratorResult<Frame, void>>,
-    frames: AsyncGenerator<Frame, void>,
-    stream: EventStream,
-    id: Id,
-  ): Promise<void> {
-    const { resumable } = this.#streams.options
-    const lost = () => answerLost(id)
-    for (let next = await first; !next.done; next = await frames.next()) {
-      const { text, last } = next.value
-      // A cancelled request needs no answer. But a resumable stream must end with one, or the client tries to resume
-      // it.
-      if (last?.cancelled && !resumable) stream.end()
-      else await stream.push(text, last !== undefined, last && lost)
-    }
-    this.#streams.done(stream)
-  }
 }
 
-async function drain(first: Promise<IteratorResult<Frame, void>>, frames: AsyncGenerator<Frame, void>): Promise<void> {
-  for (let next = await first; !next.done; next = await frames.next());
+/** How the answer to one POST is sent: it becomes an event stream if something comes before it, or if it takes long. */
+class Answering {
+  readonly #reply: FastifyReply
+  readonly #streams: Streams
+  readonly #stream: EventStream
+  readonly #commit: NodeJS.Timeout
+  /** The answer is an event stream. */
+  isOpen = false
+
+  constructor(reply: FastifyReply, streams: Streams, commitAfter: number) {
+    this.#reply = reply
+    this.#streams = streams
+    this.#stream = streams.answer()
+    this.#stream.demanded = () => this.open()
+    this.#commit = setTimeout(() => this.open(), commitAfter)
+  }
+
+  /** Makes the answer an event stream, unless it is one already. */
+  open(): EventStream {
+    if (this.isOpen) return this.#stream
+    this.isOpen = true
+    clearTimeout(this.#commit)
+    if (this.#reply.raw.destroyed) this.#leave()
+    else sendEvents(this.#reply, this.#stream.connect())
+    return this.#stream
+  }
+
+  /** Sends the last frame on the event stream. */
+  async end({ text, last }: Frame, lost: () => Wire): Promise<void> {
+    // A cancelled request needs no answer. But a resumable stream must end with one, or the client tries to resume it.
+    if (last?.cancelled && !this.#streams.options.resumable) this.#stream.end()
+    else await this.#stream.push(text, true, lost)
+    this.#streams.done(this.#stream)
+  }
+
+  /** Ends without the stream: the answer is sent in another way, or complete. */
+  close(): void {
+    clearTimeout(this.#commit)
+    this.#streams.done(this.#stream)
+  }
+
+  /** A client that disconnected before it got a stream cannot resume. Its call goes on. */
+  #leave(): void {
+    this.#stream.end()
+    this.#streams.done(this.#stream)
+  }
 }

@@ -42,11 +42,8 @@ export class EventStream {
   #connection: EventConnection | undefined
   /** Events from before the first connection; undefined after it. */
   #early: Wire[] | undefined = []
-  #demand: () => void = () => {}
-  /** Resolves when an event waits for the first connection. */
-  readonly demanded = new Promise<void>((resolve) => {
-    this.#demand = resolve
-  })
+  /** Called when an event waits for the first connection. */
+  demanded: () => void = () => {}
   /** The last event has been pushed. */
   ended = false
 
@@ -62,11 +59,6 @@ export class EventStream {
   /** Whether the first connection is still to come. */
   get awaited(): boolean {
     return this.#early !== undefined
-  }
-
-  /** Whether an event waits for the first connection. */
-  get asked(): boolean {
-    return (this.#early?.length ?? 0) > 0
   }
 
   /** Number of the last event. */
@@ -106,7 +98,7 @@ export class EventStream {
     if (resumable) this.#owner.keep(this, number, event)
     if (!connection && this.#early) {
       this.#early.push(event)
-      this.#demand()
+      this.demanded()
     }
     const written = connection?.write(event)
     if (last) this.end()

@@ -9,7 +9,7 @@ import { methodTraits } from '../../protocol/methods.js'
 import { error as errorMessage, type Message, type Request, result } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import type { Logger } from '../call-log.js'
-import { answerLost, type Frame } from '../frames.js'
+import { answerLost, type Send } from '../frames.js'
 import { readBatch, together } from './batch.js'
 import { openSession } from './open-session.js'
 import type { ClientSession, SessionSettings } from './session.js'
@@ -66,9 +66,7 @@ export class Conversation {
     } else {
       const { write } = this.#options
       const lost = () => answerLost(message.id)
-      for await (const { text, last } of this.#answer(message)) {
-        if (!last?.cancelled) await write(text, last && lost)
-      }
+      await this.#answer(message, ({ text, last }) => (last?.cancelled ? undefined : write(text, last && lost)))
     }
   }
 
@@ -104,29 +102,23 @@ export class Conversation {
     session?.listened()
   }
 
-  async *#answer(request: Request): AsyncGenerator<Frame, void> {
+  async #answer(request: Request, send: Send): Promise<void> {
     const last = { status: 200 }
-    if (this.#session) {
-      yield* this.#session.answer(request)
-    } else if (request.method === 'ping') {
-      yield { text: result(request.id, '{}'), last }
-    } else {
-      yield { text: errorMessage(request.id, outsideSession(request).toRpcError()), last }
-    }
+    if (this.#session) await this.#session.answer(request, send)
+    else if (request.method === 'ping') await send({ text: result(request.id, '{}'), last })
+    else await send({ text: errorMessage(request.id, outsideSession(request).toRpcError()), last })
   }
 
   async #takeAll(batch: Message & { kind: 'batch' }): Promise<void> {
     const { requests, others, errors } = readBatch(batch)
     for (const message of others) this.#session?.take(message)
     const answers: Wire[] = [...errors]
-    await Promise.all(
-      requests.map(async (request) => {
-        for await (const { text, last } of this.#answer(request)) {
-          if (!last) await this.#options.write(text)
-          else if (!last.cancelled) answers.push(text)
-        }
-      }),
-    )
+    const send: Send = ({ text, last }) => {
+      if (!last) return this.#options.write(text)
+      if (!last.cancelled) answers.push(text)
+      return undefined
+    }
+    await Promise.all(requests.map((request) => this.#answer(request, send)))
     if (answers.length > 0) await this.#options.write(together(answers))
   }
 }

@@ -2,6 +2,7 @@
  * Emulates tasks of 2025-11-25 (basic/utilities/tasks) for a client whose server need not support them: the bridge
  * makes the call in the background, and the session keeps its result.
  */
+import type { Tell, Told } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
 import type { Loan } from '../../protocol/memory.js'
@@ -10,10 +11,16 @@ import type { TaskStatus } from '../../protocol/tasks.js'
 import { own } from '../../rpc/own.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, raw, sizeOf, value, write } from '../../rpc/splice.js'
-import type { CallStep, Outcome } from './translated-call.js'
+import type { CallContext, Outcome } from './translated-call.js'
 
-/** Makes the call of a task. `about` is the `_meta` of its requests to the client. */
-export type Run = (about: Json, controller: AbortController) => AsyncGenerator<CallStep, Outcome>
+/** How the call of a task is made: `about` is the `_meta` of its requests to the client, which go through `send`. */
+export interface Running extends Required<Pick<CallContext, 'send' | 'about'>> {
+  tell: Tell
+  controller: AbortController
+}
+
+/** Makes the call of a task. */
+export type Run = (running: Running) => Promise<Outcome>
 
 interface Task {
   id: string
@@ -81,7 +88,7 @@ export class EmulatedTasks {
     renew(task)
     task.timer = setTimeout(() => this.#forget(task), task.ttl).unref()
     this.#tasks.set(task.id, task)
-    this.#follow(task, run(relatedTo(task.id), task.controller)).catch(() => {})
+    this.#follow(task, run).catch(() => {})
     return `{"task":${jsonOf(task)}}`
   }
 
@@ -110,8 +117,11 @@ export class EmulatedTasks {
     return jsonOf(task)
   }
 
-  /** Waits for the result. Until then yields the requests to the client. Throws a Fault if the task has no result. */
-  async *result(id: unknown, signal: AbortSignal): AsyncGenerator<Wire, Outcome> {
+  /**
+   * Waits for the result. Until then passes the requests to the client to `send`. Rejects with a Fault if the task has
+   * no result.
+   */
+  async result(id: unknown, signal: AbortSignal, send: CallContext['send']): Promise<Outcome> {
     const task = this.#find(id)
     const questions: Wire[] = []
     const wake = () => task.wake()
@@ -124,7 +134,7 @@ export class EmulatedTasks {
     try {
       while (!signal.aborted) {
         const question = questions.shift()
-        if (question !== undefined) yield question
+        if (question !== undefined) await send(question)
         else if (task.outcome) return task.outcome
         else if (task.failure) throw task.failure
         else if (task.status === 'cancelled') throw new Fault('upstreamRefused', 'The task was cancelled')
@@ -142,24 +152,22 @@ export class EmulatedTasks {
     for (const task of [...this.#tasks.values()]) this.#forget(task)
   }
 
-  async #follow(task: Task, steps: AsyncGenerator<CallStep, Outcome>): Promise<void> {
+  async #follow(task: Task, run: Run): Promise<void> {
+    const tell = ({ method, params }: Told) => {
+      const message = method === 'notifications/progress' ? value(params, 'message') : undefined
+      if (typeof message === 'string') task.statusMessage = own(message.slice(0, MAX_NAME))
+      if (task.status !== 'cancelled') update(task, 'working')
+      return undefined
+    }
+    const send = (text: Wire) => this.#ask(task, text)
     try {
-      let next = await steps.next()
-      for (; !next.done; next = await steps.next()) {
-        const step = next.value
-        if (step.kind === 'question') await this.#ask(task, step.text)
-        else if (step.reply.method === 'notifications/progress') {
-          const message = value(step.reply.params, 'message')
-          if (typeof message === 'string') task.statusMessage = own(message.slice(0, MAX_NAME))
-        }
-        if (task.status !== 'cancelled') update(task, step.kind === 'question' ? 'input_required' : 'working')
-      }
+      const outcome = await run({ about: relatedTo(task.id), controller: task.controller, tell, send })
       // The result is kept until the task expires, because the client may fetch it at any time.
-      const bytes = next.value.kind === 'result' ? sizeOf(next.value.result) : (next.value.error.data?.length ?? 0)
+      const bytes = outcome.kind === 'result' ? sizeOf(outcome.result) : (outcome.error.data?.length ?? 0)
       if (task.loan.hold(bytes))
         throw new Fault('answerLost', 'The bridge has no memory left for the result of the task (limits.memory)')
-      task.outcome = next.value
-      if (task.status !== 'cancelled') update(task, hasFailed(next.value) ? 'failed' : 'completed')
+      task.outcome = outcome
+      if (task.status !== 'cancelled') update(task, hasFailed(outcome) ? 'failed' : 'completed')
     } catch (error) {
       task.failure = Fault.from(error)
       if (task.status !== 'cancelled') update(task, 'failed', task.failure.message)
@@ -171,6 +179,7 @@ export class EmulatedTasks {
     update(task, 'input_required')
     while (!task.ask && !task.controller.signal.aborted) await task.changed
     task.ask?.(text)
+    if (task.status !== 'cancelled') update(task, 'input_required')
   }
 
   #find(id: unknown): Task {

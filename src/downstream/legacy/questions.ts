@@ -56,11 +56,10 @@ export class Questions {
   }
 
   /**
-   * Yields the requests to send to the client, each when it may be sent. Returns the answers for the repeated call.
-   * Throws a Fault if the server requests something that the client did not declare, and an Unanswered if the client
+   * Sends the requests to the client, each when it may be sent. Resolves to the answers for the repeated call. Rejects with a Fault if the server requests something that the client did not declare, and an Unanswered if the client
    * did not answer a request that has no form for that.
    */
-  async *ask(input: Payload, { signal, about, loan }: Round): AsyncGenerator<Wire, Answers> {
+  async ask(input: Payload, { signal, send, about, loan }: Round): Promise<Answers> {
     signal.throwIfAborted()
     // The answers of the previous round have been sent.
     loan.hold(0)
@@ -87,7 +86,7 @@ export class Questions {
       const forPeople = requests.filter(({ method }) => method === 'elicitation/create')
       const others = requests.filter((one) => !forPeople.includes(one))
       const waiting: Asked[] = []
-      for (const one of others) waiting.push(yield* this.#send(one, { signal: round.signal, all, about }))
+      for (const one of others) waiting.push(await this.#send(one, { signal: round.signal, send, all, about }))
       for (const one of forPeople) {
         const done = await this.#waitForTurn(round.signal)
         if (!done) {
@@ -95,18 +94,18 @@ export class Questions {
           continue
         }
         try {
-          const question = yield* this.#send(one, { signal: round.signal, all, about })
+          const question = await this.#send(one, { signal: round.signal, send, all, about })
           answers[one.key] = write(elicited(await question.outcome, question))
         } finally {
           done()
         }
       }
       for (const question of waiting) answers[question.request.key] = write(answered(await question.outcome, question))
-      yield* this.#withdraw(asked)
+      await this.#withdraw(asked, send)
       end = 'answered'
     } catch (error) {
       end = 'refused'
-      yield* this.#withdraw(asked)
+      await this.#withdraw(asked, send)
       throw error
     } finally {
       report(signal.aborted ? 'lost' : round.signal.aborted ? 'expired' : end)
@@ -138,7 +137,7 @@ export class Questions {
   /**
    * Sends one request. A field for several values becomes a checkbox per value, if the client's revision requires it.
    */
-  async *#send(asked: InputRequest, { signal, all, about }: Sending): AsyncGenerator<Wire, Asked> {
+  async #send(asked: InputRequest, { signal, send, all, about }: Sending): Promise<Asked> {
     const { capabilities, to } = this.#options
     const { method } = asked
     const { params, uplift } = downlevelQuestion(method, asked.params, parseObject(capabilities), to)
@@ -152,15 +151,15 @@ export class Questions {
     })
     const question: Asked = { request: asked, id, outcome, uplift }
     all.asked.push(question)
-    yield request(id, method, text === '{}' ? undefined : text)
+    await send(request(id, method, text === '{}' ? undefined : text))
     return question
   }
 
   /** Cancels the requests that have not been answered. */
-  *#withdraw(asked: readonly Asked[]): Generator<Wire> {
+  async #withdraw(asked: readonly Asked[], send: SendText): Promise<void> {
     for (const { id } of asked) {
       if (!this.#open.delete(idKey(id))) continue
-      yield notification('notifications/cancelled', `{"requestId":${id},"reason":"No answer is needed any more"}`)
+      await send(notification('notifications/cancelled', `{"requestId":${id},"reason":"No answer is needed any more"}`))
     }
   }
 
@@ -187,9 +186,13 @@ export class Questions {
   }
 }
 
+/** Sends a message to the client. Holds back like a `Tell`. */
+type SendText = (text: Wire) => Promise<void> | undefined
+
 /** What a round of questions needs from its call. */
 interface Round {
   signal: AbortSignal
+  send: SendText
   /** `_meta` of the requests. */
   about: Json | undefined
   /** For the client's answers. */
@@ -205,6 +208,7 @@ interface AllAsked {
 
 interface Sending {
   signal: AbortSignal
+  send: SendText
   all: AllAsked
   /** `_meta` of the request. */
   about: Json | undefined

@@ -8,15 +8,18 @@ import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
 import type { Logger } from '../call-log.js'
-import type { Frame } from '../frames.js'
+import type { Send } from '../frames.js'
 
 /** An open session of a legacy client. */
 export interface ClientSession {
   readonly revision: LegacyRevision
   /** Number of requests in flight. */
   readonly open: number
-  /** Answers a request. Never throws: a failure is the last frame. `trace` is the trace context of the headers. */
-  answer(request: Request, trace?: TraceContext): AsyncGenerator<Frame, void>
+  /**
+   * Answers a request: passes its frames to `send`, and resolves when the last one is sent. Never rejects: a failure is
+   * the last frame. `trace` is the trace context of the headers.
+   */
+  answer(request: Request, send: Send, trace?: TraceContext): Promise<void>
   /** Handles a notification, or the client's answer to a request of the server. */
   take(message: Notification | Response): void
   /** The client can now receive messages that belong to no request. */

@@ -3,7 +3,7 @@
  * client's subscriptions change, a new one is opened before the previous one is closed.
  */
 import type { Log } from '../../logging.js'
-import type { Reply } from '../../protocol/call.js'
+import type { Final, Tell } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Loan } from '../../protocol/memory.js'
 import { CHANGING_LISTS, type ChangingList, checkAddresses, UPDATED } from '../../protocol/subscriptions.js'
@@ -25,7 +25,7 @@ export interface ChangesOptions {
   /** Capabilities of the server, as sent to the client. */
   offered: Payload
   /** Sends a `subscriptions/listen`. */
-  listen(params: Payload, controller: AbortController): AsyncIterable<Reply>
+  listen(params: Payload, controller: AbortController, tell: Tell): Promise<Final>
   /** For the subscribed URIs. */
   loan: Loan
   /** Sends a notification to the client. */

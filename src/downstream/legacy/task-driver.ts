@@ -2,7 +2,7 @@
  * Follows a task of a modern server (io.modelcontextprotocol/tasks) for a client without tasks: it polls the task, and
  * the client sees one long call.
  */
-import type { Answers, Call, Handler, Reply } from '../../protocol/call.js'
+import { type Answers, type Call, type Final, type Handler, unheard } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { isTerminal, statusOf } from '../../protocol/tasks.js'
 import {
@@ -19,32 +19,27 @@ import {
 } from '../../rpc/splice.js'
 import { pause } from '../../time.js'
 
-/** A step of a task: the server requests input, sends a new status message, or the task ends. */
-export type TaskStep =
-  | { kind: 'asks'; input: Payload }
-  | { kind: 'says'; message: Json }
-  | { kind: 'ends'; reply: Reply }
+/** What a task needs of its client before it ends. */
+export interface TaskClient {
+  /** Asks the client for the input that the server requests. */
+  ask(input: Payload): Promise<Answers>
+  /** Takes a new status message. Holds back like a `Tell`. */
+  say(message: Json): Promise<void> | undefined
+}
 
 /** Milliseconds between two polls of a task. */
 const POLL = { least: 500, most: 30_000, usual: 1_000 }
 const TASKS_ONLY = /^\{"extensions":\{"io\.modelcontextprotocol\/tasks":\{\}\}\}$/
 
 /** Whether a server refused a call only because the client did not declare tasks. */
-export function wantsTasks(reply: Reply): boolean {
+export function wantsTasks(reply: Final): boolean {
   if (reply.kind !== 'error' || reply.error.code !== -32021 || !reply.error.data?.startsWith('{')) return false
   const required = raw(parseObject(reply.error.data), 'requiredCapabilities')
   return required !== undefined && TASKS_ONLY.test(required.replace(/\s/g, ''))
 }
 
-/**
- * Follows a task to its end. If it stops earlier, it cancels the task. After an `asks` step, pass the answers to
- * `next`.
- */
-export async function* drive(
-  handle: Handler,
-  call: Call,
-  created: Payload,
-): AsyncGenerator<TaskStep, void, Answers | undefined> {
+/** Follows a task to its end, and resolves to its answer. If it stops earlier, it cancels the task. */
+export async function drive(handle: Handler, call: Call, created: Payload, client: TaskClient): Promise<Final> {
   const taskId = raw(created, 'taskId')
   if (!taskId?.startsWith('"')) throw new Fault('upstreamProtocol', 'The server created a task without a taskId')
   const about = (method: string, more: Record<string, Json | undefined> = {}): Call => {
@@ -55,6 +50,7 @@ export async function* drive(
       meta: EMPTY,
       progress: false,
       answers: undefined,
+      tell: unheard,
     }
   }
   const answered = new Set<string>()
@@ -64,11 +60,10 @@ export async function* drive(
     for (let wait = intervalOf(created); ; ) {
       await pause(wait, call.signal)
       call.signal.throwIfAborted()
-      const reply = await lastOf(handle(about('tasks/get')))
+      const reply = await handle(about('tasks/get'))
       if (reply.kind !== 'result') {
         ended = true
-        yield { kind: 'ends', reply }
-        return
+        return reply
       }
       const task = reply.result
       const status = statusOf(task)
@@ -76,17 +71,16 @@ export async function* drive(
         throw new Fault('upstreamProtocol', 'The server answered tasks/get without a valid status')
       if (isTerminal(status)) {
         ended = true
-        yield { kind: 'ends', reply: outcomeOf(task, status) }
-        return
+        return outcomeOf(task, status)
       }
       const message = raw(task, 'statusMessage')
-      if (message !== undefined && message !== lastMessage) yield { kind: 'says', message }
+      if (message !== undefined && message !== lastMessage) await client.say(message)
       lastMessage = message
       const open = status === 'input_required' ? unanswered(task, answered) : undefined
       if (open) {
-        const answers = yield { kind: 'asks', input: open }
+        const { responses = '{}' } = await client.ask(open)
         for (const { key } of objectIn(open, 'inputRequests')?.members ?? []) answered.add(key)
-        await lastOf(handle(about('tasks/update', { inputResponses: answers?.responses ?? '{}' })))
+        await handle(about('tasks/update', { inputResponses: responses }))
       }
       wait = intervalOf(task)
     }
@@ -94,7 +88,7 @@ export async function* drive(
     if (!ended) {
       // The client has left, but the server still runs the task.
       const { signal } = new AbortController()
-      lastOf(handle({ ...about('tasks/cancel'), signal, abort: () => {} })).catch(() => {})
+      handle({ ...about('tasks/cancel'), signal, abort: () => {} }).catch(() => {})
     }
   }
 }
@@ -109,7 +103,7 @@ function unanswered(task: Payload, answered: ReadonlySet<string>): Payload | und
   return edit(EMPTY, { inputRequests: write(open) })
 }
 
-function outcomeOf(task: Payload, status: string): Reply {
+function outcomeOf(task: Payload, status: string): Final {
   const result = objectIn(task, 'result')
   if (status === 'completed' && result) return { kind: 'result', result }
   const error = objectIn(task, 'error')
@@ -130,9 +124,4 @@ function outcomeOf(task: Payload, status: string): Reply {
 function intervalOf(task: Payload): number {
   const interval = has(task, 'pollIntervalMs') ? value(task, 'pollIntervalMs') : POLL.usual
   return Math.min(Math.max(typeof interval === 'number' ? interval : POLL.usual, POLL.least), POLL.most)
-}
-
-async function lastOf(replies: AsyncIterable<Reply>): Promise<Exclude<Reply, { kind: 'notification' }>> {
-  for await (const reply of replies) if (reply.kind !== 'notification') return reply
-  throw new Fault('internalUnknown', 'The call ended without an answer')
 }

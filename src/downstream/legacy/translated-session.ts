@@ -4,7 +4,7 @@
  */
 
 import { ECHOED, printable } from '../../printable.js'
-import type { Call, Caller, Notice, Reply } from '../../protocol/call.js'
+import { type Call, type Caller, type Final, type Notice, type Tell, unheard } from '../../protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../protocol/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
@@ -29,16 +29,15 @@ import {
   result,
 } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
-import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
 import { CallLogEntry, subject, tell } from '../call-log.js'
-import { type Frame, onlyIncreasing } from '../frames.js'
+import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
 import type { ClientSession, Opened, OpenOptions } from './session.js'
 import { Changes } from './subscription.js'
-import { type CallStep, type Outcome, runCall } from './translated-call.js'
+import { type CallContext, type Outcome, runCall } from './translated-call.js'
 
 /** Notifications of a server that belong to a call. */
 const CALL_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
@@ -87,7 +86,7 @@ export class TranslatedSession implements ClientSession {
     this.#changes = new Changes({
       offered,
       loan: options.memory.borrow(options.sender.principal),
-      listen: (params, controller) => this.#listen(params, controller),
+      listen: (params, controller, tell) => this.#listen(params, controller, tell),
       deliver: (method, params) => this.#deliver(method, params),
       log: options.log,
     })
@@ -100,13 +99,12 @@ export class TranslatedSession implements ClientSession {
     const controller = new AbortController()
     const call = callOf('server/discover', EMPTY, EMPTY, { caller, controller, record, options })
     record.note({ clientRevision: opening.revision })
-    let discovered: Reply | undefined
-    for await (const reply of options.upstream.handle(call)) discovered = reply
-    if (discovered?.kind === 'error') {
+    const discovered = await options.upstream.handle(call)
+    if (discovered.kind === 'error') {
       record.ended(discovered)
       return { text: errorMessage(request.id, legacyError(call, discovered.error, opening.revision)) }
     }
-    if (discovered?.kind !== 'result')
+    if (discovered.kind !== 'result')
       throw new Fault('upstreamProtocol', 'The server answered server/discover without a result')
     record.ended(discovered)
     const to = downlevelFor(opening.revision, options)
@@ -123,7 +121,7 @@ export class TranslatedSession implements ClientSession {
     return this.#running.size
   }
 
-  async *answer(request: Request, trace?: TraceContext): AsyncGenerator<Frame, void> {
+  async answer(request: Request, send: Send, trace?: TraceContext): Promise<void> {
     const { id, method } = request
     const { log, transport } = this.#options
     const record = new CallLogEntry(log, {
@@ -134,6 +132,22 @@ export class TranslatedSession implements ClientSession {
     })
     const controller = this.#running.begin(id)
     try {
+      await send(await this.#answer(request, controller, record, send, trace))
+    } finally {
+      this.#running.end(id, controller)
+    }
+  }
+
+  /** The last frame of the answer to a request. Sends the others before it. */
+  async #answer(
+    request: Request,
+    controller: AbortController,
+    record: CallLogEntry,
+    send: Send,
+    trace: TraceContext | undefined,
+  ): Promise<Frame> {
+    const { id, method } = request
+    try {
       const decoded = decodeRequest(request)
       record.note({ ...subject(method, decoded.params) })
       record.follow(decoded.meta, trace)
@@ -141,15 +155,16 @@ export class TranslatedSession implements ClientSession {
       if (answerOwn) {
         const answer = await answerOwn(decoded.params)
         record.answered('ok')
-        yield { text: result(id, answer), last: { status: 200 } }
-        return
+        return { text: result(id, answer), last: { status: 200 } }
       }
-      if (method === 'tasks/result' && this.#to.tasks) yield* this.#taskResult(request, decoded, controller, record)
-      else if (method === 'tools/call' && this.#to.tasks && objectIn(decoded.params, 'task')) {
+      if (method === 'tasks/result' && this.#to.tasks)
+        return await this.#taskResult(request, decoded, controller, record, send)
+      if (method === 'tools/call' && this.#to.tasks && objectIn(decoded.params, 'task')) {
         const answer = this.#startTask(decoded, record)
         record.answered('ok')
-        yield { text: result(id, answer), last: { status: 200 } }
-      } else yield* this.#call(request, decoded, controller, record)
+        return { text: result(id, answer), last: { status: 200 } }
+      }
+      return await this.#call(request, decoded, controller, record, send)
     } catch (error) {
       const { aborted, reason } = controller.signal
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
@@ -164,9 +179,7 @@ export class TranslatedSession implements ClientSession {
       const rpcError = cancelled
         ? { code: -32603, message: 'Request cancelled' }
         : legacyError(failed, fault.toRpcError(), this.revision)
-      yield { text: errorMessage(id, rpcError), last: { status: 200, fault, cancelled } }
-    } finally {
-      this.#running.end(id, controller)
+      return { text: errorMessage(id, rpcError), last: { status: 200, fault, cancelled } }
     }
   }
 
@@ -237,48 +250,46 @@ export class TranslatedSession implements ClientSession {
     },
   }
 
-  /** Makes a call of a request, and yields its answer. */
-  async *#call(
+  /** Makes a call of a request. */
+  async #call(
     { id, method }: Request,
     { params, meta, progressToken }: Decoded,
     controller: AbortController,
     record: CallLogEntry,
-  ): AsyncGenerator<Frame, void> {
+    send: Send,
+  ): Promise<Frame> {
     this.#check(method)
+    const increasing = onlyIncreasing()
+    let ended = false
+    const tell: Tell = (told) => {
+      if (ended || !CALL_NOTIFICATIONS.has(told.method) || !increasing(told)) return undefined
+      return send({ text: encodeReply(told, id, call, progressToken, this.#to) })
+    }
     const call = callOf(method, withoutTask(method, params), meta, {
       caller: { ...this.#caller },
       controller,
       record,
       options: this.#options,
       progress: progressToken !== undefined,
+      tell,
     })
-    const increasing = onlyIncreasing()
-    const steps = this.#run(call)
-    let next: IteratorResult<CallStep, Outcome> | undefined
     try {
-      next = await steps.next()
-      for (; !next.done; next = await steps.next()) {
-        const step = next.value
-        if (step.kind === 'question') yield { text: step.text }
-        else if (CALL_NOTIFICATIONS.has(step.reply.method) && increasing(step.reply))
-          yield { text: encodeReply(step.reply, id, call, progressToken, this.#to) }
-      }
+      const outcome = await this.#run(call, (text) => send({ text }))
+      const text = encodeReply(outcome, id, call, progressToken, this.#to)
+      record.ended(outcome)
+      return { text, last: { status: 200 } }
     } finally {
-      // The reader may stop at any yield.
-      if (!next?.done) await steps.return(undefined as never)
+      ended = true
     }
-    const text = encodeReply(next.value, id, call, progressToken, this.#to)
-    record.ended(next.value)
-    // Nothing is left to clean up after this, because the reader may stop here.
-    yield { text, last: { status: 200 } }
   }
 
-  #run(call: Call, about?: Json): AsyncGenerator<CallStep, Outcome> {
+  #run(call: Call, send: CallContext['send'], about?: Json): Promise<Outcome> {
     const { upstream, settings, memory } = this.#options
     const caller = () => ({ ...this.#caller })
     const borrow = () => memory.borrow(call.principal, SMALL)
     const { answerWithin } = settings
-    return runCall(call, { handle: upstream.handle, questions: this.#questions, caller, answerWithin, borrow, about })
+    const { handle } = upstream
+    return runCall(call, { handle, questions: this.#questions, send, caller, answerWithin, borrow, about })
   }
 
   /** Starts a call as an emulated task. */
@@ -286,38 +297,32 @@ export class TranslatedSession implements ClientSession {
     this.#check('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = withoutTask('tools/call', params)
-    return this.#tasks.start(bare, value(task, 'ttl'), (about, controller) => {
-      const parts = { caller: { ...this.#caller }, controller, record, options: this.#options, progress: true }
-      return this.#run(callOf('tools/call', bare, meta, parts), about)
+    return this.#tasks.start(bare, value(task, 'ttl'), ({ about, controller, tell, send }) => {
+      const parts = { caller: { ...this.#caller }, controller, record, options: this.#options, progress: true, tell }
+      return this.#run(callOf('tools/call', bare, meta, parts), send, about)
     })
   }
 
-  /** Waits for the result of a task. Until then yields the questions to the client. */
-  async *#taskResult(
+  /** Waits for the result of a task. Until then sends the questions to the client. */
+  async #taskResult(
     { id }: Request,
     { params }: Decoded,
     controller: AbortController,
     record: CallLogEntry,
-  ): AsyncGenerator<Frame, void> {
+    send: Send,
+  ): Promise<Frame> {
     const taskId = value(params, 'taskId')
     const called = this.#tasks.paramsOf(taskId)
-    const waiting = this.#tasks.result(taskId, controller.signal)
-    let next: IteratorResult<Wire, Outcome> | undefined
-    try {
-      next = await waiting.next()
-      for (; !next.done; next = await waiting.next()) yield { text: next.value }
-    } finally {
-      if (!next?.done) await waiting.return(undefined as never)
-    }
+    const outcome = await this.#tasks.result(taskId, controller.signal, (text) => send({ text }))
     const call = callOf('tools/call', called, EMPTY, {
       caller: this.#caller,
       controller,
       record,
       options: this.#options,
     })
-    const text = encodeReply(next.value, id, call, undefined, this.#to, String(taskId))
-    record.ended(next.value)
-    yield { text, last: { status: 200 } }
+    const text = encodeReply(outcome, id, call, undefined, this.#to, String(taskId))
+    record.ended(outcome)
+    return { text, last: { status: 200 } }
   }
 
   /** Throws a Fault if the client's revision does not have the method, or the server does not offer it. */
@@ -335,13 +340,13 @@ export class TranslatedSession implements ClientSession {
     if (this.#ready && this.#listened) this.#changes.start()
   }
 
-  #listen(params: Payload, controller: AbortController): AsyncIterable<Reply> {
+  #listen(params: Payload, controller: AbortController, tell: Tell): Promise<Final> {
     const { log, transport } = this.#options
     const fields = { clientEra: 'legacy', clientTransport: transport, method: 'subscriptions/listen' } as const
     const record = new CallLogEntry(log, fields)
     const caller = { ...this.#caller, logLevel: undefined }
     return this.#options.upstream.handle(
-      callOf('subscriptions/listen', params, EMPTY, { caller, controller, record, options: this.#options }),
+      callOf('subscriptions/listen', params, EMPTY, { caller, controller, record, options: this.#options, tell }),
     )
   }
 
@@ -382,13 +387,14 @@ interface CallParts {
   record: CallLogEntry
   options: OpenOptions
   progress?: boolean
+  tell?: Tell
 }
 
 function callOf(
   method: string,
   params: Payload,
   meta: Payload,
-  { caller, controller, record, options: { sender }, progress = false }: CallParts,
+  { caller, controller, record, options: { sender }, progress = false, tell = unheard }: CallParts,
 ): Call {
   return {
     method,
@@ -398,6 +404,7 @@ function callOf(
     caller,
     principal: sender.principal,
     credential: sender.credential,
+    tell,
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
     log: record,

@@ -1,12 +1,12 @@
 /** A legacy client's session with a legacy server: messages pass through a tunnel unchanged. */
-import type { Tunnel, UpstreamSpan } from '../../protocol/call.js'
+import type { SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type TraceContext, withTrace } from '../../protocol/trace.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
 import { EMPTY, edit, write } from '../../rpc/splice.js'
 import { CallLogEntry, replyIn, subject, tell } from '../call-log.js'
-import type { Frame } from '../frames.js'
+import type { Send } from '../frames.js'
 import { metaOf } from '../read-message.js'
 import { InFlight } from './in-flight.js'
 import type { ClientSession, OpenOptions } from './session.js'
@@ -45,7 +45,7 @@ export class TunnelSession implements ClientSession {
     return this.#running.size
   }
 
-  async *answer(request: Request, trace?: TraceContext): AsyncGenerator<Frame, void> {
+  async answer(request: Request, send: Send, trace?: TraceContext): Promise<void> {
     const { id, method, params } = request
     const { log, transport } = this.#options
     const record = new CallLogEntry(log, {
@@ -60,20 +60,16 @@ export class TunnelSession implements ClientSession {
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
     record.follow(metaOf(request), trace)
     const span = record.handedOver()
+    const say: SayTunnelled = ({ text, answer, dropped }) => {
+      if (dropped) record.note({ dropped })
+      if (!answer) return send({ text })
+      const reply = replyIn(answer)
+      span.over(reply)
+      record.ended(reply)
+      return send({ text, last: { status: 200 } })
+    }
     try {
-      let answered = false
-      for await (const { text, answer, dropped } of this.#tunnel.ask(traced(request, span), controller.signal)) {
-        if (dropped) record.note({ dropped })
-        if (answer) {
-          answered = true
-          const reply = replyIn(answer)
-          span.over(reply)
-          record.ended(reply)
-        }
-        // Messages that came after this one are sent when the reader requests more.
-        yield answer ? { text, last: { status: 200 } } : { text }
-      }
-      if (!answered) throw new Fault('internalUnknown', 'The call ended without an answer')
+      await this.#tunnel.ask(traced(request, span), controller.signal, say)
     } catch (error) {
       const { aborted, reason } = controller.signal
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
@@ -81,7 +77,7 @@ export class TunnelSession implements ClientSession {
       span.over(cancelled ? undefined : fault)
       if (cancelled) record.cancelled()
       else record.failed(fault)
-      yield { text: errorMessage(id, fault.toRpcError()), last: { status: 200, fault, cancelled } }
+      await send({ text: errorMessage(id, fault.toRpcError()), last: { status: 200, fault, cancelled } })
     } finally {
       unregister()
       this.#running.end(id, controller)

@@ -2,7 +2,7 @@
  * Subscribes to changes for as long as results are cached for one principal. There is one subscription at a time. When
  * more resources are cached, a new one replaces it; the old one ends when the server has accepted the new one.
  */
-import type { Call, CallLog, Handler, Reply, Sender } from '../../protocol/call.js'
+import type { Call, CallLog, Handler, Sender, Tell, Told } from '../../protocol/call.js'
 import { CHANGING_LISTS } from '../../protocol/subscriptions.js'
 import { Resubscriber } from '../../resubscriber.js'
 import { EMPTY, has, isEmpty, type Payload, parseObject } from '../../rpc/splice.js'
@@ -13,7 +13,7 @@ export interface ListeningOptions {
   next: Handler
   sender: Sender
   /** A change was reported. */
-  heard(notice: Reply & { kind: 'notification' }): void
+  heard(notice: Told): void
   /** Notifications may have been missed: the server, or the session with it, is gone. */
   lost(): void
   /** Nothing has been cached for a while. */
@@ -49,7 +49,7 @@ export class Listening {
   constructor(options: ListeningOptions) {
     this.#options = options
     this.#subscription = new Resubscriber({
-      listen: (params, controller) => options.next(callOf(options.sender, params, controller)),
+      listen: (params, controller, tell) => options.next(callOf(options.sender, params, controller, tell)),
       heard: options.heard,
       ended: (filter) => {
         // A subscription of which the server accepted nothing is not replaced: another would not report more.
@@ -126,13 +126,14 @@ function paramsOf(uris: readonly string[]): Payload {
   return parseObject(`{"notifications":{${[...LISTS, ...resources].join(',')}}}`)
 }
 
-function callOf(sender: Sender, params: Payload, controller: AbortController): Call {
+function callOf(sender: Sender, params: Payload, controller: AbortController, tell: Tell): Call {
   return {
     ...sender,
     method: 'subscriptions/listen',
     params,
     meta: EMPTY,
     progress: false,
+    tell,
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
     log: QUIET,

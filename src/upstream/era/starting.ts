@@ -1,5 +1,5 @@
 /** Sends progress to callers while their call waits for a program to start. */
-import type { Call, Reply } from '../../protocol/call.js'
+import type { Call } from '../../protocol/call.js'
 import { parseObject } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 
@@ -14,25 +14,20 @@ const isSettled = () => true
 const isLate = () => false
 
 /**
- * Waits for `opening`, which a call with progress needs before it can be sent. Yields progress meanwhile, which also
- * resets the call's idle timeout. If the reader stops before `opening` resolves, `unused` gets its value.
+ * Waits for `opening`, which a call with progress needs before it can be sent. Tells progress meanwhile, which also
+ * resets the call's idle timeout. If the call is given up before `opening` resolves, `unused` gets its value.
  */
-export async function* starting<T>(
-  call: Call,
-  opening: Promise<T>,
-  unused: (opened: T) => void = () => {},
-): AsyncGenerator<Reply, T> {
+export async function starting<T>(call: Call, opening: Promise<T>, unused: (opened: T) => void = () => {}): Promise<T> {
   let waiting = true
   try {
     const settled = opening.then(isSettled, isSettled)
     for (let wait = TELL.after; !(await within(settled, wait, isLate, call.signal)); wait = TELL.every) {
       const params = parseObject(`{"progress":${++steps * STEP},"message":"The server is starting"}`)
-      yield { kind: 'notification', method: 'notifications/progress', params }
+      await call.tell({ kind: 'notification', method: 'notifications/progress', params })
     }
     waiting = false
     return await opening
   } finally {
-    // The reader may stop at any yield.
     if (waiting) opening.then(unused).catch(() => {})
   }
 }

@@ -1,7 +1,7 @@
 /** The upstream half of the legacy era: answers calls through sessions with a legacy server. */
 
 import { ECHOED, printable } from '../../printable.js'
-import type { Call, Handler, Reply } from '../../protocol/call.js'
+import type { Call, Final, Handler } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkParamHeaders } from '../../protocol/headers.js'
 import { isShowable, uncovered } from '../../protocol/input.js'
@@ -46,28 +46,18 @@ export function legacyHandler(
 ): Handler {
   const shared: Shared = { parked, tasks, taskMode }
   const isProgram = transport.kind === 'stdio'
-  return async function* answerFromSession(retry) {
+  return async function answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
-    if (resumed) {
-      yield* resumed
-      return
-    }
-    if (TASK_METHODS.has(retry.method) && taskMode !== 'off') {
-      yield await tasks.answer(retry)
-      return
-    }
-    if (retry.method === 'subscriptions/listen') {
-      yield* listen(sessions, retry, tasks)
-      return
-    }
+    if (resumed) return resumed
+    if (TASK_METHODS.has(retry.method) && taskMode !== 'off') return tasks.answer(retry)
+    if (retry.method === 'subscriptions/listen') return listen(sessions, retry, tasks)
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     for (let attempt = 0; ; attempt++) {
       const lending = sessions.lend(call)
-      const lease = isProgram && call.progress ? yield* starting(call, lending, giveBack) : await lending
+      const lease = await (isProgram && call.progress ? starting(call, lending, giveBack) : lending)
       let delay: number
       try {
-        yield* await ask(lease, call, shared)
-        return
+        return await ask(lease, call, shared)
       } catch (error) {
         const isModern = error instanceof Contradiction
         const wait = isModern ? undefined : retryDelay(error, call, lease.session, retries)
@@ -90,11 +80,8 @@ function giveBack(unused: Lease): void {
   unused.release()
 }
 
-/**
- * Sends the call to the server and returns the replies. Not a generator, because each generator adds a cost to every
- * reply.
- */
-async function ask(lease: Lease, call: Call, shared: Shared): Promise<AsyncIterable<Reply>> {
+/** Sends the call to the server. */
+async function ask(lease: Lease, call: Call, shared: Shared): Promise<Final> {
   const { parked, taskMode } = shared
   const { session } = lease
   const { handshake } = session
@@ -104,7 +91,7 @@ async function ask(lease: Lease, call: Call, shared: Shared): Promise<AsyncItera
     await session.settled()
     const receives = session.receives !== false && !lease.alone
     const result = discoverResult(handshake, { receives, tasks: taskMode !== 'off' })
-    return only({ kind: 'result', result, server: handshake.serverInfo })
+    return { kind: 'result', result, server: handshake.serverInfo }
   }
   const { eras } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
@@ -122,10 +109,6 @@ async function ask(lease: Lease, call: Call, shared: Shared): Promise<AsyncItera
   return parked.run(running, call)
 }
 
-async function* only(reply: Reply): AsyncGenerator<Reply, void> {
-  yield reply
-}
-
 /** The tool's `taskSupport`. Lists the tools if they are not known yet. */
 async function taskSupportOf({ tools }: LegacySession, call: Call): Promise<unknown> {
   return (tools.known(toolOf(call)) ?? (await tools.find(toolOf(call))))?.taskSupport
@@ -138,7 +121,7 @@ function isTask(support: unknown, call: Call, { taskMode }: Shared): boolean {
   )
 }
 
-async function asTask(lease: Lease, call: Call, { tasks, parked }: Shared): Promise<AsyncIterable<Reply>> {
+async function asTask(lease: Lease, call: Call, { tasks, parked }: Shared): Promise<Final> {
   if (knowsTasks(call.caller.capabilities)) {
     // The server may send requests before it creates the task.
     const running = new RunningCall(lease.share(), call, {
@@ -148,7 +131,7 @@ async function asTask(lease: Lease, call: Call, { tasks, parked }: Shared): Prom
     return parked.run(running, call)
   }
   const created = await tasks.create(call, lease)
-  return 'kind' in created ? only(created) : parked.run(tasks.drive(call, lease, created), call)
+  return 'kind' in created ? created : parked.run(tasks.drive(call, lease, created), call)
 }
 
 /** What to do before the call is sent; usually nothing, then undefined. */
@@ -181,7 +164,7 @@ function answer(
   exchange: Exchange,
   response: Response,
   parked: ParkedCalls,
-): Reply {
+): Final {
   const required = requiredUrls(call, response)
   if (required) return parked.afterVisit(session, call, required.ids, required.inputRequests)
   const reply = decodeReply(call, response, session.handshake.serverInfo, session.lift)

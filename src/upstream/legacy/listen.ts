@@ -2,7 +2,7 @@
  * Answers `subscriptions/listen` (MCP 2026-07-28, basic/patterns/subscriptions) for a legacy server: with the
  * notifications of its session, and with `resources/subscribe` for each resource.
  */
-import type { Call, Reply } from '../../protocol/call.js'
+import type { Call, Final, Told } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Loan } from '../../protocol/memory.js'
 import { TASKS_EXTENSION, withoutEnvelope } from '../../protocol/meta.js'
@@ -49,7 +49,7 @@ interface Honoured {
  * everything as changed. Ends with an empty result if the server no longer accepts as much as before. Throws a Fault
  * before the acknowledgement.
  */
-export async function* listen(sessions: LegacySessions, call: Call, tasks: LegacyTasks): AsyncGenerator<Reply, void> {
+export async function listen(sessions: LegacySessions, call: Call, tasks: LegacyTasks): Promise<Final> {
   const wanted = readFilter(call)
   let acknowledged: Honoured | undefined
   while (!call.signal.aborted) {
@@ -64,21 +64,21 @@ export async function* listen(sessions: LegacySessions, call: Call, tasks: Legac
         if (acknowledged && !isAsMuch(honoured, acknowledged)) break
         if (acknowledged) listening.missed()
         else {
-          yield acknowledgement(honoured)
+          await call.tell(acknowledgement(honoured))
           if (isNothing(honoured)) break
         }
         acknowledged ??= honoured
-        yield* listening.changes(call.signal)
+        await listening.tellChanges()
       } finally {
         listening.stop()
       }
-      if (call.signal.aborted) return
+      call.signal.throwIfAborted()
       lease.discard()
     } finally {
       lease.release()
     }
   }
-  yield { kind: 'result', result: EMPTY }
+  return { kind: 'result', result: EMPTY }
 }
 
 /** One subscription in one session. */
@@ -165,14 +165,15 @@ class Listening {
     this.#wake()
   }
 
-  /** Yields changes until the session is lost or the signal aborts. */
-  async *changes(signal: AbortSignal): AsyncGenerator<Reply, void> {
+  /** Tells changes until the session is lost or the call is given up. */
+  async tellChanges(): Promise<void> {
+    const { signal, tell } = this.#call
     const wake = () => this.#wake()
     signal.addEventListener('abort', wake)
     try {
       while (!signal.aborted) {
         const next = this.#next()
-        if (next) yield { kind: 'notification', method: next.method, params: withoutEnvelope(next.params) }
+        if (next) await tell({ kind: 'notification', method: next.method, params: withoutEnvelope(next.params) })
         else if (this.#lost) return
         else
           await new Promise<void>((resolve) => {
@@ -251,7 +252,7 @@ function textsIn(filter: Payload, key: string): string[] {
   return texts
 }
 
-function acknowledgement({ lists, uris, tasks }: Honoured): Reply {
+function acknowledgement({ lists, uris, tasks }: Honoured): Told {
   const filter: Record<string, Json> = Object.fromEntries(lists.map((list) => [list.filter, 'true']))
   if (uris.length > 0) filter['resourceSubscriptions'] = JSON.stringify(uris)
   if (tasks.length > 0) filter['taskIds'] = JSON.stringify(tasks)

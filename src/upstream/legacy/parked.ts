@@ -6,7 +6,7 @@
 
 import type { Observe } from '../../ports/events.js'
 import { Bound } from '../../protocol/bound.js'
-import type { Call, Reply } from '../../protocol/call.js'
+import type { Call, Final } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { wellFormed } from '../../protocol/input.js'
 import type { Loan, Memory } from '../../protocol/memory.js'
@@ -26,8 +26,6 @@ export interface ParkedOptions extends Parking, RetryStatesOptions {
   memory: Memory
   observe?: Observe | undefined
 }
-
-type Final = Exclude<Reply, { kind: 'notification' }>
 
 /** The reply to a round, kept for a client that repeats its request. */
 interface Answered {
@@ -94,12 +92,12 @@ export class ParkedCalls {
   }
 
   /** Runs the first leg of a call. */
-  run(running: RunningCall, call: Call): AsyncGenerator<Reply, void> {
+  run(running: RunningCall, call: Call): Promise<Final> {
     return this.#leg(running, call, undefined, undefined)
   }
 
   /** Parks a call until the user has opened some URLs; then it is made again. Returns the result that asks for that. */
-  afterVisit(session: LegacySession, call: Call, ids: readonly string[], inputRequests: string): Reply {
+  afterVisit(session: LegacySession, call: Call, ids: readonly string[], inputRequests: string): Final {
     if (!this.#hasRoom(call.principal)) throw new Fault('overloaded', 'Too many calls wait for answers')
     const parked = this.#add(call, { kind: 'addresses', session, ids })
     return this.#ask(parked, call, inputRequests, session)
@@ -110,7 +108,7 @@ export class ParkedCalls {
    * state, its URLs have been opened, or a call other than `tools/call` is lost. Throws a Fault for an invalid state;
    * then nothing is sent to the server.
    */
-  async resume(call: Call): Promise<AsyncIterable<Reply> | undefined> {
+  async resume(call: Call): Promise<Final | undefined> {
     const { answers } = call
     if (answers?.state === undefined) return undefined
     const state = this.#states.open(answers.state, call)
@@ -128,7 +126,7 @@ export class ParkedCalls {
       throw new Fault('invalidParams', 'inputResponses has to be an object')
     const said = digest(canonical(answers.responses ?? '{}'))
     // Of a call that has ended, and of an earlier round, only the last reply can be fetched again.
-    if (!parked || state.r !== parked.round) return only(replayed(finished ?? parked?.last, state, said))
+    if (!parked || state.r !== parked.round) return replayed(finished ?? parked?.last, state, said)
     if (parked.busy) throw invalid('requestState is in use by another request')
     const responses = parseObject(answers.responses ?? '{}')
     if (parked.waiting.kind === 'addresses') return this.#visit(parked, parked.waiting, call, responses)
@@ -150,38 +148,24 @@ export class ParkedCalls {
     }
   }
 
-  async *#leg(
-    running: RunningCall,
-    call: Call,
-    parked: Parked | undefined,
-    said: string | undefined,
-  ): AsyncGenerator<Reply, void> {
+  async #leg(running: RunningCall, call: Call, parked: Parked | undefined, said: string | undefined): Promise<Final> {
     const hangUp = () => running.end(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     let waits = false
     try {
       call.signal.throwIfAborted()
       const mayAsk = () => parked !== undefined || this.#hasRoom(call.principal)
-      for await (const step of running.leg(call, mayAsk)) {
-        if (step.kind === 'notification') {
-          yield step
-          continue
-        }
-        let last: Final
-        if (step.kind === 'asks') {
-          const record = parked ?? this.#add(call, { kind: 'call', running })
-          last = this.#ask(record, call, running.inputRequests(call.caller.capabilities), running.session)
-          waits = true
-          this.#remember(record, said, last)
-        } else {
-          last = step
-          running.end()
-          if (parked) this.#finish(parked, said, last)
-        }
-        call.signal.removeEventListener('abort', hangUp)
-        yield last
-        return
+      const end = await running.leg(call, mayAsk)
+      if (end.kind !== 'asks') {
+        running.end()
+        if (parked) this.#finish(parked, said, end)
+        return end
       }
+      const record = parked ?? this.#add(call, { kind: 'call', running })
+      const asking = this.#ask(record, call, running.inputRequests(call.caller.capabilities), running.session)
+      waits = true
+      this.#remember(record, said, asking)
+      return asking
     } catch (error) {
       if (!parked) throw error
       const fault = callFault(error)
@@ -189,7 +173,6 @@ export class ParkedCalls {
       throw fault
     } finally {
       call.signal.removeEventListener('abort', hangUp)
-      // The reader may stop at any yield: then the call is given up.
       if (!waits && !running.over) {
         running.end()
         if (parked) this.#forget(parked)
@@ -234,7 +217,7 @@ export class ParkedCalls {
     { session, ids }: Parked['waiting'] & { kind: 'addresses' },
     call: Call,
     responses: Payload,
-  ): Promise<AsyncIterable<Reply> | undefined> {
+  ): Promise<Final | undefined> {
     const given = ids.map((_id, at) => {
       const answer = objectIn(responses, addressKey(at))
       return answer && wellFormed('elicitation/create', answer) && objectIn(responses, addressKey(at))
@@ -251,7 +234,7 @@ export class ParkedCalls {
         })
       const text = 'The server requires the user to open a URL first, which was declined'
       const result = parseObject(`{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":true}`)
-      return only({ kind: 'result', result, server: session.handshake.serverInfo })
+      return { kind: 'result', result, server: session.handshake.serverInfo }
     }
     await session.visited(ids, VISIT)
     return undefined
@@ -379,8 +362,4 @@ function wellFormedAnswers(running: RunningCall, responses: Payload): [string, P
 function replayed(last: Answered | undefined, { r }: RetryState, said: string): Final {
   if (last && last.round === r && last.responses === said && performance.now() - last.at < REPLAY) return last.reply
   throw invalid('requestState has been used already')
-}
-
-async function* only(reply: Final): AsyncGenerator<Reply, void> {
-  yield reply
 }

@@ -5,7 +5,7 @@
 
 import type { Log } from '../../logging.js'
 import { ECHOED, printable } from '../../printable.js'
-import type { Tunnel, TunnelListener, TunnelMessage } from '../../protocol/call.js'
+import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
@@ -81,16 +81,16 @@ export class ReopeningTunnel implements Tunnel {
     return tunnel?.revision === undefined ? tunnel : new ReopeningTunnel(tunnel, tunnel.revision, asked, open, log)
   }
 
-  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<TunnelMessage, void> {
-    const noted = NOTED.has(request.method)
+  async ask(request: Request, signal: AbortSignal, say: SayTunnelled): Promise<void> {
+    const noting: SayTunnelled = (message) => {
+      if (message.answer) this.#note(request, message.answer)
+      return say(message)
+    }
+    const heard = NOTED.has(request.method) ? noting : say
     for (let again = false; ; again = true) {
       const tunnel = this.#reopening || this.#tunnel.over ? await this.#reopened(signal) : this.#tunnel
       try {
-        for await (const message of tunnel.ask(request, signal)) {
-          if (noted && message.answer) this.#note(request, message.answer)
-          yield message
-        }
-        return
+        return await tunnel.ask(request, signal, heard)
       } catch (error) {
         // A request is sent again only if the server has certainly not acted on it.
         const unprocessed = error instanceof Fault && error.row.outcome === undefined

@@ -2,7 +2,7 @@
  * A call to a legacy server. Each round of questions to its client begins another leg; for the server it stays one open
  * request.
  */
-import type { Call, Reply } from '../../protocol/call.js'
+import type { Call, Final, Told } from '../../protocol/call.js'
 import { liftQuestion, lowerAnswer } from '../../protocol/input.js'
 import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
 import { atLeast, isLogLevel } from '../../protocol/methods.js'
@@ -14,15 +14,15 @@ import { rested } from '../rested.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 
-/** What a leg yields: replies, or as its last step that the server asks something. */
-export type Step = Reply | { kind: 'asks' }
+/** How a leg ends: with the answer, or because the server asks something. */
+export type LegEnd = Final | { kind: 'asks' }
 
 /** Milliseconds to wait for further questions for the same round: after each question, and in total. */
 const GATHER = { quiet: 25, most: 250 }
 const NO_ROOM = { code: -32603, message: 'Too many calls wait for answers of their clients' }
 
 export interface RunningOptions {
-  decode(call: Call, response: Response, exchange: Exchange): Reply
+  decode(call: Call, response: Response, exchange: Exchange): Final
   /** The id of the server's task that the call waits for, if any. */
   task?: string
   /** Called when the call is given up without an answer. */
@@ -73,7 +73,7 @@ export class RunningCall {
   }
 
   /** Runs one leg, until the call is answered or the server asks. `mayAsk`: whether there is room for a parked call. */
-  async *leg(call: Call, mayAsk: () => boolean): AsyncGenerator<Step, void> {
+  async leg(call: Call, mayAsk: () => boolean): Promise<LegEnd> {
     const exchange = this.#exchange
     this.session.resume(exchange, call)
     exchange.read = true
@@ -94,8 +94,7 @@ export class RunningCall {
         exchange.read = false
         this.session.resume(exchange, rested(call))
         for (const question of this.#questions.values()) question.shown = true
-        yield { kind: 'asks' }
-        return
+        return { kind: 'asks' }
       }
       if (arrival.kind === 'question') {
         if (mayAsk()) gathering = this.#keep(arrival.question) ?? gathering
@@ -103,12 +102,12 @@ export class RunningCall {
       } else if (arrival.kind === 'response') {
         noteDropped(exchange, call)
         const last = this.#decode(call, arrival, exchange)
-        if (call.caller.logLevel !== undefined && this.session.trailing > 0) yield* this.#trailing(call)
-        yield last
-        return
+        if (call.caller.logLevel !== undefined && this.session.trailing > 0) await this.#tellTrailing(call)
+        return last
       } else {
-        const reply = relayed(call, arrival.method, arrival.params)
-        if (reply) yield reply
+        const told = relayed(call, arrival.method, arrival.params)
+        const held = told && call.tell(told)
+        if (held) await held
       }
     }
   }
@@ -211,13 +210,13 @@ export class RunningCall {
     }
   }
 
-  /** Log messages that were sent before the answer, but arrive after it on another connection. */
-  async *#trailing(call: Call): AsyncGenerator<Reply> {
+  /** Tells log messages that were sent before the answer, but arrive after it on another connection. */
+  async #tellTrailing(call: Call): Promise<void> {
     for (;;) {
       const arrival = await this.#exchange.nextWithin(this.session.trailing)
       if (arrival?.kind !== 'notification') return
-      const reply = relayed(call, arrival.method, arrival.params)
-      if (reply) yield reply
+      const told = relayed(call, arrival.method, arrival.params)
+      if (told) await call.tell(told)
     }
   }
 }
@@ -230,7 +229,7 @@ function noAnswerTo({ request: { method } }: Question) {
 }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
-function relayed(call: Call, method: string, params: Params): Reply | undefined {
+function relayed(call: Call, method: string, params: Params): Told | undefined {
   const payload = typeof params === 'string' ? EMPTY : params
   switch (method) {
     case 'notifications/progress':

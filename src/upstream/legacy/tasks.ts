@@ -5,7 +5,7 @@
  */
 
 import { Bound } from '../../protocol/bound.js'
-import type { Call, Reply } from '../../protocol/call.js'
+import type { Call, Final } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { wellFormed } from '../../protocol/input.js'
 import { decodeReply, encodeParams } from '../../protocol/legacy-server.js'
@@ -55,7 +55,7 @@ export interface Created {
   task: Payload
 }
 
-type Refused = Reply & { kind: 'error' }
+type Refused = Final & { kind: 'error' }
 
 interface Task {
   id: string
@@ -66,7 +66,7 @@ interface Task {
   /** The open `tasks/result`, during which the server sends its requests to the client. */
   waiting: RunningCall | undefined
   /** The result, once it has been fetched and kept. */
-  result: Reply | undefined
+  result: Final | undefined
   /** Called when the client has sent answers. */
   answered: () => void
   timer: NodeJS.Timeout
@@ -103,7 +103,7 @@ export class LegacyTasks {
   }
 
   /** The reply to a task-augmented call, for a client that supports tasks. */
-  answered(call: Call, lease: Lease, response: Response): Reply {
+  answered(call: Call, lease: Lease, response: Response): Final {
     const created = createdIn(call, response)
     return 'kind' in created ? created : this.#announce(call, lease, created)
   }
@@ -112,7 +112,7 @@ export class LegacyTasks {
    * Remembers a new task. Returns the reply that announces it. Throws a Fault if there is no room; then the task is
    * cancelled.
    */
-  #announce(call: Call, lease: Lease, { id, task }: Created): Reply {
+  #announce(call: Call, lease: Lease, { id, task }: Created): Final {
     const kept = rested(call)
     let loan: Loan
     try {
@@ -178,7 +178,7 @@ export class LegacyTasks {
   }
 
   /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`. Rejects with a Fault. */
-  async answer(call: Call): Promise<Reply> {
+  async answer(call: Call): Promise<Final> {
     const taskId = value(call.params, 'taskId')
     const task = typeof taskId === 'string' ? this.#find(taskId, call) : undefined
     if (!task || typeof taskId !== 'string') throw new Fault('invalidParams', 'There is no such task')
@@ -191,7 +191,7 @@ export class LegacyTasks {
     }
   }
 
-  async #answer(task: Task, taskId: string, call: Call): Promise<Reply> {
+  async #answer(task: Task, taskId: string, call: Call): Promise<Final> {
     const { session } = task.lease
     call.log.note({
       serverEra: 'legacy',
@@ -275,14 +275,14 @@ export class LegacyTasks {
   }
 
   /** Fetches the result of a task. Keeps it if there is memory for it; otherwise each poll fetches it again. */
-  async #fetched(task: Task): Promise<Reply> {
+  async #fetched(task: Task): Promise<Final> {
     const response = await task.lease.session.request('tasks/result', idOf(task.upstreamId))
     const result = decodeReply(task.call, response, undefined)
     this.#keep(task, result)
     return result
   }
 
-  #keep(task: Task, result: Reply): void {
+  #keep(task: Task, result: Final): void {
     const bytes = result.kind === 'result' ? sizeOf(result.result) : 0
     if (task.loan.hold(weightOfRested(task.call) + bytes) === undefined) task.result = result
   }
@@ -309,12 +309,8 @@ export class LegacyTasks {
   async #gather(task: Task, waiting: RunningCall, call: Call): Promise<void> {
     try {
       for (;;) {
-        let asks = false
-        for await (const step of waiting.leg(call, () => true)) {
-          if (step.kind === 'asks') asks = true
-          else if (step.kind !== 'notification') this.#keep(task, step)
-        }
-        if (!asks) return
+        const end = await waiting.leg(call, () => true)
+        if (end.kind !== 'asks') return this.#keep(task, end)
         await new Promise<void>((resolve) => {
           task.answered = resolve
         })

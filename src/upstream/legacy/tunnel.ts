@@ -1,6 +1,6 @@
 /** A legacy client's own session with a legacy server. Messages pass unchanged, except for ids and progress tokens. */
 import type { Log } from '../../logging.js'
-import type { Tunnel, TunnelListener, TunnelMessage } from '../../protocol/call.js'
+import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Loan } from '../../protocol/memory.js'
@@ -116,7 +116,7 @@ export class DirectTunnel implements Tunnel {
     this.#end(undefined)
   }
 
-  async *ask(request: Request, signal: AbortSignal): AsyncGenerator<TunnelMessage, void> {
+  async ask(request: Request, signal: AbortSignal, say: SayTunnelled): Promise<void> {
     this.#used()
     const exchange = this.#peer.begin(this.#options.principal)
     this.#turns?.enter(exchange)
@@ -136,15 +136,17 @@ export class DirectTunnel implements Tunnel {
         if (turn) await turn
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          yield { text: responseMessage(request.id, arrival), answer: arrival, dropped: exchange.dropped }
-          return
+          const text = responseMessage(request.id, arrival)
+          // Awaited here, because messages that came after the answer are sent when this ends.
+          return await say({ text, answer: arrival, dropped: exchange.dropped })
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
         const params =
           progress && typeof arrival.params !== 'string'
             ? write(edit(arrival.params, { progressToken: token }))
             : textOf(arrival.params)
-        yield { text: notification(arrival.method, params) }
+        const held = say({ text: notification(arrival.method, params) })
+        if (held) await held
         this.#turns?.done(exchange)
       }
     } catch (error) {

@@ -3,7 +3,7 @@
 import type { ChangeNotice } from '../../ports/replicas.js'
 import type { Account } from '../../protocol/account.js'
 import { withoutMisannotated } from '../../protocol/annotations.js'
-import type { Call, Handler, Notice, Reply } from '../../protocol/call.js'
+import { type Call, type Final, type Handler, type Notice, type Told, unheard } from '../../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/headers.js'
@@ -63,12 +63,11 @@ export class ModernHalf implements Half {
     this.#isProgram = options.transport.kind === 'stdio'
     this.#channels = new ModernChannels(options, access)
     const half = this
-    this.handle = async function* answerFromModern(call) {
+    this.handle = async function answerFromModern(call) {
       for (let attempt = 0; ; attempt++) {
         try {
-          const channel = half.#channels.current(call) ?? (yield* half.#opened(call))
-          yield* half.#answer(channel, call, attempt > 0)
-          return
+          const channel = half.#channels.current(call) ?? (await half.#opened(call))
+          return await half.#answer(channel, call, attempt > 0)
         } catch (error) {
           if (error instanceof Contradiction) throw error
           const again = !call.signal.aborted && attempt === 0
@@ -109,41 +108,34 @@ export class ModernHalf implements Half {
     return this.#channels.close(hurry)
   }
 
-  /** Opens the channel for a call. Yields progress while a program is starting. */
-  async *#opened(call: Call): AsyncGenerator<Reply, ModernChannel> {
+  /** Opens the channel for a call. Tells progress while a program is starting. */
+  #opened(call: Call): Promise<ModernChannel> {
     const opening = this.#channels.open(call)
-    return this.#isProgram && call.progress ? yield* starting(call, opening) : await opening
+    return this.#isProgram && call.progress ? starting(call, opening) : opening
   }
 
-  async *#answer(channel: ModernChannel, call: Call, again: boolean): AsyncGenerator<Reply> {
+  async #answer(channel: ModernChannel, call: Call, again: boolean): Promise<Final> {
     const { transport } = channel.peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
     const mirrors = transport === 'http' && call.method === 'tools/call'
     if (transport === 'stdio' && call.method === 'tools/call') await this.#checkMirrored(call)
-    for await (const reply of this.#ask(channel, call, mirrors)) {
-      if (reply.kind !== 'error') {
-        yield reply
-        continue
-      }
-      const { code, data } = reply.error
-      if (code === UNSUPPORTED_REVISION && !supportsOurs(data))
-        throw new Contradiction('modern', reply.error.message, reply)
-      if (code === -32601 && call.method === 'server/discover')
-        throw new Contradiction('modern', reply.error.message, reply)
-      // The tool's schema says which arguments are mirrored into headers. It is unknown or has changed: list the tools
-      // again.
-      if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
-        const tools = this.#toolsOf(call)
-        tools.forget()
-        await tools.find(textUnder(call.params, 'name'))
-        yield* this.#answer(channel, call, true)
-        return
-      }
-      yield reply
+    const last = await this.#ask(channel, call, mirrors)
+    if (last.kind !== 'error') return last
+    const { code, data, message } = last.error
+    if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction('modern', message, last)
+    if (code === -32601 && call.method === 'server/discover') throw new Contradiction('modern', message, last)
+    // The tool's schema says which arguments are mirrored into headers. It is unknown or has changed: list the tools
+    // again.
+    if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
+      const tools = this.#toolsOf(call)
+      tools.forget()
+      await tools.find(textUnder(call.params, 'name'))
+      return this.#answer(channel, call, true)
     }
+    return last
   }
 
-  async *#ask(channel: ModernChannel, call: Call, mirrors: boolean): AsyncGenerator<Reply> {
+  async #ask(channel: ModernChannel, call: Call, mirrors: boolean): Promise<Final> {
     const { peer } = channel
     const headers = this.#headersOf(peer, call, mirrors)
     const exchange = channel.begin(call)
@@ -158,8 +150,7 @@ export class ModernHalf implements Half {
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
           noteDropped(exchange, call)
-          yield this.#last(peer, call, decodeReply(call, arrival))
-          return
+          return this.#last(peer, call, decodeReply(call, arrival))
         }
         if (arrival.method === 'notifications/cancelled') {
           if (call.method === LISTEN) exchange.fail(subscriptionEnded())
@@ -167,18 +158,18 @@ export class ModernHalf implements Half {
         }
         if (arrival.method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
         this.#tellOthers(call, arrival.method, arrival.params)
-        const reply = relayed(call, arrival.method, arrival.params)
-        if (reply) yield reply
+        const told = relayed(call, arrival.method, arrival.params)
+        const held = told && call.tell(told)
+        if (held) await held
       }
     } finally {
-      // The reader may stop at any yield: then the call is cancelled.
       call.signal.removeEventListener('abort', hangUp)
       noteDropped(exchange, call)
       hangUp()
     }
   }
 
-  #last(peer: Peer, call: Call, reply: Reply): Reply {
+  #last(peer: Peer, call: Call, reply: Final): Final {
     if (reply.kind !== 'result' || call.method !== 'tools/list') return reply
     this.#toolsOf(call).learn(reply.result, raw(call.params, 'cursor'))
     // Clients without headers cannot mirror arguments into them; the bridge does it for them.
@@ -269,6 +260,7 @@ function listingFor({ caller, principal, credential }: Call): Call {
     caller: { revision, clientInfo: own(clientInfo), capabilities: own(capabilities) },
     principal,
     credential,
+    tell: unheard,
     signal: new AbortController().signal,
     abort() {},
     log: { note() {}, warn() {} },
@@ -291,7 +283,7 @@ async function listTools(
 }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
-function relayed(call: Call, method: string, params: Params): Reply | undefined {
+function relayed(call: Call, method: string, params: Params): Told | undefined {
   const payload = withoutEnvelope(typeof params === 'string' ? EMPTY : params)
   const wanted = call.caller.logLevel
   if (method === 'notifications/progress' && !call.progress) return undefined

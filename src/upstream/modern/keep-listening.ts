@@ -2,7 +2,7 @@
  * Keeps a subscription with a modern program open. If it ends without a result, because the server has cancelled it or
  * the process has ended, it is opened again, and everything is reported to the client as changed.
  */
-import type { Call, Reply } from '../../protocol/call.js'
+import type { Call, Final, Handler, Told } from '../../protocol/call.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, UPDATED } from '../../protocol/subscriptions.js'
 import { EMPTY, edit, objectIn, type Payload, value } from '../../rpc/splice.js'
 import { backoff, pause } from '../../time.js'
@@ -12,46 +12,44 @@ const WAIT = { first: 1_000, most: 30_000 }
 /** Milliseconds after which attempts to open it again end, and after which an open one counts as stable. */
 const GIVE_UP = 30_000
 const STABLE = 30_000
-const ENDED: Reply = { kind: 'result', result: EMPTY }
+const ENDED: Final = { kind: 'result', result: EMPTY }
 
-/** `open` sends the `subscriptions/listen` of the call. */
-export async function* keepListening(call: Call, open: () => AsyncIterable<Reply>): AsyncGenerator<Reply, void> {
+/** Thrown to a subscription that reports less than the first one did, to end it. */
+class ReportsLess extends Error {}
+
+/** `listen` sends the `subscriptions/listen` of the call. */
+export async function keepListening(call: Call, listen: Handler): Promise<Final> {
   /** The filter that the server accepted at first; undefined before that. */
-  let agreed: Payload | undefined
+  let agreed = undefined as Payload | undefined
   let lostSince = 0
+  let openSince = undefined as number | undefined
+  let reportsLess = false
+  const tell = (told: Told) => {
+    if (told.method !== ACKNOWLEDGED) return call.tell(told)
+    openSince = performance.now()
+    const honoured = objectIn(told.params, 'notifications') ?? EMPTY
+    if (!agreed) {
+      agreed = honoured
+      return call.tell(told)
+    }
+    reportsLess = !covers(honoured, agreed)
+    if (reportsLess) throw new ReportsLess()
+    return tellMissed(call, agreed)
+  }
   for (let failures = 0; ; failures++) {
-    let openSince: number | undefined
+    openSince = undefined as number | undefined
     try {
-      for await (const reply of open()) {
-        if (reply.kind !== 'notification') {
-          yield agreed && openSince === undefined ? ENDED : reply
-          return
-        }
-        if (reply.method !== ACKNOWLEDGED) {
-          yield reply
-          continue
-        }
-        openSince = performance.now()
-        const honoured = objectIn(reply.params, 'notifications') ?? EMPTY
-        if (!agreed) yield reply
-        else if (covers(honoured, agreed)) yield* missed(agreed)
-        else {
-          yield ENDED
-          return
-        }
-        agreed ??= honoured
-      }
+      const last = await listen({ ...call, tell })
+      return agreed && openSince === undefined ? ENDED : last
     } catch (error) {
+      if (reportsLess) return ENDED
       if (!agreed || call.signal.aborted) throw error
     }
     const now = performance.now()
     if (openSince !== undefined) {
       lostSince = now
       if (now - openSince >= STABLE) failures = 0
-    } else if (now - lostSince >= GIVE_UP) {
-      yield ENDED
-      return
-    }
+    } else if (now - lostSince >= GIVE_UP) return ENDED
     await pause(failures === 0 ? 0 : backoff(failures - 1, WAIT), call.signal)
   }
 }
@@ -65,12 +63,12 @@ function covers(honoured: Payload, agreed: Payload): boolean {
   )
 }
 
-/** Notifications that report everything in the filter as changed. */
-function* missed(agreed: Payload): Generator<Reply> {
+/** Reports everything in the filter as changed. */
+async function tellMissed({ tell }: Call, agreed: Payload): Promise<void> {
   for (const { filter, method } of CHANGING_LISTS)
-    if (value(agreed, filter) === true) yield { kind: 'notification', method, params: EMPTY }
+    if (value(agreed, filter) === true) await tell({ kind: 'notification', method, params: EMPTY })
   for (const uri of textsIn(agreed, 'resourceSubscriptions'))
-    yield { kind: 'notification', method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) }
+    await tell({ kind: 'notification', method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) })
 }
 
 function textsIn(filter: Payload, name: string): unknown[] {

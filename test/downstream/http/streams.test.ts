@@ -54,6 +54,15 @@ function say(stream: EventStream, text: string, last = false): void {
   stream.push(text, last)?.catch(() => {})
 }
 
+/** Whether the stream has demanded a connection. */
+function demandOf(stream: EventStream): () => boolean {
+  let demanded = false
+  stream.demanded = () => {
+    demanded = true
+  }
+  return () => demanded
+}
+
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 t.test(
@@ -74,10 +83,10 @@ t.test(
 t.test('what was said before anybody connected comes first, once', async (t) => {
   const streams = streamsOf(R11)
   const stream = streams.answer()
-  t.notOk(stream.asked)
+  const demanded = demandOf(stream)
+  t.notOk(demanded())
   say(stream, '1')
-  t.ok(stream.asked)
-  await stream.demanded
+  t.ok(demanded())
   const reading = read(stream.connect())
   say(stream, '2')
   say(stream, '3', true)
@@ -238,8 +247,9 @@ t.test(
 t.test('a request that has no stream yet gets one, where nothing else is open', async (t) => {
   const streams = streamsOf(R11)
   const stream = streams.answer()
+  const demanded = demandOf(stream)
   streams.deliver('asked')
-  await stream.demanded
+  t.ok(demanded())
   const reading = read(stream.connect())
   await settled()
   t.same(reading.said(), ['asked'])

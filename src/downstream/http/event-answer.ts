@@ -1,0 +1,128 @@
+/**
+ * The answer to one modern request over Streamable HTTP: JSON if it comes first and soon, otherwise an event stream.
+ * The only place where what is said during a call waits for a reader: the stream pulls, and its sender is held back.
+ */
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import type { Memory } from '../../protocol/memory.js'
+import type { Id } from '../../rpc/message.js'
+import { own } from '../../rpc/own.js'
+import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import { answerLost, type Frame } from '../frames.js'
+import { Outgoing } from './outgoing.js'
+import { type ErrorRendering, explain, lendAnswer, sendEvents, sendJson, statusOf } from './replies.js'
+
+/** Options of an answer. */
+export interface EventAnswerOptions {
+  /** Milliseconds between keep-alive comments on a stream. */
+  keepAlive: number
+  /** Milliseconds of silence after which the answer becomes an event stream. */
+  commitAfter: number
+  memory: Memory
+  refusing: Pick<ErrorRendering, 'passthrough'>
+}
+
+/** An event stream that has begun. */
+interface Stream {
+  readable: Readable
+  outgoing: Outgoing
+  keepAlive: NodeJS.Timeout
+}
+
+/** The answer. `send` takes its frames. */
+export class EventAnswer {
+  readonly #reply: FastifyReply
+  readonly #id: Id
+  readonly #options: EventAnswerOptions
+  readonly #commit: NodeJS.Timeout
+  #stream: Stream | undefined
+  #begin = () => {}
+  /** The promise of a sender that waits for the reader, and the function that resolves it. */
+  #held: Promise<void> | undefined
+  #release = () => {}
+
+  constructor(reply: FastifyReply, id: Id, options: EventAnswerOptions) {
+    this.#reply = reply
+    this.#id = id
+    this.#options = options
+    // Headers are sent with the first bytes, so a stream without events yet starts with a comment.
+    this.#commit = setTimeout(() => this.#open().readable.push(KEEP_ALIVE), options.commitAfter)
+  }
+
+  /** Resolves when the event stream begins. */
+  begun(): Promise<void> {
+    if (this.#stream) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#begin = resolve
+    })
+  }
+
+  /** Takes the next frame, as a `Send`. */
+  send(frame: Frame): Promise<void> | undefined {
+    if (frame.last && !this.#stream) return this.#sendJson(frame)
+    const { readable, outgoing, keepAlive } = this.#stream ?? this.#open()
+    if (readable.destroyed) return undefined
+    keepAlive.refresh()
+    try {
+      const event = encodeEvent(outgoing.lend(frame))
+      const room = typeof event === 'string' ? readable.push(event) : event.map((piece) => readable.push(piece)).at(-1)
+      if (!frame.last) return room === false ? this.#hold() : undefined
+      clearInterval(keepAlive)
+      readable.push(null)
+    } catch (error) {
+      // There is no memory left for a client that reads too slowly.
+      readable.destroy(error as Error)
+    }
+    return undefined
+  }
+
+  /** Gives the answer up: the request is answered in another way. */
+  leave(): void {
+    clearTimeout(this.#commit)
+  }
+
+  #sendJson({ text, last }: Frame): undefined {
+    clearTimeout(this.#commit)
+    const reply = this.#reply
+    const { memory, refusing } = this.#options
+    if (last?.fault) explain(reply, last.fault)
+    reply.code(last?.fault ? statusOf(reply, last.fault, refusing.passthrough) : (last?.status ?? 200))
+    sendJson(reply, lendAnswer(reply, memory, reply.request.principal, text) ? text : answerLost(this.#id))
+  }
+
+  #open(): Stream {
+    clearTimeout(this.#commit)
+    const reply = this.#reply
+    const readable = new Readable({
+      read: () => this.#resume(),
+      destroy: (error, done) => {
+        clearInterval(stream.keepAlive)
+        this.#resume()
+        done(error)
+      },
+    })
+    const outgoing = new Outgoing(reply, this.#options.memory, own(this.#id))
+    const keepAlive = setInterval(() => {
+      outgoing.settle()
+      if (readable.readableLength === 0) readable.push(KEEP_ALIVE)
+    }, this.#options.keepAlive)
+    const stream = { readable, outgoing, keepAlive }
+    this.#stream = stream
+    if (reply.raw.destroyed) readable.destroy()
+    else sendEvents(reply, readable)
+    this.#begin()
+    return stream
+  }
+
+  #hold(): Promise<void> {
+    this.#held ??= new Promise((resolve) => {
+      this.#release = resolve
+    })
+    return this.#held
+  }
+
+  #resume(): void {
+    this.#held = undefined
+    this.#release()
+  }
+}
