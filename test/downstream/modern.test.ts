@@ -1,0 +1,95 @@
+/** How a modern request is answered, with an upstream that a test plays: what is told, and in which order. */
+import t from 'tap'
+import type { Logger } from '../../src/downstream/call-log.js'
+import type { Frame } from '../../src/downstream/frames.js'
+import { ModernDownstream } from '../../src/downstream/modern.js'
+import type { Call, Final, Handler, Told } from '../../src/protocol/call.js'
+import { Fault } from '../../src/protocol/fault.js'
+import { unlimited } from '../../src/protocol/memory.js'
+import type { Request } from '../../src/rpc/message.js'
+import { join } from '../../src/rpc/source.js'
+import { payload } from '../support/calls.js'
+import { parseText } from '../support/messages.js'
+
+const META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+  progressToken: 'p',
+}
+const LOG: Logger = { isLevelEnabled: () => false, debug() {}, info() {}, warn() {}, error() {} }
+const DONE: Final = { kind: 'result', result: payload({ content: [] }) }
+const progress = (value: number): Told => ({
+  kind: 'notification',
+  method: 'notifications/progress',
+  params: payload({ progress: value }),
+})
+
+/** Answers a `tools/call`. `send` says what it returns for a frame that comes before the answer. */
+async function answer(handle: Handler, send: (frame: Frame) => Promise<void> | undefined = () => undefined) {
+  const params = { name: 'x', arguments: {}, _meta: META }
+  const request = parseText(JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params })) as Request
+  const frames: { id?: number; method?: string; params?: { progress: number }; error?: object }[] = []
+  const abort = new AbortController()
+  const upstream = { handle, notify() {}, legacyRoute: () => Promise.reject(new Fault('internal', 'Not used')) }
+  const modern = new ModernDownstream(upstream, { draftErrorCodes: false }, unlimited())
+  await modern.answer(request, { principal: 'alice', abort, log: LOG, transport: 'http' }, (frame) => {
+    frames.push(JSON.parse(join(frame.text)) as object)
+    return send(frame)
+  })
+  return { frames, abort }
+}
+
+t.test('what is told during a call is sent in order and before the answer', async (t) => {
+  const { frames } = await answer(async ({ tell }) => {
+    await tell(progress(1))
+    await tell(progress(2))
+    return DONE
+  })
+  t.same(
+    frames.map(({ id, params }) => params?.progress ?? id),
+    [1, 2, 7],
+  )
+})
+
+t.test('what is told after the answer or after a failure is dropped', async (t) => {
+  const ends: (() => Final)[] = [
+    () => DONE,
+    () => {
+      throw new Fault('upstreamClosed', 'The server has gone')
+    },
+  ]
+  for (const end of ends) {
+    let call: Call | undefined
+    const { frames } = await answer(async (asked) => {
+      call = asked
+      return end()
+    })
+    t.equal(call?.tell(progress(1)), undefined)
+    t.equal(frames.length, 1)
+    t.equal(frames[0]?.id, 7)
+  }
+})
+
+t.test('a slow reader holds back whoever tells', async (t) => {
+  const order: string[] = []
+  let drain = () => {}
+  const drained = new Promise<void>((resolve) => {
+    drain = resolve
+  })
+  const answering = answer(
+    async ({ tell }) => {
+      const held = tell(progress(1))
+      t.ok(held, 'there is no room')
+      order.push('told')
+      await held
+      order.push('goes on')
+      return DONE
+    },
+    ({ last }) => (last ? undefined : drained),
+  )
+  await new Promise((resolve) => setImmediate(resolve))
+  t.same(order, ['told'])
+  drain()
+  await answering
+  t.same(order, ['told', 'goes on'])
+})

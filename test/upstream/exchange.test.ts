@@ -1,0 +1,53 @@
+/** One request to a server, as far as no wire shows it: what its reader gets when the exchange ends early. */
+import t from 'tap'
+import { unlimited } from '../../src/protocol/memory.js'
+import type { Response } from '../../src/rpc/message.js'
+import { Exchange } from '../../src/upstream/exchange.js'
+import { parseText } from '../support/messages.js'
+
+const ANSWER = parseText('{"jsonrpc":"2.0","id":1,"result":{}}') as Response
+
+function start() {
+  const sent: string[] = []
+  const cancelled: string[] = []
+  const memory = unlimited()
+  const exchange = new Exchange(
+    {
+      send: (_exchange, method) => sent.push(method),
+      cancel: (_exchange, reason) => cancelled.push(reason),
+      forget() {},
+      borrow: (principal) => memory.borrow(principal),
+    },
+    1,
+  )
+  return { exchange, sent, cancelled }
+}
+
+t.test(
+  'a reader that comes back after the call was given up does not wait for the answer that nobody read',
+  async (t) => {
+    const { exchange, cancelled } = start()
+    exchange.send('tools/call', undefined)
+    exchange.push(ANSWER)
+    exchange.release('The client has gone')
+    await t.rejects(exchange.next(), { message: 'The client has gone' })
+    t.same(cancelled, [], 'the server has answered')
+  },
+)
+
+t.test('a request is not sent after the call was given up', async (t) => {
+  const { exchange, sent, cancelled } = start()
+  exchange.release('The client has gone')
+  exchange.send('tools/call', undefined)
+  t.same([sent, cancelled], [[], []])
+  await t.rejects(exchange.next(), { message: 'The client has gone' })
+})
+
+t.test('a reader that waits when the call is given up gets the reason, and the server a cancellation', async (t) => {
+  const { exchange, cancelled } = start()
+  exchange.send('tools/call', undefined)
+  const reading = t.rejects(exchange.next(), { message: 'The call timed out' })
+  exchange.release('The call timed out')
+  await reading
+  t.same(cancelled, ['The call timed out'])
+})
