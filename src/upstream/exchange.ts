@@ -71,7 +71,8 @@ export class Exchange {
   /** The account for the request, if it is not that of the peer. */
   account: Account | undefined
   readonly #peer: ExchangePeer
-  readonly #arrivals: Unread<Arrival>
+  /** Created when the first message has to wait. */
+  #arrivals: Unread<Arrival> | undefined
   #reader: Reader | undefined
   #failure: ChannelError | Fault | undefined
   #sent = false
@@ -82,17 +83,16 @@ export class Exchange {
     this.#peer = peer
     this.id = id
     this.principal = principal
-    this.#arrivals = new Unread(sizeOf, () => peer.borrow(principal))
   }
 
   /** The number of notifications that were dropped because earlier messages had not been read. */
   get dropped(): number {
-    return this.#arrivals.dropped
+    return this.#arrivals?.dropped ?? 0
   }
 
   /** Messages wait to be read. */
   get unread(): boolean {
-    return this.#arrivals.length > 0
+    return this.#arrivals !== undefined && this.#arrivals.length > 0
   }
 
   send(method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void {
@@ -103,7 +103,7 @@ export class Exchange {
 
   /** The next message, in the order of arrival. Rejects with a ChannelError or a Fault if none can arrive. */
   next(): Promise<Arrival> {
-    const arrival = this.#arrivals.shift()
+    const arrival = this.#arrivals?.shift()
     if (arrival) return Promise.resolve(arrival)
     if (this.#failure) return Promise.reject(this.#failure)
     if (this.#released !== undefined) return Promise.reject(new ChannelError(this.#released))
@@ -135,7 +135,7 @@ export class Exchange {
    * Calls `onAnswer` with the answer as soon as it arrives, before later messages; with undefined if none can arrive.
    */
   onAnswer(onAnswer: (answer: Response | undefined) => void): void {
-    for (let arrival = this.#arrivals.shift(); arrival; arrival = this.#arrivals.shift())
+    for (let arrival = this.#arrivals?.shift(); arrival; arrival = this.#arrivals?.shift())
       if (arrival.kind === 'response') return onAnswer(arrival)
     if (this.#failure) return onAnswer(undefined)
     this.#reader = {
@@ -155,13 +155,13 @@ export class Exchange {
 
   /** Removes and returns the unread questions. */
   takeQuestions(): Question[] {
-    return this.#arrivals.takeOut('question').map(({ question }) => question)
+    return this.#arrivals?.takeOut('question').map(({ question }) => question) ?? []
   }
 
   /** Gives a message to the reader, or keeps it. Returns false if it was dropped. */
   push(arrival: Arrival): boolean {
     const reader = this.#reader
-    if (!reader && !this.#arrivals.push(arrival)) {
+    if (!reader && !this.#waiting().push(arrival)) {
       if (arrival.kind === 'response') this.fail(answerTooLarge())
       return false
     }
@@ -192,12 +192,17 @@ export class Exchange {
   /** Ends the exchange. Cancels the request with `reason` if it is not answered. Further calls do nothing. */
   release(reason = 'The client has gone'): void {
     this.#peer.forget(this)
-    this.#arrivals.clear()
+    this.#arrivals?.clear()
     this.#released ??= reason
     if (this.answered) return
     if (this.#sent && !this.#failure) this.#peer.cancel(this, reason)
     this.fail(new ChannelError(reason))
     this.answered = true
+  }
+
+  #waiting(): Unread<Arrival> {
+    this.#arrivals ??= new Unread(sizeOf, () => this.#peer.borrow(this.principal))
+    return this.#arrivals
   }
 }
 

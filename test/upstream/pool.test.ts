@@ -44,8 +44,8 @@ function start(t: Test, { max = 100 }: { max?: number } = {}) {
     occupancy,
     opened,
     nameOf,
-    unused: (key = 'k') => pool.acquireUnused({ key, principal: 'p' }, open),
-    shared: (key = 'k') => pool.acquire({ key, principal: 'p' }, open),
+    unused: async (key = 'k') => pool.acquireUnused({ key, principal: 'p' }, open),
+    shared: async (key = 'k') => pool.acquire({ key, principal: 'p' }, open),
     fail: (does: boolean) => {
       failing = does
     },

@@ -54,7 +54,8 @@ export function legacyHandler(
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     for (let attempt = 0; ; attempt++) {
       const lending = sessions.lend(call)
-      const lease = await (isProgram && call.progress ? starting(call, lending, giveBack) : lending)
+      const waits = lending instanceof Promise
+      const lease = waits ? await (isProgram && call.progress ? starting(call, lending, giveBack) : lending) : lending
       let delay: number
       try {
         return await ask(lease, call, shared)
@@ -80,32 +81,50 @@ function giveBack(unused: Lease): void {
   unused.release()
 }
 
-/** Sends the call to the server. */
-async function ask(lease: Lease, call: Call, shared: Shared): Promise<Final> {
-  const { parked, taskMode } = shared
+/** Answers a call in a session. Throws or rejects with a Fault. */
+function ask(lease: Lease, call: Call, shared: Shared): Promise<Final> {
   const { session } = lease
   const { handshake } = session
   session.lastUsed = performance.now()
   call.log.note({ serverEra: 'legacy', serverRevision: handshake.revision, serverTransport: session.transport })
-  if (call.method === 'server/discover') {
-    await session.settled()
-    const receives = session.receives !== false && !lease.alone
-    const result = discoverResult(handshake, { receives, tasks: taskMode !== 'off' })
-    return { kind: 'result', result, server: handshake.serverInfo }
-  }
+  if (call.method === 'server/discover') return discover(lease, shared)
   const { eras } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
   const prepare = preparationFor(session, call)
-  if (prepare) await prepare()
+  const mayBeTask = call.method === 'tools/call' && session.makesTasks && shared.taskMode !== 'off'
+  return prepare || mayBeTask ? prepared(lease, call, shared, mayBeTask, prepare) : send(lease, call, shared)
+}
 
-  if (call.method === 'tools/call' && session.makesTasks && taskMode !== 'off') {
-    if (isTask(await taskSupportOf(session, call), call, shared)) return asTask(lease, call, shared)
-  }
+async function discover(lease: Lease, { taskMode }: Shared): Promise<Final> {
+  const { session } = lease
+  const { handshake } = session
+  await session.settled()
+  const receives = session.receives !== false && !lease.alone
+  const result = discoverResult(handshake, { receives, tasks: taskMode !== 'off' })
+  return { kind: 'result', result, server: handshake.serverInfo }
+}
+
+/** Sends a call after its preparation, as a task if the tool requires that. */
+async function prepared(
+  lease: Lease,
+  call: Call,
+  shared: Shared,
+  mayBeTask: boolean,
+  prepare: (() => Promise<void>) | undefined,
+): Promise<Final> {
+  await prepare?.()
+  if (mayBeTask && isTask(await taskSupportOf(lease.session, call), call, shared)) return asTask(lease, call, shared)
+  return send(lease, call, shared)
+}
+
+/** Sends the call to the server. */
+function send(lease: Lease, call: Call, { parked }: Shared): Promise<Final> {
+  const { session } = lease
   // The running call needs a lease of its own, because it may outlive this leg.
   const running = new RunningCall(lease.share(), call, {
     decode: (leg, response, exchange) => answer(session, leg, exchange, response, parked),
   })
-  running.send(call.method, encodeParams(call, handshake.revision, call.progress ? running.id : undefined))
+  running.send(call.method, encodeParams(call, session.handshake.revision, call.progress ? running.id : undefined))
   return parked.run(running, call)
 }
 

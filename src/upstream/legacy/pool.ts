@@ -55,13 +55,13 @@ export class SessionPool {
     return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
   }
 
-  /** Lends the session of a key; opens it if needed. Rejects with a Fault. */
-  async acquire(owner: Owner, open: Open): Promise<Lease> {
+  /** Lends the session of a key, at once if it is open; opens it if needed. Throws or rejects with a Fault. */
+  acquire(owner: Owner, open: Open): Lease | Promise<Lease> {
     return this.#lend(this.#usable(owner.key) ?? this.#add(owner, open))
   }
 
-  /** Lends a session of a key that no other call uses; opens one if needed. Rejects with a Fault. */
-  async acquireUnused(owner: Owner, open: Open): Promise<Lease> {
+  /** Lends a session of a key that no other call uses; opens one if needed. Throws or rejects with a Fault. */
+  acquireUnused(owner: Owner, open: Open): Lease | Promise<Lease> {
     for (let n = 0; ; n++) {
       const key = n === 0 ? owner.key : `${owner.key} #${n}`
       const entry = this.#usable(key)
@@ -87,23 +87,23 @@ export class SessionPool {
     await Promise.all([...this.#ending].map((session) => session.close(hurry)))
   }
 
-  async #lend(entry: Entry): Promise<Lease> {
+  #lend(entry: Entry): Lease | Promise<Lease> {
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
+    if (!entry.session) return this.#opened(entry)
     entry.users++
-    try {
-      return this.#lease(entry, entry.session ?? (await this.#opened(entry)))
-    } catch (error) {
-      entry.users--
-      throw error
-    }
+    return this.#lease(entry, entry.session)
   }
 
-  async #opened(entry: Entry): Promise<LegacySession> {
+  async #opened(entry: Entry): Promise<Lease> {
     if (entry.waiting >= (this.#options.maxWaiting ?? MAX_WAITING))
       throw new Fault('overloaded', 'Too many calls wait for a session with the server', { retryAfter: 1 })
     entry.waiting++
+    entry.users++
     try {
-      return await (entry.opening as Promise<LegacySession>)
+      return this.#lease(entry, await (entry.opening as Promise<LegacySession>))
+    } catch (error) {
+      entry.users--
+      throw error
     } finally {
       entry.waiting--
     }

@@ -8,7 +8,7 @@ import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
 import { atLeast, isLogLevel } from '../../protocol/methods.js'
 import type { Params, Response } from '../../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
-import { type Exchange, noteDropped, type Question } from '../exchange.js'
+import { type Arrival, type Exchange, noteDropped, type Question } from '../exchange.js'
 import { answerOf, outsideSession } from '../failure.js'
 import { rested } from '../rested.js'
 import type { Lease } from './pool.js'
@@ -17,6 +17,7 @@ import type { LegacySession } from './session.js'
 /** How a leg ends: with the answer, or because the server asks something. */
 export type LegEnd = Final | { kind: 'asks' }
 
+const NONE: ReadonlyMap<string, Question> = new Map()
 /** Milliseconds to wait for further questions for the same round: after each question, and in total. */
 const GATHER = { quiet: 25, most: 250 }
 const NO_ROOM = { code: -32603, message: 'Too many calls wait for answers of their clients' }
@@ -35,7 +36,8 @@ export class RunningCall {
   readonly #exchange: Exchange
   readonly #decode: RunningOptions['decode']
   readonly #onGivenUp: RunningOptions['onGivenUp']
-  readonly #questions = new Map<string, Question>()
+  /** Unanswered questions, by their keys in `inputRequests`. Created with the first one. */
+  #questions: Map<string, Question> | undefined
   /** The request, until it is sent. Questions that arrived before it are answered first. */
   #unsent: { method: string; params: Json | undefined } | undefined
   #asked = 0
@@ -64,7 +66,7 @@ export class RunningCall {
 
   /** Unanswered questions, by their keys in `inputRequests`. */
   get questions(): ReadonlyMap<string, Question> {
-    return this.#questions
+    return this.#questions ?? NONE
   }
 
   /** Sets the request. The first leg sends it when no earlier question is open. */
@@ -77,13 +79,18 @@ export class RunningCall {
     const exchange = this.#exchange
     this.session.resume(exchange, call)
     exchange.read = true
-    let gathering: number | undefined = this.#questions.size > 0 ? performance.now() : undefined
+    let gathering: number | undefined = this.questions.size > 0 ? performance.now() : undefined
     for (;;) {
-      if (this.#unsent && this.#questions.size === 0 && !exchange.unread) {
+      if (this.#unsent && this.questions.size === 0 && !exchange.unread) {
         exchange.send(this.#unsent.method, this.#unsent.params)
         this.#unsent = undefined
       }
-      const arrival = await this.#next(gathering)
+      let arrival: Arrival | undefined
+      try {
+        arrival = await this.#next(gathering)
+      } catch (error) {
+        arrival = answerOf(error, outsideSession)
+      }
       if (arrival === undefined) {
         // Other calls may have been parked since the first question arrived.
         if (!mayAsk()) this.#refuseAll()
@@ -93,7 +100,7 @@ export class RunningCall {
         }
         exchange.read = false
         this.session.resume(exchange, rested(call))
-        for (const question of this.#questions.values()) question.shown = true
+        for (const question of this.questions.values()) question.shown = true
         return { kind: 'asks' }
       }
       if (arrival.kind === 'question') {
@@ -130,9 +137,9 @@ export class RunningCall {
 
   /** Sends the client's answer to one question to the server. */
   answer(key: string, answer: Payload): void {
-    const question = this.#questions.get(key)
-    this.#questions.delete(key)
+    const question = this.#questions?.get(key)
     if (!question) return
+    this.#questions?.delete(key)
     const { method } = question.request
     const lowered = lowerAnswer(method, answer, this.session.handshake.revision)
     this.session.serverRequests.respond(
@@ -163,49 +170,57 @@ export class RunningCall {
     this.#over = true
     const { serverRequests } = this.session
     const { answered } = this.#exchange
-    const open = [...this.#questions.values(), ...this.#exchange.takeQuestions()]
-    // A question that names no call belongs to another call if this one is answered, and may do so if it was given up.
-    const movesOn = answered || serverRequests.hasOther(this.#exchange)
-    const moving = open.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
-    this.#questions.clear()
-    for (const question of open) if (!moving.includes(question)) serverRequests.respond(question, noAnswerTo(question))
+    const open = [...this.questions.values(), ...this.#exchange.takeQuestions()]
+    const moving = open.length > 0 ? this.#answerOrMove(open) : open
     if (!answered) this.#onGivenUp?.()
     this.session.finish(this.#exchange, reason)
     for (const question of moving) serverRequests.moveOn(question)
     this.#lease.release()
   }
 
-  async #next(gathering: number | undefined) {
-    const left = gathering === undefined ? undefined : GATHER.most - (performance.now() - gathering)
-    const arriving =
-      left === undefined ? this.#exchange.next() : this.#exchange.nextWithin(Math.max(0, Math.min(GATHER.quiet, left)))
-    return arriving.catch((error: unknown) => answerOf(error, outsideSession))
+  /** Answers questions at the end of the call, for the client. Returns those that may belong to another call. */
+  #answerOrMove(open: readonly Question[]): readonly Question[] {
+    const { serverRequests } = this.session
+    const { answered } = this.#exchange
+    // A question that names no call belongs to another call if this one is answered, and may do so if it was given up.
+    const movesOn = answered || serverRequests.hasOther(this.#exchange)
+    const moving = open.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
+    this.#questions?.clear()
+    for (const question of open) if (!moving.includes(question)) serverRequests.respond(question, noAnswerTo(question))
+    return moving
+  }
+
+  #next(gathering: number | undefined): Promise<Arrival | undefined> {
+    if (gathering === undefined) return this.#exchange.next()
+    const left = GATHER.most - (performance.now() - gathering)
+    return this.#exchange.nextWithin(Math.max(0, Math.min(GATHER.quiet, left)))
   }
 
   /** Keeps a question for the client. Returns the current time if it is the first one. */
   #keep(question: Question): number | undefined {
-    const first = this.#questions.size === 0
+    const first = this.questions.size === 0
+    this.#questions ??= new Map()
     this.#questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
     return first ? performance.now() : undefined
   }
 
   #refuseAll(): void {
-    for (const question of this.#questions.values()) this.session.serverRequests.respond(question, NO_ROOM)
-    this.#questions.clear()
+    for (const question of this.questions.values()) this.session.serverRequests.respond(question, NO_ROOM)
+    this.#questions?.clear()
   }
 
   /** Refuses questions that the client does not support in this leg. Returns whether any question remains. */
   #asks(call: Call): boolean {
     const declared = parseObject(call.caller.capabilities)
     for (const [key, question] of this.#open())
-      if (this.session.serverRequests.refuses(question, this.#exchange, declared)) this.#questions.delete(key)
-    return this.#questions.size > 0
+      if (this.session.serverRequests.refuses(question, this.#exchange, declared)) this.#questions?.delete(key)
+    return this.questions.size > 0
   }
 
   /** Questions that the server has not withdrawn. Removes the withdrawn ones. */
   *#open(): Generator<[string, Question]> {
-    for (const [key, question] of this.#questions) {
-      if (question.withdrawn) this.#questions.delete(key)
+    for (const [key, question] of this.questions) {
+      if (question.withdrawn) this.#questions?.delete(key)
       else yield [key, question]
     }
   }

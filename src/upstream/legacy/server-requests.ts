@@ -63,6 +63,7 @@ export class ServerRequests {
    */
   begun(exchange: Exchange, task: string | undefined): void {
     if (task !== undefined) this.#tasks.set(task, exchange)
+    if (this.#held.size === 0) return
     for (const [question, timer] of this.#held) {
       clearTimeout(timer)
       this.#give(question, exchange)
@@ -71,7 +72,8 @@ export class ServerRequests {
   }
 
   ended(exchange: Exchange): void {
-    for (const [task, waiting] of this.#tasks) if (waiting === exchange) this.#tasks.delete(task)
+    if (this.#tasks.size > 0)
+      for (const [task, waiting] of this.#tasks) if (waiting === exchange) this.#tasks.delete(task)
   }
 
   /** Requests that were refused during a call because of a missing capability. */

@@ -56,10 +56,10 @@ export class LegacySessions {
   }
 
   /**
-   * Lends the session of a sender; opens it if needed. Rejects with a Fault, or with a Contradiction if the server is
-   * modern.
+   * Lends the session of a sender, at once if it is open; opens it if needed. Throws or rejects with a Fault, or with a
+   * Contradiction if the server is modern.
    */
-  async lend(sender: Sender & { method?: string }): Promise<Lease> {
+  lend(sender: Sender & { method?: string }): Lease | Promise<Lease> {
     const { principal, caller, method } = sender
     const identity = this.identityOf(sender)
     const owner = { key: this.#key(sender, identity), principal }
@@ -68,8 +68,13 @@ export class LegacySessions {
     // call.
     const asks = method !== undefined && methodTraits(method).asks
     const alone = principal === ANONYMOUS && asks && canBeAsked(caller.capabilities)
-    const lease = await (alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open))
-    if (this.#options.isolation === 'per-request') lease.discard()
+    const lease = alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open)
+    return this.#options.isolation === 'per-request' ? this.#ofOneCall(lease) : lease
+  }
+
+  async #ofOneCall(lending: Lease | Promise<Lease>): Promise<Lease> {
+    const lease = await lending
+    lease.discard()
     return lease
   }
 

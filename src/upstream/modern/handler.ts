@@ -20,7 +20,7 @@ import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, 
 import { digest } from '../../seal.js'
 import { pause } from '../../time.js'
 import { starting } from '../era/starting.js'
-import { noteDropped } from '../exchange.js'
+import { type Arrival, noteDropped } from '../exchange.js'
 import {
   answerOf,
   Contradiction,
@@ -146,7 +146,12 @@ export class ModernHalf implements Half {
       call.signal.throwIfAborted()
       exchange.send(call.method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
       for (;;) {
-        const arrival = await exchange.next().catch((error: ChannelError) => answerOf(error, notModern(call)))
+        let arrival: Arrival
+        try {
+          arrival = await exchange.next()
+        } catch (error) {
+          arrival = answerOf(error, notModern(call))
+        }
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
           noteDropped(exchange, call)
