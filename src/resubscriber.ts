@@ -2,6 +2,7 @@
  * Keeps a subscription (`subscriptions/listen`) open. Opens it again after it has ended. A replacement is opened before
  * the current subscription is closed, so that no change is missed.
  */
+import { HangUp } from './hang-up.js'
 import type { Final, Tell, Told } from './protocol/call.js'
 import { Fault } from './protocol/fault.js'
 import { ACKNOWLEDGED } from './protocol/subscriptions.js'
@@ -10,7 +11,7 @@ import { type Backoff, backoff, pause, within } from './time.js'
 
 export interface ResubscriberOptions {
   /** Sends a `subscriptions/listen` with these params. */
-  listen(params: Payload, controller: AbortController, tell: Tell): Promise<Final>
+  listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final>
   /** Receives the notifications of the current subscription. */
   heard(notice: Told): void
   /**
@@ -35,12 +36,12 @@ const LASTING = 30_000
 export class Resubscriber {
   readonly #options: ResubscriberOptions
   /** Subscriptions that the server has not acknowledged yet. */
-  readonly #opening = new Set<AbortController>()
-  #current: AbortController | undefined
+  readonly #opening = new Set<HangUp>()
+  #current: HangUp | undefined
   /** When the current subscription was acknowledged, by `performance.now()`. */
   #since = 0
   /** Aborts the attempts to open it again. */
-  #reopening: AbortController | undefined
+  #reopening: HangUp | undefined
   #failures = 0
   /** Changes may have been missed since the last subscription. */
   #missed = false
@@ -66,7 +67,7 @@ export class Resubscriber {
    * error. Rejects with a Fault if the server does not acknowledge the subscription.
    */
   open(params: Payload, agreed: (filter: Payload) => void): Promise<void> {
-    const controller = new AbortController()
+    const controller = new HangUp()
     this.#opening.add(controller)
     const opened = new Promise<void>((resolve, reject) => {
       const take = (filter: Payload) => {
@@ -96,18 +97,18 @@ export class Resubscriber {
   retry(): void {
     if (this.#stopped) return
     this.#reopening?.abort()
-    this.#reopening = new AbortController()
+    this.#reopening = new HangUp()
     this.#reopen(this.#reopening).catch(() => {})
   }
 
-  async #reopen(reopening: AbortController): Promise<void> {
-    while (await pause(backoff(this.#failures++, this.#options.delays), reopening.signal)) {
+  async #reopen(reopening: HangUp): Promise<void> {
+    while (await pause(backoff(this.#failures++, this.#options.delays), reopening)) {
       try {
         await this.#options.reopen()
         break
       } catch (error) {
         this.#missed = true
-        if (reopening.signal.aborted || !this.#options.failed(error)) break
+        if (reopening.aborted || !this.#options.failed(error)) break
       }
     }
     if (this.#reopening === reopening) this.#reopening = undefined
@@ -128,7 +129,7 @@ export class Resubscriber {
   }
 
   /** Makes a subscription the current one and closes the previous one. */
-  #replaceBy(controller: AbortController | undefined): void {
+  #replaceBy(controller: HangUp | undefined): void {
     const before = this.#current
     this.#current = controller
     this.#since = performance.now()
@@ -142,7 +143,7 @@ export class Resubscriber {
     this.#options.missed?.()
   }
 
-  async #read(controller: AbortController, params: Payload, take: (filter: Payload) => void): Promise<void> {
+  async #read(controller: HangUp, params: Payload, take: (filter: Payload) => void): Promise<void> {
     let filter = undefined as Payload | undefined
     let gap = true
     const tell = (told: Told) => {

@@ -1,4 +1,5 @@
 /** Time limits, pauses and backoff. All times are in milliseconds. */
+import type { Signal } from './hang-up.js'
 
 /** The shortest and the longest delay of a backoff. */
 export interface Backoff {
@@ -23,7 +24,7 @@ export function within<T, L = undefined>(
   work: Promise<T>,
   milliseconds: number,
   late: () => L = nothing as () => L,
-  signal?: AbortSignal,
+  signal?: Signal,
 ): Promise<T | L> {
   return new Promise((resolve, reject) => {
     const expire = () => {
@@ -61,7 +62,7 @@ export function within<T, L = undefined>(
  * Waits for `work` without a timeout. Rejects with the reason of the signal as soon as it aborts, which does not stop
  * `work`.
  */
-export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export function unlessAborted<T>(work: Promise<T>, signal: Signal): Promise<T> {
   return within<T, never>(work, Number.POSITIVE_INFINITY, undefined, signal)
 }
 
@@ -70,7 +71,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
  * aborts. Never rejects; a caller that has to fail on an abort calls `signal.throwIfAborted()`. Removes its timer and
  * its listener.
  */
-export function pause(milliseconds: number, signal?: AbortSignal): Promise<boolean> {
+export function pause(milliseconds: number, signal?: Signal): Promise<boolean> {
   if (signal?.aborted) return Promise.resolve(false)
   if (milliseconds <= 0) return Promise.resolve(true)
   return new Promise((resolve) => {
@@ -90,7 +91,7 @@ export function backoff(failures: number, { first, most }: Backoff): number {
 
 function release(
   timer: ReturnType<typeof setTimeout> | undefined,
-  signal: AbortSignal | undefined,
+  signal: Signal | undefined,
   listener: (() => void) | undefined,
 ): void {
   clearTimeout(timer)

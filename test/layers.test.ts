@@ -9,7 +9,7 @@ const source = fileURLToPath(new URL('../src/', import.meta.url))
 /** Each room, and the rooms that it may import: the lines `room -> room, room` of the document. */
 const document = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8')
 const arrows = new Map(
-  [...document.matchAll(/^([a-z]+) -> ([a-z, ]+)$/gm)].map(([, from = '', to = '']) => [
+  [...document.matchAll(/^([a-z-]+) -> ([a-z-, ]+)$/gm)].map(([, from = '', to = '']) => [
     from,
     to === 'nothing' ? [] : to.split(', '),
   ]),

@@ -1,5 +1,6 @@
 /** A subscription that is kept open. What it is kept for is in test/downstream/changes and test/policy/cache. */
 import t, { type Test } from 'tap'
+import type { HangUp } from '../src/hang-up.js'
 import type { Reply } from '../src/protocol/call.js'
 import { ACKNOWLEDGED } from '../src/protocol/subscriptions.js'
 import { Resubscriber, type ResubscriberOptions } from '../src/resubscriber.js'
@@ -12,12 +13,12 @@ const CHANGED = 'notifications/tools/list_changed'
 
 /** One subscription, as a server serves it. */
 class Served {
-  readonly signal: AbortSignal
+  readonly signal: HangUp
   readonly #replies: Reply[] = []
   #failure: Error | undefined
   #wake = () => {}
 
-  constructor({ signal }: AbortController) {
+  constructor(signal: HangUp) {
     this.signal = signal
     signal.addEventListener('abort', () => this.#wake())
   }

@@ -1,4 +1,5 @@
 /** Asks a server for its era, capabilities and tools: what `mcp-bridge probe` prints. */
+import { HangUp } from '../hang-up.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
@@ -97,9 +98,8 @@ async function ask(
   within?: number,
 ): Promise<Final & { kind: 'result' }> {
   const silent = () => {}
-  const controller = new AbortController()
-  const late = () =>
-    controller.abort(new Fault('upstreamTimeout', `The server did not answer ${method} in ${within} ms`))
+  const hangUp = new HangUp()
+  const late = () => hangUp.abort(new Fault('upstreamTimeout', `The server did not answer ${method} in ${within} ms`))
   const timer = within === undefined ? undefined : setTimeout(late, within)
   const call: Call = {
     method,
@@ -109,15 +109,15 @@ async function ask(
     caller: { revision: NEWEST_MODERN, capabilities: '{}' },
     principal: 'local',
     tell: unheard,
-    signal: controller.signal,
-    abort: (reason) => controller.abort(reason),
+    signal: hangUp,
+    abort: (reason) => hangUp.abort(reason),
     log: { note: silent, warn: silent },
   }
   let last: Final
   try {
     last = await server.handle(call)
   } catch (error) {
-    throw controller.signal.aborted ? controller.signal.reason : error
+    throw hangUp.aborted ? hangUp.reason : error
   } finally {
     clearTimeout(timer)
   }

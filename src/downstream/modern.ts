@@ -1,5 +1,6 @@
 /** The downstream half of the modern era: answers each request from the request alone, without a session. */
 
+import type { HangUp } from '../hang-up.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import { ECHOED, printable } from '../printable.js'
 import type { Call, Tell, Upstream } from '../protocol/call.js'
@@ -31,7 +32,7 @@ export interface Arrived {
   /** The client's own `Authorization`, if credentials are passed through. */
   credential?: string | undefined
   /** Aborts when the client disconnects. */
-  abort: AbortController
+  abort: HangUp
   log: Logger
   transport: 'http' | 'stdio'
   /** `Mcp-Param-*`, if the transport has headers. They must match the arguments. */
@@ -96,7 +97,7 @@ export class ModernDownstream {
         record.carried(error.owner)
         throw error
       }
-      const { aborted, reason } = arrived.abort.signal
+      const { aborted, reason } = arrived.abort
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
       if (aborted && reason !== fault) record.cancelled()
       else record.failed(fault)
@@ -135,7 +136,6 @@ function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tel
   const { principal, credential, abort: controller, paramHeaders } = arrived
   const progress = progressToken !== undefined
   const abort = (reason?: unknown) => controller.abort(reason)
-  const { signal } = controller
   const call: Call = {
     method,
     params,
@@ -146,7 +146,7 @@ function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tel
     credential,
     answers,
     tell,
-    signal,
+    signal: controller,
     abort,
     log,
   }

@@ -1,5 +1,7 @@
 /** Serves a client on stdio: one JSON-RPC message per line in and out (MCP, basic/transports, stdio). */
+
 import type { Readable, Writable } from 'node:stream'
+import type { Signal } from '../hang-up.js'
 import type { Upstream } from '../protocol/call.js'
 import { type Compat, classifyLine } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
@@ -89,10 +91,10 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     const controller = running.begin(request.id)
     const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const, bare }
     const id = methodTraits(request.method).endless ? own(request.id) : request.id
-    return modern.answer(request, arrived, writerFor(id, controller.signal)).finally(() => running.end(id, controller))
+    return modern.answer(request, arrived, writerFor(id, controller)).finally(() => running.end(id, controller))
   }
 
-  function writerFor(id: Id, signal: AbortSignal): Send {
+  function writerFor(id: Id, signal: Signal): Send {
     return ({ text, last }) => {
       // A cancelled request gets no answer. A request that the bridge aborted with a Fault gets its error.
       if (signal.aborted && !(signal.reason instanceof Fault)) return undefined

@@ -2,6 +2,7 @@
  * Ends calls at shutdown. Subscriptions end with a result, so that clients know that nothing broke. Calls that have not
  * ended when the time is up end with an error that says so.
  */
+import { HangUp } from '../hang-up.js'
 import type { Call, Final, Handler, Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
@@ -48,8 +49,7 @@ export class Drain {
   async #endUnlessOver(call: Call, next: Handler): Promise<Final> {
     const open = this.#endless
     // Not the call's own abort: a caller that got an answer has not disconnected.
-    const over = new AbortController()
-    const signal = AbortSignal.any([call.signal, over.signal])
+    const over = new HangUp(call.signal)
     let stop = () => {}
     const stopped = new Promise<Final>((resolve) => {
       stop = () => resolve({ kind: 'result', result: EMPTY })
@@ -57,7 +57,7 @@ export class Drain {
     open.add(stop)
     if (this.#ended) stop()
     try {
-      return await Promise.race([next({ ...call, signal }), stopped])
+      return await Promise.race([next({ ...call, signal: over }), stopped])
     } finally {
       open.delete(stop)
       over.abort()

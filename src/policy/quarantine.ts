@@ -8,7 +8,9 @@
  * A server in quarantine cannot ask its callers anything. Its instructions, and notifications outside subscriptions,
  * are dropped.
  */
+
 import picomatch from 'picomatch'
+import { HangUp } from '../hang-up.js'
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import { ECHOED, printable } from '../printable.js'
 import { type Call, type CallLog, type Final, type Handler, type Policy, type Told, unheard } from '../protocol/call.js'
@@ -130,12 +132,10 @@ export class Quarantine {
 
   async #fetch(call: Call, next: Handler): Promise<void> {
     const changes = this.#changes
-    const controller = new AbortController()
+    const hangUp = new HangUp()
     const late = setTimeout(
       () =>
-        controller.abort(
-          new Fault('upstreamTimeout', `The server did not list its tools within ${LIST_TIMEOUT / 1000} s`),
-        ),
+        hangUp.abort(new Fault('upstreamTimeout', `The server did not list its tools within ${LIST_TIMEOUT / 1000} s`)),
       LIST_TIMEOUT,
     )
     const { paramHeaders: _none, ...asked } = anonymous(call)
@@ -146,8 +146,8 @@ export class Quarantine {
         params: cursor === undefined ? EMPTY : parseObject(`{"cursor":${cursor}}`),
         answers: undefined,
         tell: unheard,
-        signal: controller.signal,
-        abort: (reason) => controller.abort(reason),
+        signal: hangUp,
+        abort: (reason) => hangUp.abort(reason),
         log: QUIET,
       }
       const last = await next(listing)

@@ -3,6 +3,7 @@
  * gets a placeholder for the server, with one tool that signs in. After the sign-in it is notified that all lists have
  * changed.
  */
+import type { Signal } from '../hang-up.js'
 import { type Account, type AccountsByPrincipal, MAX_RETRIES } from '../protocol/account.js'
 import {
   type Call,
@@ -224,7 +225,7 @@ export class SignIn {
   }
 
   /** Whether a principal still has the placeholder: nobody has signed in since it was refused. */
-  async #waits(account: Account, principal: string, signal: AbortSignal): Promise<boolean> {
+  async #waits(account: Account, principal: string, signal: Signal): Promise<boolean> {
     const waiting = this.#waiting.get(principal)
     if (!waiting) return false
     // A credential that cannot be obtained now counts as absent.
@@ -337,7 +338,7 @@ class SigningTunnel implements Tunnel {
     return this.#tunnel.revision
   }
 
-  async ask(request: Request, signal: AbortSignal, say: SayTunnelled): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled): Promise<void> {
     let hasSaid = false
     const heard: SayTunnelled = (message) => {
       hasSaid = true
@@ -371,7 +372,7 @@ class SigningTunnel implements Tunnel {
 }
 
 /** Runs `work`, and again after a sign-in. Rejects with a Fault. */
-async function signedIn<T>(account: Account, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+async function signedIn<T>(account: Account, signal: Signal, work: () => Promise<T>): Promise<T> {
   for (let signIns = 0; ; signIns++) {
     try {
       return await work()

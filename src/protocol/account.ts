@@ -1,4 +1,5 @@
 /** Credentials for a server: getting them, renewing them, and what to do when the server refuses them. */
+import type { Signal } from '../hang-up.js'
 
 /** One principal's credentials for one server. */
 export interface Account {
@@ -6,17 +7,17 @@ export interface Account {
    * The `Authorization` to send now; not a promise if it is fresh. Undefined if there is none yet. Rejects with a Fault
    * if one is required and cannot be obtained now.
    */
-  authorization(signal: AbortSignal): string | undefined | Promise<string | undefined>
+  authorization(signal: Signal): string | undefined | Promise<string | undefined>
   /**
    * The server has refused `refusal.sent`. Resolves to another `Authorization`, to be tried once. Otherwise rejects
    * with a Fault; `needsSignIn` tells whether a person must sign in. Never prompts a person.
    */
-  refused(refusal: AccountRefusal, signal: AbortSignal): Promise<string>
+  refused(refusal: AccountRefusal, signal: Signal): Promise<string>
   /**
    * Starts a sign-in because of a refusal, if a person can be prompted, and waits until it ends. Only for requests of
    * clients. Rejects with a Fault.
    */
-  signIn(refusal: AccountRefusal, signal: AbortSignal): Promise<string>
+  signIn(refusal: AccountRefusal, signal: Signal): Promise<string>
 }
 
 /** A response in which a server refused a credential, or asked for one. */

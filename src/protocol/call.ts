@@ -2,6 +2,7 @@
  * The bridge's own form of requests and replies, independent of era. It follows the modern era, in which each request
  * carries everything that is needed to answer it, but without the modern envelope.
  */
+import type { Signal } from '../hang-up.js'
 import type { Log } from '../logging.js'
 import type { Request, Response, RpcError } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -52,7 +53,7 @@ export interface Call {
   /** Sends what the server says before its answer to the caller. */
   tell: Tell
   /** Aborts when nobody waits for the answer any more, or when a policy ends the call: then the reason is a Fault. */
-  signal: AbortSignal
+  signal: Signal
   abort: (reason?: unknown) => void
   log: CallLog
 }
@@ -158,7 +159,7 @@ export interface Tunnel {
    * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` holds
    * back like a `Tell`. Rejects with a Fault if no answer can come.
    */
-  ask(request: Request, signal: AbortSignal, say: SayTunnelled): Promise<void>
+  ask(request: Request, signal: Signal, say: SayTunnelled): Promise<void>
   notify(method: string, params: Json | undefined): void
   /** Sends the client's answer to a request of the server. */
   respond(response: Response): void

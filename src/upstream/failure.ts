@@ -1,5 +1,6 @@
 /** Translates failures of channels into Faults for callers, and decides when a call may be sent again. */
 
+import type { Signal } from '../hang-up.js'
 import { printable } from '../printable.js'
 import type { Call, Final, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
@@ -18,7 +19,7 @@ const UNKNOWN = 'whether it acted on the call is unknown'
 const PATIENCE = 5_000
 
 /** The reason to cancel an aborted call with: TIMED_OUT after its timeout, else undefined. */
-export function givenUpFor({ reason }: AbortSignal): string | undefined {
+export function givenUpFor({ reason }: Signal): string | undefined {
   return reason instanceof Fault && reason.fault === 'upstreamTimeout' ? TIMED_OUT : undefined
 }
 

@@ -1,4 +1,5 @@
 /** One upstream server: picks the legacy or the modern half for its detected era. */
+import type { Signal } from '../hang-up.js'
 import type { Gauge } from '../ports/events.js'
 import type { Call, Final, Handler, LegacyRoute, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
 import { Fault, needsSignIn } from '../protocol/fault.js'
@@ -27,7 +28,7 @@ export class Server implements Upstream {
   /** Ends the reports of other replicas. */
   readonly #unsubscribe: (() => void) | undefined
   /** Signals of calls that have been moved to the other half once. */
-  readonly #moved = new WeakSet<AbortSignal>()
+  readonly #moved = new WeakSet<Signal>()
 
   constructor(options: ServerOptions) {
     this.#options = options

@@ -1,6 +1,7 @@
 /** What changes at a server, for one session, with a server that a test plays: subscriptions made before others are broken. */
 import t, { type Test } from 'tap'
 import { Changes } from '../../src/downstream/legacy/subscription.js'
+import type { HangUp } from '../../src/hang-up.js'
 import type { Reply } from '../../src/protocol/call.js'
 import type { Fault } from '../../src/protocol/fault.js'
 import { unlimited } from '../../src/protocol/memory.js'
@@ -16,20 +17,20 @@ const UPDATED = 'notifications/resources/updated'
 /** One subscription, as the server has it. */
 class Subscription {
   readonly filter: { toolsListChanged?: boolean; resourceSubscriptions?: string[] }
-  readonly #controller: AbortController
+  readonly #controller: HangUp
   #replies: Reply[] = []
   #failure: Error | undefined
   #over = false
   #wake = () => {}
 
-  constructor(params: Payload, controller: AbortController) {
+  constructor(params: Payload, controller: HangUp) {
     this.filter = (JSON.parse(write(params)) as { notifications: Subscription['filter'] }).notifications
     this.#controller = controller
-    controller.signal.addEventListener('abort', () => this.#wake())
+    controller.addEventListener('abort', () => this.#wake())
   }
 
   get isOpen(): boolean {
-    return !this.#over && !this.#controller.signal.aborted
+    return !this.#over && !this.#controller.aborted
   }
 
   /** The uris that it tells of. */
@@ -64,7 +65,7 @@ class Subscription {
   async *replies(): AsyncGenerator<Reply> {
     for (;;) {
       for (const reply of this.#replies.splice(0)) yield reply
-      if (this.#controller.signal.aborted) throw this.#controller.signal.reason
+      if (this.#controller.aborted) throw this.#controller.reason
       if (this.#failure) throw this.#failure
       if (this.#over) return
       await new Promise<void>((resolve) => {

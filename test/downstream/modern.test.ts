@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Logger } from '../../src/downstream/call-log.js'
 import type { Frame } from '../../src/downstream/frames.js'
 import { ModernDownstream } from '../../src/downstream/modern.js'
+import { HangUp } from '../../src/hang-up.js'
 import type { Call, Final, Handler, Told } from '../../src/protocol/call.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { unlimited } from '../../src/protocol/memory.js'
@@ -29,7 +30,7 @@ async function answer(handle: Handler, send: (frame: Frame) => Promise<void> | u
   const params = { name: 'x', arguments: {}, _meta: META }
   const request = parseText(JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params })) as Request
   const frames: { id?: number; method?: string; params?: { progress: number }; error?: object }[] = []
-  const abort = new AbortController()
+  const abort = new HangUp()
   const upstream = { handle, notify() {}, legacyRoute: () => Promise.reject(new Fault('internal', 'Not used')) }
   const modern = new ModernDownstream(upstream, { draftErrorCodes: false }, unlimited())
   await modern.answer(request, { principal: 'alice', abort, log: LOG, transport: 'http' }, (frame) => {

@@ -1,5 +1,7 @@
 /** The MCP endpoint over Streamable HTTP: both eras at one address. The era is determined for each message. */
+
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { HangUp } from '../../hang-up.js'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import type { Upstream } from '../../protocol/call.js'
 import { type Compat, classify, type SessionState } from '../../protocol/classify.js'
@@ -340,8 +342,8 @@ function notAllowed(reply: FastifyReply, allow: string): never {
  * Aborts when the client disconnects before its answer is complete. The event is taken from the response, because the
  * request emits 'close' as soon as its body has been read.
  */
-function whileConnected(reply: FastifyReply): AbortController {
-  const controller = new AbortController()
+function whileConnected(reply: FastifyReply): HangUp {
+  const controller = new HangUp()
   whenOver(reply, () => {
     if (!reply.raw.writableFinished) controller.abort()
   })

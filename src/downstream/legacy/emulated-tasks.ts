@@ -2,6 +2,7 @@
  * Emulates tasks of 2025-11-25 (basic/utilities/tasks) for a client whose server need not support them: the bridge
  * makes the call in the background, and the session keeps its result.
  */
+import { HangUp, type Signal } from '../../hang-up.js'
 import type { Tell, Told } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
@@ -16,7 +17,7 @@ import type { CallContext, Outcome } from './translated-call.js'
 /** How the call of a task is made: `about` is the `_meta` of its requests to the client, which go through `send`. */
 export interface Running extends Required<Pick<CallContext, 'send' | 'about'>> {
   tell: Tell
-  controller: AbortController
+  controller: HangUp
 }
 
 /** Makes the call of a task. */
@@ -31,7 +32,7 @@ interface Task {
   createdAt: string
   lastUpdatedAt: string
   ttl: number
-  controller: AbortController
+  controller: HangUp
   outcome: Outcome | undefined
   failure: Fault | undefined
   /** Sends a request to the client; undefined while no `tasks/result` is waiting. */
@@ -74,7 +75,7 @@ export class EmulatedTasks {
       createdAt: now,
       lastUpdatedAt: now,
       ttl: typeof ttl === 'number' && ttl > 0 ? Math.min(ttl, TTL.most) : TTL.usual,
-      controller: new AbortController(),
+      controller: new HangUp(),
       outcome: undefined,
       failure: undefined,
       ask: undefined,
@@ -121,7 +122,7 @@ export class EmulatedTasks {
    * Waits for the result. Until then passes the requests to the client to `send`. Rejects with a Fault if the task has
    * no result.
    */
-  async result(id: unknown, signal: AbortSignal, send: CallContext['send']): Promise<Outcome> {
+  async result(id: unknown, signal: Signal, send: CallContext['send']): Promise<Outcome> {
     const task = this.#find(id)
     const questions: Wire[] = []
     const wake = () => task.wake()
@@ -177,7 +178,7 @@ export class EmulatedTasks {
   /** Sends a request to the client as soon as a `tasks/result` is waiting. */
   async #ask(task: Task, text: Wire): Promise<void> {
     update(task, 'input_required')
-    while (!task.ask && !task.controller.signal.aborted) await task.changed
+    while (!task.ask && !task.controller.aborted) await task.changed
     task.ask?.(text)
     if (task.status !== 'cancelled') update(task, 'input_required')
   }

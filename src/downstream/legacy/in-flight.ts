@@ -1,10 +1,11 @@
 /** The requests of a session that are in flight, by id, so that the client can cancel them. */
+import { HangUp } from '../../hang-up.js'
 import { type Id, idKey, type Params, readId } from '../../rpc/message.js'
 import { raw, value } from '../../rpc/splice.js'
 
 /** Requests in flight. Several may have the same id. */
 export class InFlight {
-  readonly #controllers = new Map<string, Set<AbortController>>()
+  readonly #controllers = new Map<string, Set<HangUp>>()
   #open = 0
 
   /** Number of requests in flight. */
@@ -18,8 +19,8 @@ export class InFlight {
   }
 
   /** Adds a request. The controller aborts when the request is cancelled. */
-  begin(id: Id): AbortController {
-    const controller = new AbortController()
+  begin(id: Id): HangUp {
+    const controller = new HangUp()
     const key = idKey(id)
     const others = this.#controllers.get(key)
     if (others) others.add(controller)
@@ -29,7 +30,7 @@ export class InFlight {
   }
 
   /** Removes a request. */
-  end(id: Id, controller: AbortController): void {
+  end(id: Id, controller: HangUp): void {
     const key = idKey(id)
     const known = this.#controllers.get(key)
     if (!known?.delete(controller)) return

@@ -2,6 +2,7 @@
  * Turns the input requests of a modern server into requests to a legacy client, and the client's answers into the
  * `inputResponses` of the repeated call (MCP 2026-07-28, basic/patterns/mrtr).
  */
+import { HangUp, type Signal } from '../../hang-up.js'
 import type { Answers } from '../../protocol/call.js'
 import { type Downlevel, downlevelQuestion } from '../../protocol/downlevel.js'
 import { traits } from '../../protocol/eras.js'
@@ -73,10 +74,8 @@ export class Questions {
     let end: 'answered' | 'refused' | 'lost' = 'lost'
     const report = (what: 'parked' | 'expired' | typeof end) => requests.length > 0 && this.#options.report(what)
     report('parked')
-    const round = new AbortController()
-    const giveUp = () => round.abort()
-    signal.addEventListener('abort', giveUp, { once: true })
-    const timer = setTimeout(giveUp, this.#options.within)
+    const round = new HangUp(signal)
+    const timer = setTimeout(() => round.abort(), this.#options.within)
     const asked: Asked[] = []
     const all = { asked, loan, bytes: 0 }
     // A null prototype, because the server chooses the keys.
@@ -86,15 +85,15 @@ export class Questions {
       const forPeople = requests.filter(({ method }) => method === 'elicitation/create')
       const others = requests.filter((one) => !forPeople.includes(one))
       const waiting: Asked[] = []
-      for (const one of others) waiting.push(await this.#send(one, { signal: round.signal, send, all, about }))
+      for (const one of others) waiting.push(await this.#send(one, { signal: round, send, all, about }))
       for (const one of forPeople) {
-        const done = await this.#waitForTurn(round.signal)
+        const done = await this.#waitForTurn(round)
         if (!done) {
           answers[one.key] = write(CANCELLED)
           continue
         }
         try {
-          const question = await this.#send(one, { signal: round.signal, send, all, about })
+          const question = await this.#send(one, { signal: round, send, all, about })
           answers[one.key] = write(elicited(await question.outcome, question))
         } finally {
           done()
@@ -108,10 +107,10 @@ export class Questions {
       await this.#withdraw(asked, send)
       throw error
     } finally {
-      report(signal.aborted ? 'lost' : round.signal.aborted ? 'expired' : end)
+      report(signal.aborted ? 'lost' : round.aborted ? 'expired' : end)
       for (const { id } of asked) this.#open.delete(idKey(id))
       clearTimeout(timer)
-      signal.removeEventListener('abort', giveUp)
+      round.abort()
     }
     signal.throwIfAborted()
     const responses = requests.length === 0 ? undefined : write(edit(EMPTY, answers))
@@ -172,7 +171,7 @@ export class Questions {
    * Waits until no other dialogue is open. Returns the function that ends this turn; undefined if the signal aborts
    * first.
    */
-  async #waitForTurn(signal: AbortSignal): Promise<(() => void) | undefined> {
+  async #waitForTurn(signal: Signal): Promise<(() => void) | undefined> {
     let done = () => {}
     const mine = new Promise<void>((resolve) => {
       done = resolve
@@ -191,7 +190,7 @@ type SendText = (text: Wire) => Promise<void> | undefined
 
 /** What a round of questions needs from its call. */
 interface Round {
-  signal: AbortSignal
+  signal: Signal
   send: SendText
   /** `_meta` of the requests. */
   about: Json | undefined
@@ -207,7 +206,7 @@ interface AllAsked {
 }
 
 interface Sending {
-  signal: AbortSignal
+  signal: Signal
   send: SendText
   all: AllAsked
   /** `_meta` of the request. */

@@ -1,4 +1,5 @@
 /** Limits how often a server may request input in one call, and for how long it may ask to be called again. */
+import type { Signal } from '../../hang-up.js'
 import { Fault } from '../../protocol/fault.js'
 import { asksSomething } from '../../protocol/input.js'
 import type { Payload } from '../../rpc/splice.js'
@@ -27,7 +28,7 @@ export class Rounds {
    * the next call (MCP 2026-07-28, basic/patterns/mrtr). Rejects with a Fault when a limit is reached, and with the
    * signal's reason when it aborts.
    */
-  async next(input: Payload, signal: AbortSignal): Promise<void> {
+  async next(input: Payload, signal: Signal): Promise<void> {
     if (asksSomething(input)) {
       if (++this.#rounds > MAX_ROUNDS)
         throw new Fault('upstreamProtocol', `The server did not answer after ${MAX_ROUNDS} rounds of input requests`)

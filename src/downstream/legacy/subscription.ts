@@ -2,6 +2,7 @@
  * The subscription of one legacy session at a modern server: one `subscriptions/listen` for everything. When the
  * client's subscriptions change, a new one is opened before the previous one is closed.
  */
+import type { HangUp } from '../../hang-up.js'
 import type { Log } from '../../logging.js'
 import type { Final, Tell } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -25,7 +26,7 @@ export interface ChangesOptions {
   /** Capabilities of the server, as sent to the client. */
   offered: Payload
   /** Sends a `subscriptions/listen`. */
-  listen(params: Payload, controller: AbortController, tell: Tell): Promise<Final>
+  listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final>
   /** For the subscribed URIs. */
   loan: Loan
   /** Sends a notification to the client. */

@@ -2,6 +2,7 @@
  * Follows a task of a modern server (io.modelcontextprotocol/tasks) for a client without tasks: it polls the task, and
  * the client sees one long call.
  */
+import { HangUp } from '../../hang-up.js'
 import { type Answers, type Call, type Final, type Handler, unheard } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { isTerminal, statusOf } from '../../protocol/tasks.js'
@@ -87,7 +88,7 @@ export async function drive(handle: Handler, call: Call, created: Payload, clien
   } finally {
     if (!ended) {
       // The client has left, but the server still runs the task.
-      const { signal } = new AbortController()
+      const signal = new HangUp()
       handle({ ...about('tasks/cancel'), signal, abort: () => {} }).catch(() => {})
     }
   }

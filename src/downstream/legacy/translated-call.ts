@@ -3,6 +3,7 @@
  * result.
  */
 
+import type { Signal } from '../../hang-up.js'
 import { ECHOED, printable } from '../../printable.js'
 import type { Answers, Call, Caller, Final, Handler } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -91,7 +92,7 @@ async function waitForTask(call: Call, created: Payload, context: Running): Prom
 }
 
 /** Sends the requests to the client. Resolves to its answers. */
-function askClient(input: Payload, signal: AbortSignal, { questions, send, about, loan }: Running): Promise<Answers> {
+function askClient(input: Payload, signal: Signal, { questions, send, about, loan }: Running): Promise<Answers> {
   return questions.ask(input, { signal, send, about, loan })
 }
 

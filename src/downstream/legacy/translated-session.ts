@@ -3,6 +3,7 @@
  * a complete call.
  */
 
+import { HangUp } from '../../hang-up.js'
 import { ECHOED, printable } from '../../printable.js'
 import { type Call, type Caller, type Final, type Notice, type Tell, unheard } from '../../protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../protocol/downlevel.js'
@@ -96,7 +97,7 @@ export class TranslatedSession implements ClientSession {
   static async open(request: Request, options: OpenOptions, record: CallLogEntry): Promise<Opened> {
     const opening = decodeInitialize(request)
     const caller = { revision: NEWEST_MODERN, clientInfo: opening.clientInfo, capabilities: opening.capabilities }
-    const controller = new AbortController()
+    const controller = new HangUp()
     const call = callOf('server/discover', EMPTY, EMPTY, { caller, controller, record, options })
     record.note({ clientRevision: opening.revision })
     const discovered = await options.upstream.handle(call)
@@ -141,7 +142,7 @@ export class TranslatedSession implements ClientSession {
   /** The last frame of the answer to a request. Sends the others before it. */
   async #answer(
     request: Request,
-    controller: AbortController,
+    controller: HangUp,
     record: CallLogEntry,
     send: Send,
     trace: TraceContext | undefined,
@@ -166,7 +167,7 @@ export class TranslatedSession implements ClientSession {
       }
       return await this.#call(request, decoded, controller, record, send)
     } catch (error) {
-      const { aborted, reason } = controller.signal
+      const { aborted, reason } = controller
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
       const cancelled = aborted && reason !== fault
       if (cancelled) record.cancelled()
@@ -254,7 +255,7 @@ export class TranslatedSession implements ClientSession {
   async #call(
     { id, method }: Request,
     { params, meta, progressToken }: Decoded,
-    controller: AbortController,
+    controller: HangUp,
     record: CallLogEntry,
     send: Send,
   ): Promise<Frame> {
@@ -307,13 +308,13 @@ export class TranslatedSession implements ClientSession {
   async #taskResult(
     { id }: Request,
     { params }: Decoded,
-    controller: AbortController,
+    controller: HangUp,
     record: CallLogEntry,
     send: Send,
   ): Promise<Frame> {
     const taskId = value(params, 'taskId')
     const called = this.#tasks.paramsOf(taskId)
-    const outcome = await this.#tasks.result(taskId, controller.signal, (text) => send({ text }))
+    const outcome = await this.#tasks.result(taskId, controller, (text) => send({ text }))
     const call = callOf('tools/call', called, EMPTY, {
       caller: this.#caller,
       controller,
@@ -340,7 +341,7 @@ export class TranslatedSession implements ClientSession {
     if (this.#ready && this.#listened) this.#changes.start()
   }
 
-  #listen(params: Payload, controller: AbortController, tell: Tell): Promise<Final> {
+  #listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final> {
     const { log, transport } = this.#options
     const fields = { clientEra: 'legacy', clientTransport: transport, method: 'subscriptions/listen' } as const
     const record = new CallLogEntry(log, fields)
@@ -383,7 +384,7 @@ function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions):
 
 interface CallParts {
   caller: Caller
-  controller: AbortController
+  controller: HangUp
   record: CallLogEntry
   options: OpenOptions
   progress?: boolean
@@ -405,7 +406,7 @@ function callOf(
     principal: sender.principal,
     credential: sender.credential,
     tell,
-    signal: controller.signal,
+    signal: controller,
     abort: (reason) => controller.abort(reason),
     log: record,
   }

@@ -69,9 +69,9 @@ export class TunnelSession implements ClientSession {
       return send({ text, last: { status: 200 } })
     }
     try {
-      await this.#tunnel.ask(traced(request, span), controller.signal, say)
+      await this.#tunnel.ask(traced(request, span), controller, say)
     } catch (error) {
-      const { aborted, reason } = controller.signal
+      const { aborted, reason } = controller
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
       const cancelled = aborted && reason !== fault
       span.over(cancelled ? undefined : fault)

@@ -2,6 +2,7 @@
  * The tokens of one account at one server: uses them while they are fresh, renews them, and obtains new ones, if
  * necessary by asking a person to sign in.
  */
+import type { Signal } from '../../hang-up.js'
 import type { AccountRefusal as Refusal } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import { digest } from '../../seal.js'
@@ -86,7 +87,7 @@ export class TokenAccount {
   }
 
   /** The `Authorization` to send; not a promise if it is fresh. Undefined if there is none. Rejects with a Fault. */
-  authorization(signal: AbortSignal): string | undefined | Promise<string | undefined> {
+  authorization(signal: Signal): string | undefined | Promise<string | undefined> {
     const known = this.#look()
     if (!known) return this.#load().then((loaded) => this.#current(loaded, signal))
     return known.header === undefined || this.#now() < known.fresh ? known.header : this.#current(known, signal)
@@ -96,7 +97,7 @@ export class TokenAccount {
    * Another `Authorization` after a refusal, to be tried once. If `mayAsk`, a person may be asked to sign in: only for
    * requests of clients. Rejects with a Fault.
    */
-  async refused(refusal: Refusal, signal: AbortSignal, mayAsk: boolean): Promise<string> {
+  async refused(refusal: Refusal, signal: Signal, mayAsk: boolean): Promise<string> {
     const { status, challenges, sent } = refusal
     const began = performance.now()
     this.#challenges = challenges
@@ -129,7 +130,7 @@ export class TokenAccount {
    * Signs in now, even if there is a token. Resolves when there is a new token; rejects with a Fault. `challenges` say
    * what to sign in for; by default the server's last ones.
    */
-  async login(challenges: readonly string[] | undefined, signal: AbortSignal): Promise<AccountStatus> {
+  async login(challenges: readonly string[] | undefined, signal: Signal): Promise<AccountStatus> {
     const wanted = wantedBy(readChallenges(challenges ?? this.#challenges))
     const obtainer = await this.#options.obtainer()
     const { record } = await this.#load()
@@ -197,7 +198,7 @@ export class TokenAccount {
     return this.#known
   }
 
-  async #current({ record, header, fresh }: Known, signal: AbortSignal): Promise<string | undefined> {
+  async #current({ record, header, fresh }: Known, signal: Signal): Promise<string | undefined> {
     const token = record?.token
     const now = this.#now()
     if (!token || now < fresh) return header
@@ -343,7 +344,7 @@ export class TokenAccount {
   }
 
   /** Waits for a person, for as long as a request may. `began`: when the request was refused. */
-  #wait(running: RunningFlow, began: number, signal: AbortSignal): Promise<Token> {
+  #wait(running: RunningFlow, began: number, signal: Signal): Promise<Token> {
     const { flow, token } = running
     flow.remind()
     const patience = Math.min(this.#patience, this.#timeLeft(began))

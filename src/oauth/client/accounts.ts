@@ -2,6 +2,7 @@
  * The accounts at one server, by principal. Until a person has signed in or the server has refused a request, the code
  * that obtains tokens is not loaded and no file is opened.
  */
+import type { Signal } from '../../hang-up.js'
 import type { Account, AccountRefusal, AccountsByPrincipal } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
 import { TokenAccount } from './account.js'
@@ -31,15 +32,15 @@ class Requesting implements Account {
     this.#mayAsk = mayAsk
   }
 
-  authorization(signal: AbortSignal): string | undefined | Promise<string | undefined> {
+  authorization(signal: Signal): string | undefined | Promise<string | undefined> {
     return this.#account.authorization(signal)
   }
 
-  refused(refusal: AccountRefusal, signal: AbortSignal): Promise<string> {
+  refused(refusal: AccountRefusal, signal: Signal): Promise<string> {
     return this.#account.refused(refusal, signal, false)
   }
 
-  signIn(refusal: AccountRefusal, signal: AbortSignal): Promise<string> {
+  signIn(refusal: AccountRefusal, signal: Signal): Promise<string> {
     return this.#account.refused(refusal, signal, this.#mayAsk)
   }
 }

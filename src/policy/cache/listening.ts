@@ -2,6 +2,7 @@
  * Subscribes to changes for as long as results are cached for one principal. There is one subscription at a time. When
  * more resources are cached, a new one replaces it; the old one ends when the server has accepted the new one.
  */
+import type { HangUp } from '../../hang-up.js'
 import type { Call, CallLog, Handler, Sender, Tell, Told } from '../../protocol/call.js'
 import { CHANGING_LISTS } from '../../protocol/subscriptions.js'
 import { Resubscriber } from '../../resubscriber.js'
@@ -126,7 +127,7 @@ function paramsOf(uris: readonly string[]): Payload {
   return parseObject(`{"notifications":{${[...LISTS, ...resources].join(',')}}}`)
 }
 
-function callOf(sender: Sender, params: Payload, controller: AbortController, tell: Tell): Call {
+function callOf(sender: Sender, params: Payload, controller: HangUp, tell: Tell): Call {
   return {
     ...sender,
     method: 'subscriptions/listen',
@@ -134,7 +135,7 @@ function callOf(sender: Sender, params: Payload, controller: AbortController, te
     meta: EMPTY,
     progress: false,
     tell,
-    signal: controller.signal,
+    signal: controller,
     abort: (reason) => controller.abort(reason),
     log: QUIET,
   }

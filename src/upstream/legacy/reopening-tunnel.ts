@@ -3,6 +3,7 @@
  * one.
  */
 
+import { HangUp, type Signal } from '../../hang-up.js'
 import type { Log } from '../../logging.js'
 import { ECHOED, printable } from '../../printable.js'
 import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
@@ -49,7 +50,7 @@ export class ReopeningTunnel implements Tunnel {
   readonly #log: ReopeningLog
   readonly #settings = new KeptSettings()
   readonly #lists = new SeenLists()
-  readonly #closed = new AbortController()
+  readonly #closed = new HangUp()
   #sessions = 1
   #tunnel: DirectTunnel
   #asked: Asked
@@ -81,7 +82,7 @@ export class ReopeningTunnel implements Tunnel {
     return tunnel?.revision === undefined ? tunnel : new ReopeningTunnel(tunnel, tunnel.revision, asked, open, log)
   }
 
-  async ask(request: Request, signal: AbortSignal, say: SayTunnelled): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled): Promise<void> {
     const noting: SayTunnelled = (message) => {
       if (message.answer) this.#note(request, message.answer)
       return say(message)
@@ -131,7 +132,7 @@ export class ReopeningTunnel implements Tunnel {
         if (tunnel === this.#tunnel) listener.message(text)
       },
       ended: () => {
-        if (tunnel === this.#tunnel && !this.#closed.signal.aborted) this.#lost(listener)
+        if (tunnel === this.#tunnel && !this.#closed.aborted) this.#lost(listener)
       },
     })
   }
@@ -144,7 +145,7 @@ export class ReopeningTunnel implements Tunnel {
 
   /** Opens another session without waiting for a request, because the client may only be waiting for notifications. */
   async #recover(): Promise<void> {
-    const { signal } = this.#closed
+    const signal = this.#closed
     this.#recovering = true
     while (this.#tunnel.over && this.#attempts < MAX_ATTEMPTS && !signal.aborted) {
       await pause(backoff(this.#attempts++, WAIT), signal)
@@ -157,7 +158,7 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   /** Opens a session in place of the lost one; concurrent callers share it. Rejects with a Fault. */
-  #reopened(signal: AbortSignal): Promise<DirectTunnel> {
+  #reopened(signal: Signal): Promise<DirectTunnel> {
     this.#reopening ??= this.#reopen().finally(() => {
       this.#reopening = undefined
     })
@@ -167,7 +168,7 @@ export class ReopeningTunnel implements Tunnel {
   async #reopen(): Promise<DirectTunnel> {
     const asked = new Asked(++this.#sessions)
     const opened = await this.#open((message) => asked.write(message))
-    if (this.#closed.signal.aborted) {
+    if (this.#closed.aborted) {
       opened?.close()
       throw new Fault('upstreamUnavailable', 'The client has gone')
     }

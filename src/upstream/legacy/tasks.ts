@@ -4,6 +4,7 @@
  * of its session.
  */
 
+import { HangUp } from '../../hang-up.js'
 import { Bound } from '../../protocol/bound.js'
 import type { Call, Final } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -291,8 +292,7 @@ export class LegacyTasks {
   #awaitResult(task: Task): RunningCall {
     if (task.waiting) return task.waiting
     const { session } = task.lease
-    const controller = new AbortController()
-    const call: Call = { ...task.call, method: 'tasks/result', signal: controller.signal }
+    const call: Call = { ...task.call, method: 'tasks/result', signal: new HangUp() }
     const waiting = new RunningCall(task.lease.share(), call, {
       decode: (_leg, response) => decodeReply(task.call, response, session.handshake.serverInfo),
       task: task.upstreamId,

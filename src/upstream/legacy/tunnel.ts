@@ -1,4 +1,5 @@
 /** A legacy client's own session with a legacy server. Messages pass unchanged, except for ids and progress tokens. */
+import type { Signal } from '../../hang-up.js'
 import type { Log } from '../../logging.js'
 import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../../protocol/eras.js'
@@ -116,7 +117,7 @@ export class DirectTunnel implements Tunnel {
     this.#end(undefined)
   }
 
-  async ask(request: Request, signal: AbortSignal, say: SayTunnelled): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled): Promise<void> {
     this.#used()
     const exchange = this.#peer.begin(this.#options.principal)
     this.#turns?.enter(exchange)

@@ -1,5 +1,6 @@
 /** The upstream half of the modern era. Every call is complete in itself, so only channels are kept. */
 
+import { HangUp } from '../../hang-up.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import type { Account } from '../../protocol/account.js'
 import { withoutMisannotated } from '../../protocol/annotations.js'
@@ -266,7 +267,7 @@ function listingFor({ caller, principal, credential }: Call): Call {
     principal,
     credential,
     tell: unheard,
-    signal: new AbortController().signal,
+    signal: new HangUp(),
     abort() {},
     log: { note() {}, warn() {} },
   }

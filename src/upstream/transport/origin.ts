@@ -2,6 +2,7 @@
 
 import { TextDecoder } from 'node:util'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
+import type { Signal } from '../../hang-up.js'
 import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
 import { needsSignIn } from '../../protocol/fault.js'
 import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../protocol/memory.js'
@@ -277,7 +278,7 @@ export function withCredential(request: HttpRequest, authorization: string): Htt
  */
 export async function askAs(
   account: Account | undefined,
-  signal: AbortSignal,
+  signal: Signal,
   ask: (credential: string | undefined) => Promise<Answer>,
 ): Promise<Answer> {
   const first = account?.authorization(signal)
