@@ -2,7 +2,7 @@
  * The Streamable HTTP transport to servers: one POST per message, answers as JSON or events, broken streams resumed.
  */
 
-import { isAscii } from 'node:buffer'
+import { isUtf8 } from 'node:buffer'
 import type { Account } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
@@ -129,7 +129,7 @@ class HttpChannel implements Channel {
   }
 
   #take({ body }: Answer, exchange: number): void {
-    const { source, repaired } = repairedSourceOf(body, isAscii)
+    const { source, repaired } = repairedSourceOf(body, isUtf8)
     if (repaired) this.#receiver?.repaired('bytes that are not UTF-8')
     this.#receiver?.message(source, exchange)
     if (this.#receiver?.waiting(exchange))
