@@ -42,7 +42,7 @@ export function sourceOf(text: string): Source {
 /** The memory that a text keeps alive, in characters and bytes. A part keeps the whole text alive. */
 export function weightOf({ text, asides }: Source): number {
   if (!asides) return text.length
-  return asides.reduce((sum, aside) => sum + aside.reduce((bytes, { length }) => bytes + length, 0), text.length)
+  return asides.reduce((sum, aside) => sum + bytesIn(aside), text.length)
 }
 
 /** The length of a wire, in characters and bytes. */
@@ -55,7 +55,7 @@ export function lengthOf(wire: Wire): number {
  * aside only if `isUtf8` is given, a fast test.
  */
 export function sourceOfBytes(pieces: readonly Uint8Array[], isUtf8?: IsUtf8): Source {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  const length = bytesIn(pieces)
   if (isUtf8 && length > LARGE) {
     const complete = inCompleteCharacters(pieces, length, isUtf8)
     const source = complete && setAside(complete)
@@ -86,9 +86,13 @@ export function repairedSourceOf(
   try {
     return { source: sourceOfBytes(pieces, isUtf8), repaired: false }
   } catch {
-    const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
-    return { source: sourceOf(forgiving.decode(whole(pieces, length))), repaired: true }
+    return { source: sourceOf(forgivingText(pieces)), repaired: true }
   }
+}
+
+/** The text of pieces of bytes. Invalid UTF-8 becomes U+FFFD. */
+export function forgivingText(pieces: readonly Uint8Array[]): string {
+  return forgiving.decode(whole(pieces))
 }
 
 /** The text between two positions, with the strings that were set aside. */
@@ -113,12 +117,13 @@ export function join(wire: Wire): string {
   return typeof wire === 'string' ? wire : wire.map((part) => (typeof part === 'string' ? part : decode(part))).join('')
 }
 
+const bytesIn = (pieces: readonly Uint8Array[]) => pieces.reduce((sum, { length }) => sum + length, 0)
 const NOTHING = new Uint8Array(0)
 const decode = (bytes: Uint8Array) => utf8.decode(bytes)
 const decodeAll = (pieces: readonly Uint8Array[]) => pieces.map(decode).join('')
 
 /** All pieces in one array. */
-function whole(pieces: readonly Uint8Array[], length: number): Uint8Array {
+export function whole(pieces: readonly Uint8Array[], length = bytesIn(pieces)): Uint8Array {
   const [only = NOTHING, ...more] = pieces
   if (more.length === 0) return only
   const bytes = new Uint8Array(length)
