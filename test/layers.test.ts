@@ -84,10 +84,10 @@ const packages: Record<string, readonly string[]> = {
     'oauth/store/files',
   ],
   'node:stream': ['cli/program', 'downstream/http', 'downstream/stdio', 'log/writer', 'replicas'],
-  'node:buffer': ['upstream/transport/http', 'upstream/transport/stdio', 'policy/cache'],
+  'node:buffer': ['upstream/transport/channel', 'policy/cache'],
   'node:v8': ['bridge'],
   'node:tty': ['main'],
-  'node:util': ['cli', 'upstream/transport/origin'],
+  'node:util': ['cli'],
 }
 
 interface Import {

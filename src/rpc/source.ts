@@ -2,6 +2,7 @@
  * A received JSON text. V8 is fast at searching and slicing strings, but slow at creating large ones. So long strings
  * in a large text are set aside as bytes, and the text to scan has a mark in place of each.
  */
+import { BLOCK, Quotes } from './quotes.js'
 
 /** A JSON text with its long strings set aside. */
 export interface Source {
@@ -12,6 +13,9 @@ export interface Source {
 
 /** The exact bytes of a JSON string, quotes included, in the pieces in which they arrived. */
 type Aside = readonly Uint8Array[]
+
+/** Whether bytes are valid UTF-8, as `isUtf8` of node:buffer. */
+export type IsUtf8 = (bytes: Uint8Array) => boolean
 
 /** A text to send: one string, or several pieces, of which the large ones are bytes. */
 export type Wire = string | readonly Piece[]
@@ -25,8 +29,6 @@ const LONG = 8 * 1024
 const SAMPLE = 64
 const AVERAGE = 256
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
 const MARK = `"aside-${Math.random().toString(36).slice(2)}-`
 const MARKS = new RegExp(`${MARK}(\\d+)"`, 'g')
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -40,7 +42,7 @@ export function sourceOf(text: string): Source {
 /** The memory that a text keeps alive, in characters and bytes. A part keeps the whole text alive. */
 export function weightOf({ text, asides }: Source): number {
   if (!asides) return text.length
-  return asides.reduce((sum, aside) => sum + aside.reduce((bytes, { length }) => bytes + length, 0), text.length)
+  return asides.reduce((sum, aside) => sum + bytesIn(aside), text.length)
 }
 
 /** The length of a wire, in characters and bytes. */
@@ -50,15 +52,27 @@ export function lengthOf(wire: Wire): number {
 
 /**
  * A Source from the pieces of bytes in which a text arrived. Throws a TypeError if they are not UTF-8. Strings are set
- * aside only if `isAscii` is given, a fast test for ASCII, and they are ASCII.
+ * aside only if `isUtf8` is given, a fast test.
  */
-export function sourceOfBytes(pieces: readonly Uint8Array[], isAscii?: (bytes: Uint8Array) => boolean): Source {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
-  if (isAscii && length > LARGE && pieces.every((piece) => isAscii(piece))) {
-    const source = setAside(pieces)
+export function sourceOfBytes(pieces: readonly Uint8Array[], isUtf8?: IsUtf8): Source {
+  const length = bytesIn(pieces)
+  if (isUtf8 && length > LARGE) {
+    const complete = inCompleteCharacters(pieces, length, isUtf8)
+    const source = complete && setAside(complete)
     if (source) return source
   }
   return sourceOf(utf8.decode(whole(pieces, length)))
+}
+
+/** Pieces of which each is UTF-8: joined if one ends in the middle of a character. Undefined if they are not UTF-8. */
+function inCompleteCharacters(
+  pieces: readonly Uint8Array[],
+  length: number,
+  isUtf8: IsUtf8,
+): readonly Uint8Array[] | undefined {
+  if (pieces.every((piece) => isUtf8(piece))) return pieces
+  const joined = whole(pieces, length)
+  return isUtf8(joined) ? [joined] : undefined
 }
 
 /**
@@ -67,21 +81,25 @@ export function sourceOfBytes(pieces: readonly Uint8Array[], isAscii?: (bytes: U
  */
 export function repairedSourceOf(
   pieces: readonly Uint8Array[],
-  isAscii?: (bytes: Uint8Array) => boolean,
+  isUtf8?: IsUtf8,
 ): { source: Source; repaired: boolean } {
   try {
-    return { source: sourceOfBytes(pieces, isAscii), repaired: false }
+    return { source: sourceOfBytes(pieces, isUtf8), repaired: false }
   } catch {
-    const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
-    return { source: sourceOf(forgiving.decode(whole(pieces, length))), repaired: true }
+    return { source: sourceOf(forgivingText(pieces)), repaired: true }
   }
+}
+
+/** The text of pieces of bytes. Invalid UTF-8 becomes U+FFFD. */
+export function forgivingText(pieces: readonly Uint8Array[]): string {
+  return forgiving.decode(whole(pieces))
 }
 
 /** The text between two positions, with the strings that were set aside. */
 export function cut({ text, asides }: Source, start: number, end: number): string {
   const part = text.slice(start, end)
   if (!asides || !part.includes(MARK)) return part
-  return part.replace(MARKS, (_mark, index: string) => (asides[Number(index)] ?? []).map(decode).join(''))
+  return part.replace(MARKS, (_mark, index: string) => decodeAll(asides[Number(index)] ?? []))
 }
 
 /** The pieces between two positions, for sending: strings that were set aside stay bytes. */
@@ -99,11 +117,13 @@ export function join(wire: Wire): string {
   return typeof wire === 'string' ? wire : wire.map((part) => (typeof part === 'string' ? part : decode(part))).join('')
 }
 
+const bytesIn = (pieces: readonly Uint8Array[]) => pieces.reduce((sum, { length }) => sum + length, 0)
 const NOTHING = new Uint8Array(0)
 const decode = (bytes: Uint8Array) => utf8.decode(bytes)
+const decodeAll = (pieces: readonly Uint8Array[]) => pieces.map(decode).join('')
 
 /** All pieces in one array. */
-function whole(pieces: readonly Uint8Array[], length: number): Uint8Array {
+export function whole(pieces: readonly Uint8Array[], length = bytesIn(pieces)): Uint8Array {
   const [only = NOTHING, ...more] = pieces
   if (more.length === 0) return only
   const bytes = new Uint8Array(length)
@@ -115,84 +135,67 @@ function whole(pieces: readonly Uint8Array[], length: number): Uint8Array {
   return bytes
 }
 
-/**
- * Goes from quote to quote and sets long strings aside. Undefined if there are none or if the strings are too short on
- * average.
- */
+/** Sets long strings aside. Undefined if there are none, or if the strings are too short on average. */
 function setAside(chunks: readonly Uint8Array[]): Source | undefined {
   const asides: Aside[] = []
+  const quotes = new Quotes()
+  const rest = new Cutter(chunks)
   let text = ''
   let strings = 0
   let seen = 0
-  let inString = false
-  // The part of an unfinished string that was read: as characters only while the string may still be short.
-  let bytes: Uint8Array[] = []
-  let length = 0
-  let characters = ''
-  // Number of backslashes at the end of the last chunk: whether the first character of the next one is escaped.
-  let trailing = 0
-
-  for (const chunk of chunks) {
-    if (inString && length >= LONG && !chunk.includes(QUOTE)) {
-      bytes.push(chunk)
-      length += chunk.length
-      const before = backslashesAtEnd(chunk)
-      trailing = before === chunk.length ? before + trailing : before
-      seen += chunk.length
-      continue
-    }
-    // The text is ASCII, so characters and bytes have the same positions, and a string is searched faster than bytes.
-    const part = utf8.decode(chunk)
-    let start = 0
-    for (let quote = part.indexOf('"'); quote >= 0; quote = part.indexOf('"', quote + 1)) {
-      if (!inString) {
-        text += part.slice(start, quote)
-        start = quote
-        inString = true
+  /** Where the current string begins; negative outside of strings. */
+  let start = -1
+  for (const block of blocksOf(chunks)) {
+    for (const quote of quotes.next(block)) {
+      if (start < 0) {
+        start = seen + quote
         continue
       }
-      const before = backslashesBefore(part, quote, start)
-      if ((before === quote && start === 0 ? before + trailing : before) % 2 === 1) continue
-      const end = quote + 1
-      strings++
-      length += end - start
-      if (length < LONG) {
-        text += characters + part.slice(start, end)
-      } else {
-        text += `${MARK}${asides.length}"`
-        asides.push([...bytes, chunk.subarray(start, end)])
+      const end = seen + quote + 1
+      if (end - start >= LONG) {
+        text += `${decodeAll(rest.upTo(start))}${MARK}${asides.length}"`
+        asides.push(rest.upTo(end))
       }
-      bytes = []
-      length = 0
-      characters = ''
-      start = end
-      inString = false
+      strings++
+      start = -1
     }
-    if (inString) {
-      bytes.push(chunk.subarray(start))
-      length += part.length - start
-      characters = length < LONG ? characters + part.slice(start) : ''
-      const before = backslashesBefore(part, part.length, start)
-      trailing = before === part.length ? before + trailing : before
-    } else {
-      text += part.slice(start)
-      trailing = 0
-    }
-    seen += chunk.length
+    seen += block.length
     if (asides.length === 0 && strings > SAMPLE && seen / strings < AVERAGE) return undefined
   }
   // A string without an end is invalid JSON. The scanner reports that.
-  return asides.length === 0 || inString ? undefined : { text, asides }
+  if (asides.length === 0 || start >= 0) return undefined
+  return { text: text + decodeAll(rest.upTo(seen)), asides }
 }
 
-function backslashesBefore(text: string, end: number, start: number): number {
-  let at = end
-  while (at > start && text.charCodeAt(at - 1) === BACKSLASH) at--
-  return end - at
+function* blocksOf(pieces: readonly Uint8Array[]): Generator<Uint8Array, void> {
+  for (const piece of pieces) for (let at = 0; at < piece.length; at += BLOCK) yield piece.subarray(at, at + BLOCK)
 }
 
-function backslashesAtEnd(bytes: Uint8Array): number {
-  let at = bytes.length
-  while (at > 0 && bytes[at - 1] === BACKSLASH) at--
-  return bytes.length - at
+/** Cuts pieces of memory into consecutive ranges. */
+class Cutter {
+  readonly #pieces: readonly Uint8Array[]
+  /** The current piece, the position at which it begins, and the end of the last range. */
+  #index = 0
+  #begin = 0
+  #end = 0
+
+  constructor(pieces: readonly Uint8Array[]) {
+    this.#pieces = pieces
+  }
+
+  /** The pieces from the end of the last range to a position. */
+  upTo(position: number): Uint8Array[] {
+    const range: Uint8Array[] = []
+    while (this.#end < position) {
+      const piece = this.#pieces[this.#index] as Uint8Array
+      const next = this.#begin + piece.length
+      const end = Math.min(next, position)
+      range.push(piece.subarray(this.#end - this.#begin, end - this.#begin))
+      this.#end = end
+      if (end < next) break
+      this.#index++
+      this.#begin = next
+    }
+    return range
+  }
 }

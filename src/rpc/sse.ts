@@ -1,31 +1,35 @@
 /** Server-Sent Events (WHATWG HTML, section 9.2): an encoder, and a decoder with bounds. */
 
+import { Gathering } from './gathering.js'
 import { flat } from './lines.js'
-import type { Wire } from './source.js'
+import { forgivingText, type Wire, whole } from './source.js'
 
 /** One event. */
 export interface SseEvent {
   /** `message` if the stream names none. */
   event: string
-  data: string
+  /** The pieces in which the data arrived, not decoded: nothing for an event without data. */
+  data: readonly Uint8Array[]
   /** Set if this event sets an id. */
   id?: string
 }
 
-/** Number of pieces of a line after which they are joined. */
-const LOOSE = 1_024
+const SPACE = 0x20
+const COLON = 0x3a
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
+const BETWEEN_LINES = Uint8Array.of(LINE_FEED)
+const BYTE_ORDER_MARK = Uint8Array.of(0xef, 0xbb, 0xbf)
+/** The fields of events; and a length that each is within, with a byte order mark, its colon and the space after that. */
+const FIELDS = ['data', 'event', 'id', 'retry'] as const
+const ENCODED = FIELDS.map((field) => new TextEncoder().encode(field))
+const WITHIN = 16
+/** Most bytes of an event, unless stated otherwise. */
+const LIMIT = 16 * 1024 * 1024
 
-/** An event stream exceeds a bound. */
+/** An event of a stream exceeds its bound. */
 export class SseError extends Error {
   override name = 'SseError'
-}
-
-/** Bounds in UTF-16 units. */
-export interface SseBounds {
-  line: number
-  event: number
 }
 
 /** An event with a JSON text. Raw line breaks, which are legal only between tokens, become spaces. */
@@ -110,123 +114,103 @@ function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
 /**
- * Decodes the text of an event stream, which may arrive in any chunks. Throws an SseError if a line or an event exceeds
- * its bound. An unfinished event at the end of the stream is dropped, as the standard requires.
+ * Decodes an event stream, which may arrive in any chunks. Throws an SseError if an event has more than `limit` bytes.
+ * An unfinished event at the end of the stream is dropped, as the standard requires.
  */
 export class SseDecoder {
   /** Milliseconds to wait before reconnecting, if the server has set them. */
   retry: number | undefined
-  readonly #bounds: SseBounds
-  #rest: string[] = []
-  /** Number of pieces at the end that were not joined yet. Each has more overhead than content. */
-  #loose = 0
-  #restLength = 0
+  readonly #limit: number
+  /** The beginning of the current line. */
+  readonly #line = new Gathering()
   #skipLineFeed = false
   #atStart = true
-  #data: string[] = []
+  /** The data of the current event; undefined if it has none. */
+  #data: Uint8Array[] | undefined
   #dataLength = 0
   #event = ''
   #id: string | undefined
 
-  constructor(bounds: SseBounds = { line: 4 * 1024 * 1024, event: 8 * 1024 * 1024 }) {
-    this.#bounds = bounds
+  constructor(limit = LIMIT) {
+    this.#limit = limit
   }
 
-  /** Characters of the current, incomplete event. */
+  /** Bytes of the current, incomplete event. */
   get pending(): number {
-    return this.#restLength + this.#dataLength
+    return this.#line.length + this.#dataLength
   }
 
-  push(chunk: string): SseEvent[] {
+  push(chunk: Uint8Array): SseEvent[] {
     const events: SseEvent[] = []
-    let text = chunk
-    if (this.#atStart && text !== '') {
-      this.#atStart = false
-      if (text.startsWith('\ufeff')) text = text.slice(1)
-    }
     let start = 0
-    if (this.#skipLineFeed && text !== '') {
+    if (this.#skipLineFeed && chunk.length > 0) {
       this.#skipLineFeed = false
-      if (text.startsWith('\n')) start = 1
+      if (chunk[0] === LINE_FEED) start = 1
     }
     // Searched again only after it was passed, so that a chunk without carriage returns is searched for one only once.
-    let feed = text.indexOf('\n', start)
-    let carriage = text.indexOf('\r', start)
+    let feed = chunk.indexOf(LINE_FEED, start)
+    let carriage = chunk.indexOf(CARRIAGE_RETURN, start)
     while (feed >= 0 || carriage >= 0) {
       const end = feed < 0 ? carriage : carriage < 0 ? feed : Math.min(feed, carriage)
-      this.#line(this.#join(text.slice(start, end)), events)
+      this.#keep(chunk.subarray(start, end))
+      this.#take(this.#line.take(), events)
       start = end + 1
       if (end === carriage) {
-        if (start === text.length) this.#skipLineFeed = true
-        else if (text.charCodeAt(start) === 0x0a) start++
+        if (start === chunk.length) this.#skipLineFeed = true
+        else if (chunk[start] === LINE_FEED) start++
       }
-      if (feed >= 0 && feed < start) feed = text.indexOf('\n', start)
-      if (carriage >= 0 && carriage < start) carriage = text.indexOf('\r', start)
+      if (feed >= 0 && feed < start) feed = chunk.indexOf(LINE_FEED, start)
+      if (carriage >= 0 && carriage < start) carriage = chunk.indexOf(CARRIAGE_RETURN, start)
     }
-    if (start < text.length) this.#keep(text.slice(start))
+    this.#keep(chunk.subarray(start))
     return events
   }
 
-  #keep(piece: string): void {
-    this.#restLength += piece.length
-    if (this.#restLength > this.#bounds.line) throw new SseError(`A line of over ${this.#bounds.line} characters`)
-    this.#rest.push(piece)
-    if (++this.#loose < LOOSE) return
-    this.#rest.push(this.#rest.splice(-LOOSE).join(''))
-    this.#loose = 0
+  #keep(piece: Uint8Array): void {
+    if (piece.length === 0) return
+    if (this.pending + piece.length > this.#limit)
+      throw new SseError(`The server sent an event of more than ${this.#limit} bytes (limits.answerBytes)`)
+    this.#line.push(piece)
   }
 
-  #join(piece: string): string {
-    if (this.#restLength + piece.length > this.#bounds.line)
-      throw new SseError(`A line of over ${this.#bounds.line} characters`)
-    if (this.#rest.length === 0) return piece
-    const line = this.#rest.join('') + piece
-    this.#rest = []
-    this.#loose = 0
-    this.#restLength = 0
-    return line
+  /** Takes a line. Its field is read in the first piece, so that is made long enough. */
+  #take(pieces: readonly Uint8Array[], events: SseEvent[]): void {
+    const [first, ...more] = pieces.length > 1 && (pieces[0]?.length ?? 0) < WITHIN ? [whole(pieces)] : pieces
+    const line = first && this.#atStart && startsWith(first, BYTE_ORDER_MARK) ? first.subarray(3) : first
+    this.#atStart = false
+    if (!line || line.length === 0) return this.#dispatch(events)
+    const colon = line.subarray(0, WITHIN).indexOf(COLON)
+    const field =
+      FIELDS[ENCODED.findIndex((name) => name.length === (colon < 0 ? line.length : colon) && startsWith(line, name))]
+    if (field === undefined) return
+    const rest = colon < 0 ? line.length : line[colon + 1] === SPACE ? colon + 2 : colon + 1
+    const value = rest < line.length ? [line.subarray(rest), ...more] : more
+    if (field === 'data') this.#addData(value)
+    else this.#set(field, forgivingText(value))
   }
 
-  #line(line: string, events: SseEvent[]): void {
-    if (line === '') {
-      this.#dispatch(events)
-      return
+  #addData(value: readonly Uint8Array[]): void {
+    if (this.#data) this.#data.push(BETWEEN_LINES)
+    this.#data ??= []
+    for (const piece of value) {
+      this.#data.push(piece)
+      this.#dataLength += piece.length
     }
-    const colon = line.indexOf(':')
-    if (colon === 0) return
-    const field = colon < 0 ? line : line.slice(0, colon)
-    const value = colon < 0 ? '' : line.slice(line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1)
-    switch (field) {
-      case 'data':
-        this.#dataLength += value.length + 1
-        if (this.#dataLength > this.#bounds.event)
-          throw new SseError(`An event of over ${this.#bounds.event} characters`)
-        this.#data.push(value)
-        break
-      case 'event':
-        this.#event = value
-        break
-      case 'id':
-        if (!value.includes('\0')) this.#id = value
-        break
-      case 'retry':
-        if (/^[0-9]{1,9}$/.test(value)) this.retry = Number(value)
-        break
-      default:
-    }
+    this.#dataLength++
+  }
+
+  #set(field: 'event' | 'id' | 'retry', value: string): void {
+    if (field === 'event') this.#event = value
+    else if (field === 'id' && !value.includes('\0')) this.#id = value
+    else if (field === 'retry' && /^[0-9]{1,9}$/.test(value)) this.retry = Number(value)
   }
 
   /** Events without data are returned too: servers send them to set an id early. */
   #dispatch(events: SseEvent[]): void {
     const id = this.#id
-    if (this.#data.length > 0 || id !== undefined) {
-      events.push({
-        event: this.#event || 'message',
-        data: this.#data.join('\n'),
-        ...(id === undefined ? {} : { id }),
-      })
-    }
-    this.#data = []
+    if (this.#data || id !== undefined)
+      events.push({ event: this.#event || 'message', data: this.#data ?? [], ...(id === undefined ? {} : { id }) })
+    this.#data = undefined
     this.#dataLength = 0
     this.#event = ''
     this.#id = undefined

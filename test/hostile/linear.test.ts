@@ -174,7 +174,7 @@ t.test('H14 arrays of messages and streams are read in steps that grow as they d
   const events = (size: number) => `${': x\r\n'.repeat(size)}id: 1\ndata: ${'y'.repeat(size)}\ndata:z\r\r\n\n`
   growsInStep(t, 'events, byte by byte', (size) => () => {
     const decoder = new SseDecoder()
-    for (const character of events(size)) decoder.push(character)
+    for (const byte of bytes(events(size))) decoder.push(Uint8Array.of(byte))
   })
   growsInStep(t, 'events without fields, byte by byte', (size) => () => {
     const filter = new FieldFilter(['id', 'retry'])

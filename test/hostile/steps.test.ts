@@ -185,9 +185,8 @@ const framings: Record<string, (pieces: Uint8Array[]) => () => unknown> = {
   },
   'events of a server': (pieces) => {
     const decoder = new SseDecoder()
-    const utf8 = new TextDecoder()
     return () => {
-      for (const piece of pieces) decoder.push(utf8.decode(piece, { stream: true }))
+      for (const piece of pieces) for (const { data } of decoder.push(piece)) repairedSourceOf(data)
     }
   },
   'what a program writes to stderr': (pieces) => {

@@ -1,4 +1,4 @@
-import { isAscii } from 'node:buffer'
+import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import t from 'tap'
 import { cut, join, pieces, repairedSourceOf, type Source, sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
@@ -12,7 +12,7 @@ function inPieces(text: string, cuts: readonly number[] = []): Source {
   const places = [...cuts.map((cut) => cut % (bytes.length + 1)), 0, bytes.length].sort((a, b) => a - b)
   return sourceOfBytes(
     places.slice(1).map((end, index) => bytes.subarray(places[index], end)),
-    isAscii,
+    isUtf8,
   )
 }
 
@@ -78,10 +78,27 @@ t.test('what is untouched of a large text goes out as the bytes that came in', a
   t.equal(inner && raw(inner, 'big')?.length, LARGE + 2)
 })
 
-t.test('a text with many short strings is not worth it, nor one that is more than ASCII', async (t) => {
+t.test('no strings are set aside in a text with many short strings', async (t) => {
   const many = JSON.stringify(Array.from({ length: 10_000 }, (_, n) => `item ${n}`))
   t.equal(inPieces(many).asides, undefined)
-  t.equal(inPieces(JSON.stringify(['ü'.repeat(LARGE)])).asides, undefined)
+})
+
+t.test('long strings are set aside in every language, also if a piece ends in the middle of a character', async (t) => {
+  const text = JSON.stringify({ name: 'für', text: '漢字 ü 😀 '.repeat(LARGE), end: 'é' })
+  for (let cut = LARGE; cut < LARGE + 10; cut++) {
+    const source = inPieces(text, [cut, cut + 40_000])
+    t.equal(source.asides?.length, 1)
+    t.equal(whole(source), text)
+    t.equal(join(pieces(source, 0, source.text.length)), text)
+  }
+})
+
+t.test('a long string that is not UTF-8 is refused, or repaired', async (t) => {
+  const bytes = Buffer.from(`{"a":"${'x'.repeat(LARGE)}\xe9","b":"${'y'.repeat(LARGE)}"}`, 'latin1')
+  t.throws(() => sourceOfBytes([bytes], isUtf8), { name: 'TypeError' })
+  const { source, repaired } = repairedSourceOf([bytes], isUtf8)
+  t.equal(repaired, true)
+  t.equal(whole(source), bytes.toString('utf8'))
 })
 
 t.test('a mark that somebody has put into a text is a string like any other', async (t) => {

@@ -1,14 +1,21 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { forgivingText } from '../../src/rpc/source.js'
 import { encodeEvent, KEEP_ALIVE, SseDecoder, type SseEvent } from '../../src/rpc/sse.js'
 
-/** Decodes a text cut at the given places. */
-function decode(text: string, cuts: readonly number[] = [], bounds?: { line: number; event: number }): SseEvent[] {
-  const decoder = bounds ? new SseDecoder(bounds) : new SseDecoder()
-  const places = [...cuts.map((cut) => cut % (text.length + 1)), 0, text.length].sort((a, b) => a - b)
+/** An event with its data as text. */
+type Decoded = Omit<SseEvent, 'data'> & { data: string }
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+/** Decodes a text cut at the given bytes. */
+function decode(text: string, cuts: readonly number[] = [], limit?: number): Decoded[] {
+  const decoder = new SseDecoder(limit)
+  const stream = bytes(text)
+  const places = [...cuts.map((cut) => cut % (stream.length + 1)), 0, stream.length].sort((a, b) => a - b)
   const events: SseEvent[] = []
-  for (let i = 1; i < places.length; i++) events.push(...decoder.push(text.slice(places[i - 1], places[i])))
-  return events
+  for (let i = 1; i < places.length; i++) events.push(...decoder.push(stream.subarray(places[i - 1], places[i])))
+  return events.map((event) => ({ ...event, data: forgivingText(event.data) }))
 }
 
 const json = fc.jsonValue().map((value) => JSON.stringify(value))
@@ -30,7 +37,7 @@ t.test('line breaks between tokens become spaces, so that nothing ends an event 
   t.equal(encodeEvent('{}', { id: '7', retry: 1000 }), 'id: 7\nretry: 1000\nevent: message\ndata: {}\n\n')
 })
 
-const cases: [name: string, stream: string, events: SseEvent[]][] = [
+const cases: [name: string, stream: string, events: Decoded[]][] = [
   ['line feeds', 'data: 1\n\n', [{ event: 'message', data: '1' }]],
   [
     'carriage returns',
@@ -67,11 +74,11 @@ t.test('streams are read as the standard says', async (t) => {
   for (const [name, stream, events] of cases) {
     t.test(name, async (t) => {
       t.same(decode(stream), events)
-      for (let cut = 0; cut <= stream.length; cut++) t.same(decode(stream, [cut]), events, `cut at ${cut}`)
+      for (let cut = 0; cut <= bytes(stream).length; cut++) t.same(decode(stream, [cut]), events, `cut at ${cut}`)
       t.same(
         decode(
           stream,
-          Array.from(stream, (_character, at) => at),
+          Array.from(bytes(stream), (_byte, at) => at),
         ),
         events,
         'cut everywhere',
@@ -82,16 +89,16 @@ t.test('streams are read as the standard says', async (t) => {
 
 t.test('the time to wait before reconnecting is kept, if it is a number', async (t) => {
   const decoder = new SseDecoder()
-  decoder.push('retry: 500\n\n')
+  decoder.push(bytes('retry: 500\n\n'))
   t.equal(decoder.retry, 500)
-  decoder.push('retry: soon\n\nretry: -1\n\n')
+  decoder.push(bytes('retry: soon\n\nretry: -1\n\n'))
   t.equal(decoder.retry, 500)
 })
 
-t.test('lines and events over their bound end the reading, whether they end or not', async (t) => {
-  const bounds = { line: 20, event: 30 }
-  t.same(decode(`data: ${'x'.repeat(14)}\n\n`, [], bounds), [{ event: 'message', data: 'x'.repeat(14) }])
-  t.throws(() => decode(`data: ${'x'.repeat(15)}\n\n`, [], bounds), { name: 'SseError' })
-  t.throws(() => decode('x'.repeat(21), [3, 9], bounds), { name: 'SseError' })
-  t.throws(() => decode(`data: 1234567890\n`.repeat(3), [], bounds), { name: 'SseError' })
+t.test('an event over its bound ends the reading, whether it ends or not', async (t) => {
+  t.same(decode(`data: ${'x'.repeat(14)}\n\n`, [], 20), [{ event: 'message', data: 'x'.repeat(14) }])
+  t.throws(() => decode(`data: ${'x'.repeat(15)}\n\n`, [], 20), { name: 'SseError' })
+  t.throws(() => decode('x'.repeat(21), [3, 9], 20), { name: 'SseError' })
+  t.throws(() => decode(`data: 1234567890\n`.repeat(3), [], 30), { name: 'SseError' })
+  t.throws(() => decode(`data:\n`.repeat(30), [], 20), { name: 'SseError' })
 })

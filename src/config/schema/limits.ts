@@ -9,7 +9,9 @@ export const limits = z
   .strictObject({
     bodyBytes: count.default(4 * MEBIBYTE).describe('Largest request over HTTP, in bytes.'),
     lineBytes: count.default(16 * MEBIBYTE).describe('Longest line on stdio, in bytes.'),
-    answerBytes: count.default(16 * MEBIBYTE).describe('Largest JSON response of a server, in bytes.'),
+    answerBytes: count
+      .default(16 * MEBIBYTE)
+      .describe('Largest JSON response of a server, and largest event of a stream, in bytes.'),
     streamBytes: count.default(64 * MEBIBYTE).describe('Largest event stream of a server, in bytes.'),
     memory: z
       .number()

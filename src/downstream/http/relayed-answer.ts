@@ -4,7 +4,7 @@
  */
 import { type Readable, Transform, type TransformCallback } from 'node:stream'
 import { type Message, parseMessage, type Response } from '../../rpc/message.js'
-import { sourceOf, sourceOfBytes } from '../../rpc/source.js'
+import { repairedSourceOf, sourceOfBytes } from '../../rpc/source.js'
 import { encodeEvent, FieldFilter, SseDecoder } from '../../rpc/sse.js'
 
 /** Most bytes of an answer that are read before any of them is sent. */
@@ -112,11 +112,11 @@ export class RelayedEvents extends Transform {
 
   /** The response in the stream, if there was one; `not seen` if it may be larger than the remembered part. */
   get answer(): Response | undefined | 'not seen' {
-    const text = Buffer.concat(this.#remembered).toString('utf8')
-    const start = this.#forgot ? firstBetween(text) : 0
-    const events = start < 0 ? [] : new SseDecoder().push(text.slice(start))
+    const bytes = Buffer.concat(this.#remembered)
+    const start = this.#forgot ? firstBetween(bytes) : 0
+    const events = start < 0 ? [] : new SseDecoder().push(bytes.subarray(start))
     for (const { data } of events.toReversed()) {
-      const message = data === '' ? undefined : read(() => sourceOf(data))
+      const message = data.length === 0 ? undefined : read(() => repairedSourceOf(data).source)
       if (message?.kind === 'response') return message
     }
     return this.#forgot && events.length === 0 ? 'not seen' : undefined
@@ -135,8 +135,8 @@ export class RelayedEvents extends Transform {
 }
 
 /** The position of the first complete event; -1 if there is none. */
-function firstBetween(text: string): number {
-  const ends = BETWEEN.map((between) => [text.indexOf(between), between.length] as const).filter(([at]) => at >= 0)
+function firstBetween(bytes: Buffer): number {
+  const ends = BETWEEN.map((between) => [bytes.indexOf(between), between.length] as const).filter(([at]) => at >= 0)
   return ends.length === 0 ? -1 : Math.min(...ends.map(([at, length]) => at + length))
 }
 

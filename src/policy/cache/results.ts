@@ -1,5 +1,5 @@
 /** The store for cached results of all servers. It is bounded; the least recently used result is dropped first. */
-import { isAscii } from 'node:buffer'
+import { isUtf8 } from 'node:buffer'
 import type { CacheHint } from '../../protocol/call.js'
 import type { Memory } from '../../protocol/memory.js'
 import { own } from '../../rpc/own.js'
@@ -64,5 +64,5 @@ export function copyOf(
   const bytes = Buffer.concat(pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece)))
   const all = bytes.length + (server?.length ?? 0)
   if (all > MAX_RESULT_BYTES) return undefined
-  return { result: parseSource(sourceOfBytes([bytes], isAscii)), server: own(server), bytes: all }
+  return { result: parseSource(sourceOfBytes([bytes], isUtf8)), server: own(server), bytes: all }
 }

@@ -3,10 +3,11 @@
  * methods.
  */
 
+import { isUtf8 } from 'node:buffer'
 import type { Account } from '../../protocol/account.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { Refusal } from '../../protocol/refusal.js'
-import type { Source } from '../../rpc/source.js'
+import { repairedSourceOf, type Source } from '../../rpc/source.js'
 import { excerpt } from './stdio/stderr-tail.js'
 
 /** One message to the server. */
@@ -69,6 +70,17 @@ export interface Receiver {
   repaired(what: string): void
   /** The channel has ended: it carries no more messages in either direction. Called once. */
   ended(error: ChannelError): void
+}
+
+/** Gives a received message to the receiver. */
+export function deliver(
+  pieces: readonly Uint8Array[],
+  receiver: Receiver | undefined,
+  exchange: number | undefined,
+): void {
+  const { source, repaired } = repairedSourceOf(pieces, isUtf8)
+  if (repaired) receiver?.repaired('bytes that are not UTF-8')
+  receiver?.message(source, exchange)
 }
 
 export interface ChannelErrorOptions {

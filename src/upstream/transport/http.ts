@@ -2,17 +2,15 @@
  * The Streamable HTTP transport to servers: one POST per message, answers as JSON or events, broken streams resumed.
  */
 
-import { isAscii } from 'node:buffer'
 import type { Account } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
 import type { Memory } from '../../protocol/memory.js'
 import { own } from '../../rpc/own.js'
-import { repairedSourceOf, sourceOf } from '../../rpc/source.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
 import { backoff, pause } from '../../time.js'
 import { Telling } from '../telling.js'
-import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
+import { type Channel, ChannelError, deliver, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
   type Answer,
   type AnswerHeaders,
@@ -129,9 +127,7 @@ class HttpChannel implements Channel {
   }
 
   #take({ body }: Answer, exchange: number): void {
-    const { source, repaired } = repairedSourceOf(body, isAscii)
-    if (repaired) this.#receiver?.repaired('bytes that are not UTF-8')
-    this.#receiver?.message(source, exchange)
+    deliver(body, this.#receiver, exchange)
     if (this.#receiver?.waiting(exchange))
       throw new ChannelError('The body of the answer is not a JSON-RPC response to the request', { protocol: true })
   }
@@ -373,7 +369,7 @@ class Reading implements Reader {
     // An id that is too long for a header is not kept.
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
-    if (event.data !== '' && event.event === 'message') this.#receiver?.message(sourceOf(event.data), this.exchange)
+    if (event.data.length > 0 && event.event === 'message') deliver(event.data, this.#receiver, this.exchange)
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
   }
 

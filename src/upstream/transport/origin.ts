@@ -1,6 +1,5 @@
 /** The HTTP origin of a server: its connections, and bounded reading of its answers. */
 
-import { TextDecoder } from 'node:util'
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { Signal } from '../../hang-up.js'
 import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
@@ -27,7 +26,7 @@ export interface OriginOptions {
   connectTimeout?: number
   /** Opens the connections, and may refuse some. By default, every address is allowed. */
   connect?: Connect | undefined
-  /** Maximum bytes of a JSON answer. */
+  /** Maximum bytes of a JSON answer, and of one event. */
   bodyLimit?: number
   /** Maximum bytes of one event stream. */
   streamLimit?: number
@@ -155,7 +154,6 @@ class Answering implements Dispatcher.DispatchHandler {
   #headers: AnswerHeaders = {}
   #length = 0
   #events: SseDecoder | undefined
-  #utf8: TextDecoder | undefined
   #slices: Slices<SseEvent> | undefined
 
   constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle, borrow: () => Loan) {
@@ -193,8 +191,7 @@ class Answering implements Dispatcher.DispatchHandler {
       return
     }
     if (this.#kind === 'events') {
-      this.#events = new SseDecoder()
-      this.#utf8 = new TextDecoder()
+      this.#events = new SseDecoder(this.#limits.body)
       this.#slices = new Slices(
         (event) => this.#handOn(event, controller),
         () => controller.resume(),
@@ -237,7 +234,7 @@ class Answering implements Dispatcher.DispatchHandler {
       )
     const decoder = this.#events as SseDecoder
     const slices = this.#slices as Slices<SseEvent>
-    slices.push(decoder.push((this.#utf8 as TextDecoder).decode(chunk, { stream: true })))
+    slices.push(decoder.push(chunk))
     if (slices.busy) controller.pause()
     this.#hold(decoder.pending)
   }

@@ -5,10 +5,10 @@
 import type { Account } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
-import { sourceOf } from '../../rpc/source.js'
+import { forgivingText } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
 import { Telling } from '../telling.js'
-import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
+import { type Channel, ChannelError, deliver, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
   type AnswerHeaders,
   askAs,
@@ -140,9 +140,9 @@ class SseChannel implements Channel {
   async #read(account: Account | undefined, onSent: () => void, onEndpoint: (endpoint: string) => void): Promise<void> {
     const event = ({ event, data }: SseEvent) => {
       if (event === 'endpoint') {
-        if (this.#endpoint === '') onEndpoint(this.#resolve(data))
-      } else if (event === 'message' && data !== '') {
-        this.#receiver?.message(sourceOf(data), undefined)
+        if (this.#endpoint === '') onEndpoint(this.#resolve(forgivingText(data)))
+      } else if (event === 'message' && data.length > 0) {
+        deliver(data, this.#receiver, undefined)
       }
     }
     const request = { method: 'GET' as const, headers: { ...this.#origin.headers, accept: 'text/event-stream' } }

@@ -1,14 +1,13 @@
 /** A channel to one child process: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio). */
-import { isAscii } from 'node:buffer'
 import type { ChildProcess } from 'node:child_process'
 import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../../protocol/memory.js'
 import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../../../rpc/lines.js'
-import { repairedSourceOf } from '../../../rpc/source.js'
 import {
   answerTooLarge,
   type Channel,
   ChannelError,
   type ChannelErrorOptions,
+  deliver,
   type Outgoing,
   type Receiver,
   requestTooLarge,
@@ -196,9 +195,7 @@ export class StdioChannel implements Channel {
 
   #take(line: Line): void {
     if (line === TOO_LONG) return this.#endTooLong()
-    const { source, repaired } = repairedSourceOf(line, isAscii)
-    if (repaired) this.#receiver?.repaired('bytes that are not UTF-8')
-    this.#receiver?.message(source, undefined)
+    deliver(line, this.#receiver, undefined)
   }
 
   #endTooLong(): void {
