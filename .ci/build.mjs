@@ -1,31 +1,83 @@
 /**
- * Builds what is published: one file with all that it needs, so that it is installed and started in no time and users run
- * exactly what was tested; before it a first file that tells old versions of Node.js that they are too old; and beside it what
- * went into it: an SBOM (CycloneDX), and the licences.
+ * Builds what is published: one file with the program and its small packages, and one for each group of large packages; a first
+ * file that tells old versions of Node.js that they are too old; and what went into them: an SBOM (CycloneDX), and the licences.
+ *
+ * Few files, and CommonJS, because Node.js loads them fastest: it needs about a millisecond for each import of one file by another,
+ * and modules of CommonJS run when they are first required, not before.
  */
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, join, resolve, sep } from 'node:path'
 import { cyclonedxEsbuildPlugin } from '@cyclonedx/cyclonedx-esbuild'
 import { build } from 'esbuild'
 
 const out = 'dist'
 
+/** Large packages that some configurations never use, by the file of src/packages that contains them. */
+const groups = Object.fromEntries(
+  readdirSync('src/packages').map((file) => {
+    const text = readFileSync(join('src/packages', file), 'utf8')
+    return [basename(file, '.cjs'), [...text.matchAll(/require\('([^']+)'\)/g)].map(([, name]) => name)]
+  }),
+)
+
+/** Makes the sources take these packages from the files of their groups. */
+const inGroups = {
+  name: 'in-groups',
+  setup({ onResolve, onLoad }) {
+    const filter = new RegExp(`^(?:${Object.values(groups).flat().join('|')})$`)
+    const sources = resolve('src') + sep
+    onResolve({ filter }, ({ path, importer }) => {
+      // There must be one undici, because @fastify/reply-from takes connections only of its own.
+      const shared = importer.endsWith('.ts')
+        ? importer.startsWith(sources)
+        : path === 'undici' && isReplyFrom(importer)
+      return shared ? { path, namespace: 'grouped' } : undefined
+    })
+    onLoad({ filter: /./, namespace: 'grouped' }, ({ path }) => {
+      const group = Object.keys(groups).find((name) => groups[name].includes(path))
+      return { contents: `module.exports = require('./${group}.cjs')['${path}']` }
+    })
+    onResolve({ filter: /./, namespace: 'grouped' }, ({ path }) => ({ path, external: true }))
+  },
+}
+
+const isReplyFrom = (file) => file.includes(join('@fastify', 'reply-from'))
+
+/** Packages that are not used, because no route has a schema, a socket of WebSocket, or is called without a connection. */
+const unused = {
+  name: 'unused',
+  setup({ onResolve, onLoad, onEnd }) {
+    const filter = /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request|ws)$/
+    onResolve({ filter }, ({ path }) => ({ path, namespace: 'unused' }))
+    onLoad({ filter: /./, namespace: 'unused' }, () => ({ contents: '' }))
+    // Neither they nor the links between the files are components of the program.
+    onEnd(({ metafile: { outputs } }) => {
+      for (const { inputs } of Object.values(outputs))
+        for (const name of Object.keys(inputs)) if (/^(?:unused|grouped):/.test(name)) delete inputs[name]
+    })
+  },
+}
+
 const { metafile } = await build({
-  entryPoints: [{ in: 'src/main.ts', out: 'bridge' }],
+  entryPoints: [
+    { in: 'src/main.ts', out: 'bridge' },
+    ...Object.keys(groups).map((group) => ({ in: `src/packages/${group}.cjs`, out: group })),
+  ],
   outdir: out,
+  outExtension: { '.js': '.cjs' },
   bundle: true,
-  // What is loaded only on demand stays in files of its own.
-  splitting: true,
   platform: 'node',
-  format: 'esm',
+  format: 'cjs',
   target: 'node20.19',
   metafile: true,
   logLevel: 'warning',
   // Its main file asks for its parts in a way that cannot be bundled.
   alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
-  // Some packages are CommonJS and ask for modules of Node.
-  banner: { js: "import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)" },
+  define: { 'import.meta.url': 'address' },
+  banner: { js: "const address = require('node:url').pathToFileURL(__filename).href" },
   plugins: [
+    inGroups,
+    unused,
     // Scanners find files of this name in images and packages, though no package.json of what is bundled is there.
     cyclonedxEsbuildPlugin({
       outputFile: 'sbom.cdx.json',

@@ -6,9 +6,7 @@ import type { Discovery, DiscoveryOptions } from './bridge/discovery-runtime.js'
 import { checkedInWords } from './cli/check.js'
 import { cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
 import { type Command, parseCommand, speaksToPeople } from './cli/parse.js'
-import { probe } from './cli/probe.js'
 import { type EndSignal, type Program, quietLog, sourcesOf } from './cli/program.js'
-import { serve } from './cli/serve.js'
 import type { Settings } from './config/settings.js'
 import { LineWriter } from './log/writer.js'
 import { createLog } from './log.js'
@@ -75,16 +73,17 @@ const program: Program = {
   abort: () => process.exit(EXIT.failed),
 }
 
-try {
-  const code = await run(parseCommand(argv, env))
-  if (code !== undefined) {
-    // What goes to a slow reader goes out whole.
-    await new Promise((resolve) => process.stdout.write('', resolve))
-    await end(code)
-  }
-} catch (error) {
+main().catch((error: unknown) => {
   program.fail(error)
-  await end()
+  return end()
+})
+
+async function main(): Promise<void> {
+  const code = await run(parseCommand(argv, env))
+  if (code === undefined) return
+  // What goes to a slow reader goes out whole.
+  await new Promise((resolve) => process.stdout.write('', resolve))
+  await end(code)
 }
 
 /** Runs a command. Resolves to its exit code; to undefined if the bridge serves. */
@@ -103,9 +102,11 @@ async function run(command: Command): Promise<number | undefined> {
     case 'check':
       output.out(checkedInWords(command))
       return EXIT.ok
-    case 'probe':
+    case 'probe': {
+      const { probe } = await import('./cli/probe.js')
       await probe(command.settings, command.json, program)
       return EXIT.ok
+    }
     case 'discover': {
       const { runDiscover } = await import('./cli/discover.js')
       const { signInFor } = await import('./cli/sign-in.js')
@@ -137,9 +138,11 @@ async function run(command: Command): Promise<number | undefined> {
       runWrap(command.action, program)
       return EXIT.ok
     }
-    case 'run':
+    case 'run': {
+      const { serve } = await import('./cli/serve.js')
       await serve(command, program)
       return undefined
+    }
   }
 }
 

@@ -22,22 +22,22 @@ import type { Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
 import { Fault } from '../protocol/fault.js'
 import { Memory } from '../protocol/memory.js'
-import { RedisReplicas } from '../replicas/replicas.js'
+import type { RedisReplicas } from '../replicas/replicas.js'
 import { keyOf } from '../seal.js'
 import { pause } from '../time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
 import type { BridgeContext } from './context.js'
-import { adminFront, front } from './http-app.js'
-import { Listener } from './listener.js'
-import { Mount, type Shared } from './mount.js'
+import type { Listener } from './listener.js'
+import { Mount } from './mount.js'
 import { mountSettings, planOf } from './mount-settings.js'
+import type { Shared } from './shared.js'
 
 /**
  * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
- * caller.
+ * caller. It is awaited.
  */
-export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => void
+export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => unknown
 
 /** The result of a reload: names of servers, by what happened to them. */
 export interface Changes {
@@ -78,7 +78,6 @@ export class Bridge {
   readonly #log: Log
   readonly #shared: Shared
   readonly #refusals: Refusals
-  /** The connection to the other replicas, if there are several. */
   readonly #replicas: RedisReplicas | undefined
   #mounts: ReadonlyMap<string, Mount>
   /** Retired mounts, whose calls have not ended yet. */
@@ -104,7 +103,7 @@ export class Bridge {
     this.#log = context.log
     const { calls, subscriptions } = settings.limits
     const share = shareOf(settings)
-    this.#replicas = replicasOf(settings, context.log)
+    this.#replicas = context.replicas
     const memory = new Memory({ max: memoryOf(settings), share })
     this.#refusals = new Refusals(context.log, context.metrics?.observe)
     this.#shared = {
@@ -143,7 +142,7 @@ export class Bridge {
     const { limits, admin } = this.#settings
     this.#listen = listen
     this.#front = await this.#build()
-    this.#listener = this.#listenerOf(this.#front, limits.connections)
+    this.#listener = await this.#listenerOf(this.#front, limits.connections)
     this.#replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
     await this.#replicas?.connect()
     const origin = await this.#listener.listen(listen)
@@ -168,7 +167,7 @@ export class Bridge {
       const mount = waiting.shift()
       if (!mount) return
       const verdict = await mount.server.warmUp().catch((error: unknown) => Fault.from(error))
-      if (!this.#stopping) report(mount, verdict)
+      if (!this.#stopping) await report(mount, verdict)
       return next()
     }
     await Promise.all(Array.from({ length: AT_ONCE }, next))
@@ -256,10 +255,12 @@ export class Bridge {
     const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
     const metrics = known ? this.#metrics : undefined
     const options = { state: () => this.#state(), detailed: false, metrics }
+    const { front } = await import('./http-app.js')
+    const served = [...mounts].map(async ([name, mount]) => [name, await mount.http()] as const)
     return front({
       settings,
       listen,
-      mounts,
+      mounts: new Map(await Promise.all(served)),
       refusals: this.#refusals,
       health: settings.admin === undefined ? options : undefined,
       published: await publisher(settings, listen, mounts),
@@ -273,12 +274,14 @@ export class Bridge {
 
   async #serveAdmin(listen: Listen & { kind: 'http' }): Promise<void> {
     const health = { state: () => this.#state(), detailed: true, metrics: this.#metrics }
+    const { adminFront } = await import('./http-app.js')
     const admin = await adminFront({ settings: this.#settings, listen, refusals: this.#refusals, health })
-    this.#admin = this.#listenerOf(admin, ADMIN_CONNECTIONS)
+    this.#admin = await this.#listenerOf(admin, ADMIN_CONNECTIONS)
     this.#adminUrl = await this.#admin.listen(listen)
   }
 
-  #listenerOf(front: FastifyInstance, maxConnections: number): Listener {
+  async #listenerOf(front: FastifyInstance, maxConnections: number): Promise<Listener> {
+    const { Listener } = await import('./listener.js')
     return new Listener(front, {
       maxConnections,
       write: this.#settings.timeouts.write,
@@ -352,15 +355,6 @@ export class Bridge {
   async #until(deadline: number, reached: () => boolean): Promise<void> {
     while (performance.now() < deadline && !this.#hurried && !reached()) await pause(DRAIN_CHECK)
   }
-}
-
-/**
- * The connection to the other replicas; undefined without Redis. On stdio there is none, because no other process can
- * serve the client.
- */
-function replicasOf({ redis, stateKeys, listen }: Settings, log: Log): RedisReplicas | undefined {
-  if (!redis || parseListen(listen).kind === 'stdio') return undefined
-  return new RedisReplicas({ ...redis, keys: stateKeys.map(keyOf), log })
 }
 
 /** The list of servers that the bridge publishes; undefined if it publishes none. */

@@ -2,6 +2,7 @@
 import type { Log } from '../logging.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { Tracer } from '../protocol/trace.js'
+import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { TrustContext } from './pipeline.js'
 
@@ -14,6 +15,8 @@ export interface BridgeContext {
   /** Metrics and traces; none by default. */
   metrics?: Metrics | undefined
   tracer?: Tracer | undefined
+  /** The connection to the other replicas, if there are several. */
+  replicas?: RedisReplicas | undefined
   /** What is needed to sign in to servers; by default the bridge does not sign in. */
   signIn?: SignInParts | undefined
   /** The trust in a discovered server; undefined for configured ones. */

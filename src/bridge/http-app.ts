@@ -17,14 +17,15 @@ import { type HealthOptions, health, OPEN } from '../plugins/health.js'
 import { origin } from '../plugins/origin.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
+import type { HttpMount } from './http-mount.js'
 import { linger } from './linger.js'
-import type { Mount } from './mount.js'
 
 /** Options of the application for clients. */
 export interface FrontOptions {
   settings: Settings
   listen: Listen & { kind: 'http' }
-  mounts: ReadonlyMap<string, Mount>
+  /** The HTTP sides of the mounts, by name of their server. */
+  mounts: ReadonlyMap<string, HttpMount>
   refusals: Refusals
   /** Health and metrics; undefined if `admin` has its own address for them. */
   health: HealthOptions | undefined
@@ -122,9 +123,20 @@ function hostsOf({ publicUrl, allowedHosts }: Settings, { host }: Listen & { kin
   return [...allowedHosts, ...own, ...(isLoopback(host) ? [] : [host])]
 }
 
-/** Fastify options that make it refuse an invalid request target with a JSON-RPC error too. */
+/** In place of the compilers that Fastify loads by default: no route of the bridge has a schema. */
+const NO_SCHEMAS = { buildValidator: noSchemas, buildSerializer: noSchemas }
+
+function noSchemas(): never {
+  throw new TypeError('Routes of the bridge have no schemas')
+}
+
+/** Options of every application: it refuses an invalid request target with a JSON-RPC error too. */
 function inJsonRpc(app: () => FastifyInstance): FastifyServerOptions {
-  return { logger: false, frameworkErrors: (error, request, reply) => app().errorHandler(error, request, reply) }
+  return {
+    logger: false,
+    frameworkErrors: (error, request, reply) => app().errorHandler(error, request, reply),
+    schemaController: { compilersFactory: NO_SCHEMAS },
+  }
 }
 
 /** Makes an application refuse requests with JSON-RPC errors, and count and log them. */

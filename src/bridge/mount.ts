@@ -1,20 +1,11 @@
-/** A mount: one server as the bridge serves it, with its policies, the sessions of its clients, and its relay. */
+/** A mount: one server as the bridge serves it, with its policies. Its HTTP side is made when it is served over HTTP. */
 
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isStdio, shareOf, ssePaths } from '../config/settings.js'
+import { shareOf } from '../config/settings.js'
 import type { Logger } from '../downstream/call-log.js'
-import { endpoint } from '../downstream/http/endpoint.js'
-import type { EventStore } from '../downstream/http/event-store.js'
-import { extraPaths, METADATA } from '../downstream/http/extra-paths.js'
-import type { Refusals } from '../downstream/http/refusals.js'
-import { Relay } from '../downstream/http/relay.js'
-import type { HttpSession } from '../downstream/http/session.js'
-import { Sessions } from '../downstream/http/sessions.js'
-import { type SseSession, sse } from '../downstream/http/sse.js'
+import type { RelayOptions } from '../downstream/http/relay.js'
 import type { SessionSettings } from '../downstream/legacy/session.js'
 import { type PipeOptions, servePipe } from '../downstream/stdio.js'
 import type { Accounts } from '../oauth/client/accounts.js'
-import type { Results } from '../policy/cache/results.js'
 import { type Cache, isOfCache } from '../policy/cache.js'
 import { compose } from '../policy/compose.js'
 import { Drain } from '../policy/drain.js'
@@ -24,33 +15,17 @@ import { SignIn } from '../policy/sign-in.js'
 import { timeout } from '../policy/timeout.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
-import type { Replicas } from '../ports/replicas.js'
 import { Bound } from '../protocol/bound.js'
 import type { Upstream } from '../protocol/call.js'
-import type { Memory } from '../protocol/memory.js'
 import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
 import type { BridgeContext } from './context.js'
+import type { HttpMount } from './http-mount.js'
 import { inspect } from './inspect.js'
 import { type MountSettings, planOf } from './mount-settings.js'
 import { cacheOf, scopesOf, watched } from './pipeline.js'
 import { serverOptions, timesOf } from './server-options.js'
-
-/** What all mounts share. */
-export interface Shared {
-  calls: Bound
-  subscriptions: Bound
-  /** The memory ledger. */
-  memory: Memory
-  /** Events kept for clients that resume a stream. */
-  events: EventStore
-  /** Cached results. */
-  results: Results
-  /** Counts and logs requests that are refused before they become calls. */
-  refusals: Refusals
-  /** The other replicas, if there are several. */
-  replicas?: Replicas | undefined
-}
+import type { Shared } from './shared.js'
 
 /** How a server describes itself. */
 export interface Identity {
@@ -65,15 +40,6 @@ export interface Health {
   revision?: string | undefined
   /** The evidence for the server's era, or why the server is down. */
   why?: string | undefined
-}
-
-/** Where a server is served. */
-export interface Reach {
-  paths: readonly string[]
-  /** The address at which a client has reached the bridge. */
-  address(request: FastifyRequest): string
-  /** The path of `publicUrl`; `/` without one. */
-  publicPath: string
 }
 
 /** Milliseconds for which a server's description of itself is used. */
@@ -96,14 +62,13 @@ export class Mount {
   readonly #cache: Cache | undefined
   /** Stops listening to the changes that other replicas report. */
   readonly #unsubscribe: (() => void) | undefined
-  /** Sessions of legacy clients, by transport. */
-  readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
   readonly #sessionSettings: SessionSettings
-  readonly #relay: Relay | undefined
-  readonly #replicas: Replicas | undefined
-  readonly #memory: Memory
-  readonly #events: EventStore
-  readonly #refusals: Refusals
+  /** How the relay is made; undefined if nothing may be relayed. */
+  readonly #relay: Omit<RelayOptions, 'sessions'> | undefined
+  readonly #shared: Shared
+  #http: Promise<HttpMount> | undefined
+  /** The HTTP side, once it is made. */
+  #served: HttpMount | undefined
   readonly #quarantine: Quarantine | undefined
   /** Answers for a discovered server while it is unavailable. */
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
@@ -118,10 +83,7 @@ export class Mount {
     const { log, metrics, tracer } = context
     const observe = metrics?.observe
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
-    this.#replicas = shared.replicas
-    this.#refusals = shared.refusals
-    this.#memory = shared.memory
-    this.#events = shared.events
+    this.#shared = shared
     // The bridge never signs in to a server that nobody has configured.
     this.accounts = trust
       ? undefined
@@ -131,18 +93,8 @@ export class Mount {
     const reach = { connect: trust?.connect, accounts }
     this.server = new Server(serverOptions(name, own, settings, context, memory, replicas, reach))
     const signIn = accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: context.version })
-    const { callsPerServer, clientSessions } = settings.limits
-    const { clientIdle, clientGone, keepAlive } = settings.timeouts
+    const { callsPerServer } = settings.limits
     const share = shareOf(settings)
-    const keeping = {
-      max: clientSessions,
-      share,
-      idle: clientIdle,
-      gone: clientGone,
-      keepAlive,
-      replicas: shared.replicas,
-    }
-    this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
     const { strictRevisions, emulateTasks } = settings.compat
     this.#sessionSettings = {
       strict: own.strictRevisions ?? strictRevisions,
@@ -197,10 +149,8 @@ export class Mount {
     const relayed = checksCalls ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
     const accountOf = signIn && ((principal: string) => signIn.for(principal))
-    const known = shared.replicas && { server: name, records: shared.replicas.records, idle: clientIdle }
-    const sessions = { max: clientSessions, share, shared: known }
     const asked = { accountOf, isOurs: signIn?.isOurs, keeps }
-    this.#relay = relayed && new Relay({ relayed, ...asked, log: this.#log, gate: this.#gate, sessions, memory })
+    this.#relay = relayed && { relayed, ...asked, log: this.#log, gate: this.#gate, memory }
   }
 
   /** Number of calls in progress, and of parked calls. */
@@ -210,14 +160,11 @@ export class Mount {
 
   /** The usage of this server's own bounds. */
   get gauges(): Gauge[] {
-    const server = this.name
-    const { clientSessions: limit } = this.#settings.limits
+    const { used, max: limit } = this.#calls
     return [
       ...this.server.gauges,
-      { bound: 'calls_per_server', server, used: this.#calls.used, limit: this.#calls.max },
-      { bound: 'client_sessions', server, used: this.#sessions.http.size, limit },
-      { bound: 'client_sessions_sse', server, used: this.#sessions.sse.size, limit },
-      { bound: 'relayed_sessions', server, used: this.#relay?.sessions.size ?? 0, limit },
+      { bound: 'calls_per_server', server: this.name, used, limit },
+      ...(this.#served?.gauges ?? []),
     ]
   }
 
@@ -254,58 +201,25 @@ export class Mount {
     return !this.#quarantine || this.#quarantine.open
   }
 
-  /** Registers the paths of this server at a Fastify instance. */
-  async register(app: FastifyInstance, { paths, address, publicPath }: Reach): Promise<void> {
-    const { compat, timeouts, auth } = this.#settings
-    const { relayed } = this.server
-    const passthrough = auth?.passthrough ?? false
-    const common = {
-      upstream: this.#upstream,
-      log: this.#log,
-      settings: this.#sessionSettings,
-      replicas: this.#replicas,
-      memory: this.#memory,
-      refusals: this.#refusals,
-    }
-    for (const path of paths) {
-      const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href
-      const refusing = { draftErrorCodes: compat.draftErrorCodes, ...(passthrough && { passthrough: { metadata } }) }
-      if (relayed && passthrough) {
-        const resource = (request: FastifyRequest) => new URL(path, address(request)).href
-        await app.register(extraPaths, { relayed, paths: metadataPaths(relayed.url, path), resource, passthrough })
-      }
-      await app.register(endpoint, {
-        ...common,
-        path,
-        sessions: this.#sessions.http,
-        events: this.#events,
-        relay: this.#relay,
-        refusing,
-        compat,
-        keepAlive: timeouts.keepAlive,
-        commitAfter: timeouts.commitAfter,
-      })
-      await app.register(sse, {
-        ...common,
-        paths: ssePaths(path),
-        publicPrefix: prefixOf(publicPath, path),
-        sessions: this.#sessions.sse,
-      })
-    }
-    const further = new Map(this.#further.map((path) => [path, path]))
-    const [first = ''] = paths
-    const resource = (request: FastifyRequest) => new URL(first, address(request)).href
-    if (relayed && further.size > 0) await app.register(extraPaths, { relayed, paths: further, resource, passthrough })
+  /** The HTTP side. It is loaded and made when it is asked for the first time. */
+  http(): Promise<HttpMount> {
+    this.#http ??= this.#makeHttp()
+    return this.#http
   }
 
-  /** Paths of this server without authentication: clients read there how to authenticate. */
-  open({ paths }: Pick<Reach, 'paths'>): readonly string[] {
-    const { relayed } = this.server
-    if (!relayed) return []
-    const metadata = this.#settings.auth?.passthrough
-      ? paths.flatMap((path) => [...metadataPaths(relayed.url, path).keys()])
-      : []
-    return [...metadata, ...this.#further]
+  async #makeHttp(): Promise<HttpMount> {
+    const { HttpMount } = await import('./http-mount.js')
+    this.#served = new HttpMount({
+      name: this.name,
+      relayed: this.server.relayed,
+      upstream: this.#upstream,
+      log: this.#log,
+      settings: this.#settings,
+      sessionSettings: this.#sessionSettings,
+      relay: this.#relay,
+      shared: this.#shared,
+    })
+    return this.#served
   }
 
   /**
@@ -322,7 +236,7 @@ export class Mount {
       compat: this.#settings.compat,
       log: this.#log,
       lineLimit: this.#settings.limits.lineBytes,
-      memory: this.#memory,
+      memory: this.#shared.memory,
       settings: this.#sessionSettings,
     })
   }
@@ -333,40 +247,22 @@ export class Mount {
     this.#drain.end()
     this.#unsubscribe?.()
     this.#cache?.close()
-    this.#relay?.drain()
-    this.#sessions.http.drain()
-    this.#sessions.sse.drain()
+    this.#served?.drain()
   }
 
   /** Ends the calls in progress with an error. */
   cut(): void {
     this.#drain.cut()
-    this.#relay?.cut()
+    this.#served?.cut()
   }
 
   /** Ends everything, the server last. With `hurry`, at once. */
   async close(hurry: boolean): Promise<void> {
     this.drain()
     this.cut()
-    this.#sessions.http.close()
-    this.#sessions.sse.close()
+    this.#served?.close()
     this.accounts?.close()
     this.#unavailable?.close()
     await this.server.close(hurry)
   }
-
-  get #further(): readonly string[] {
-    const { server } = this.#settings
-    return isStdio(server) ? [] : server.paths
-  }
-}
-
-/** The prefix that clients put before a path. The public URL is the address of the bridge, or of this endpoint. */
-function prefixOf(publicPath: string, path: string): string {
-  return publicPath.endsWith(path) ? publicPath.slice(0, -path.length) : publicPath.replace(/\/$/, '')
-}
-
-/** The well-known path of an endpoint's metadata at the bridge, and of the server's metadata at the server. */
-function metadataPaths({ pathname }: URL, path: string): Map<string, string> {
-  return new Map([[METADATA + path, METADATA + pathname.replace(/\/$/, '')]])
 }

@@ -45,11 +45,12 @@ export async function serve({ settings, files, notes, format }: RunCommand, prog
   const listen = parseListen(settings.listen)
   // On a pipe there is nobody who could ask for them.
   const counted = settings.metrics && listen.kind === 'http'
-  // Loaded only where it is used, as what draws up traces is.
+  // What only some configurations use is loaded only for them.
   const metrics = counted ? new (await import('../telemetry/metrics.js')).Metrics({ version }) : undefined
   const tracing = await startTracing(env, { version, log })
   const signIn = signInFor(program, settings, { log })
-  const context = { log, version, env, metrics, tracer: tracing?.tracer, signIn }
+  const replicas = settings.redis && (await import('../bridge/replicas.js')).replicasOf(settings, log)
+  const context = { log, version, env, metrics, tracer: tracing?.tracer, replicas, signIn }
   const found = await finding(settings, context, listen.kind === 'stdio')
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
@@ -69,16 +70,25 @@ export async function serve({ settings, files, notes, format }: RunCommand, prog
       await Promise.race([ready.then(() => piped), piped])
       return await stop(INPUT_ENDED)
     }
-    const say = errors.readable ? output.err : undefined
-    announce(settings, bridge, await bridge.listen(listen), { log, version, say })
-    const current = { settings }
-    found?.follow(() => reload(log, bridge, found.with(current.settings)))
-    if (files.length > 0) followChanges(log, bridge, files, { found, current, program })
-    await bridge.warmUp((mount, verdict) => {
+    // Programs start while the bridge loads what serves HTTP. Their results are reported after the announcement.
+    let announced = () => {}
+    const listening = new Promise<void>((resolve) => {
+      announced = resolve
+    })
+    const warm = bridge.warmUp(async (mount, verdict) => {
+      await listening
       // A program that cannot be started is a mistake of whoever has named it, if there is no other server.
       if (verdict instanceof Fault && bridge.mounts.size === 1 && mount.server.isProgram) throw verdict
       report(log, bridge.mounts, mount, verdict)
     })
+    warm.catch(() => {})
+    const say = errors.readable ? output.err : undefined
+    announce(settings, bridge, await bridge.listen(listen), { log, version, say })
+    announced()
+    const current = { settings }
+    found?.follow(() => reload(log, bridge, found.with(current.settings)))
+    if (files.length > 0) followChanges(log, bridge, files, { found, current, program })
+    await warm
   } catch (error) {
     program.fail(error)
     await stop(error, true)

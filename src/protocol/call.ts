@@ -196,8 +196,8 @@ export interface Relayed {
   url: URL
   /** Headers sent with every request; names in lower case. */
   headers: Readonly<Record<string, string>>
-  /** The connections to the server: an undici dispatcher. */
-  dispatcher: unknown
+  /** The connections to the server: an undici dispatcher, when undici is loaded. */
+  dispatcher: Promise<unknown>
   /** The server's era, if it is known now. */
   speaks(): Era | undefined
   /** Detects the server's era again. Whether it is no longer `era`; false if it cannot be detected. */

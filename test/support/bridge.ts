@@ -5,6 +5,7 @@ import { pino } from 'pino'
 import type { Test } from 'tap'
 import { Bridge } from '../../src/bridge/bridge.js'
 import type { BridgeContext } from '../../src/bridge/context.js'
+import { replicasOf } from '../../src/bridge/replicas.js'
 import { parseListen, parseSettings } from '../../src/config/settings.js'
 import { watchForSecrets } from './secrets.js'
 
@@ -41,8 +42,9 @@ export function createBridge(
     },
     { env: process.env, read: (path) => readFileSync(path, 'utf8') },
   )
-  const context = { log: pino({ level: 'debug' }, sink), version: '0.0.0', env: process.env, ...more }
-  const bridge = new Bridge(parsed, context)
+  const logger = pino({ level: 'debug' }, sink)
+  const replicas = replicasOf(parsed, logger)
+  const bridge = new Bridge(parsed, { log: logger, version: '0.0.0', env: process.env, replicas, ...more })
   t.teardown(() => bridge.close())
   watchForSecrets(t, 'the log of a bridge', () => JSON.stringify(log))
   return { bridge, log }

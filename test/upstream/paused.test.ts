@@ -1,7 +1,6 @@
 /** Servers that close a connection while nobody reads their answer: it is read to its end later, and nothing else ends. */
 import { createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import type { Dispatcher } from 'undici'
 import { Origin } from '../../src/upstream/transport/origin.js'
 import { until } from '../support/eventually.js'
 
@@ -16,7 +15,7 @@ const FRAMINGS: [name: string, answer: string][] = [
   ['the end of the connection', head() + BODY],
 ]
 
-const get = ({ dispatcher }: Origin) => (dispatcher as Dispatcher).request({ origin: '', method: 'GET', path: '/mcp' })
+const get = async (origin: Origin) => (await origin.dispatcher).request({ origin: '', method: 'GET', path: '/mcp' })
 
 /** A server that answers everything with this, and closes the connection. */
 async function startServer(t: Test, answer: string) {

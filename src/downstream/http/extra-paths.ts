@@ -1,5 +1,5 @@
 /** Configured paths in addition to the MCP endpoint, whose requests are passed on to the server's origin. */
-import proxy from '@fastify/http-proxy'
+import type { FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Relayed } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -37,6 +37,8 @@ export async function extraPaths(
   app: FastifyInstance,
   { relayed, paths, resource, passthrough }: ExtraPathsOptions,
 ): Promise<void> {
+  const { default: proxy } = await import('@fastify/http-proxy')
+  const undici = await relayed.dispatcher
   for (const [here, there] of paths) {
     const below = here.endsWith('/*')
     const options = {
@@ -44,7 +46,7 @@ export async function extraPaths(
       prefix: below ? here.slice(0, -2) : here,
       rewritePrefix: below ? there.slice(0, -2) : there,
       routes: below ? ['/', '/*'] : ['/'],
-      undici: relayed.dispatcher,
+      undici,
       disableRequestLogging: true,
       retryMethods: [],
       replyOptions: {
@@ -60,7 +62,7 @@ export async function extraPaths(
           refuse(reply, relayed.failed(error.cause instanceof Error ? error.cause : error), { status: 502 }),
       },
     }
-    await app.register(proxy, options as unknown as Parameters<typeof proxy>[1])
+    await app.register(proxy, options as unknown as FastifyHttpProxyOptions)
   }
 }
 

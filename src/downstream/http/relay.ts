@@ -2,7 +2,7 @@
  * The relay: passes HTTP messages unchanged between a client and a server of the same era (@fastify/reply-from). The
  * server validates them. The bridge checks who owns a session, filters headers, and writes the log.
  */
-import replyFrom, { type FastifyReplyFromOptions } from '@fastify/reply-from'
+import type { FastifyReplyFromOptions } from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Account } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
@@ -68,10 +68,12 @@ export class Relay {
     { path, refusing }: { path: string; refusing: ErrorRendering },
     handle: (request: FastifyRequest, reply: FastifyReply, pass: Pass) => Promise<FastifyReply>,
   ): Promise<void> {
-    const { url, dispatcher } = this.#options.relayed
+    const { url } = this.#options.relayed
+    const { default: replyFrom } = await import('@fastify/reply-from')
+    const dispatcher = (await this.#options.relayed.dispatcher) as Requestable
     const query = url.search.slice(1)
     const undici: Requestable = {
-      request: (options, done) => (dispatcher as Requestable).request({ ...options, signal: this.#signal }, done),
+      request: (options, done) => dispatcher.request({ ...options, signal: this.#signal }, done),
     }
     const options = { base: url.origin, undici, retryMethods: [], disableRequestLogging: true }
     const hooks = {

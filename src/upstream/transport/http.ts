@@ -57,7 +57,7 @@ export class HttpTransport implements Transport {
   }
 
   /** What the relay needs to send requests to the server itself. */
-  get address(): { url: URL; headers: Headers; dispatcher: unknown } {
+  get address(): { url: URL; headers: Headers; dispatcher: Promise<unknown> } {
     const { url, headers, dispatcher } = this.#origin
     return { url, headers, dispatcher }
   }

@@ -1,6 +1,6 @@
 /** The HTTP origin of a server: its connections, and bounded reading of its answers. */
 
-import { buildConnector, type Dispatcher, Pool } from 'undici'
+import type { buildConnector, Dispatcher, Pool } from 'undici'
 import type { Signal } from '../../hang-up.js'
 import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
 import { needsSignIn } from '../../protocol/fault.js'
@@ -81,7 +81,9 @@ export class Origin {
   /** Sent with every request. */
   readonly headers: Headers
   readonly memory: Memory
-  readonly #pool: Pool
+  /** The connections, once undici is loaded. Most programs never need it, because their servers are on stdio. */
+  #pool: Pool | undefined
+  readonly #opened: Promise<Pool>
   readonly #limits: { body: number; stream: number }
 
   constructor(options: OriginOptions) {
@@ -102,14 +104,9 @@ export class Origin {
     this.memory = memory
     this.headers = { 'accept-encoding': 'identity', ...headers }
     this.#limits = { body: bodyLimit, stream: streamLimit }
-    this.#pool = new Pool(url.origin, {
-      connections,
-      pipelining: 1,
-      connect: readingToTheEnd(connect ? withUndelivered(connect) : buildConnector({ timeout: connectTimeout })),
-      // Calls have their own timeouts.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      maxHeaderSize: 16 * 1024,
+    this.#opened = openPool(url, connections, connect, connectTimeout).then((pool) => {
+      this.#pool = pool
+      return pool
     })
   }
 
@@ -118,21 +115,40 @@ export class Origin {
     return new Promise((resolve, reject) => {
       const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = request
       const borrow = () => this.memory.borrow(principal, SMALL)
-      this.#pool.dispatch(
-        { method, path, headers, body: body ?? null },
-        new Answering(reader, this.#limits, { resolve, reject }, borrow),
-      )
+      const options = { method, path, headers, body: body ?? null }
+      const answering = new Answering(reader, this.#limits, { resolve, reject }, borrow)
+      if (this.#pool) this.#pool.dispatch(options, answering)
+      else this.#opened.then((pool) => pool.dispatch(options, answering)).catch(reject)
     })
   }
 
-  /** The connections, as a dispatcher of undici. */
-  get dispatcher(): unknown {
-    return this.#pool
+  /** Resolves to the connections, as a dispatcher of undici. */
+  get dispatcher(): Promise<Dispatcher> {
+    return this.#opened
   }
 
   async close(): Promise<void> {
-    await this.#pool.destroy()
+    await (await this.#opened).destroy()
   }
+}
+
+async function openPool(
+  { origin }: URL,
+  connections: number,
+  connect: Connect | undefined,
+  timeout: number,
+): Promise<Pool> {
+  // The bundle has no names of a CommonJS package that is imported on demand, only its default.
+  const { buildConnector, Pool } = (await import('undici')).default
+  return new Pool(origin, {
+    connections,
+    pipelining: 1,
+    connect: readingToTheEnd(connect ? withUndelivered(connect) : buildConnector({ timeout })),
+    // Calls have their own timeouts.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxHeaderSize: 16 * 1024,
+  })
 }
 
 interface Settle {

@@ -1,0 +1,152 @@
+/** The HTTP side of a mount: its endpoints, the sessions of its legacy clients, and its relay. */
+
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isStdio, shareOf, ssePaths } from '../config/settings.js'
+import type { Logger } from '../downstream/call-log.js'
+import { endpoint } from '../downstream/http/endpoint.js'
+import { extraPaths, METADATA } from '../downstream/http/extra-paths.js'
+import { Relay, type RelayOptions } from '../downstream/http/relay.js'
+import type { HttpSession } from '../downstream/http/session.js'
+import { Sessions } from '../downstream/http/sessions.js'
+import { type SseSession, sse } from '../downstream/http/sse.js'
+import type { SessionSettings } from '../downstream/legacy/session.js'
+import type { Gauge } from '../ports/events.js'
+import type { Relayed, Upstream } from '../protocol/call.js'
+import type { MountSettings } from './mount-settings.js'
+import type { Shared } from './shared.js'
+
+export interface HttpMountOptions {
+  /** The name of the server. */
+  name: string
+  /** What is needed to pass messages to the server unchanged; undefined if it is not reached over Streamable HTTP. */
+  relayed: Relayed | undefined
+  upstream: Upstream
+  log: Logger
+  settings: MountSettings
+  sessionSettings: SessionSettings
+  /** How the relay is made; undefined if nothing may be relayed. */
+  relay: Omit<RelayOptions, 'sessions'> | undefined
+  shared: Pick<Shared, 'replicas' | 'memory' | 'events' | 'refusals'>
+}
+
+/** Where a server is served. */
+export interface Reach {
+  paths: readonly string[]
+  /** The address at which a client has reached the bridge. */
+  address(request: FastifyRequest): string
+  /** The path of `publicUrl`; `/` without one. */
+  publicPath: string
+}
+
+/** A server as it is served over HTTP. */
+export class HttpMount {
+  readonly #options: HttpMountOptions
+  /** Sessions of legacy clients, by transport. */
+  readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
+  readonly #relay: Relay | undefined
+
+  constructor(options: HttpMountOptions) {
+    this.#options = options
+    const { name, settings, relay } = options
+    const { replicas } = options.shared
+    const { clientSessions: max } = settings.limits
+    const { clientIdle: idle, clientGone: gone, keepAlive } = settings.timeouts
+    const share = shareOf(settings)
+    const keeping = { max, share, idle, gone, keepAlive, replicas }
+    this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
+    const known = replicas && { server: name, records: replicas.records, idle }
+    this.#relay = relay && new Relay({ ...relay, sessions: { max, share, shared: known } })
+  }
+
+  /** The usage of the bounds of sessions. */
+  get gauges(): Gauge[] {
+    const { name: server, settings } = this.#options
+    const { clientSessions: limit } = settings.limits
+    return [
+      { bound: 'client_sessions', server, used: this.#sessions.http.size, limit },
+      { bound: 'client_sessions_sse', server, used: this.#sessions.sse.size, limit },
+      { bound: 'relayed_sessions', server, used: this.#relay?.sessions.size ?? 0, limit },
+    ]
+  }
+
+  /** Registers the paths of this server at a Fastify instance. */
+  async register(app: FastifyInstance, { paths, address, publicPath }: Reach): Promise<void> {
+    const { relayed, upstream, log, settings, sessionSettings, shared } = this.#options
+    const { compat, timeouts, auth } = settings
+    const { replicas, memory, refusals, events } = shared
+    const passthrough = auth?.passthrough ?? false
+    const common = { upstream, log, settings: sessionSettings, replicas, memory, refusals }
+    for (const path of paths) {
+      const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href
+      const refusing = { draftErrorCodes: compat.draftErrorCodes, ...(passthrough && { passthrough: { metadata } }) }
+      if (relayed && passthrough) {
+        const resource = (request: FastifyRequest) => new URL(path, address(request)).href
+        await app.register(extraPaths, { relayed, paths: metadataPaths(relayed.url, path), resource, passthrough })
+      }
+      await app.register(endpoint, {
+        ...common,
+        path,
+        sessions: this.#sessions.http,
+        events,
+        relay: this.#relay,
+        refusing,
+        compat,
+        keepAlive: timeouts.keepAlive,
+        commitAfter: timeouts.commitAfter,
+      })
+      await app.register(sse, {
+        ...common,
+        paths: ssePaths(path),
+        publicPrefix: prefixOf(publicPath, path),
+        sessions: this.#sessions.sse,
+      })
+    }
+    const further = new Map(this.#further.map((path) => [path, path]))
+    const [first = ''] = paths
+    const resource = (request: FastifyRequest) => new URL(first, address(request)).href
+    if (relayed && further.size > 0) await app.register(extraPaths, { relayed, paths: further, resource, passthrough })
+  }
+
+  /** Paths of this server without authentication: clients read there how to authenticate. */
+  open({ paths }: Pick<Reach, 'paths'>): readonly string[] {
+    const { relayed, settings } = this.#options
+    if (!relayed) return []
+    const metadata = settings.auth?.passthrough
+      ? paths.flatMap((path) => [...metadataPaths(relayed.url, path).keys()])
+      : []
+    return [...metadata, ...this.#further]
+  }
+
+  /** Admits nothing new except what continues requests in progress. */
+  drain(): void {
+    this.#relay?.drain()
+    this.#sessions.http.drain()
+    this.#sessions.sse.drain()
+  }
+
+  /** Ends the relayed requests in progress with an error. */
+  cut(): void {
+    this.#relay?.cut()
+  }
+
+  /** Ends all sessions. */
+  close(): void {
+    this.#sessions.http.close()
+    this.#sessions.sse.close()
+  }
+
+  get #further(): readonly string[] {
+    const { server } = this.#options.settings
+    return isStdio(server) ? [] : server.paths
+  }
+}
+
+/** The prefix that clients put before a path. The public URL is the address of the bridge, or of this endpoint. */
+function prefixOf(publicPath: string, path: string): string {
+  return publicPath.endsWith(path) ? publicPath.slice(0, -path.length) : publicPath.replace(/\/$/, '')
+}
+
+/** The well-known path of an endpoint's metadata at the bridge, and of the server's metadata at the server. */
+function metadataPaths({ pathname }: URL, path: string): Map<string, string> {
+  return new Map([[METADATA + path, METADATA + pathname.replace(/\/$/, '')]])
+}

@@ -1,0 +1,11 @@
+/** The connection to the other replicas, as configured. Loaded only with Redis. */
+import { parseListen, type Settings } from '../config/settings.js'
+import type { Log } from '../logging.js'
+import { RedisReplicas } from '../replicas/replicas.js'
+import { keyOf } from '../seal.js'
+
+/** Undefined without Redis, and on stdio, because there no other process can serve the client. */
+export function replicasOf({ redis, stateKeys, listen }: Settings, log: Log): RedisReplicas | undefined {
+  if (!redis || parseListen(listen).kind === 'stdio') return undefined
+  return new RedisReplicas({ ...redis, keys: stateKeys.map(keyOf), log })
+}

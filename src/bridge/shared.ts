@@ -1,0 +1,23 @@
+/** What the bridge makes once for all its mounts. */
+import type { EventStore } from '../downstream/http/event-store.js'
+import type { Refusals } from '../downstream/http/refusals.js'
+import type { Results } from '../policy/cache/results.js'
+import type { Replicas } from '../ports/replicas.js'
+import type { Bound } from '../protocol/bound.js'
+import type { Memory } from '../protocol/memory.js'
+
+/** What all mounts share. */
+export interface Shared {
+  calls: Bound
+  subscriptions: Bound
+  /** The memory ledger. */
+  memory: Memory
+  /** Events kept for clients that resume a stream. */
+  events: EventStore
+  /** Cached results. */
+  results: Results
+  /** Counts and logs requests that are refused before they become calls. */
+  refusals: Refusals
+  /** The other replicas, if there are several. */
+  replicas?: Replicas | undefined
+}

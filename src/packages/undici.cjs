@@ -1,0 +1,6 @@
+/** What connects to servers over HTTP. A file of its own in the build, read when one of its packages is needed. */
+module.exports = {
+  get undici() {
+    return require('undici')
+  },
+}

@@ -1,0 +1,66 @@
+/** What the published program needs to start. */
+import { copyFileSync, mkdirSync, readdirSync } from 'node:fs'
+import nodeModule from 'node:module'
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { startProgram } from './support/cli.js'
+import { until } from './support/eventually.js'
+import { temporaryFile, temporaryFolder } from './support/folder.js'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+const server = join(root, 'test/fixtures/legacy-stdio.mjs')
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+}
+
+/** A copy of the published program with these files of dist only. */
+function copied(t: Test, ...names: string[]): string {
+  const folder = temporaryFolder(t)
+  mkdirSync(join(folder, 'dist'))
+  copyFileSync(join(root, 'package.json'), join(folder, 'package.json'))
+  for (const name of names) copyFileSync(join(root, 'dist', name), join(folder, 'dist', name))
+  return join(folder, 'dist/main.js')
+}
+
+t.test('a bridge between pipes reads none of the files with large packages', async (t) => {
+  const main = copied(t, 'main.js', 'bridge.cjs')
+  const args = ['--listen', 'stdio', '--', execPath, server, '{}']
+  const { child, stdout, stderr } = startProgram(t, args, {}, [execPath, main])
+  child.stdin.write(`${JSON.stringify(INITIALIZE)}\n`)
+  await until(() => stdout().includes('"serverInfo"') || child.exitCode !== null, 'an answer')
+  t.match(stdout(), '"serverInfo"', stderr())
+})
+
+t.test(
+  'a bridge that serves HTTP in front of a program reads the files of Fastify and of metrics, and no other',
+  async (t) => {
+    const main = copied(t, 'main.js', 'bridge.cjs', 'http.cjs', 'metrics.cjs')
+    const args = ['--log-format', 'json', '--listen', 'http://127.0.0.1:0/mcp', '--', execPath, server, '{}']
+    const { child, stderr } = startProgram(t, args, {}, [execPath, main])
+    await until(() => stderr().includes('"server_ready"') || child.exitCode !== null, 'a line')
+    t.match(stderr(), /"listening".*\n.*"server_ready"/, 'it reports the server after its own address')
+  },
+)
+
+t.test(
+  'compiled code is kept in the cache folder of the user',
+  { skip: !('enableCompileCache' in nodeModule) },
+  async (t) => {
+    const cache = temporaryFolder(t)
+    const { ended } = startProgram(t, ['--version'], { XDG_CACHE_HOME: cache })
+    t.equal(await ended, 0)
+    t.ok(readdirSync(join(cache, 'mcp-bridge/compiled')).length > 0)
+  },
+)
+
+t.test('a cache folder that cannot be written is no reason to fail', async (t) => {
+  const file = temporaryFile(t, 'file', '')
+  const { ended, stdout } = startProgram(t, ['--version'], { XDG_CACHE_HOME: file })
+  t.equal(await ended, 0)
+  t.match(stdout(), /^\d/)
+})
