@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { ownBuild } from './builds.js'
 import { beside, commandOn, freePort, start, temporary } from './processes.js'
-import { type Era, urlAt } from './questions.js'
+import { type Era, listening, urlAt } from './questions.js'
 import { emptyStore, storeWithToken } from './sign-in.js'
 
 export type Transport = 'http' | 'stdio'
@@ -156,10 +156,12 @@ export interface Server {
   process: ChildProcess
 }
 
-/** Starts the server of an era that candidates call over HTTP. */
+/** Starts the server of an era that candidates call over HTTP. Resolves when it listens. */
 export async function startServer(era: Era): Promise<Server> {
   const port = await freePort()
-  return { port, process: start('rest', [beside(SERVERS[era]), String(port)], 'inherit') }
+  const process = start('rest', [beside(SERVERS[era]), String(port)], 'inherit')
+  await listening(port)
+  return { port, process }
 }
 
 /** What candidates of one run share. */

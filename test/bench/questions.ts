@@ -1,4 +1,6 @@
 /** What is asked, in the words of either era, and whether the answer is right. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, envelope, headersFor, post } from '../support/modern.js'
 
@@ -73,9 +75,10 @@ function messagesOf(text: string): string {
 
 /** Shakes hands as a legacy client. Resolves to the id of the session. */
 export async function openSession(port: number): Promise<string> {
-  const { headers } = await persist(() => post(urlAt(port), initializeBody(), legacyHeaders(undefined)))
-  const session = headers['mcp-session-id']
-  if (typeof session !== 'string') throw new Error('No session was opened')
+  const opened = await persist(() => post(urlAt(port), initializeBody(), legacyHeaders(undefined)))
+  const session = opened.headers['mcp-session-id']
+  if (typeof session !== 'string')
+    throw new Error(`No session was opened: HTTP ${opened.status} ${opened.text.slice(0, 300)}`)
   const initialized = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
   const { status } = await post(urlAt(port), initialized, legacyHeaders(session))
   if (status !== 202) throw new Error(`HTTP ${status} for a notification`)
@@ -106,8 +109,17 @@ function bodyOf(method: string, params: object): string {
   return `{"jsonrpc":"2.0","id":${ID},"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`
 }
 
+/** Resolves when a server listens on the port. */
+export async function listening(port: number): Promise<void> {
+  await persist(async () => {
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    socket.destroy()
+  })
+}
+
 /** Tries as long as nobody listens. */
-async function persist(attempt: () => Promise<Answer>): Promise<Answer> {
+async function persist<T>(attempt: () => Promise<T>): Promise<T> {
   const until = performance.now() + PATIENCE
   for (;;) {
     try {
