@@ -136,7 +136,11 @@ function about(pace: About['pace']): About {
     cores: 1 + others.length,
     load: loadavg()[0] ?? 0,
     pinned,
-    options: process.argv.slice(2).join(' '),
+    // Without where the results go.
+    options: process.argv
+      .slice(2)
+      .join(' ')
+      .replace(/ ?--(?:write|json \S+)/g, ''),
     pace: { rounds: pace.rounds, window: pace.window, warmUp: pace.warmUp },
   }
 }
