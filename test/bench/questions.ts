@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Answer, envelope, headersFor, post } from '../support/modern.js'
+import { envelope, headersFor, post } from '../support/modern.js'
 
 export type Era = 'modern' | 'legacy'
 
