@@ -21,7 +21,7 @@ import { temporaryFile, temporaryFolder } from '../support/folder.js'
 
 const LAUNCHER = { command: '/usr/bin/node', args: ['/opt/mcp-bridge/dist/main.js'] }
 const OTHER = { command: 'npx', args: ['-y', 'mcp-bridge@9.9.9'] }
-const machine = { platform: 'linux', home: '/home/me', cwd: '/work', env: {} }
+const machine = { platform: 'linux', home: '/home/me', cwd: '/project', env: {} }
 
 const clientNamed = (id: string) => CLIENTS.find((one) => one.id === id) as (typeof CLIENTS)[number]
 const entriesFor = (id: string, text: string) => entriesIn(text, clientNamed(id).servers(machine))
@@ -42,7 +42,7 @@ const FILES: Record<string, { text: string; server: string; after: object }> = {
     after: { command: LAUNCHER.command, args: [...LAUNCHER.args, ...IN_FRONT, 'npx', '-y', 'fs-server'] },
   },
   'claude-code': {
-    text: '{"numStartups":7,"projects":{"/work":{"mcpServers":{"db":{"type":"stdio","command":"db","args":[],"env":{"A-B":"1"}}}},"/else":{"mcpServers":{"x":{"command":"x"}}}}}',
+    text: '{"numStartups":7,"projects":{"/project":{"mcpServers":{"db":{"type":"stdio","command":"db","args":[],"env":{"A-B":"1"}}}},"/else":{"mcpServers":{"x":{"command":"x"}}}}}',
     server: 'db',
     after: { type: 'stdio', args: [...LAUNCHER.args, ...IN_FRONT, 'db'], env: { 'A-B': '1' } },
   },
@@ -230,7 +230,7 @@ t.test('names and keys that objects have by themselves are names like others', a
 t.test('the files of clients are where they are on each platform', async (t) => {
   const files = (id: string, on: Partial<typeof machine> & { env?: Record<string, string> }) =>
     filesOf(clientNamed(id), { ...machine, ...on }).map(({ path }) => path)
-  const mac = { platform: 'darwin', home: '/Users/me', cwd: '/work' }
+  const mac = { platform: 'darwin', home: '/Users/me', cwd: '/project' }
   const windows = { platform: 'win32', home: 'C:\\Users\\me', cwd: 'D:\\work' }
   const support = '/Users/me/Library/Application Support'
   const roaming = 'C:\\Users\\me\\AppData\\Roaming'
@@ -244,16 +244,16 @@ t.test('the files of clients are where they are on each platform', async (t) => 
     `E:\\L\\${packaged}`,
     `E:\\R\\${desktop}`,
   ])
-  t.same(files('claude-code', {}), ['/home/me/.claude.json', '/work/.mcp.json'])
-  t.same(files('claude-code', { env: { CLAUDE_CONFIG_DIR: '/cc' } }), ['/cc/.claude.json', '/work/.mcp.json'])
+  t.same(files('claude-code', {}), ['/home/me/.claude.json', '/project/.mcp.json'])
+  t.same(files('claude-code', { env: { CLAUDE_CONFIG_DIR: '/cc' } }), ['/cc/.claude.json', '/project/.mcp.json'])
   t.same(files('claude-code', windows), ['C:\\Users\\me\\.claude.json', 'D:\\work\\.mcp.json'])
-  t.same(files('cursor', mac), ['/Users/me/.cursor/mcp.json', '/work/.cursor/mcp.json'])
+  t.same(files('cursor', mac), ['/Users/me/.cursor/mcp.json', '/project/.cursor/mcp.json'])
   t.same(files('cursor', windows), ['C:\\Users\\me\\.cursor\\mcp.json', 'D:\\work\\.cursor\\mcp.json'])
-  t.same(files('vscode', {}), ['/home/me/.config/Code/User/mcp.json', '/work/.vscode/mcp.json'])
-  t.same(files('vscode', mac), [`${support}/Code/User/mcp.json`, '/work/.vscode/mcp.json'])
+  t.same(files('vscode', {}), ['/home/me/.config/Code/User/mcp.json', '/project/.vscode/mcp.json'])
+  t.same(files('vscode', mac), [`${support}/Code/User/mcp.json`, '/project/.vscode/mcp.json'])
   t.same(files('vscode', windows), [`${roaming}\\Code\\User\\mcp.json`, 'D:\\work\\.vscode\\mcp.json'])
   t.same(files('windsurf', windows), ['C:\\Users\\me\\.codeium\\windsurf\\mcp_config.json'])
-  t.same(files('gemini', mac), ['/Users/me/.gemini/settings.json', '/work/.gemini/settings.json'])
+  t.same(files('gemini', mac), ['/Users/me/.gemini/settings.json', '/project/.gemini/settings.json'])
   t.same(files('zed', windows), [`${roaming}\\Zed\\settings.json`])
   t.match(clientNamed('claude-code').servers({ ...windows, env: {} }), [
     ['mcpServers'],
