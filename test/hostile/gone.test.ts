@@ -2,7 +2,9 @@
 import { request } from 'node:http'
 import t, { type Test } from 'tap'
 import { Metrics } from '../../src/telemetry/metrics.js'
+import { modernRequest } from '../support/attack.js'
 import { startBridge } from '../support/bridge.js'
+import { type EventStream, openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
@@ -62,15 +64,41 @@ t.test('H11 a subscription whose client goes before it is acknowledged, or just 
   }
 })
 
+t.test('H5 a subscription that ends because there is no memory to acknowledge it holds nothing', async (t) => {
+  const http = await LegacyHttp.start(t)
+  const { url, log, open, memory } = await counting(t, { url: http.url }, { limits: { memory: 1024 * 1024 } })
+  t.equal((await call(url, 'tools/list')).status, 200)
+  const uris = (count: number) => Array.from({ length: count }, (_, at) => `test://${at}/${'x'.repeat(2_000)}`)
+  const connections: EventStream[] = []
+  const noRoom = () => log.some(({ event, fault }) => event === 'call' && fault === 'answerLost')
+  // Smaller and smaller ones fill the memory, until one has room for itself and none for its acknowledgement.
+  for (let count = 20; count > 0 && !noRoom(); ) {
+    const notifications = { resourceSubscriptions: uris(count) }
+    const { headers, body } = modernRequest('subscriptions/listen', { notifications })
+    const connection = await openStream('POST', url, headers, body)
+    connections.push(connection)
+    if (connection.status !== 200) count--
+  }
+  t.ok(noRoom(), 'one was taken that could not be acknowledged')
+  for (const connection of connections) connection.leave()
+  await until(async () => (await open()) === 0, 'the end of all subscriptions')
+  await until(async () => (await memory()) === 0, 'no memory in use')
+})
+
 /** A bridge, and how many subscriptions are open with it. */
-async function counting(t: Test, server: object) {
-  const started = await startBridge(t, server, {}, { metrics: new Metrics({ version: '0' }) })
+async function counting(t: Test, server: object, settings: object = {}) {
+  const started = await startBridge(t, server, settings, { metrics: new Metrics({ version: '0' }) })
   const used = async (bound: string) => {
     const asked = `GET /metrics HTTP/1.0\r\nhost: ${new URL(started.url).host}\r\n\r\n`
     const { body } = await raw(started.url, [asked])
     return Number(new RegExp(`bound_used\\{bound="${bound}",server=""\\} (\\d+)`).exec(body)?.[1])
   }
-  return { ...started, open: () => used('subscriptions'), connections: () => used('connections') }
+  return {
+    ...started,
+    open: () => used('subscriptions'),
+    connections: () => used('connections'),
+    memory: () => used('memory'),
+  }
 }
 
 /** Opens a subscription. `sent` is called when it is on its way. Gives what leaves it. */

@@ -217,7 +217,7 @@ class Endpoint {
     const trace = traceHeaders(request)
     const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const
     const { endless } = methodTraits(message.method)
-    const answer = new EventAnswer(reply, endless ? own(message.id) : message.id, this.#options)
+    const answer = new EventAnswer(reply, endless ? own(message.id) : message.id, abort, this.#options)
     try {
       const answered = this.#modern.answer(message, arrived, (frame) => answer.send(frame))
       if (!endless) return await answered

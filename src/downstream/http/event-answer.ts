@@ -4,6 +4,7 @@
  */
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
+import type { HangUp } from '../../hang-up.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
@@ -33,6 +34,7 @@ interface Stream {
 export class EventAnswer {
   readonly #reply: FastifyReply
   readonly #id: Id
+  readonly #abort: HangUp
   readonly #options: EventAnswerOptions
   readonly #commit: NodeJS.Timeout
   #stream: Stream | undefined
@@ -41,9 +43,11 @@ export class EventAnswer {
   #held: Promise<void> | undefined
   #release = () => {}
 
-  constructor(reply: FastifyReply, id: Id, options: EventAnswerOptions) {
+  /** Aborts the call with `abort` if its event stream cannot go on. */
+  constructor(reply: FastifyReply, id: Id, abort: HangUp, options: EventAnswerOptions) {
     this.#reply = reply
     this.#id = id
+    this.#abort = abort
     this.#options = options
     // Headers are sent with the first bytes, so a stream without events yet starts with a comment.
     this.#commit = setTimeout(() => this.#open().readable.push(KEEP_ALIVE), options.commitAfter)
@@ -70,8 +74,10 @@ export class EventAnswer {
       clearInterval(keepAlive)
       readable.push(null)
     } catch (error) {
-      // There is no memory left for a client that reads too slowly.
+      // There is no memory left for the event. The client may still get an error as its answer, so its connection does
+      // not end the call.
       readable.destroy(error as Error)
+      this.#abort.abort(error)
     }
     return undefined
   }
