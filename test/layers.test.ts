@@ -57,6 +57,7 @@ const packages: Record<string, readonly string[]> = {
   'node:tls': ['net/connect', 'discovery/trust/pin', 'bridge'],
   'node:child_process': ['oauth/person/browser', 'upstream/transport/stdio'],
   'node:crypto': [
+    'inspect',
     'plugins/auth',
     'downstream/http',
     'seal',

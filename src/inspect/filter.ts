@@ -1,0 +1,108 @@
+/**
+ * The filter language: words separated by spaces, all of which have to match. `server:orders`, `status:error,fault`,
+ * `ms>500`, a text that stands anywhere, and `-` before a word for its opposite.
+ */
+import type { CallView } from './views.js'
+
+/** A filter that was read. */
+export interface Filter {
+  matches(call: CallView): boolean
+  /** What is wrong with the text; the wrong word is ignored. */
+  problem?: string
+}
+
+type Field = (call: CallView) => readonly (string | undefined)[]
+
+/** What a word like `server:orders` looks at. */
+export const FIELDS = {
+  tool: ({ method, name }) => (method === 'tools/call' ? [name] : []),
+  name: ({ name }) => [name],
+  method: ({ method }) => [method],
+  server: ({ server }) => [server],
+  era: ({ client, upstream }) => [
+    client?.era,
+    upstream?.era,
+    client?.revision,
+    upstream?.revision,
+    pairOf(client, upstream),
+  ],
+  status: ({ status, code }) => [status, code?.toString()],
+  blame: ({ blame }) => [blame],
+  fault: ({ fault }) => [fault],
+  principal: ({ principal }) => [principal],
+  session: ({ session }) => [session],
+  id: ({ id }) => [id],
+  trace: ({ trace }) => [trace],
+} satisfies Readonly<Record<string, Field>>
+
+/** Fields whose values are words of a list: a part of one is not enough. */
+const WHOLE = new Set(['status', 'blame', 'id', 'session'])
+/** Longest text of a filter, and most of its words. */
+const MAX_TEXT = 1_000
+const MAX_WORDS = 50
+
+/** Reads a filter. */
+export function readFilter(text: string): Filter {
+  const problems: string[] = []
+  const words = wordsIn(text.slice(0, MAX_TEXT)).slice(0, MAX_WORDS)
+  const tests = words.flatMap((word) => {
+    const isNot = word.length > 1 && word.startsWith('-')
+    const test = testOf(isNot ? word.slice(1) : word, problems)
+    if (!test) return []
+    return isNot ? [(call: CallView) => !test(call)] : [test]
+  })
+  const [problem] = problems
+  return {
+    matches: (call) => tests.every((test) => test(call)),
+    ...(problem !== undefined && { problem }),
+  }
+}
+
+function testOf(word: string, problems: string[]): ((call: CallView) => boolean) | undefined {
+  const [, operator, number] = /^ms(>=|<=|>|<|[:=])(.*)$/.exec(word) ?? []
+  if (operator !== undefined) {
+    const limit = Number(number)
+    if (number === '' || !Number.isFinite(limit)) {
+      problems.push(`${word}: a number of milliseconds has to follow, as in ms>500`)
+      return undefined
+    }
+    return ({ ms }) => ms !== undefined && compares(ms, operator, limit)
+  }
+  const [, field = '', value = ''] = /^([a-z]+):(.*)$/s.exec(word) ?? []
+  if (Object.hasOwn(FIELDS, field)) {
+    const wanted = value.toLowerCase().split(',').filter(Boolean)
+    if (wanted.length === 0) {
+      problems.push(`${word} needs a value`)
+      return undefined
+    }
+    const fits = WHOLE.has(field)
+      ? (found: string) => wanted.includes(found)
+      : (found: string) => wanted.some((part) => found.includes(part))
+    const read: Field = FIELDS[field as keyof typeof FIELDS]
+    return (call) => read(call).some((found) => found !== undefined && fits(found.toLowerCase()))
+  }
+  const part = word.toLowerCase()
+  return (call) => textsOf(call).some((found) => found?.toLowerCase().includes(part))
+}
+
+function compares(ms: number, operator: string, limit: number): boolean {
+  if (operator === '>') return ms > limit
+  if (operator === '<') return ms < limit
+  if (operator === '>=') return ms >= limit
+  if (operator === '<=') return ms <= limit
+  return Math.round(ms) === Math.round(limit)
+}
+
+function textsOf({ id, method, name, server, principal, session, status, fault, why, client, upstream }: CallView) {
+  return [id, method, name, server, principal, session, status, fault, why, client?.name, upstream?.name]
+}
+
+function pairOf(client: CallView['client'], upstream: CallView['upstream']): string | undefined {
+  return client && upstream && `${client.era}>${upstream.era}`
+}
+
+/** Words of a text; quotes keep spaces together. */
+function wordsIn(text: string): string[] {
+  const found = text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? []
+  return found.map((word) => word.replaceAll('"', '')).filter((word) => word !== '')
+}

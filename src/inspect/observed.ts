@@ -1,0 +1,33 @@
+/** What the inspector learns from the events that are counted as metrics. Calls and their messages tell the witness themselves. */
+import type { BridgeEvent, Observe } from '../ports/events.js'
+import type { Sight, Witness } from '../ports/seen.js'
+import { faults } from '../protocol/fault.js'
+
+/** Tells a witness what is observed. */
+export function observing(witness: Witness): Observe {
+  return (event) => {
+    const sight = sightOf(event)
+    if (sight) witness(sight)
+  }
+}
+
+function sightOf(event: BridgeEvent): Sight | undefined {
+  switch (event.kind) {
+    case 'verdict':
+    case 'question':
+    case 'session':
+    case 'child':
+      return event
+    case 'refusal': {
+      const { server, reason: why } = event
+      return { kind: 'refused', status: faults[why].status, why, ...(server !== '' && { server }) }
+    }
+    case 'discovery':
+      return { kind: 'trust', server: event.server, text: `${event.phase}: ${event.reason}` }
+    case 'call':
+    case 'downlevelled':
+    case 'cache':
+    case 'forwarded':
+      return undefined
+  }
+}

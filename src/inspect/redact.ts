@@ -1,0 +1,183 @@
+/**
+ * Hides what may be secret in the text of a message, when somebody reads it. The text may be cut off anywhere. What is
+ * not hidden stays as it was sent.
+ */
+import { createHash } from 'node:crypto'
+
+/** A text with values hidden, and how many. */
+export interface Redacted {
+  text: string
+  hidden: number
+}
+
+/** Stands in place of a hidden value. */
+export const HIDDEN = '‹hidden›'
+
+/** Words of names of members whose values are hidden. */
+const SECRET =
+  /(?:^|_)(?:tokens?|secrets?|passwords?|passwd|passphrase|pwd|authorization|credentials?|cookies?|api_?keys?|private_?keys?|access_?keys?|session_?id)(?:_|$)/
+/** Names that have such a word, and say nothing secret. */
+const HARMLESS = new Set(['progress_token', 'max_tokens', 'input_tokens', 'output_tokens', 'total_tokens'])
+/** Names of members that hold base64. */
+const BINARY = new Set(['blob', 'data'])
+/** A credential within a text. */
+const CREDENTIAL = /\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{6,}/gi
+/** Levels of JSON within strings of JSON that are examined. */
+const DEEPEST = 4
+
+/** A function that hides secrets. `hide` has globs of JSON Pointers: `*` is one name, `**` any number of them. */
+export function redactor(hide: readonly string[]): (text: string) => Redacted {
+  const globs = hide.map(globOf)
+  const isHidden = (pointer: string) => globs.some((glob) => glob.test(pointer))
+  return (text) => new Redaction(text, isHidden, 0).run()
+}
+
+function globOf(glob: string): RegExp {
+  const segments = glob.split('/').map((segment) => {
+    if (segment === '**') return '(?:.*)'
+    return segment
+      .split('*')
+      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+      .join('[^/]*')
+  })
+  // `**` may stand for no name at all.
+  return new RegExp(`^${segments.join('/').replaceAll('/(?:.*)', '(?:/.*)?')}(?:/|$)`, 's')
+}
+
+/** An object or array that is open at a position. */
+interface Open {
+  isArray: boolean
+  /** The name or number of the current member. */
+  key: string
+  /** Whether a name comes next. */
+  named: boolean
+}
+
+/** One pass over a text. */
+class Redaction {
+  readonly #text: string
+  readonly #isHidden: (pointer: string) => boolean
+  readonly #depth: number
+  readonly #open: Open[] = []
+  #out = ''
+  #copied = 0
+  #at = 0
+  #hidden = 0
+
+  constructor(text: string, isHidden: (pointer: string) => boolean, depth: number) {
+    this.#text = text
+    this.#isHidden = isHidden
+    this.#depth = depth
+  }
+
+  run(): Redacted {
+    const text = this.#text
+    while (this.#at < text.length) {
+      const char = text[this.#at] as string
+      const inside = this.#open.at(-1)
+      if (/[\s:]/.test(char)) this.#at++
+      else if (char === ',') {
+        if (inside?.isArray) inside.key = String(Number(inside.key) + 1)
+        else if (inside) inside.named = false
+        this.#at++
+      } else if (char === '}' || char === ']') {
+        this.#open.pop()
+        this.#at++
+      } else if (char === '"' && inside && !inside.isArray && !inside.named) {
+        const end = endOfString(text, this.#at)
+        inside.key = stringAt(text, this.#at, end)
+        inside.named = true
+        this.#at = end
+      } else this.#value(char, inside)
+    }
+    return { text: this.#out + text.slice(this.#copied), hidden: this.#hidden }
+  }
+
+  #value(char: string, inside: Open | undefined): void {
+    const key = inside && !inside.isArray ? inside.key : undefined
+    const pointer = this.#open.map(({ key }) => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+    if ((key !== undefined && isSecret(key)) || this.#isHidden(pointer)) {
+      this.#replace(endOfValue(this.#text, this.#at), JSON.stringify(HIDDEN))
+    } else if (char === '{' || char === '[') {
+      this.#open.push({ isArray: char === '[', key: char === '[' ? '0' : '', named: false })
+      this.#at++
+    } else if (char === '"') this.#string(key)
+    else this.#at = endOfValue(this.#text, this.#at)
+  }
+
+  #string(key: string | undefined): void {
+    const end = endOfString(this.#text, this.#at)
+    const value = stringAt(this.#text, this.#at, end)
+    if (key === 'requestState') return this.#replace(end, JSON.stringify(`‹sealed, ${value.length} B›`))
+    if (key !== undefined && BINARY.has(key) && /^[\w+/=-]{64,}$/.test(value)) {
+      const digest = createHash('sha256').update(value).digest('hex').slice(0, 16)
+      return this.#replace(end, JSON.stringify(`‹${value.length} characters, sha256 ${digest}›`))
+    }
+    let shown = value
+    if (/^\s*[{[]/.test(value) && this.#depth < DEEPEST) {
+      const within = new Redaction(value, () => false, this.#depth + 1).run()
+      if (within.hidden > 0) shown = within.text
+    }
+    shown = shown.replace(CREDENTIAL, `$1$2${HIDDEN}`)
+    if (shown !== value) this.#replace(end, JSON.stringify(shown))
+    else this.#at = end
+  }
+
+  #replace(end: number, replacement: string): void {
+    this.#out += this.#text.slice(this.#copied, this.#at) + replacement
+    this.#copied = end
+    this.#at = end
+    this.#hidden++
+  }
+}
+
+function isSecret(key: string): boolean {
+  const words = key
+    .replace(/([a-z\d])([A-Z])/g, '$1_$2')
+    .replace(/[^A-Za-z\d]+/g, '_')
+    .toLowerCase()
+  return SECRET.test(words) && !HARMLESS.has(words)
+}
+
+/** The position after a string that begins at `start`; the end of the text if the string is cut off. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === '\\') at++
+    else if (text[at] === '"') return at + 1
+  }
+  return text.length
+}
+
+/** The value of a string, which may be cut off. */
+function stringAt(text: string, start: number, end: number): string {
+  const literal = text.slice(start, end)
+  for (const tried of [literal, `${literal}"`, `${literal.replace(/\\(?:u[\da-f]{0,3})?$/i, '')}"`]) {
+    try {
+      return JSON.parse(tried) as string
+    } catch {
+      // The next form.
+    }
+  }
+  return literal.slice(1)
+}
+
+/** The position after the value that begins at `start`. */
+function endOfValue(text: string, start: number): number {
+  let depth = 0
+  let at = start
+  while (at < text.length) {
+    const char = text[at]
+    if (char === '"') at = endOfString(text, at)
+    else if (char === '{' || char === '[') {
+      depth++
+      at++
+    } else if (char === '}' || char === ']') {
+      if (depth === 0) return at
+      depth--
+      at++
+    } else if (char === ',' && depth === 0) return at
+    else at++
+    if (depth === 0 && (char === '"' || char === '}' || char === ']')) return at
+  }
+  return at
+}

@@ -1,0 +1,88 @@
+/** The two sides of a call: which message on one wire causes which on the other, and where the time goes. */
+import type { Seen } from '../ports/seen.js'
+import type { CallView } from './views.js'
+
+/** A message of a call. */
+export type Message = Extract<Seen, { kind: 'message' }>
+
+/** A message and its counterpart on the other wire; one of them may be missing. */
+export interface Row {
+  client?: Message
+  server?: Message
+}
+
+/** The messages of a call, aligned by cause: what comes in on one wire, and what goes out for it on the other. */
+export function rowsOf({ events }: Pick<CallView, 'events'>): Row[] {
+  const rows: Row[] = []
+  for (const message of events) {
+    if (message.kind !== 'message') continue
+    const cause = message.dir === 'out' ? rows.find((row) => isCause(row, message)) : undefined
+    if (cause) cause[message.hop] = message
+    else rows.push({ [message.hop]: message })
+  }
+  return rows
+}
+
+/** Whether the message goes out because of the one in this row. */
+function isCause(row: Row, message: Message): boolean {
+  const cause = message.hop === 'client' ? row.server : row.client
+  if (cause?.dir !== 'in' || row[message.hop]) return false
+  if (message.form === 'notification' || cause.form === 'notification')
+    return message.form === cause.form && message.method === cause.method
+  // A question may become a result, and a call that brings answers a result for the server.
+  return true
+}
+
+/** Who is waited for. */
+export type Who = 'bridge' | 'server' | 'client'
+
+/** A part of the time of a call, in milliseconds since it began. */
+export interface Phase {
+  who: Who
+  from: number
+  to: number
+}
+
+/** The time of a call, divided by who is waited for. `now` is the end of a call that is open. */
+export function phasesOf(call: Pick<CallView, 'events' | 'at' | 'ms' | 'upstreamMs' | 'status'>, now: number): Phase[] {
+  const end = call.ms ?? Math.max(0, now - call.at)
+  const phases: Phase[] = []
+  let who: Who = 'bridge'
+  let from = 0
+  const change = (next: Who, at: number) => {
+    const to = Math.min(end, Math.max(from, at - call.at))
+    if (next === who) return
+    if (to > from) phases.push({ who, from, to })
+    who = next
+    from = to
+  }
+  const messages = call.events.some(({ kind }) => kind === 'message')
+  for (const seen of call.events) {
+    const next = waitingAfter(seen)
+    if (next) change(next, seen.at)
+  }
+  if (!messages && phases.length === 0 && call.upstreamMs !== undefined) return around(call.upstreamMs, end)
+  if (end > from || phases.length === 0) phases.push({ who, from, to: end })
+  return phases
+}
+
+/** Without messages only the sum is known: the server's time is shown in the middle. */
+function around(upstreamMs: number, end: number): Phase[] {
+  const server = Math.min(upstreamMs, end)
+  const before = (end - server) / 2
+  return [
+    { who: 'bridge', from: 0, to: before },
+    { who: 'server', from: before, to: before + server },
+    { who: 'bridge', from: before + server, to: end },
+  ]
+}
+
+function waitingAfter(seen: Seen): Who | undefined {
+  if (seen.kind === 'call') return seen.what === 'ended' && seen.outcome === 'asks' ? 'client' : 'bridge'
+  if (seen.kind === 'question') return seen.what === 'parked' ? 'client' : 'bridge'
+  if (seen.kind !== 'message' || seen.form === 'notification') return undefined
+  if (seen.hop === 'server') return seen.dir === 'out' ? 'server' : 'bridge'
+  // What goes out to a client as a request is a question.
+  if (seen.dir === 'out') return seen.form === 'request' ? 'client' : undefined
+  return 'bridge'
+}

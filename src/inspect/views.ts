@@ -1,0 +1,255 @@
+/** What events add up to: calls, servers, sessions and refusals. The bridge, the terminal and the page use the same code. */
+import type { CallSeen, Outcome, Seen, Side } from '../ports/seen.js'
+
+/** Most of each that are kept. The oldest leave. */
+export const KEPT = { calls: 2_000, sessions: 1_000, servers: 200, refused: 500, stderr: 20 }
+/** Most events kept of one call. */
+const MAX_EVENTS = 500
+
+type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
+
+/** What happens to one call: with the calls that continue it, it is one. */
+export interface CallView {
+  id: string
+  /** When it began, in milliseconds since 1970. */
+  at: number
+  server: string
+  method: string
+  name?: string | undefined
+  principal?: string | undefined
+  session?: string | undefined
+  client?: Side | undefined
+  upstream?: Side | undefined
+  relayed: boolean
+  /** `open` as long as it has not ended. */
+  status: 'open' | Outcome
+  code?: number | undefined
+  fault?: string | undefined
+  blame?: string | undefined
+  why?: string | undefined
+  /** Milliseconds from its beginning to its last end. */
+  ms?: number | undefined
+  upstreamMs?: number | undefined
+  trace?: string | undefined
+  /** Rounds of questions to the client. */
+  rounds: number
+  /** Its beginning is missing. */
+  incomplete: boolean
+  /** Everything that belongs to it, in order. */
+  events: Seen[]
+  /** Events beyond the bound. */
+  more: number
+}
+
+/** What is known about a server. */
+export interface ServerView {
+  name: string
+  era: string
+  revision?: string | undefined
+  transport?: string | undefined
+  /** The evidence for its era, and when it was found. */
+  why?: string | undefined
+  at?: number | undefined
+  ms?: number | undefined
+  pid?: number | undefined
+  starts: number
+  calls: number
+  failed: number
+  /** The last lines that its process wrote to stderr. */
+  stderr: string[]
+}
+
+/** A session of a client with the bridge, or of the bridge with a server. */
+export interface SessionView {
+  id: string
+  server: string
+  side: 'client' | 'server'
+  principal?: string | undefined
+  state: 'open' | 'ended' | 'lost'
+  /** When it was opened, and when something last happened in it. */
+  at: number
+  last: number
+  calls: number
+}
+
+/** Events as calls, servers, sessions and refusals. */
+export class Views {
+  readonly calls = new Map<string, CallView>()
+  readonly servers = new Map<string, ServerView>()
+  readonly sessions = new Map<string, SessionView>()
+  /** Newest last. */
+  readonly refused: Of<'refused'>[] = []
+  /** Number of the last event, and of events that are missing between those that came. */
+  last = 0
+  lost = 0
+  seen = 0
+  /** Calls that are parts of others, by their ids. */
+  readonly #parts = new Map<string, string>()
+
+  /** Adds the next event. Events that were added before are ignored. */
+  add(seen: Seen): void {
+    if (seen.seq <= this.last) return
+    if (this.last > 0) this.lost += seen.seq - this.last - 1
+    this.last = seen.seq
+    this.seen++
+    switch (seen.kind) {
+      case 'call':
+        return this.#call(seen)
+      case 'message':
+      case 'question':
+        return this.#within(seen)
+      case 'verdict': {
+        const { era, revision, transport, why, at, ms } = seen
+        Object.assign(this.#server(seen.server), { era, revision, transport, why, at, ms })
+        return
+      }
+      case 'child':
+        return this.#child(seen)
+      case 'session':
+        return this.#session(seen)
+      case 'refused':
+        this.refused.push(seen)
+        if (this.refused.length > KEPT.refused) this.refused.shift()
+        return
+      case 'lost':
+        this.lost += seen.count ?? 0
+        return
+      case 'config':
+      case 'trust':
+        return
+    }
+  }
+
+  /** The call with this id, also if it continues another one. */
+  call(id: string): CallView | undefined {
+    return this.calls.get(this.#parts.get(id) ?? id)
+  }
+
+  #call(seen: Of<'call'>): void {
+    const id = seen.call
+    if (id === undefined) return
+    const { continues } = seen
+    const first = continues === undefined ? undefined : this.call(continues)
+    if (first && !this.calls.has(id)) this.#parts.set(id, first.id)
+    const known = this.call(id)
+    const call = known ?? this.#begin(id, seen.at, seen.what === 'ended')
+    tellCall(call, seen)
+    if (seen.session !== undefined) this.#callIn(seen.session, seen, !known)
+    keep(call, seen)
+    const server = this.#server(seen.server)
+    if (!known) server.calls++
+    if (seen.what === 'begun') return
+    if (seen.outcome === 'fault' || seen.outcome === 'error') server.failed++
+  }
+
+  #within(seen: Of<'message' | 'question'>): void {
+    if (seen.call === undefined) return
+    const known = this.call(seen.call)
+    const call = known ?? this.#begin(seen.call, seen.at, true)
+    if (!known) {
+      call.server = seen.server ?? ''
+      if (seen.kind === 'message') call.method = seen.method ?? ''
+    }
+    if (seen.kind === 'question' && seen.what === 'parked') call.rounds++
+    keep(call, seen)
+  }
+
+  #begin(id: string, at: number, incomplete: boolean): CallView {
+    const call: CallView = {
+      id,
+      at,
+      server: '',
+      method: '',
+      relayed: false,
+      status: 'open',
+      rounds: 0,
+      incomplete,
+      events: [],
+      more: 0,
+    }
+    this.calls.set(id, call)
+    if (this.calls.size > KEPT.calls) {
+      const [oldest] = this.calls.keys()
+      this.calls.delete(oldest as string)
+    }
+    if (this.#parts.size > KEPT.calls) {
+      const [oldest] = this.#parts.keys()
+      this.#parts.delete(oldest as string)
+    }
+    return call
+  }
+
+  #server(name = ''): ServerView {
+    const known = this.servers.get(name)
+    if (known) return known
+    const server: ServerView = { name, era: 'unknown', starts: 0, calls: 0, failed: 0, stderr: [] }
+    // An event without a server belongs to none that is listed.
+    if (name !== '' && this.servers.size < KEPT.servers) this.servers.set(name, server)
+    return server
+  }
+
+  #child({ server: name, what, pid, line }: Of<'child'>): void {
+    const server = this.#server(name)
+    if (what === 'stderr') {
+      server.stderr.push(line ?? '')
+      if (server.stderr.length > KEPT.stderr) server.stderr.shift()
+    } else if (what === 'ended') server.pid = undefined
+    else {
+      server.starts++
+      server.pid = pid
+    }
+  }
+
+  #session({ session, server = '', side, what, principal, at }: Of<'session'>): void {
+    if (session === undefined) return
+    const view = this.#sessionOf(session, { server, side, at })
+    if (principal !== undefined) view.principal = principal
+    view.state = what === 'opened' ? 'open' : what
+    view.last = at
+  }
+
+  #callIn(session: string, { server = '', principal, at }: Of<'call'>, isNew: boolean): void {
+    const view = this.#sessionOf(session, { server, side: 'client', at })
+    view.principal ??= principal
+    view.last = at
+    if (isNew) view.calls++
+  }
+
+  #sessionOf(id: string, { server, side, at }: Pick<SessionView, 'server' | 'side' | 'at'>): SessionView {
+    const known = this.sessions.get(id)
+    if (known) return known
+    const view: SessionView = { id, server, side, state: 'open', at, last: at, calls: 0 }
+    this.sessions.set(id, view)
+    if (this.sessions.size > KEPT.sessions) {
+      const [oldest] = this.sessions.keys()
+      this.sessions.delete(oldest as string)
+    }
+    return view
+  }
+}
+
+function tellCall(call: CallView, seen: CallSeen & Seen): void {
+  call.server = seen.server ?? call.server
+  call.method = call.method === '' ? seen.method : call.method
+  call.name ??= seen.name
+  call.principal ??= seen.principal
+  call.session ??= seen.session
+  call.client ??= seen.client
+  call.upstream = seen.upstream ?? call.upstream
+  call.relayed ||= seen.relayed
+  call.trace ??= seen.trace
+  if (seen.what === 'begun') {
+    // The call goes on: its client brings answers.
+    call.status = 'open'
+    return
+  }
+  const { outcome = 'ok', code, fault, blame, why, ms, upstreamMs } = seen
+  Object.assign(call, { status: outcome, code, fault, blame, why, upstreamMs })
+  if (call.incomplete && ms !== undefined) call.at = Math.min(call.at, seen.at - ms)
+  call.ms = call.events.length === 0 ? ms : Math.max(ms ?? 0, seen.at - call.at)
+}
+
+function keep(call: CallView, seen: Seen): void {
+  if (call.events.length < MAX_EVENTS) call.events.push(seen)
+  else call.more++
+}

@@ -1,0 +1,128 @@
+/** What the inspector shows: everything that happens, in order. Code that sees something tells a Witness, and knows no more. */
+import type { Era } from '../protocol/eras.js'
+import type { Blame } from '../protocol/fault.js'
+import type { Wire } from '../rpc/source.js'
+import type { BridgeEvent } from './events.js'
+
+/** How a call ended. */
+export type Outcome = Extract<BridgeEvent, { kind: 'call' }>['outcome']
+
+/** A client or a server, as one call meets it. */
+export interface Side {
+  era: Era
+  revision?: string | undefined
+  transport?: 'http' | 'sse' | 'stdio' | undefined
+  /** What the client or server calls itself. */
+  name?: string | undefined
+}
+
+/** One member that the bridge has changed. */
+export interface Change {
+  /** JSON Pointer (RFC 6901). */
+  at: string
+  op: 'add' | 'remove' | 'replace'
+  /** The row of docs/translation.md that says why. */
+  rule: string
+}
+
+/** The text of a message, as far as it is kept. */
+export interface Payload {
+  text: string
+  /** Characters that are missing at the end. */
+  cut: number
+  /** Values that were hidden when the text was read. */
+  hidden: number
+}
+
+/** What an event belongs to. */
+interface Belonging {
+  server?: string | undefined
+  /** The id of the call: `c81`. */
+  call?: string | undefined
+  /** The call that this one continues: it brings the answers to a question. */
+  continues?: string | undefined
+  /** The id of a session. A witness keeps only the first 8 characters of its digest. */
+  session?: string | undefined
+}
+
+/** A call begins or ends. Times are milliseconds; `upstreamMs` is the part spent waiting for the server. */
+export interface CallSeen {
+  kind: 'call'
+  what: 'begun' | 'ended'
+  principal: string
+  client: Side
+  upstream?: Side | undefined
+  method: string
+  /** The tool, prompt or resource. */
+  name?: string | undefined
+  relayed: boolean
+  outcome?: Outcome | undefined
+  /** The code of a JSON-RPC error. */
+  code?: number | undefined
+  fault?: string | undefined
+  blame?: Blame | undefined
+  why?: string | undefined
+  ms?: number | undefined
+  upstreamMs?: number | undefined
+  trace?: string | undefined
+}
+
+/** A message passes on one of the two wires. `in` is towards the bridge. */
+export interface MessageSeen {
+  kind: 'message'
+  hop: 'client' | 'server'
+  dir: 'in' | 'out'
+  form: 'request' | 'result' | 'error' | 'notification'
+  method?: string | undefined
+  id?: string | number | undefined
+  bytes: number
+  /** A witness keeps only headers that cannot be secret. */
+  http?: { status?: number | undefined; headers: Readonly<Record<string, string>> } | undefined
+  /** What the bridge changed on the way from the other wire. */
+  changes?: readonly Change[] | undefined
+}
+
+type Happening =
+  | CallSeen
+  | MessageSeen
+  /** A question of a server to the client of a call. */
+  | { kind: 'question'; what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'; round?: number | undefined }
+  /** The era of a server was detected, or could not be. */
+  | {
+      kind: 'verdict'
+      era: Era | 'unknown'
+      revision?: string | undefined
+      transport?: string | undefined
+      why: string
+      ms?: number | undefined
+    }
+  | {
+      kind: 'session'
+      side: 'client' | 'server'
+      what: 'opened' | 'ended' | 'lost'
+      principal?: string | undefined
+    }
+  /** The process of a server. */
+  | {
+      kind: 'child'
+      what: 'started' | 'restarted' | 'ended' | 'stderr'
+      pid?: number | undefined
+      line?: string | undefined
+    }
+  /** A request that became no call. `from` is an IP address. */
+  | { kind: 'refused'; status: number; why: string; path?: string | undefined; from?: string | undefined }
+  /** The configuration or the trust in a server changed. `lost` counts events that are missing. */
+  | { kind: 'config' | 'trust' | 'lost'; text: string; count?: number | undefined }
+
+/** Something that happened, as a witness is told. */
+export type Sight = Belonging & Happening
+
+/** An event of the inspector. */
+export type Seen = { v: 1; seq: number /** Milliseconds since 1970. */; at: number } & Belonging &
+  (Exclude<Happening, MessageSeen> | (MessageSeen & { payload?: Payload | undefined }))
+
+/**
+ * Told what happens. `text` is the text of a message as it is on the wire: whether it is kept is configured, and a part
+ * of it is copied if so. Never throws, and keeps no reference to what it is told.
+ */
+export type Witness = (sight: Sight, text?: Wire) => void

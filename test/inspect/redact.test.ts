@@ -1,0 +1,98 @@
+/** What is hidden in texts that the inspector shows. */
+import { assert as check, jsonValue, property, record, string } from 'fast-check'
+import t from 'tap'
+import { HIDDEN, redactor } from '../../src/inspect/redact.js'
+
+const redact = redactor([])
+
+t.test('values of members whose names say that they are secret are hidden, whatever they are', async (t) => {
+  for (const key of [
+    'token',
+    'access_token',
+    'refreshToken',
+    'API_KEY',
+    'api-key',
+    'apiKey',
+    'client_secret',
+    'Password',
+    'userPassword',
+    'authorization',
+    'set-cookie',
+    'privateKey',
+    'sessionId',
+    'credentials',
+  ]) {
+    for (const value of ['"CANARY"', '{"a":["CANARY"]}', '["CANARY","CANARY"]', '12345']) {
+      const { text, hidden } = redact(`{"a":1,${JSON.stringify(key)}: ${value},"z":[true]}`)
+      t.notMatch(text, /CANARY|12345/, `${key} ${value}`)
+      t.equal(hidden, 1)
+      t.same(JSON.parse(text), { a: 1, [key]: HIDDEN, z: [true] })
+    }
+  }
+})
+
+t.test('names that only look secret are shown', async (t) => {
+  for (const key of ['progressToken', 'maxTokens', 'monkey', 'tokenize', 'secretary', 'passwordless', 'keys']) {
+    const text = `{"${key}":"shown"}`
+    t.same(redact(text), { text, hidden: 0 })
+  }
+})
+
+t.test('a name in another spelling is recognized', async (t) => {
+  t.notMatch(redact('{"pass\\u0077ord":"CANARY"}').text, /CANARY/)
+})
+
+t.test('secrets in JSON within strings, and credentials in texts, are hidden', async (t) => {
+  const inner = JSON.stringify({ user: 'a', password: 'CANARY', list: [{ token: 'CANARY' }] })
+  const { text } = redact(JSON.stringify({ content: [{ type: 'text', text: inner }] }))
+  t.notMatch(text, /CANARY/)
+  t.match(text, /\\"user\\":\\"a\\"/)
+  t.notMatch(redact('{"text":"curl -H \\"Authorization: Bearer CANARY.abc-def\\" x"}').text, /CANARY/)
+})
+
+t.test('the state of a request is shown as its size, binary content as size and digest', async (t) => {
+  t.same(redact('{"requestState":"abcdef"}').text, '{"requestState":"‹sealed, 6 B›"}')
+  const { text } = redact(JSON.stringify({ type: 'image', data: 'QUJD'.repeat(100) }))
+  t.match(text, /‹400 characters, sha256 [\da-f]{16}›/)
+  t.equal(redact('{"data":"short"}').text, '{"data":"short"}')
+})
+
+t.test('a text that is cut off anywhere shows no part of a secret', async (t) => {
+  const whole =
+    '{"params":{"arguments":{"password":"CANARY \\"quoted\\" \\u0041","note":"shown"},"token":{"a":"CANARY"}}}'
+  for (let length = 0; length <= whole.length; length++) t.notMatch(redact(whole.slice(0, length)).text, /CAN/)
+  t.notMatch(redact('{"text":"{\\"password\\":\\"CANARY').text, /CAN/)
+})
+
+t.test('configured pointers are hidden', async (t) => {
+  const hide = redactor(['/params/arguments/iban', '/result/**/ssn', '/params/*/x', '/list/0', '/a~1b'])
+  const text = hide(
+    JSON.stringify({
+      params: { arguments: { iban: 'CANARY', other: 'shown' }, q: { x: 'CANARY' } },
+      result: { deep: [{ ssn: 'CANARY' }], ssn: ['CANARY'] },
+      list: ['CANARY', 'shown'],
+      'a/b': 'CANARY',
+    }),
+  ).text
+  t.notMatch(text, /CANARY/)
+  t.same(JSON.parse(text).list, [HIDDEN, 'shown'])
+  t.equal(JSON.parse(text).params.arguments.other, 'shown')
+})
+
+t.test('what has nothing secret stays the same text, and a secret next to anything is hidden', async () => {
+  check(
+    property(jsonValue(), (value) => {
+      const text = JSON.stringify({ v: value })
+      const { text: shown, hidden } = redact(text)
+      if (hidden === 0 && shown !== text) throw new Error(shown)
+      JSON.parse(shown)
+    }),
+  )
+  check(
+    property(record({ before: jsonValue(), secret: string(), after: jsonValue() }), ({ before, secret, after }) => {
+      const { text } = redact(JSON.stringify({ before, password: `CANARY${secret}`, after }))
+      if (text.includes('CANARY')) throw new Error(text)
+      JSON.parse(text)
+    }),
+  )
+})

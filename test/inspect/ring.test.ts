@@ -1,0 +1,180 @@
+/** The ring of the inspector: what it keeps, what leaves it, and what it never has. */
+import t from 'tap'
+import { observing } from '../../src/inspect/observed.js'
+import { Ring } from '../../src/inspect/ring.js'
+import type { Seen } from '../../src/ports/seen.js'
+import { tellCall, tickingRing } from '../support/sights.js'
+
+const bounds = { calls: 10, messages: 100, bytes: 1024 * 1024 }
+
+t.test('events are numbered without a gap, and read from any number on', async (t) => {
+  const ring = tickingRing()
+  for (let i = 1; i <= 5; i++) tellCall(ring.witness, { id: `c${i}` })
+  const all = ring.after(0)
+  t.same(
+    all.map(({ seq }) => seq),
+    Array.from({ length: 40 }, (_, i) => i + 1),
+  )
+  t.equal(ring.last, 40)
+  t.equal(ring.after(38).length, 2)
+  t.equal(ring.after(10, 3).at(-1)?.seq, 13)
+  t.same(ring.after(40), [])
+})
+
+t.test('each bound makes the oldest events leave', async (t) => {
+  const byCalls = tickingRing({ bounds })
+  for (let i = 1; i <= 50; i++) tellCall(byCalls.witness, { id: `c${i}` })
+  const begun = byCalls.after(0).filter((seen) => seen.kind === 'call' && seen.what === 'begun')
+  t.equal(begun.length, 10)
+  t.equal(byCalls.after(0).at(-1)?.seq, 400)
+  t.equal(byCalls.after(3)[0]?.seq, byCalls.after(0)[0]?.seq, 'a reader who is late gets the next events')
+
+  const byMessages = tickingRing({ bounds: { ...bounds, calls: 1_000 } })
+  for (let i = 1; i <= 50; i++) tellCall(byMessages.witness, { id: `c${i}` })
+  t.equal(byMessages.after(0).filter((seen) => !(seen.kind === 'call' && seen.what === 'begun')).length <= 100, true)
+
+  const byBytes = tickingRing({ bounds: { calls: 1e6, messages: 1e6, bytes: 100_000 }, payloads: 'all' })
+  const texts = { request: 'x'.repeat(5_000), result: 'y'.repeat(5_000) }
+  for (let i = 1; i <= 50; i++) {
+    tellCall(byBytes.witness, { id: `c${i}`, texts })
+    t.ok(byBytes.bytes <= 100_000, `${byBytes.bytes} bytes`)
+  }
+  const kept = byBytes.after(0)
+  t.ok(kept.length > 0 && JSON.stringify(kept).length < 200_000)
+})
+
+t.test('many events leave the ring as small as few', async (t) => {
+  const ring = tickingRing({ bounds })
+  for (let i = 1; i <= 20_000; i++) tellCall(ring.witness, { id: `c${i}` })
+  const kept = ring.after(0)
+  t.equal(kept.at(-1)?.seq, 160_000)
+  t.equal(kept.length, ring.last - (kept[0]?.seq ?? 0) + 1)
+  t.ok(kept.length <= 110)
+})
+
+t.test('a payload is at most 16 KiB, says how much is missing, and keeps no large text in memory', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const bytes = new TextEncoder().encode('é'.repeat(20_000))
+  ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, 'z'.repeat(1_000_000))
+  ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, ['{"a":"', bytes, '"}'])
+  ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, '{}')
+  const payloads = ring.after(0).map((seen) => (seen.kind === 'message' ? seen.payload : undefined))
+  t.equal(payloads[0]?.text.length, 16_384)
+  t.equal(payloads[0]?.cut, 1_000_000 - 16_384)
+  t.ok((payloads[1]?.text.length ?? 0) <= 16_384)
+  t.same(payloads[2], { text: '{}', cut: 0, hidden: 0 })
+
+  const before = process.memoryUsage().heapUsed
+  for (let i = 0; i < 200; i++) {
+    const large = `${'a'.repeat(1_000_000)}${i}`
+    ring.witness(
+      { kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1, method: large.slice(9, 90) },
+      large,
+    )
+  }
+  const grown = process.memoryUsage().heapUsed - before
+  t.ok(grown < 100_000_000, `200 parts of texts of a megabyte: ${grown} bytes`)
+})
+
+t.test('no payload is kept unless configured', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 'c1', texts: { request: '{"a":"CANARY"}', result: '{}' } })
+  t.notMatch(JSON.stringify(ring.after(0)), /CANARY|payload/)
+})
+
+t.test('with `errors`, payloads are kept of calls that fail, and of no others', async (t) => {
+  const ring = tickingRing({ payloads: 'errors' })
+  const texts = { request: '{"a":1}', result: '{"b":2}' }
+  tellCall(ring.witness, { id: 'c1', texts })
+  tellCall(ring.witness, { id: 'c2', texts, outcome: 'tool_error' })
+  tellCall(ring.witness, { id: 'c3', texts, outcome: 'asks' })
+  const withPayload = (id: string) =>
+    ring.after(0).filter((seen: Seen) => seen.kind === 'message' && seen.call === id && seen.payload !== undefined)
+  t.equal(withPayload('c1').length, 0)
+  t.equal(withPayload('c2').length, 4)
+  t.equal(withPayload('c3').length, 0)
+  const bytes = ring.bytes
+  for (let i = 10; i < 2_000; i++)
+    ring.witness(
+      { kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1, call: `c${i}` },
+      'x'.repeat(10_000),
+    )
+  t.ok(ring.bytes <= 16 * 1024 * 1024, `${ring.bytes - bytes} bytes of calls that have not ended`)
+})
+
+t.test('secrets are in no event: header values, session ids, queries', async (t) => {
+  const ring = tickingRing({ payloads: 'off' })
+  tellCall(ring.witness, { id: 'c1' })
+  ring.witness({
+    kind: 'refused',
+    status: 401,
+    why: 'unauthorized',
+    path: '/mcp?token=CANARY#CANARY',
+    from: '127.0.0.1',
+  })
+  ring.witness({ kind: 'session', side: 'client', what: 'opened', session: 'a-secret-session-id', principal: 'alice' })
+  const text = JSON.stringify(ring.after(0))
+  t.notMatch(text, /CANARY|a-secret-session-id/)
+  t.match(text, /"content-type":"application\/json"/)
+  const sessions = new Set(
+    ring
+      .after(0)
+      .map(({ session }) => session)
+      .filter((session) => session !== undefined),
+  )
+  t.equal(sessions.size, 1, 'one session has one digest')
+  t.match([...sessions][0], /^[\da-f]{8}$/)
+})
+
+t.test('texts of others are cut, however long they are', async (t) => {
+  const ring = tickingRing()
+  const long = 'n'.repeat(1_000_000)
+  tellCall(ring.witness, {
+    id: 'c1',
+    name: long,
+    why: long,
+    more: { client: { era: 'modern', name: long, revision: long } },
+  })
+  const headers = Object.fromEntries([['content-type', long]])
+  const changes = Array.from({ length: 5_000 }, () => ({ at: long, op: 'add', rule: long }) as const)
+  ring.witness({
+    kind: 'message',
+    hop: 'client',
+    dir: 'in',
+    form: 'request',
+    bytes: 1,
+    method: long,
+    id: long,
+    http: { headers },
+    changes,
+  })
+  t.ok(JSON.stringify(ring.after(0)).length < 100_000)
+})
+
+t.test('listeners hear of each event until they stop', async (t) => {
+  const ring = new Ring()
+  let heard = 0
+  const stop = ring.listen(() => heard++)
+  tellCall(ring.witness, { id: 'c1' })
+  t.equal(heard, 8)
+  stop()
+  tellCall(ring.witness, { id: 'c2' })
+  t.equal(heard, 8)
+})
+
+t.test('what is counted as a metric is seen too, if it is not told otherwise', async (t) => {
+  const ring = new Ring()
+  const observe = observing(ring.witness)
+  observe({ kind: 'verdict', server: 'orders', era: 'modern', why: 'discovered' })
+  observe({ kind: 'child', server: 'orders', what: 'started' })
+  observe({ kind: 'session', server: 'orders', side: 'client', what: 'opened' })
+  observe({ kind: 'question', server: 'orders', what: 'expired' })
+  observe({ kind: 'refusal', server: '', reason: 'unauthorized' })
+  observe({ kind: 'discovery', server: 'https://x.example', phase: 'fetch', reason: 'timeout' })
+  observe({ kind: 'cache', server: 'orders', what: 'hit' })
+  t.same(
+    ring.after(0).map(({ kind }) => kind),
+    ['verdict', 'child', 'session', 'question', 'refused', 'trust'],
+  )
+  t.match(ring.after(4)[0], { kind: 'refused', status: 401, why: 'unauthorized' })
+})

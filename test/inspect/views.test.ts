@@ -1,0 +1,263 @@
+/** What events add up to: calls with their two sides, servers, sessions, refusals, and what is missing. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { Ajv } from 'ajv'
+import t from 'tap'
+import { readFilter } from '../../src/inspect/filter.js'
+import { toHar, toLines } from '../../src/inspect/har.js'
+import type { Ring } from '../../src/inspect/ring.js'
+import { phasesOf, rowsOf } from '../../src/inspect/rows.js'
+import { type CallView, KEPT, Views } from '../../src/inspect/views.js'
+import type { Seen } from '../../src/ports/seen.js'
+import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+
+const viewsOf = (events: Iterable<Seen>) => {
+  const views = new Views()
+  for (const seen of events) views.add(seen)
+  return views
+}
+const callIn = (ring: Ring, id: string) => viewsOf(ring.after(0)).call(id) as CallView
+
+t.test('a call has what its beginning and its end say, and all its messages', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 'c1', outcome: 'tool_error' })
+  const call = callIn(ring, 'c1')
+  t.match(call, {
+    server: 'orders',
+    method: 'tools/call',
+    name: 'book',
+    principal: 'alice',
+    status: 'tool_error',
+    ms: 7,
+    incomplete: false,
+    client: { era: 'modern' },
+    upstream: { era: 'legacy' },
+  })
+  t.equal(call.events.length, 8)
+})
+
+t.test('a question and its answer are one call', async (t) => {
+  const ring = tickingRing()
+  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
+  tellQuestion(ring.witness, { id: 'c3', answer: 'c4' })
+  tellCall(ring.witness, { id: 'c5', more: { continues: 'c4' } })
+  const views = viewsOf(ring.after(0))
+  t.same([...views.calls.keys()], ['c1', 'c3'])
+  t.match(views.call('c2'), { id: 'c1', status: 'ok', rounds: 1 })
+  t.match(views.call('c5'), { id: 'c3', rounds: 1 })
+  t.equal(views.servers.get('orders')?.calls, 2)
+})
+
+t.test('a call is open until it ends, and again while its client brings answers', async (t) => {
+  const ring = tickingRing()
+  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
+  const views = new Views()
+  const statuses = new Set<string>()
+  for (const seen of ring.after(0)) {
+    views.add(seen)
+    statuses.add(views.call('c1')?.status ?? '')
+  }
+  t.same([...statuses], ['open', 'asks', 'ok'])
+})
+
+t.test('a call whose beginning is missing is shown, and says so', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 'c1' })
+  t.match(viewsOf(ring.after(2)).call('c1'), { incomplete: true, method: 'tools/call', status: 'ok', server: 'orders' })
+  t.match(viewsOf(ring.after(7)).call('c1'), { incomplete: true, ms: 7, name: 'book' })
+})
+
+t.test('events that are missing are counted, and those that come twice are not counted again', async (t) => {
+  const ring = tickingRing()
+  for (let i = 1; i <= 3; i++) tellCall(ring.witness, { id: `c${i}` })
+  const all = ring.after(0)
+  const views = viewsOf([...all.slice(0, 4), ...all.slice(9), ...all.slice(9)])
+  t.equal(views.lost, 5)
+  t.equal(views.seen, 19)
+  views.add({ v: 1, seq: 25, at: 1, kind: 'lost', text: 'too slow', count: 10 })
+  t.equal(views.lost, 15)
+})
+
+t.test('views stay within their bounds', async (t) => {
+  const ring = tickingRing()
+  const views = new Views()
+  for (let i = 0; i < 5_000; i++) {
+    tellCall(ring.witness, { id: `c${i}`, server: `s${i}`, more: { session: `session-${i}`, continues: `c${i - 1}` } })
+    ring.witness({ kind: 'refused', status: 400, why: 'x' })
+  }
+  for (let i = 5_000; i < 10_000; i++) tellCall(ring.witness, { id: `c${i}`, more: { session: `session-${i}` } })
+  for (const seen of ring.after(0)) views.add(seen)
+  t.ok(views.calls.size <= KEPT.calls)
+  t.ok(views.servers.size <= KEPT.servers)
+  t.ok(views.sessions.size <= KEPT.sessions)
+  t.ok(views.refused.length <= KEPT.refused)
+  for (let i = 0; i < 2_000; i++)
+    views.add({
+      v: 1,
+      seq: 1e6 + i,
+      at: 1,
+      kind: 'message',
+      call: 'c9999',
+      hop: 'client',
+      dir: 'in',
+      form: 'notification',
+      bytes: 1,
+    })
+  const call = views.call('c9999') as CallView
+  t.equal(call.events.length + call.more, 2_008)
+  t.equal(call.events.length, 500)
+})
+
+t.test('servers and sessions are put together from their events', async (t) => {
+  const ring = tickingRing()
+  ring.witness({
+    kind: 'verdict',
+    server: 'orders',
+    era: 'legacy',
+    revision: '2025-11-25',
+    why: 'answered initialize',
+    ms: 12,
+  })
+  ring.witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
+  for (let i = 0; i < 30; i++) ring.witness({ kind: 'child', server: 'orders', what: 'stderr', line: `line ${i}` })
+  ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'opened', session: 's1', principal: 'bob' })
+  tellCall(ring.witness, { id: 'c1', outcome: 'fault', more: { session: 's1' } })
+  ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'lost', session: 's1' })
+  ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
+  const views = viewsOf(ring.after(0))
+  t.match(views.servers.get('orders'), { era: 'legacy', pid: 812, starts: 1, calls: 1, failed: 1 })
+  t.equal(views.servers.get('orders')?.stderr.length, KEPT.stderr)
+  t.match([...views.sessions.values()], [{ principal: 'bob', state: 'lost', calls: 1, side: 'client' }])
+  t.match(views.refused, [{ status: 403, path: '/mcp' }])
+})
+
+t.test('messages of the two wires are aligned by cause', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 'c1' })
+  const sides = rowsOf(callIn(ring, 'c1')).map(({ client, server }) => [
+    client?.form,
+    client?.dir,
+    server?.form,
+    server?.dir,
+  ])
+  t.same(sides, [
+    ['request', 'in', 'request', 'out'],
+    ['notification', 'out', 'notification', 'in'],
+    ['result', 'out', 'result', 'in'],
+  ])
+
+  const asking = tickingRing()
+  const message = { kind: 'message', call: 'c1', bytes: 1 } as const
+  asking.witness({ ...message, hop: 'client', dir: 'in', form: 'request', method: 'tools/call', id: 7 })
+  asking.witness({ ...message, hop: 'server', dir: 'out', form: 'request', method: 'tools/call', id: 1 })
+  asking.witness({ ...message, hop: 'server', dir: 'in', form: 'notification', method: 'notifications/message' })
+  asking.witness({ ...message, hop: 'server', dir: 'in', form: 'request', method: 'elicitation/create', id: 's2' })
+  asking.witness({ ...message, hop: 'client', dir: 'out', form: 'result', id: 7 })
+  t.same(
+    rowsOf(callIn(asking, 'c1')).map(({ client, server }) => [client?.form, server?.method]),
+    [
+      ['request', 'tools/call'],
+      [undefined, 'notifications/message'],
+      ['result', 'elicitation/create'],
+    ],
+    'a question becomes a result, and a log message that was dropped stands alone',
+  )
+})
+
+t.test('the time of a call is divided by who is waited for, and nothing of it is missing', async (t) => {
+  const ring = tickingRing()
+  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
+  const call = callIn(ring, 'c1')
+  const phases = phasesOf(call, 0)
+  t.same([...new Set(phases.map(({ who }) => who))].sort(), ['bridge', 'client', 'server'])
+  t.equal(phases[0]?.from, 0)
+  t.equal(phases.at(-1)?.to, call.ms)
+  for (const [i, phase] of phases.entries()) t.equal(phase.from, phases[i - 1]?.to ?? 0)
+  t.same(phasesOf({ events: [], at: 0, ms: 10, upstreamMs: 6, status: 'ok' }, 0), [
+    { who: 'bridge', from: 0, to: 2 },
+    { who: 'server', from: 2, to: 8 },
+    { who: 'bridge', from: 8, to: 10 },
+  ])
+  t.same(phasesOf({ events: [], at: 5, status: 'open' }, 15), [{ who: 'bridge', from: 0, to: 10 }])
+})
+
+t.test('filters match what they say', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 'c1', server: 'orders', name: 'book' })
+  tellCall(ring.witness, { id: 'c2', server: 'billing', name: 'pay now', outcome: 'fault', why: 'connection refused' })
+  tellCall(ring.witness, {
+    id: 'c3',
+    server: 'orders',
+    name: 'nope',
+    outcome: 'tool_error',
+    more: { principal: 'bob' },
+  })
+  tellCall(ring.witness, { id: 'c4', server: 'orders', more: { method: 'tools/list', name: undefined } })
+  const calls = [...viewsOf(ring.after(0)).calls.values()]
+  const found = (text: string) => {
+    const { matches } = readFilter(text)
+    return calls.filter(matches).map(({ id }) => id)
+  }
+  t.same(found(''), ['c1', 'c2', 'c3', 'c4'])
+  t.same(found('tool:book'), ['c1'])
+  t.same(found('tool:"pay now"'), ['c2'])
+  t.same(found('method:tools/list'), ['c4'])
+  t.same(found('server:orders -status:ok'), ['c3'])
+  t.same(found('status:fault,tool_error'), ['c2', 'c3'])
+  t.same(found('status:tool'), [], 'a status is whole')
+  t.same(found('blame:upstream'), ['c2'])
+  t.same(found('principal:BOB'), ['c3'])
+  t.same(found('era:modern>legacy tool:nope'), ['c3'])
+  t.same(found('REFUSED'), ['c2'])
+  t.same(found('-refused orders'), ['c1', 'c3', 'c4'])
+  t.same(found('ms>6 ms<8 id:c1'), ['c1'])
+  t.same(found('ms>1000'), [])
+  t.same(found('https://x'), [])
+  t.match(readFilter('ms>soon').problem, /ms>500/)
+  t.match(readFilter('server:').problem, /needs a value/)
+  t.equal(readFilter('server:a').problem, undefined)
+  t.same(found('('.repeat(100_000)), [], 'a filter is no regular expression')
+})
+
+t.test('the export as HAR is valid, with an entry for each wire', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  tellCall(ring.witness, { id: 'c1', texts: { request: '{"id":7}', result: '{"id":7,"result":{}}' } })
+  tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
+  ring.witness({
+    kind: 'call',
+    what: 'begun',
+    call: 'c9',
+    principal: 'a',
+    client: { era: 'legacy' },
+    method: 'ping',
+    relayed: true,
+  })
+  const har = toHar(viewsOf(ring.after(0)).calls.values(), { version: '1.0.0' }) as {
+    log: { entries: { _hop: string; _call: string; request: { postData?: object }; time: number }[] }
+  }
+  const require = createRequire(import.meta.url)
+  const schemas = require('har-schema') as Record<string, { $id: string }>
+  const ajv = new Ajv({ strict: false, validateFormats: false })
+  ajv.addMetaSchema(JSON.parse(readFileSync(require.resolve('ajv/lib/refs/json-schema-draft-06.json'), 'utf8')))
+  ajv.addSchema(Object.values(schemas))
+  const validate = ajv.getSchema('har.json#')
+  t.ok(validate)
+  const valid = validate?.(har)
+  t.ok(valid, JSON.stringify(validate?.errors))
+  const of = (id: string) => har.log.entries.filter((entry) => entry._call === id)
+  t.same(
+    of('c1').map(({ _hop }) => _hop),
+    ['client', 'server'],
+  )
+  t.ok(of('c1').every(({ request, time }) => request.postData !== undefined && time > 0))
+  t.equal(of('c2').length, 4, 'a question and its answer are two requests on each wire')
+  t.equal(of('c9').length, 1)
+})
+
+t.test('exported lines are the same events again', async (t) => {
+  const ring = tickingRing()
+  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
+  const lines = toLines(ring.after(0)).trimEnd().split('\n')
+  const again = viewsOf(lines.map((line) => JSON.parse(line) as Seen))
+  t.same(again.call('c2'), viewsOf(ring.after(0)).call('c2'))
+})

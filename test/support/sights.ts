@@ -1,0 +1,91 @@
+/** What a bridge would tell a witness: calls with their messages, as the taps of both wires see them. */
+import { Ring } from '../../src/inspect/ring.js'
+import type { Outcome, Sight, Witness } from '../../src/ports/seen.js'
+
+const CLIENT = { era: 'modern', revision: '2026-07-28', transport: 'http', name: 'test-client' } as const
+const UPSTREAM = { era: 'legacy', revision: '2025-11-25', transport: 'stdio', name: 'test-server' } as const
+
+/** A ring whose clock advances by a millisecond with each event. */
+export function tickingRing(options: Omit<NonNullable<ConstructorParameters<typeof Ring>[0]>, 'now'> = {}): Ring {
+  let now = Date.UTC(2026, 6, 28, 3, 7, 20)
+  return new Ring({ ...options, now: () => now++ })
+}
+
+export interface CallOptions {
+  id: string
+  server?: string
+  name?: string
+  outcome?: Outcome
+  why?: string
+  /** Texts of the client's request and of its answer. */
+  texts?: { request: string; result: string }
+  more?: Partial<Extract<Sight, { kind: 'call' }>>
+}
+
+/** One translated call: four messages, and a progress notification. */
+export function tellCall(
+  witness: Witness,
+  { id, server = 'orders', name = 'book', outcome = 'ok', why, texts, more }: CallOptions,
+): void {
+  const belonging = { server, call: id }
+  const call = {
+    ...belonging,
+    kind: 'call',
+    principal: 'alice',
+    client: CLIENT,
+    upstream: UPSTREAM,
+    method: 'tools/call',
+    name,
+    relayed: false,
+    session: 'a-secret-session-id',
+    ...more,
+  } as const
+  witness({ ...call, what: 'begun' })
+  const message = { ...belonging, kind: 'message', bytes: 280 } as const
+  const headers = {
+    'content-type': 'application/json',
+    authorization: 'Bearer CANARY-header',
+    'mcp-session-id': 'CANARY-session',
+  }
+  witness(
+    { ...message, hop: 'client', dir: 'in', form: 'request', method: 'tools/call', id: 7, http: { headers } },
+    texts?.request,
+  )
+  const changes = [
+    { at: '/params/_meta/io.modelcontextprotocol~1protocolVersion', op: 'remove', rule: 'envelope' },
+    { at: '/params/_meta/progressToken', op: 'add', rule: 'progress' },
+  ] as const
+  witness(
+    { ...message, hop: 'server', dir: 'out', form: 'request', method: 'tools/call', id: 31, changes },
+    texts?.request,
+  )
+  witness({ ...message, hop: 'server', dir: 'in', form: 'notification', method: 'notifications/progress' })
+  witness({ ...message, hop: 'client', dir: 'out', form: 'notification', method: 'notifications/progress' })
+  const failed = outcome === 'error' || outcome === 'fault'
+  const form = failed ? 'error' : 'result'
+  witness({ ...message, hop: 'server', dir: 'in', form, id: 31 }, texts?.result)
+  const added = [{ at: '/result/resultType', op: 'add', rule: 'result-type' }] as const
+  witness(
+    { ...message, hop: 'client', dir: 'out', form, id: 7, changes: added, http: { status: 200, headers } },
+    texts?.result,
+  )
+  witness({
+    ...call,
+    what: 'ended',
+    outcome,
+    ms: 7,
+    upstreamMs: 3,
+    ...(failed && { code: -32603, blame: 'upstream', fault: 'upstreamUnavailable' }),
+    why,
+  })
+}
+
+/** A call whose server asks its client, and the call with the answers. */
+export function tellQuestion(
+  witness: Witness,
+  { id, answer, server = 'orders' }: { id: string; answer: string; server?: string },
+): void {
+  tellCall(witness, { id, server, outcome: 'asks' })
+  witness({ kind: 'question', what: 'parked', round: 1, call: id, server })
+  tellCall(witness, { id: answer, server, more: { continues: id } })
+}
