@@ -17,14 +17,14 @@ const arrows = new Map(
 
 /** Packages and Node modules, and the places that may use them; what is not here, nobody may. */
 const packages: Record<string, readonly string[]> = {
-  fastify: ['bridge', 'plugins', 'downstream/http'],
+  fastify: ['bridge', 'plugins', 'downstream/http', 'inspect/routes'],
   'fastify-plugin': ['plugins'],
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http/extra-paths'],
   '@fastify/reply-from': ['downstream/http/relay'],
   undici: ['upstream/transport/paused', 'upstream/transport/origin', 'net/connect', 'net/fetch', 'discovery/trust/pin'],
   pino: ['log'],
-  'node:http': ['bridge', 'oauth/person/loopback', 'replicas'],
+  'node:http': ['bridge', 'inspect/viewer', 'oauth/person/loopback', 'replicas'],
   'node:net': ['upstream/transport/paused', 'bridge', 'net/connect', 'net/guard'],
   'prom-client': ['telemetry/metrics'],
   '@opentelemetry/api': ['telemetry/opentelemetry'],

@@ -1,0 +1,196 @@
+/** The inspector over HTTP: its page, and what the page reads. All of it can only be read. */
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Seen } from '../ports/seen.js'
+import { Fault } from '../protocol/fault.js'
+import { readFilter } from './filter.js'
+import { toHar, toLines } from './har.js'
+import { redactor } from './redact.js'
+import type { Ring } from './ring.js'
+import { view } from './viewer.js'
+import { type CallView, Views } from './views.js'
+
+/** The files of the page, as text. */
+export interface Page {
+  html: string
+  script: string
+  style: string
+}
+
+/** What the bridge knows about one of its servers now. */
+export interface ServerNow {
+  name: string
+  state: string
+  era?: string | undefined
+  revision?: string | undefined
+  why?: string | undefined
+  calls: number
+  parked: number
+}
+
+export interface InspectorOptions {
+  ring: Ring
+  version: string
+  /** What a viewer has to send; undefined if only its owner can reach the inspector. */
+  token: string | undefined
+  /** Globs of JSON Pointers whose values are hidden. */
+  hide: readonly string[]
+  /** Undefined where only the terminal looks. */
+  page: Page | undefined
+  servers(): readonly ServerNow[]
+  /** Called when somebody begins to look at events. */
+  onViewer(request: FastifyRequest): void
+}
+
+/** Where the page is. */
+export const INSPECT = '/inspect'
+/** Most streams of events at once. */
+const MAX_VIEWERS = 16
+/** Most calls in one answer. */
+const MAX_CALLS = 2_000
+
+/** No other site can read or frame what is served, the page can load nothing from elsewhere, and nothing is stored. */
+const HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+
+/** A Fastify plugin that serves the inspector. Hosts and origins are checked before it. */
+export async function inspector(app: FastifyInstance, options: InspectorOptions): Promise<void> {
+  const { ring, version, page } = options
+  const redact = redactor(options.hide)
+  const isToken = tokenCheck(options.token)
+  const hello = { bridge: randomUUID(), version }
+  const viewers = new Set<() => void>()
+  const withPayload = (seen: Seen): Seen => {
+    if (seen.kind !== 'message' || !seen.payload) return seen
+    const { text, cut } = seen.payload
+    return { ...seen, payload: { cut, ...redact(text) } }
+  }
+
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.headers(HEADERS)
+    done()
+  })
+  app.addHook('onClose', async () => {
+    for (const end of viewers) end()
+  })
+
+  if (page) {
+    app.get(INSPECT, (_request, reply) => reply.type('text/html; charset=utf-8').send(page.html))
+    app.get(`${INSPECT}/page.js`, (_request, reply) => reply.type('text/javascript; charset=utf-8').send(page.script))
+    app.get(`${INSPECT}/page.css`, (_request, reply) => reply.type('text/css; charset=utf-8').send(page.style))
+  }
+
+  await app.register(async (secret) => {
+    secret.addHook('onRequest', (request, reply, done) => {
+      if (!isToken(request.headers.authorization)) {
+        reply.header('www-authenticate', 'Bearer')
+        throw new Fault(
+          'unauthorized',
+          'The inspector requires its token: open the address that the bridge has printed',
+        )
+      }
+      done()
+    })
+
+    secret.get(`${INSPECT}/events`, { exposeHeadRoute: false }, (request, reply) => {
+      if (viewers.size >= MAX_VIEWERS)
+        throw new Fault('overloaded', `Too many viewers of the inspector (at most ${MAX_VIEWERS})`)
+      const query = queryOf(request)
+      const after = numberOf(query.get('after') ?? request.headers['last-event-id'])
+      const show = query.has('payloads') ? withPayload : withoutPayload
+      options.onViewer(request)
+      reply.hijack()
+      reply.raw.writeHead(200, { ...HEADERS, 'content-type': 'text/event-stream; charset=utf-8' })
+      const end = view(reply.raw, { ring, after, hello, show })
+      viewers.add(end)
+      reply.raw.once('close', () => viewers.delete(end))
+    })
+
+    secret.get(`${INSPECT}/calls`, async (request) => {
+      const query = queryOf(request)
+      const { matches, problem } = readFilter(query.get('filter') ?? '')
+      const { calls, lost, last } = viewsOf(ring)
+      const limit = Math.min(numberOf(query.get('limit') ?? undefined) || MAX_CALLS, MAX_CALLS)
+      const found = [...calls.values()].filter(matches).slice(-limit).map(summaryOf)
+      return { calls: found, last, lost, ...(problem !== undefined && { problem }) }
+    })
+
+    secret.get<{ Params: { id: string } }>(`${INSPECT}/calls/:id`, async ({ params: { id } }) => {
+      const call = viewsOf(ring).call(id)
+      if (!call) throw new Fault('noSuchPath', 'There is no such call: it may have left the memory of the inspector')
+      return { ...call, events: call.events.map(withPayload) }
+    })
+
+    secret.get(`${INSPECT}/servers`, async () => {
+      const seen = viewsOf(ring).servers
+      const now = options.servers()
+      const gone = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
+      return { servers: [...now.map((one) => ({ ...seen.get(one.name), ...one })), ...gone] }
+    })
+
+    secret.get(`${INSPECT}/sessions`, async () => ({ sessions: [...viewsOf(ring).sessions.values()] }))
+
+    secret.get(`${INSPECT}/export`, async (request, reply) => {
+      const format = queryOf(request).get('format') ?? 'jsonl'
+      if (format !== 'jsonl' && format !== 'har')
+        throw new Fault('invalidRequest', 'The format of an export is jsonl or har')
+      reply.header('content-disposition', `attachment; filename="mcp-bridge.${format}"`)
+      const events = ring.after(0).map(withPayload)
+      if (format === 'jsonl') return reply.type('application/jsonl; charset=utf-8').send(toLines(events))
+      const views = new Views()
+      for (const seen of events) views.add(seen)
+      return reply.type('application/json').send(JSON.stringify(toHar(views.calls.values(), { version })))
+    })
+  })
+}
+
+/** A check of an Authorization header that takes the same time for every token. */
+function tokenCheck(token: string | undefined): (authorization: string | undefined) => boolean {
+  if (token === undefined) return () => true
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  const wanted = digest(token)
+  return (authorization) => timingSafeEqual(digest(/^bearer +(.*)$/i.exec(authorization ?? '')?.[1] ?? ''), wanted)
+}
+
+function viewsOf(ring: Ring): Views {
+  const views = new Views()
+  for (const seen of ring.after(0)) views.add(seen)
+  return views
+}
+
+function summaryOf({ events, ...call }: CallView): Omit<CallView, 'events'> {
+  return { ...call, more: call.more + events.length }
+}
+
+function withoutPayload(seen: Seen): Seen {
+  if (seen.kind !== 'message' || !seen.payload) return seen
+  const { payload: _payload, ...rest } = seen
+  return rest
+}
+
+function queryOf({ url }: FastifyRequest): URLSearchParams {
+  return new URL(url, 'http://localhost').searchParams
+}
+
+/** A number of an event or a count; 0 if the text is none. */
+function numberOf(text: string | string[] | undefined): number {
+  return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : 0
+}

@@ -1,0 +1,260 @@
+/** The inspector over HTTP: what it serves, to whom, and what a slow or hostile viewer gets. */
+import { request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
+import t, { type Test } from 'tap'
+import { MAX_BEHIND } from '../../src/inspect/viewer.js'
+import type { Seen } from '../../src/ports/seen.js'
+import { SseDecoder } from '../../src/rpc/sse.js'
+import { until } from '../support/eventually.js'
+import { startInspector, TOKEN } from '../support/inspector.js'
+import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+
+const authorization = `Bearer ${TOKEN}`
+const read = async <T>(url: string) => {
+  const response = await fetch(url, { headers: { authorization } })
+  return { status: response.status, headers: response.headers, body: (await response.json()) as T }
+}
+
+/** Reads a stream of events until it is closed. */
+function follow(t: Test, url: string, headers: Record<string, string> = {}) {
+  const abort = new AbortController()
+  t.teardown(() => abort.abort())
+  const events: Seen[] = []
+  const named: string[] = []
+  const ended = (async () => {
+    const response = await fetch(url, { headers: { authorization, ...headers }, signal: abort.signal })
+    const decoder = new SseDecoder()
+    const utf8 = new TextDecoder()
+    for await (const chunk of response.body ?? [])
+      for (const { event, data } of decoder.push(utf8.decode(chunk, { stream: true }))) {
+        if (event === 'message') events.push(JSON.parse(data) as Seen)
+        else named.push(event)
+      }
+  })().catch(() => {})
+  return { events, named, ended, stop: () => abort.abort() }
+}
+
+t.test('events come as they happen, from the beginning or from any number on', async (t) => {
+  const ring = tickingRing()
+  const base = await startInspector(t, ring)
+  tellCall(ring.witness, { id: 'c1' })
+  const all = follow(t, `${base}/inspect/events`)
+  const later = follow(t, `${base}/inspect/events?after=6`)
+  const resumed = follow(t, `${base}/inspect/events`, { 'last-event-id': '7' })
+  await until(() => all.events.length === 8 && later.events.length === 2 && resumed.events.length === 1)
+  tellCall(ring.witness, { id: 'c2' })
+  await until(() => all.events.length === 16 && later.events.length === 10 && resumed.events.length === 9)
+  t.same(all.events, ring.after(0))
+  t.same(all.named, ['hello'])
+  const stranger = follow(t, `${base}/inspect/events?after=999999`)
+  await until(() => stranger.events.length === 16, 'a viewer of another bridge begins again')
+})
+
+t.test('calls are listed, filtered and shown in detail', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const base = await startInspector(t, ring)
+  const texts = { request: '{"params":{"arguments":{"password":"CANARY","note":"shown"}}}', result: '{}' }
+  tellCall(ring.witness, { id: 'c1', texts })
+  tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
+  const { body } = await read<{ calls: { id: string }[]; last: number }>(`${base}/inspect/calls`)
+  t.same(
+    body.calls.map(({ id }) => id),
+    ['c1', 'c2'],
+  )
+  t.equal(body.last, ring.last)
+  const some = await read<{ calls: { id: string }[] }>(`${base}/inspect/calls?filter=id:c2&limit=5`)
+  t.same(
+    some.body.calls.map(({ id }) => id),
+    ['c2'],
+  )
+  t.match((await read(`${base}/inspect/calls?filter=ms%3Ex`)).body, { problem: /ms>500/ })
+  const detail = await read<{ events: Seen[] }>(`${base}/inspect/calls/c1`)
+  t.equal(detail.body.events.length, 8)
+  t.match(JSON.stringify(detail.body), /shown/)
+  t.notMatch(JSON.stringify(detail.body), /CANARY/)
+  t.match((await read(`${base}/inspect/calls/c3`)).body, { id: 'c2', rounds: 1 })
+  t.equal((await read(`${base}/inspect/calls/c99`)).status, 404)
+})
+
+t.test('servers are those of the bridge now, with what was seen of them', async (t) => {
+  const ring = tickingRing()
+  const now = { name: 'orders', state: 'ready', era: 'legacy', calls: 3, parked: 1 }
+  const base = await startInspector(t, ring, { servers: () => [now] })
+  ring.witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
+  ring.witness({ kind: 'verdict', server: 'gone', era: 'modern', why: 'discovered' })
+  ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'opened', session: 's1', principal: 'bob' })
+  const { body } = await read<{ servers: object[] }>(`${base}/inspect/servers`)
+  t.match(body.servers, [
+    { ...now, pid: 812 },
+    { name: 'gone', era: 'modern' },
+  ])
+  t.match((await read(`${base}/inspect/sessions`)).body, { sessions: [{ principal: 'bob', state: 'open' }] })
+})
+
+t.test('the export is a file without secrets', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const base = await startInspector(t, ring, { hide: ['/params/arguments/iban'] })
+  const texts = {
+    request: '{"params":{"arguments":{"iban":"CANARY","token":"CANARY"}}}',
+    result: '{"requestState":"CANARY"}',
+  }
+  tellCall(ring.witness, { id: 'c1', texts })
+  for (const format of ['jsonl', 'har']) {
+    const response = await fetch(`${base}/inspect/export?format=${format}`, { headers: { authorization } })
+    t.match(response.headers.get('content-disposition'), new RegExp(`mcp-bridge.${format}`))
+    const text = await response.text()
+    t.notMatch(text, /CANARY|a-secret-session-id/)
+    t.match(text, /hidden/)
+    if (format === 'jsonl') t.equal(text.trimEnd().split('\n').length, 8)
+    else t.equal((JSON.parse(text) as { log: { entries: object[] } }).log.entries.length, 2)
+  }
+  t.equal((await read(`${base}/inspect/export?format=exe`)).status, 400)
+  const events = follow(t, `${base}/inspect/events`)
+  const withPayloads = follow(t, `${base}/inspect/events?payloads`)
+  await until(() => events.events.length === 8 && withPayloads.events.length === 8)
+  t.notMatch(JSON.stringify(events.events), /payload/)
+  t.match(JSON.stringify(withPayloads.events), /payload/)
+  t.notMatch(JSON.stringify(withPayloads.events), /CANARY/)
+})
+
+const DATA = [
+  '/inspect/events',
+  '/inspect/calls',
+  '/inspect/calls/c1',
+  '/inspect/servers',
+  '/inspect/sessions',
+  '/inspect/export',
+]
+const PAGE = ['/inspect', '/inspect/page.js', '/inspect/page.css']
+const page = { html: '<p>page</p>', script: '1', style: 'p {}' }
+
+t.test('nothing is told without the token', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 'c1', name: 'CANARY' })
+  const base = await startInspector(t, ring, { page })
+  for (const path of DATA)
+    for (const given of [
+      undefined,
+      'Bearer',
+      'Bearer wrong',
+      `Basic ${TOKEN}`,
+      TOKEN,
+      `Bearer ${TOKEN}x`,
+      `Bearer ${TOKEN.slice(1)}`,
+    ]) {
+      const response = await fetch(
+        `${base}${path}?token=${TOKEN}`,
+        given === undefined ? {} : { headers: { authorization: given } },
+      )
+      t.equal(response.status, 401, `${path} ${given}`)
+      t.notMatch(await response.text(), /CANARY/)
+    }
+  for (const path of PAGE) t.equal((await fetch(base + path)).status, 200, 'the page itself has nothing secret')
+})
+
+t.test('a page under another name, or of another site, gets nothing', async (t) => {
+  const ring = tickingRing()
+  const base = await startInspector(t, ring, { page })
+  const statusOf = (path: string, headers: Record<string, string>) =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const request = httpRequest(base + path, { headers: { authorization, ...headers } }, (response) => {
+        resolve(response.statusCode)
+        response.destroy()
+      })
+      request.on('error', reject).end()
+    })
+  for (const path of [...DATA, ...PAGE]) {
+    t.equal(await statusOf(path, { host: 'evil.example' }), 403, path)
+    t.equal(await statusOf(path, { origin: 'https://evil.example' }), 403, path)
+    t.equal(await statusOf(path, { origin: 'null' }), 403, path)
+  }
+})
+
+t.test('every answer forbids what a page does not need, and nothing can be changed', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 'c1' })
+  const base = await startInspector(t, ring, { page })
+  for (const path of [...DATA, ...PAGE, '/inspect/calls/c99']) {
+    for (const headers of [{ authorization }, {}] as Record<string, string>[]) {
+      const abort = new AbortController()
+      const response = await fetch(base + path, { headers, signal: abort.signal })
+      t.match(
+        response.headers.get('content-security-policy'),
+        /^default-src 'none'; script-src 'self';.*require-trusted-types-for/,
+      )
+      t.equal(response.headers.get('cache-control'), 'no-store', path)
+      t.equal(response.headers.get('x-content-type-options'), 'nosniff')
+      t.equal(response.headers.get('referrer-policy'), 'no-referrer')
+      t.equal(response.headers.get('cross-origin-opener-policy'), 'same-origin')
+      t.equal(response.headers.get('cross-origin-resource-policy'), 'same-origin')
+      t.equal(response.headers.get('access-control-allow-origin'), null)
+      t.equal(response.headers.get('set-cookie'), null)
+      abort.abort()
+    }
+    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH'])
+      t.equal(
+        (await fetch(base + path, { method, headers: { authorization } })).status >= 400,
+        true,
+        `${method} ${path}`,
+      )
+  }
+})
+
+t.test('markup and invisible characters in names are only text', async (t) => {
+  const ring = tickingRing()
+  const name = '<img src=x onerror=alert(1)>\u202e\u0000\u001b[31m</script>\n\ndata: {"seq":1}\n\n'
+  tellCall(ring.witness, { id: 'c1', name })
+  const base = await startInspector(t, ring)
+  const { events } = follow(t, `${base}/inspect/events`)
+  await until(() => events.length === 8)
+  t.match(events[0], { name })
+  const { headers, body } = await read<{ calls: { name: string }[] }>(`${base}/inspect/calls`)
+  t.match(headers.get('content-type'), /^application\/json/)
+  t.equal(body.calls[0]?.name, name)
+})
+
+t.test('a viewer that does not read is dropped, and is told; others see everything', async (t) => {
+  const ring = tickingRing({ bounds: { calls: 1e6, messages: 1e6, bytes: 64 * 1024 * 1024 } })
+  const base = await startInspector(t, ring)
+  const deaf = connect(Number(new URL(base).port), '127.0.0.1')
+  t.teardown(() => deaf.destroy())
+  let closed = false
+  deaf.on('close', () => {
+    closed = true
+  })
+  deaf.pause()
+  deaf.write(`GET /inspect/events HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: ${authorization}\r\n\r\n`)
+  const good = follow(t, `${base}/inspect/events`)
+  let calls = 0
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  // The system takes some megabytes before the bridge notices that nobody reads.
+  while (ring.recorded < 30 * MAX_BEHIND) {
+    tellCall(ring.witness, { id: `c${calls++}` })
+    while (ring.last - good.events.length > 1_000) await turn()
+  }
+  await until(() => good.events.length === ring.last, 'a viewer that reads has got everything')
+  for (const [i, seen] of good.events.entries()) if (seen.seq !== i + 1) t.fail(`event ${i} is ${seen.seq}`)
+  let text = ''
+  deaf.setEncoding('utf8')
+  deaf.on('data', (chunk) => {
+    text = (text + chunk).slice(-2_000)
+  })
+  deaf.resume()
+  await until(() => closed, 'the connection is closed')
+  t.match(text, /event: dropped\ndata: \{"why":"This viewer reads too slowly/)
+})
+
+t.test('viewers are bounded in number', async (t) => {
+  const ring = tickingRing()
+  const base = await startInspector(t, ring)
+  const viewers = Array.from({ length: 16 }, () => follow(t, `${base}/inspect/events`))
+  await until(() => viewers.every(({ named }) => named.length === 1))
+  t.equal((await fetch(`${base}/inspect/events`, { headers: { authorization } })).status, 503)
+  viewers[0]?.stop()
+  await until(async () => {
+    const abort = new AbortController()
+    const { status } = await fetch(`${base}/inspect/events`, { headers: { authorization }, signal: abort.signal })
+    abort.abort()
+    return status === 200
+  }, 'there is room again')
+})
