@@ -9,7 +9,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # Installs the versions of the lockfile and runs no install scripts.
 RUN npm ci --ignore-scripts
-COPY .ci/build.mjs .ci/
+COPY .ci/build.mjs .ci/page.mjs .ci/
 COPY src src
 RUN npm run build
 

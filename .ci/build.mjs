@@ -9,8 +9,22 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileS
 import { basename, join, resolve, sep } from 'node:path'
 import { cyclonedxEsbuildPlugin } from '@cyclonedx/cyclonedx-esbuild'
 import { build } from 'esbuild'
+import { bundlePage } from './page.mjs'
 
 const out = 'dist'
+const { page, metafile: partsOfPage } = await bundlePage()
+
+/** Puts the page of the inspector into the program as text, and what went into it into what the SBOM is made of. */
+const embedPage = {
+  name: 'page',
+  setup({ onLoad, onEnd }) {
+    onLoad({ filter: /inspect[\\/]page\.ts$/ }, () => ({ contents: `export const PAGE = ${JSON.stringify(page)}` }))
+    onEnd(({ metafile }) => {
+      Object.assign(metafile.inputs, partsOfPage.inputs)
+      Object.assign(metafile.outputs, partsOfPage.outputs)
+    })
+  },
+}
 
 /** Large packages that some configurations never use, by the file of src/packages that contains them. */
 const groups = Object.fromEntries(
@@ -78,6 +92,7 @@ const { metafile } = await build({
   plugins: [
     inGroups,
     unused,
+    embedPage,
     // Scanners find files of this name in images and packages, though no package.json of what is bundled is there.
     cyclonedxEsbuildPlugin({
       outputFile: 'sbom.cdx.json',

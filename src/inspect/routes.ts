@@ -8,24 +8,14 @@ import { toHar, toLines } from './har.js'
 import { redactor } from './redact.js'
 import type { Ring } from './ring.js'
 import { view } from './viewer.js'
-import { type CallView, Views } from './views.js'
+import { type CallView, type ServerNow, Views } from './views.js'
 
 /** The files of the page, as text. */
 export interface Page {
   html: string
   script: string
   style: string
-}
-
-/** What the bridge knows about one of its servers now. */
-export interface ServerNow {
-  name: string
-  state: string
-  era?: string | undefined
-  revision?: string | undefined
-  why?: string | undefined
-  calls: number
-  parked: number
+  icon: string
 }
 
 export interface InspectorOptions {
@@ -96,6 +86,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     app.get(INSPECT, (_request, reply) => reply.type('text/html; charset=utf-8').send(page.html))
     app.get(`${INSPECT}/page.js`, (_request, reply) => reply.type('text/javascript; charset=utf-8').send(page.script))
     app.get(`${INSPECT}/page.css`, (_request, reply) => reply.type('text/css; charset=utf-8').send(page.style))
+    app.get(`${INSPECT}/icon.svg`, (_request, reply) => reply.type('image/svg+xml').send(page.icon))
   }
 
   await app.register(async (secret) => {

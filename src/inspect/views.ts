@@ -59,6 +59,17 @@ export interface ServerView {
   stderr: string[]
 }
 
+/** What the bridge knows about one of its servers now. */
+export interface ServerNow {
+  name: string
+  state: string
+  era?: string | undefined
+  revision?: string | undefined
+  why?: string | undefined
+  calls: number
+  parked: number
+}
+
 /** A session of a client with the bridge, or of the bridge with a server. */
 export interface SessionView {
   id: string

@@ -125,8 +125,8 @@ const DATA = [
   '/inspect/sessions',
   '/inspect/export',
 ]
-const PAGE = ['/inspect', '/inspect/page.js', '/inspect/page.css']
-const page = { html: '<p>page</p>', script: '1', style: 'p {}' }
+const PAGE = ['/inspect', '/inspect/page.js', '/inspect/page.css', '/inspect/icon.svg']
+const page = { html: '<p>page</p>', script: '1', style: 'p {}', icon: '<svg/>' }
 
 t.test('nothing is told without the token', async (t) => {
   const ring = tickingRing()

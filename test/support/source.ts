@@ -17,7 +17,7 @@ const FILES = [
   'package.json',
   'src',
 ]
-const SCRIPTS = ['audit.mjs', 'build.mjs', 'manifest.mjs']
+const SCRIPTS = ['audit.mjs', 'build.mjs', 'manifest.mjs', 'page.mjs']
 
 /** The folder of the copy, which shares the installed packages with the repository. */
 export function copyOfSource(t: Test): string {

@@ -1,0 +1,122 @@
+/** Where the events of the page come from: the bridge, for as long as it runs, or a file that was dropped on the page. */
+import type { CallView, ServerNow } from '../inspect/views.js'
+import type { Seen } from '../ports/seen.js'
+import { SseDecoder } from '../rpc/sse.js'
+import { eventIn } from './event.js'
+import { add, forget, serversNow, source } from './state.js'
+
+/** Milliseconds before the first attempt to connect again, and most of them. */
+const FIRST = 500
+const LONGEST = 10_000
+/** Largest file, in bytes. */
+const MAX_FILE = 64 * 1024 * 1024
+
+let token: string | undefined
+let stream: AbortController | undefined
+/** The bridge that the events are of, and the last of them. */
+let bridge: string | undefined
+let last = 0
+
+/** Reads events until a file is opened. Connects again whenever the connection breaks. */
+export async function follow(given: string | undefined): Promise<void> {
+  token = given
+  if (token === undefined) {
+    source.value = { kind: 'no token' }
+    return
+  }
+  const own = new AbortController()
+  stream = own
+  let wait = FIRST
+  while (!own.signal.aborted) {
+    try {
+      const end = await read(own.signal, () => {
+        wait = FIRST
+      })
+      if (end === 'refused') return
+      if (!own.signal.aborted) source.value = { kind: 'waiting', why: end }
+    } catch {
+      if (!own.signal.aborted) source.value = { kind: 'waiting', why: 'the bridge cannot be reached' }
+    }
+    await new Promise((resolve) => setTimeout(resolve, wait))
+    wait = Math.min(LONGEST, wait * 2)
+  }
+}
+
+/** Reads one stream. Resolves to why it ended. */
+async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
+  const response = await get(`events?after=${last}`, signal)
+  if (response.status === 401) {
+    source.value = { kind: 'refused', why: 'the bridge does not know this token: open the address that it printed' }
+    return 'refused'
+  }
+  if (!response.ok || !response.body) return `the bridge answered ${response.status}`
+  source.value = { kind: 'live' }
+  onLive()
+  const decoder = new SseDecoder()
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return 'the connection was closed'
+    const events: Seen[] = []
+    for (const { event, data } of decoder.push(value)) {
+      if (event === 'message') events.push(JSON.parse(data) as Seen)
+      else if (event === 'dropped') return 'this page read too slowly'
+      else if (event === 'hello' && isOther(data)) return 'the bridge was started again'
+    }
+    last = events.at(-1)?.seq ?? last
+    if (events.length > 0) add(events)
+  }
+}
+
+/** Whether the events are of another bridge than before. Then they are read from the beginning. */
+function isOther(hello: string): boolean {
+  const { bridge: now } = JSON.parse(hello) as { bridge: string }
+  const isOther = bridge !== undefined && bridge !== now
+  bridge = now
+  if (!isOther) return false
+  last = 0
+  forget()
+  return true
+}
+
+/** A call with its payloads; undefined if the bridge has none, or the events are of a file. */
+export async function callWithPayloads(id: string): Promise<CallView | undefined> {
+  if (source.value.kind !== 'live') return undefined
+  const response = await get(`calls/${encodeURIComponent(id)}`)
+  return response.ok ? ((await response.json()) as CallView) : undefined
+}
+
+/** Reads what the bridge says about its servers. */
+export async function lookAtServers(): Promise<void> {
+  if (source.value.kind !== 'live') return
+  const response = await get('servers').catch(() => undefined)
+  if (response?.ok) serversNow.value = ((await response.json()) as { servers: ServerNow[] }).servers
+}
+
+/** Everything that the bridge has kept, as a file; undefined if there is none. */
+export async function exported(format: 'jsonl' | 'har'): Promise<Blob | undefined> {
+  const response = await get(`export?format=${format}`)
+  return response.ok ? response.blob() : undefined
+}
+
+function get(path: string, signal?: AbortSignal): Promise<Response> {
+  const headers = { authorization: `Bearer ${token ?? ''}` }
+  return fetch(new URL(`inspect/${path}`, location.href), { headers, ...(signal && { signal }) })
+}
+
+/** Shows the events of an exported file in place of those of the bridge. Resolves to what is wrong with it, if anything is. */
+export async function open(file: File): Promise<string | undefined> {
+  if (file.size > MAX_FILE) return `${file.name} is larger than ${MAX_FILE / 1024 / 1024} MiB`
+  const events: Seen[] = []
+  for (const [i, line] of (await file.text()).split('\n').entries()) {
+    if (line.trim() === '') continue
+    const seen = eventIn(line)
+    if (!seen) return `line ${i + 1} of ${file.name} is no event of mcp-bridge: use the export as JSONL`
+    events.push(seen)
+  }
+  stream?.abort()
+  forget()
+  source.value = { kind: 'file', name: file.name }
+  add(events)
+  return undefined
+}

@@ -1,0 +1,66 @@
+/** What keys do, and the clipboard. */
+import { addressNow } from './address.js'
+import { helpOpen, move, moveTab, place, say, selected, togglePause } from './state.js'
+
+/** The keys, with what they do. */
+export const KEYS: readonly (readonly [key: string, about: string])[] = [
+  ['j, ↓', 'next call'],
+  ['k, ↑', 'previous call'],
+  ['Enter', 'go to the detail of the call'],
+  ['Esc', 'close the detail, or leave the filter'],
+  ['[ ]', 'previous and next part of the detail'],
+  ['/', 'filter'],
+  ['p', 'pause the list, or go on'],
+  ['y', 'copy a link to what is shown'],
+  ['?', 'this help'],
+]
+
+const ACTIONS: Readonly<Record<string, () => void>> = {
+  j: () => move(1),
+  ArrowDown: () => move(1),
+  k: () => move(-1),
+  ArrowUp: () => move(-1),
+  Enter: () => document.getElementById('panel')?.focus(),
+  '[': () => moveTab(-1),
+  ']': () => moveTab(1),
+  '/': () => document.getElementById('filter')?.focus(),
+  p: togglePause,
+  y: () => copyLink(),
+  '?': () => {
+    helpOpen.value = !helpOpen.value
+  },
+}
+
+/** Listens to keys until the page is closed. */
+export function followKeys(): void {
+  addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    const { target } = event
+    if (event.key === 'Escape') return leave(target)
+    if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return
+    // These keys have a meaning of their own on what they are pressed on.
+    const own = target instanceof HTMLElement && target.closest('a, button, summary, #panel')
+    if (own && (event.key === 'Enter' || event.key.startsWith('Arrow'))) return
+    const action = ACTIONS[event.key]
+    if (!action || (place.value !== 'calls' && event.key !== '?' && event.key !== 'y')) return
+    event.preventDefault()
+    action()
+  })
+}
+
+function leave(target: EventTarget | null): void {
+  if (helpOpen.value) helpOpen.value = false
+  else if (target instanceof HTMLInputElement) target.blur()
+  else selected.value = undefined
+}
+
+export function copyLink(): void {
+  copyText(new URL(addressNow(), location.href).href, 'the link')
+}
+
+export function copyText(text: string, what: string): void {
+  navigator.clipboard.writeText(text).then(
+    () => say(`Copied ${what}`),
+    () => say('The browser does not allow copying'),
+  )
+}

@@ -1,0 +1,182 @@
+/** The page of the inspector: what runs through the bridge, with both sides of every call. */
+import { html } from 'htm/preact'
+import { render } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { followAddress, takeToken } from './address.js'
+import { Calls } from './calls.js'
+import { Detail } from './detail.js'
+import { exported, follow, open } from './feed.js'
+import { followKeys, KEYS } from './keys.js'
+import {
+  CHOICES,
+  type Choice,
+  choices,
+  current,
+  filterProblem,
+  filterText,
+  helpOpen,
+  note,
+  PLACES,
+  paused,
+  place,
+  say,
+  selected,
+  shownCalls,
+  source,
+  togglePause,
+} from './state.js'
+import { Refused, Servers, Sessions } from './tables.js'
+import { shown } from './words.js'
+
+const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused' } as const
+const VALUES = {
+  era: ['modern', 'legacy'],
+  status: ['open', 'ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault'],
+}
+/** Milliseconds between two counts that are read aloud. */
+const ALOUD = 10_000
+
+function App() {
+  return html`
+    <header class="top">
+      <h1>mcp-bridge</h1>
+      <${Connection} />
+      <nav aria-label="Views">
+        ${PLACES.map((one) => html`<a href=${`#/${one}`} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}</a>`)}
+      </nav>
+      ${place.value === 'calls' && html`<${Filters} />`}
+      <div class="buttons">
+        ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
+        ${source.value.kind === 'live' && html`<button type="button" onClick=${() => save('jsonl')}>Export JSONL</button><button type="button" onClick=${() => save('har')}>Export HAR</button>`}
+        <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
+        <button type="button" aria-haspopup="dialog" onClick=${() => toggleHelp(true)}>Keys</button>
+      </div>
+    </header>
+    <main class=${place.value === 'calls' && selected.value !== undefined ? 'split' : ''}>
+      ${place.value === 'calls' && html`<${Calls} /><${Detail} />`}
+      ${place.value === 'servers' && html`<${Servers} />`}
+      ${place.value === 'sessions' && html`<${Sessions} />`}
+      ${place.value === 'refused' && html`<${Refused} />`}
+    </main>
+    <p class="note" role="status">${note.value}</p>
+    <${Count} />
+    <${Help} />
+  `
+}
+
+function Connection() {
+  const { value: from } = source
+  const { seen, lost } = current.value.views
+  const [sign, words] =
+    from.kind === 'live'
+      ? ['●', 'live']
+      : from.kind === 'file'
+        ? ['▤', `file ${shown(from.name)}`]
+        : from.kind === 'waiting' || from.kind === 'refused'
+          ? ['○', from.why]
+          : ['○', from.kind]
+  return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}<span class=${lost > 0 ? 'lost' : 'faint'}>${' '}${seen.toLocaleString()} events, ${lost.toLocaleString()} lost</span></p>`
+}
+
+function Filters() {
+  const servers = [...current.value.views.servers.keys()]
+  const set = (choice: Choice, value: string) => {
+    const { [choice]: _before, ...rest } = choices.value
+    choices.value = value === '' ? rest : { ...rest, [choice]: value }
+  }
+  return html`
+    <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
+      ${CHOICES.map((choice) => {
+        const known = choice === 'server' ? servers : VALUES[choice]
+        const { [choice]: value = '' } = choices.value
+        const values = value === '' || known.includes(value) ? known : [value, ...known]
+        return html`
+          <select aria-label=${choice} value=${value} onChange=${(event: Event) => set(choice, (event.currentTarget as HTMLSelectElement).value)}>
+            <option value="">${choice}: all</option>
+            ${values.map((one) => html`<option value=${one} selected=${one === value}>${shown(one)}</option>`)}
+          </select>
+        `
+      })}
+      <input id="filter" type="search" aria-label="Filter" aria-describedby="problem" placeholder="filter: tool:book ms>500 -status:ok" value=${filterText.value}
+        onInput=${(event: Event) => typed((event.currentTarget as HTMLInputElement).value)} />
+      <span id="problem" class="warning" role="status">${filterProblem.value ?? ''}</span>
+    </form>
+  `
+}
+
+function typed(text: string): void {
+  filterText.value = text
+}
+
+/** The number of calls, for those who hear the page: it changes rarely. */
+function Count() {
+  const element = useRef<HTMLParagraphElement>(null)
+  useEffect(() => {
+    const tell = () => {
+      if (element.current) element.current.textContent = `${shownCalls.peek().length} calls shown`
+    }
+    const timer = setInterval(tell, ALOUD)
+    return () => clearInterval(timer)
+  }, [])
+  return html`<p class="hidden" aria-live="polite" ref=${element}></p>`
+}
+
+function toggleHelp(isOpen: boolean): void {
+  helpOpen.value = isOpen
+}
+
+function Help() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const { value: isOpen } = helpOpen
+  useEffect(() => {
+    if (isOpen) dialog.current?.showModal()
+    else dialog.current?.close()
+  }, [isOpen])
+  return html`
+    <dialog ref=${dialog} aria-labelledby="keys" onClose=${() => toggleHelp(false)}>
+      <h2 id="keys">Keys</h2>
+      <dl>${KEYS.flatMap(([key, about]) => [html`<dt><kbd>${key}</kbd></dt>`, html`<dd>${about}</dd>`])}</dl>
+      <h2>Filter</h2>
+      <p><code>tool: name: method: server: era: status: blame: fault: principal: session: id: trace: ms></code>, or any text. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
+      <button type="button" onClick=${() => toggleHelp(false)}>Close</button>
+    </dialog>
+  `
+}
+
+async function save(format: 'jsonl' | 'har'): Promise<void> {
+  const file = await exported(format).catch(() => undefined)
+  if (!file) return say('The bridge did not give the export')
+  const url = URL.createObjectURL(file)
+  const link = document.createElement('a')
+  link.href = url
+  link.download = `mcp-bridge.${format}`
+  link.click()
+  URL.revokeObjectURL(url)
+}
+
+function chosen({ currentTarget }: { currentTarget: HTMLInputElement }): void {
+  const [file] = currentTarget.files ?? []
+  if (file) show(file)
+}
+
+function show(file: File): void {
+  open(file)
+    .then((problem) => say(problem ?? `${file.name} is shown, and not the bridge`))
+    .catch(() => say(`${file.name} cannot be read`))
+}
+
+function acceptFiles(): void {
+  addEventListener('dragover', (event) => event.preventDefault())
+  addEventListener('drop', (event) => {
+    event.preventDefault()
+    const [file] = event.dataTransfer?.files ?? []
+    if (file) show(file)
+  })
+}
+
+const token = takeToken()
+followAddress()
+followKeys()
+acceptFiles()
+render(html`<${App} />`, document.body)
+follow(token).catch(() => {})

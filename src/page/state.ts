@@ -1,0 +1,127 @@
+/** What the page shows: the events so far, and the place in the page, which the address repeats. */
+import { batch, computed, signal } from '@preact/signals'
+import { readFilter } from '../inspect/filter.js'
+import { type CallView, type ServerNow, Views } from '../inspect/views.js'
+import type { Seen } from '../ports/seen.js'
+
+export const PLACES = ['calls', 'servers', 'sessions', 'refused'] as const
+export type Place = (typeof PLACES)[number]
+
+export const TABS = ['messages', 'timeline', 'why', 'raw'] as const
+export type Tab = (typeof TABS)[number]
+
+/** Words of the filter that have a list of their own in the page. */
+export const CHOICES = ['server', 'era', 'status'] as const
+export type Choice = (typeof CHOICES)[number]
+
+/** Where events come from. */
+export type Source =
+  | { kind: 'connecting' | 'live' | 'no token' | 'ended' }
+  | { kind: 'waiting' | 'refused'; why: string }
+  /** Events of a file. */
+  | { kind: 'file'; name: string }
+
+export const place = signal<Place>('calls')
+export const selected = signal<string | undefined>(undefined)
+export const tab = signal<Tab>('messages')
+export const filterText = signal('')
+export const choices = signal<Readonly<Partial<Record<Choice, string>>>>({})
+export const source = signal<Source>({ kind: 'connecting' })
+export const helpOpen = signal(false)
+/** What was done, for a moment. */
+export const note = signal('')
+/** What the bridge says about its servers now. */
+export const serversNow = signal<readonly ServerNow[]>([])
+/** The calls that were shown when the list was paused. */
+const pausedCalls = signal<readonly CallView[] | undefined>(undefined)
+/** Changes when events were added. */
+const version = signal(0)
+
+let views = new Views()
+
+/** What the events add up to. A component that reads it is drawn again when events come. */
+export const current = computed(() => {
+  version.value
+  return { views }
+})
+
+export const paused = computed(() => pausedCalls.value !== undefined)
+
+const filter = computed(() => {
+  const words = CHOICES.flatMap((choice) => {
+    const value = choices.value[choice]
+    return value === undefined ? [] : [`${choice}:"${value}"`]
+  })
+  return readFilter([...words, filterText.value].join(' '))
+})
+
+export const filterProblem = computed(() => filter.value.problem)
+
+/** Calls that match the filter, oldest first. */
+export const shownCalls = computed<readonly CallView[]>(() => {
+  const all = pausedCalls.value ?? [...current.value.views.calls.values()]
+  return all.filter(filter.value.matches)
+})
+
+/** The call that is shown in detail. */
+export const selectedCall = computed(() => {
+  const { value: id } = selected
+  return id === undefined ? undefined : { call: current.value.views.call(id) }
+})
+
+let pending: Seen[] = []
+let scheduled = false
+
+/** Adds events. The page is drawn once for all that come within a frame. */
+export function add(events: readonly Seen[]): void {
+  pending.push(...events)
+  if (scheduled) return
+  scheduled = true
+  // A hidden page has no frames.
+  if (document.hidden) setTimeout(addPending, 500)
+  else requestAnimationFrame(addPending)
+}
+
+function addPending(): void {
+  scheduled = false
+  for (const seen of pending) views.add(seen)
+  pending = []
+  version.value++
+}
+
+/** Forgets all events: they are of another bridge, or of a file. */
+export function forget(): void {
+  pending = []
+  views = new Views()
+  batch(() => {
+    pausedCalls.value = undefined
+    serversNow.value = []
+    version.value++
+  })
+}
+
+export function togglePause(): void {
+  pausedCalls.value = paused.value ? undefined : [...views.calls.values()]
+}
+
+/** Chooses the call `by` rows below the selected one. */
+export function move(by: number): void {
+  const calls = shownCalls.value
+  const at = calls.findIndex(({ id }) => id === selected.value)
+  const next = at < 0 ? (by > 0 ? 0 : calls.length - 1) : Math.min(calls.length - 1, Math.max(0, at + by))
+  const call = calls[next]
+  if (call) selected.value = call.id
+}
+
+export function moveTab(by: number): void {
+  const at = TABS.indexOf(tab.value)
+  tab.value = TABS[(at + by + TABS.length) % TABS.length] as Tab
+}
+
+/** Says what was done, for a moment. */
+export function say(text: string): void {
+  note.value = text
+  setTimeout(() => {
+    if (note.value === text) note.value = ''
+  }, 3_000)
+}

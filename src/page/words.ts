@@ -1,0 +1,67 @@
+/** How the page writes values: times, sizes, sides and outcomes. */
+import type { CallView } from '../inspect/views.js'
+import type { Side } from '../ports/seen.js'
+import { printable } from '../printable.js'
+
+const NAMES = 120
+
+/** A text of a client or server: one line, without characters that hide or reverse others. */
+export function shown(text: string | undefined, max = NAMES): string {
+  return text === undefined ? '' : printable(text, max)
+}
+
+export function clock(at: number): string {
+  const time = new Date(at)
+  const two = (value: number) => String(value).padStart(2, '0')
+  const tenth = Math.floor(time.getMilliseconds() / 100)
+  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${tenth}`
+}
+
+export function duration(ms: number | undefined): string {
+  if (ms === undefined) return ''
+  if (ms < 10) return `${ms.toFixed(1)} ms`
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : `${(ms / 60_000).toFixed(1)} min`
+}
+
+export function size(bytes: number): string {
+  return bytes < 1_024 ? `${bytes} B` : `${(bytes / 1_024).toFixed(1)} KiB`
+}
+
+const LETTERS = { modern: 'M', legacy: 'L' } as const
+
+/** A side in a few characters: `M 07-28 http`. */
+export function brief(side: Side | undefined): string {
+  if (!side) return '–'
+  const revision = side.revision?.slice(5) ?? ''
+  return [LETTERS[side.era], revision, side.transport ?? ''].filter(Boolean).join(' ')
+}
+
+/** A side in words. */
+export function full(side: Side | undefined): string {
+  if (!side) return 'none'
+  const transport = { http: 'Streamable HTTP', sse: 'HTTP+SSE', stdio: 'stdio' } as const
+  return [side.era, side.revision, side.transport && transport[side.transport], side.name && shown(side.name)]
+    .filter(Boolean)
+    .join(', ')
+}
+
+/** How a call stands: a sign, which colour alone would not give, and words. */
+export function statusOf({ status, code, rounds }: CallView): { sign: string; words: string } {
+  switch (status) {
+    case 'open':
+      return { sign: '…', words: rounds > 0 ? `open, asked ${rounds}` : 'open' }
+    case 'ok':
+      return { sign: '✓', words: rounds > 0 ? `ok, asked ${rounds}` : 'ok' }
+    case 'asks':
+      return { sign: '?', words: `asks ${Math.max(1, rounds)}` }
+    case 'tool_error':
+      return { sign: '✕', words: 'tool error' }
+    case 'error':
+      return { sign: '✕', words: code === undefined ? 'error' : `error ${code}` }
+    case 'cancelled':
+      return { sign: '–', words: 'cancelled' }
+    case 'fault':
+      return { sign: '✕', words: 'fault' }
+  }
+}

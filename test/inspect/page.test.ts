@@ -1,0 +1,322 @@
+/** The page of the inspector in a real browser, with events that a test tells: what it shows, its keys, its links, and attacks. */
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import type { Ring } from '../../src/inspect/ring.js'
+import type { InspectorOptions, Page } from '../../src/inspect/routes.js'
+import { Chromium, noBrowser } from '../support/chromium.js'
+import { until } from '../support/eventually.js'
+import { startInspector, TOKEN } from '../support/inspector.js'
+import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+
+const skip = noBrowser
+const { bundlePage } = (await import(new URL('../../.ci/page.mjs', import.meta.url).href)) as {
+  bundlePage(): Promise<{ page: Page }>
+}
+const page = skip ? undefined : (await bundlePage()).page
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const pictures = fileURLToPath(new URL('../../results/inspector/', import.meta.url))
+mkdirSync(pictures, { recursive: true })
+
+/** A browser that shows the inspector of a ring. The page has made no mistake when the test ends. */
+async function look(t: Test, ring: Ring, more: Partial<InspectorOptions> = {}, fragment = TOKEN) {
+  const base = await startInspector(t, ring, { page, ...more })
+  const browser = await Chromium.start(t)
+  await browser.emulate({})
+  await browser.open(`${base}/inspect#${fragment}`)
+  const shows = (text: RegExp) => until(async () => text.test(await browser.text()), `the page shows ${text}`)
+  const rows = () =>
+    browser.evaluate<string[]>(
+      `[...document.querySelectorAll('.calls tbody tr:not(.space)')].map((row) => row.innerText)`,
+    )
+  const go = (place: string) => browser.evaluate(`location.hash = ${JSON.stringify(place)}`)
+  const withoutMistakes = () => {
+    t.same(browser.mistakes, [], 'no error and no violation of the policy')
+    t.same(
+      browser.requests.filter((url) => !url.startsWith(base) && url !== 'about:blank' && !url.startsWith('blob:')),
+      [],
+      'no request to another host',
+    )
+  }
+  return { base, browser, shows, rows, go, withoutMistakes }
+}
+
+/** Problems that axe-core finds. */
+async function problems(browser: Chromium): Promise<string[]> {
+  await browser.evaluate(`${axe};0`)
+  return browser.evaluate<string[]>(
+    `axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ').slice(0, 600)))`,
+  )
+}
+
+/** Calls of all kinds. */
+function tellEverything(ring: Ring): void {
+  const { witness } = ring
+  witness({
+    kind: 'verdict',
+    server: 'orders',
+    era: 'legacy',
+    revision: '2025-11-25',
+    transport: 'stdio',
+    why: 'answered initialize',
+    ms: 12,
+  })
+  witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
+  witness({ kind: 'child', server: 'orders', what: 'stderr', line: 'listening for orders' })
+  witness({
+    kind: 'session',
+    server: 'orders',
+    side: 'client',
+    what: 'opened',
+    session: 'a-secret-session-id',
+    principal: 'alice',
+  })
+  witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp?x=y', from: '192.0.2.7' })
+  tellCall(witness, { id: 'c1', name: 'echo' })
+  tellQuestion(witness, { id: 'c2', answer: 'c3' })
+  tellCall(witness, { id: 'c4', name: 'nope', outcome: 'tool_error' })
+  tellCall(witness, { id: 'c5', name: 'list', server: 'billing', outcome: 'fault', why: 'connection refused' })
+  witness({
+    kind: 'call',
+    what: 'begun',
+    call: 'c6',
+    server: 'billing',
+    principal: 'bob',
+    client: { era: 'legacy', revision: '2024-11-05', transport: 'sse' },
+    method: 'resources/read',
+    relayed: false,
+  })
+}
+
+t.test('calls appear with their eras, outcomes and times, and both sides of each one', { skip }, async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  tellEverything(ring)
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
+  await shows(/live/)
+  await until(async () => (await rows()).length === 5, 'five calls are listed')
+  const [echo = '', book = '', nope = '', list = '', open = ''] = await rows()
+  t.match(echo, /tools\/call echo\s+orders\s+M 07-28 http → L 11-25 stdio\s+✓ ok/)
+  t.match(book, /ok, asked 1/)
+  t.match(nope, /✕ tool error/)
+  t.match(list, /✕ fault: connection refused/)
+  t.match(open, /resources\/read.*L 11-05 sse → –\s+… open/s)
+
+  tellCall(ring.witness, { id: 'c7', name: 'live-one', texts: { request: '{"token":"CANARY","a":1}', result: '{}' } })
+  await shows(/live-one/)
+
+  await go('#/calls/c7')
+  await shows(/minted|progressToken/)
+  const sides = await browser.evaluate<string[][]>(
+    `[...document.querySelectorAll('.sides tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))`,
+  )
+  t.equal(sides.length, 3, 'request, progress and result')
+  t.match(sides[0]?.[0], /→ tools\/call\s+id 7.*?− .*protocolVersion envelope/s)
+  t.match(sides[0]?.[1], /→ tools\/call\s+id 31.*?\+ .*progressToken progress/s)
+  t.match(sides[2]?.[0], /← result\s+id 7\s+HTTP 200.*?\+ .*resultType/s)
+  t.match(sides[2]?.[1], /← result\s+id 31/)
+  await browser.screenshot(`${pictures}dark.png`)
+  t.same(await problems(browser), [], 'axe-core finds nothing')
+
+  await go('#/calls/c2?tab=timeline')
+  await shows(/waits for the client.*?question parked.*?begun again, with answers/s)
+  await go('#/calls/c5?tab=why')
+  await shows(/upstreamUnavailable.*?connection refused/s)
+  await go('#/calls/c7?tab=raw')
+  await shows(/bridge → client: result/)
+  await until(
+    () => browser.evaluate<boolean>(`document.getElementById('panel').textContent.includes('‹hidden›')`),
+    'the texts are there',
+  )
+  const raw = await browser.evaluate<string>(`document.getElementById('panel').textContent`)
+  t.notMatch(raw, /CANARY/)
+  await browser.emulate({ scheme: 'light' })
+  await browser.screenshot(`${pictures}light.png`)
+  t.same(await problems(browser), [], 'axe-core finds nothing in light')
+  withoutMistakes()
+})
+
+t.test('servers, sessions and refusals have their tables', { skip }, async (t) => {
+  const ring = tickingRing()
+  tellEverything(ring)
+  const servers = () => [{ name: 'orders', state: 'ready', era: 'legacy', calls: 1, parked: 0 }]
+  const { browser, shows, go, withoutMistakes } = await look(t, ring, { servers })
+  await go('#/servers')
+  await shows(/orders\s+ready\s+legacy\s+2025-11-25\s+answered initialize.*?812.*?1 calls, 0 parked/s)
+  t.same(await problems(browser), [])
+  await go('#/sessions')
+  await shows(/client with bridge\s+orders\s+alice\s+open/)
+  t.same(await problems(browser), [])
+  await go('#/refused')
+  await shows(/403\s+foreignHost\s+\/mcp\s+192\.0\.2\.7/)
+  t.same(await problems(browser), [])
+  withoutMistakes()
+})
+
+t.test('filters, keys and links do what they say', { skip }, async (t) => {
+  const ring = tickingRing()
+  tellEverything(ring)
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
+  await until(async () => (await rows()).length === 5)
+  const address = () => browser.evaluate<string>('location.hash')
+  t.notMatch(await address(), TOKEN, 'the token has left the address')
+
+  await browser.press('/')
+  await browser.type('-status:ok server:billing')
+  await until(async () => (await rows()).length === 2)
+  t.match(decodeURIComponent(await address()).replaceAll('+', ' '), /filter=-status:ok server:billing/)
+  await browser.type(' ms>x')
+  await shows(/as in ms>500/)
+  await go('#/calls?status=tool_error&server=orders')
+  await until(async () => (await rows()).length === 1)
+  t.match((await rows())[0], /nope/)
+  await go('#/calls')
+  await until(async () => (await rows()).length === 5)
+  await browser.evaluate('document.activeElement.blur()')
+
+  await browser.press('j')
+  await until(async () => (await address()) === '#/calls/c1')
+  await browser.press('j')
+  await until(async () => (await address()) === '#/calls/c2')
+  await browser.press('k')
+  await until(async () => (await address()) === '#/calls/c1')
+  await browser.press(']')
+  await until(async () => (await address()) === '#/calls/c1?tab=timeline')
+  await browser.press('[')
+  await browser.press('Enter')
+  await until(() => browser.evaluate<boolean>(`document.activeElement.id === 'panel'`))
+  await browser.press('Escape')
+  await until(async () => (await address()) === '#/calls')
+
+  await browser.press('p')
+  await shows(/Go on/)
+  tellCall(ring.witness, { id: 'c20', name: 'while-paused' })
+  await shows(/55 events/)
+  t.equal((await rows()).length, 5, 'the list stands still')
+  await browser.press('p')
+  await shows(/while-paused/)
+
+  await browser.press('?')
+  await until(() => browser.evaluate<boolean>(`document.querySelector('dialog').open`))
+  t.same(await problems(browser), [], 'axe-core finds nothing in the help')
+  await browser.press('Escape')
+  await until(() => browser.evaluate<boolean>(`!document.querySelector('dialog').open`))
+  withoutMistakes()
+})
+
+t.test('an exported file is shown without a bridge', { skip }, async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  tellCall(ring.witness, { id: 'c1', name: 'from-a-file', texts: { request: '{"kept":1}', result: '{}' } })
+  const { base, shows, rows, withoutMistakes } = await look(t, ring)
+  const authorization = `Bearer ${TOKEN}`
+  const file = await (await fetch(`${base}/inspect/export`, { headers: { authorization } })).text()
+  const other = await look(t, tickingRing(), {}, '/calls')
+  await other.shows(/no token/)
+  const drop = (text: string) =>
+    other.browser.evaluate(`{
+      const data = new DataTransfer()
+      data.items.add(new File([${JSON.stringify(text)}], 'bug.jsonl'))
+      window.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
+      0
+    }`)
+  await drop('{"no":"event"}\n')
+  await other.shows(/line 1 of bug\.jsonl is no event/)
+  await drop(file)
+  await other.shows(/file bug\.jsonl.*?from-a-file/s)
+  await other.browser.evaluate(`location.hash = '#/calls/c1?tab=raw'`)
+  await until(() =>
+    other.browser.evaluate<boolean>(`document.getElementById('panel')?.textContent.includes('"kept": 1')`),
+  )
+  t.same(await problems(other.browser), [])
+  await shows(/live/)
+  t.equal((await rows()).length, 1)
+  other.withoutMistakes()
+  withoutMistakes()
+})
+
+t.test('names are text, however they are written', { skip }, async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const evil = `<img src=x onerror="document.title='hacked'"><script>document.title='hacked'</script>\u202e\u0000`
+  const texts = { request: JSON.stringify({ evil }), result: evil }
+  tellCall(ring.witness, {
+    id: evil,
+    name: evil,
+    server: evil,
+    outcome: 'fault',
+    why: evil,
+    texts,
+    more: { method: evil, principal: evil, client: { era: 'modern', name: evil, revision: evil } },
+  })
+  ring.witness({ kind: 'child', server: evil, what: 'stderr', line: evil })
+  ring.witness({ kind: 'session', server: evil, side: 'client', what: 'opened', session: evil, principal: evil })
+  ring.witness({ kind: 'refused', status: 400, why: evil, path: evil, from: evil })
+  ring.witness({
+    kind: 'message',
+    call: evil,
+    hop: 'server',
+    dir: 'out',
+    form: 'request',
+    bytes: 1,
+    method: 'n'.repeat(1024 * 1024),
+    changes: [{ at: evil, op: 'add', rule: 'javascript:alert(1)' }],
+  })
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
+  await until(async () => (await rows()).length === 1)
+  await browser.press('j')
+  await until(() => browser.evaluate<boolean>(`document.getElementById('panel') !== null`))
+  for (const tab of ['messages', 'timeline', 'why', 'raw']) {
+    await browser.evaluate(`document.getElementById('tab-${tab}').click()`)
+    await until(() => browser.evaluate<boolean>(`document.getElementById('tab-${tab}').ariaSelected === 'true'`))
+    const links = await browser.evaluate<string[]>(`[...document.links].map(({ protocol }) => protocol)`)
+    t.ok(
+      links.every((protocol) => protocol === 'http:' || protocol === 'https:'),
+      tab,
+    )
+  }
+  for (const place of ['servers', 'sessions', 'refused']) {
+    await go(`#/${place}`)
+    await shows(/<img src=x/)
+  }
+  t.equal(await browser.evaluate('document.title'), 'mcp-bridge inspector')
+  t.equal(await browser.evaluate('document.images.length'), 0)
+  t.notMatch(await browser.text(), /\u202e/)
+  withoutMistakes()
+})
+
+t.test('a wrong token is named, and the page works on a small screen', { skip }, async (t) => {
+  const ring = tickingRing()
+  tellEverything(ring)
+  const wrong = await look(t, ring, {}, 'wrong')
+  await wrong.shows(/does not know this token/)
+  const { browser, rows, withoutMistakes } = await look(t, ring)
+  await until(async () => (await rows()).length === 5)
+  await browser.emulate({ width: 390, height: 800 })
+  await browser.press('j')
+  await until(() => browser.evaluate<boolean>(`document.getElementById('panel') !== null`))
+  t.ok(
+    await browser.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth'),
+    'nothing is cut off at the side',
+  )
+  t.same(await problems(browser), [])
+  const small = await browser.evaluate<string[]>(
+    `[...document.querySelectorAll('*')].filter((one) => parseFloat(getComputedStyle(one).fontSize) < 13).map(({ tagName }) => tagName)`,
+  )
+  t.same(small, [], 'no text is below 13 pixels')
+  await browser.screenshot(`${pictures}small.png`)
+  withoutMistakes()
+})
+
+t.test('thousands of calls have a few dozen rows, and none is lost', { skip }, async (t) => {
+  const ring = tickingRing()
+  const { browser, shows, rows, withoutMistakes } = await look(t, ring)
+  await shows(/live/)
+  for (let i = 1; i <= 2_500; i++) {
+    tellCall(ring.witness, { id: `c${i}`, name: `tool-${i}` })
+    if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  await shows(/20,000 events, 0 lost/)
+  await shows(/tool-2500/)
+  t.ok((await rows()).length < 100)
+  t.equal(await browser.evaluate(`document.querySelector('.calls').ariaRowCount`), '2001', 'the newest 2,000')
+  withoutMistakes()
+})
