@@ -27,7 +27,7 @@ import { keyOf } from '../seal.js'
 import { pause } from '../time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
-import type { BridgeContext } from './context.js'
+import { type BridgeContext, observerOf } from './context.js'
 import type { Listener } from './listener.js'
 import { Mount } from './mount.js'
 import { mountSettings, planOf } from './mount-settings.js'
@@ -105,7 +105,7 @@ export class Bridge {
     const share = shareOf(settings)
     this.#replicas = context.replicas
     const memory = new Memory({ max: memoryOf(settings), share })
-    this.#refusals = new Refusals(context.log, context.metrics?.observe)
+    this.#refusals = new Refusals(context.log, observerOf(context))
     this.#shared = {
       replicas: this.#replicas,
       calls: new Bound({ max: calls, share }),
@@ -323,6 +323,7 @@ export class Bridge {
     Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
     Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
     this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
+    this.#context.witness?.({ kind: 'config', text: `servers: ${inWords(changes)}` })
     this.#warmUp(fresh, report).catch(() => {})
     for (const mount of gone)
       this.#retire(mount).catch((error: unknown) =>
@@ -355,6 +356,11 @@ export class Bridge {
   async #until(deadline: number, reached: () => boolean): Promise<void> {
     while (performance.now() < deadline && !this.#hurried && !reached()) await pause(DRAIN_CHECK)
   }
+}
+
+function inWords({ added, changed, removed }: Changes): string {
+  const parts = Object.entries({ added, changed, removed }).filter(([, names]) => names.length > 0)
+  return parts.map(([what, names]) => `${what} ${names.join(', ')}`).join('; ') || 'unchanged'
 }
 
 /** The list of servers that the bridge publishes; undefined if it publishes none. */

@@ -1,6 +1,9 @@
 /** What exists before the bridge: its process, its log, metrics and traces. */
+import { observing } from '../inspect/observed.js'
 import type { Log } from '../logging.js'
 import type { SignInParts } from '../oauth/parts.js'
+import type { Observe } from '../ports/events.js'
+import type { Witness } from '../ports/seen.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
@@ -17,8 +20,21 @@ export interface BridgeContext {
   tracer?: Tracer | undefined
   /** The connection to the other replicas, if there are several. */
   replicas?: RedisReplicas | undefined
+  /** The inspector; none by default. */
+  witness?: Witness | undefined
   /** What is needed to sign in to servers; by default the bridge does not sign in. */
   signIn?: SignInParts | undefined
   /** The trust in a discovered server; undefined for configured ones. */
   lead?: ((name: string) => TrustContext | undefined) | undefined
+}
+
+/** Receives the events of a bridge for its metrics and its inspector; undefined if it has neither. */
+export function observerOf({ metrics, witness }: Pick<BridgeContext, 'metrics' | 'witness'>): Observe | undefined {
+  const count = metrics?.observe
+  const see = witness && observing(witness)
+  if (!count || !see) return count ?? see
+  return (event) => {
+    count(event)
+    see(event)
+  }
 }

@@ -11,6 +11,7 @@ import type { Facts, Verdict } from '../discovery/trust/judge.js'
 import { trustStatusOf } from '../discovery/trust/trust-status.js'
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import type { Json } from '../rpc/splice.js'
+import { observerOf } from './context.js'
 import { Discovery, type DiscoveryOptions } from './discovery-runtime.js'
 import type { TrustContext } from './pipeline.js'
 import { withFlags } from './remedy.js'
@@ -272,15 +273,19 @@ export class FoundServers {
     // This is not final: the verdict depends on the tools, which are not known yet.
     if (state === 'quarantined' && dependsOnTools) return
     this.#log.info({ event: 'trust_changed', server: name, state, why: reason }, 'trust changed')
+    this.#options.context.witness?.({
+      kind: 'trust',
+      server: name,
+      text: reason === undefined ? state : `${state}: ${reason}`,
+    })
     // A manifest that contradicts its server is fetched again at once, not only when it expires.
     if (state === 'quarantined' && manifest?.server && facts.handshake) this.#discovery.forgetManifest(manifest)
   }
 
   #failed({ endpoint, phase, reason, error, opens }: FailedCycle): void {
-    const { metrics } = this.#options.context
     const fields = { phase, endpoint, error: error.message, ...(opens && { leftAlone: true }) }
     this.#log.warn({ event: 'discovery_failed', ...fields }, 'discovery failed')
-    metrics?.observe({ kind: 'discovery', server: endpoint, phase, reason })
+    observerOf(this.#options.context)?.({ kind: 'discovery', server: endpoint, phase, reason })
   }
 
   #lookSoon(): void {

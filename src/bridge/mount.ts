@@ -19,7 +19,7 @@ import { Bound } from '../protocol/bound.js'
 import type { Upstream } from '../protocol/call.js'
 import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
-import type { BridgeContext } from './context.js'
+import { type BridgeContext, observerOf } from './context.js'
 import type { HttpMount } from './http-mount.js'
 import { inspect } from './inspect.js'
 import { type MountSettings, planOf } from './mount-settings.js'
@@ -80,8 +80,8 @@ export class Mount {
     const trust = context.lead?.(name)
     this.plan = planOf(name, settings, trust?.plan)
     this.#settings = settings
-    const { log, metrics, tracer } = context
-    const observe = metrics?.observe
+    const { log, tracer } = context
+    const observe = observerOf(context)
     this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
     this.#shared = shared
     // The bridge never signs in to a server that nobody has configured.

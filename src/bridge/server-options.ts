@@ -18,7 +18,7 @@ import { HttpTransport } from '../upstream/transport/http.js'
 import type { Connect } from '../upstream/transport/origin.js'
 import { SseTransport } from '../upstream/transport/sse.js'
 import { StdioTransport } from '../upstream/transport/stdio.js'
-import type { BridgeContext } from './context.js'
+import { type BridgeContext, observerOf } from './context.js'
 import type { MountSettings } from './mount-settings.js'
 
 /** The variables that every program inherits from the bridge. */
@@ -55,12 +55,14 @@ export function serverOptions(
   name: string,
   settings: ServerSettings,
   all: Pick<Settings, 'limits' | 'stateKeys'> & Pick<MountSettings, 'timeouts'> & Callers,
-  { log, version, env, metrics }: BridgeContext,
+  context: BridgeContext,
   memory: Memory,
   replicas?: Replicas,
   { connect, accounts }: { connect?: Connect | undefined; accounts?: AccountsByPrincipal | undefined } = {},
 ): ServerOptions {
   const { limits, auth, stateKeys } = all
+  const { log, version, env } = context
+  const observe = observerOf(context)
   const timeouts = timesOf(all, settings)
   const common = {
     name,
@@ -75,7 +77,7 @@ export function serverOptions(
     roots: settings.roots,
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
-    observe: metrics?.observe,
+    observe,
     memory,
     replicas,
     parked: {
@@ -101,8 +103,11 @@ export function serverOptions(
       env: { ...inherited, ...settings.env },
       lineLimit: limits.lineBytes,
       memory,
-      onStderr: (line) => common.log.debug({ event: 'server_stderr', line }, 'server wrote to stderr'),
-      onChild: (what) => metrics?.observe({ kind: 'child', server: name, what }),
+      onStderr: (line) => {
+        common.log.debug({ event: 'server_stderr', line }, 'server wrote to stderr')
+        context.witness?.({ kind: 'child', server: name, what: 'stderr', line })
+      },
+      onChild: (what) => observe?.({ kind: 'child', server: name, what }),
     })
     const { processes: maxSessions, startsPerMinute } = limits
     return { ...common, transport, timeouts: times('stdio'), maxSessions, startsPerMinute }

@@ -1,0 +1,44 @@
+/** What a bridge tells its witness beside its calls. */
+import t from 'tap'
+import { parseSettings } from '../../src/config/settings.js'
+import { Ring } from '../../src/inspect/ring.js'
+import { Views } from '../../src/inspect/views.js'
+import { Metrics } from '../../src/telemetry/metrics.js'
+import { createBridge, startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+
+const program = {
+  command: process.execPath,
+  args: ['node_modules/@modelcontextprotocol/server-everything/dist/index.js'],
+}
+
+t.test('the witness hears of eras, processes, stderr and refusals, and metrics still count', async (t) => {
+  const ring = new Ring()
+  const metrics = new Metrics({ version: '0.0.0' })
+  const { url, bridge } = await startBridge(t, program, {}, { witness: ring.witness, metrics })
+  await bridge.warmUp(() => {})
+  t.equal((await fetch(`${url}/nowhere?token=CANARY`)).status, 404)
+  const views = new Views()
+  const seen = () => {
+    for (const one of ring.after(views.last)) views.add(one)
+    return views
+  }
+  await until(() => (seen().servers.get('test')?.stderr.length ?? 0) > 0, 'a line of stderr')
+  t.match(seen().servers.get('test'), { era: 'legacy', starts: 1 })
+  t.match(seen().refused, [{ status: 404, why: 'noSuchPath' }])
+  t.notMatch(JSON.stringify(ring.after(0)), /CANARY/)
+  const text = await metrics.text([])
+  t.match(text, /mcp_bridge_verdicts_total\{server="test",era="legacy"/)
+  t.match(text, /mcp_bridge_child_events_total\{server="test",event="started"\} 1/)
+})
+
+t.test('a reload is told to the witness with what it changed', async (t) => {
+  const ring = new Ring()
+  const { bridge } = createBridge(t, program, {}, { witness: ring.witness })
+  const settings = parseSettings({ mcpServers: { other: program } }, { env: {}, read: () => '' })
+  await bridge.reload(settings)
+  t.match(
+    ring.after(0).find(({ kind }) => kind === 'config'),
+    { text: 'servers: added other; removed test' },
+  )
+})
