@@ -5,8 +5,8 @@ import { html } from 'htm/preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { phasesOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
+import { brief, clock, duration, shown, statusOf } from '../inspect/words.js'
 import { selected, shownCalls, source } from './state.js'
-import { brief, clock, duration, shown, statusOf } from './words.js'
 
 const ROW = 32
 const COLUMNS = ['Time', 'Call', 'Server', 'Client → server', 'Status', 'Duration', 'Where the time went']
@@ -16,6 +16,7 @@ export function Calls() {
   const scroller = useRef<HTMLDivElement>(null)
   const drawn = useSignal(0)
   const atEnd = useRef(true)
+  const top = useRef(0)
   const virtualizer = useRef<Virtualizer<HTMLDivElement, HTMLTableRowElement>>(null)
   virtualizer.current ??= new Virtualizer<HTMLDivElement, HTMLTableRowElement>({
     count: 0,
@@ -44,7 +45,10 @@ export function Calls() {
     if (at.value >= 0) list.scrollToIndex(at.value, { align: 'auto' })
   })
   const onScroll = ({ currentTarget: element }: { currentTarget: HTMLDivElement }) => {
-    atEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < ROW
+    const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < ROW
+    // The list grows between scrolling and this event. Only who scrolls up leaves the end.
+    if (isAtEnd || element.scrollTop < top.current) atEnd.current = isAtEnd
+    top.current = element.scrollTop
   }
   const items = list.getVirtualItems()
   const before = items[0]?.start ?? 0

@@ -4,12 +4,12 @@ import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
 import { type Message, phasesOf, type Row, rowsOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
+import { clock, duration, full, shown, size, statusOf } from '../inspect/words.js'
 import type { Change, Seen } from '../ports/seen.js'
 import { Waterfall } from './calls.js'
 import { callWithPayloads } from './feed.js'
 import { copyLink, copyText } from './keys.js'
 import { place, selected, selectedCall, TABS, tab } from './state.js'
-import { clock, duration, full, shown, size, statusOf } from './words.js'
 
 /** Each rule is a row of this document. */
 const RULES = 'https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/translation.md'
@@ -46,9 +46,9 @@ export function Detail() {
     duration(call.ms),
   ]
   return html`
-    <section class="detail" aria-label=${`Call ${call.id}`}>
+    <section class="detail" aria-label=${`Call ${shown(call.id)}`}>
       <header>
-        <h2>${shown(call.name) || shown(call.method)} <span class="faint">#${call.id}</span></h2>
+        <h2>${shown(call.name) || shown(call.method)} <span class="faint">#${shown(call.id)}</span></h2>
         <p class="facts">${facts.filter(Boolean).join(' · ')}</p>
         <div class="buttons">
           <button type="button" onClick=${copyLink}>Copy link</button>

@@ -2,6 +2,7 @@
 import { html } from 'htm/preact'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { shown } from '../inspect/words.js'
 import { followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
@@ -26,7 +27,6 @@ import {
   togglePause,
 } from './state.js'
 import { Refused, Servers, Sessions } from './tables.js'
-import { shown } from './words.js'
 
 const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused' } as const
 const VALUES = {

@@ -2,9 +2,9 @@
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
 import type { ServerNow, ServerView } from '../inspect/views.js'
+import { clock, duration, shown } from '../inspect/words.js'
 import { lookAtServers } from './feed.js'
 import { current, serversNow, source } from './state.js'
-import { clock, duration, shown } from './words.js'
 
 /** Milliseconds between two looks at the servers. */
 const LOOK = 2_000

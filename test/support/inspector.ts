@@ -1,7 +1,7 @@
 /** The inspector alone, with events that a test tells it. */
 
 import type { AddressInfo } from 'node:net'
-import { fastify } from 'fastify'
+import { type FastifyListenOptions, fastify } from 'fastify'
 import { refuse } from '../../src/downstream/http/replies.js'
 import type { Ring } from '../../src/inspect/ring.js'
 import { type InspectorOptions, inspector } from '../../src/inspect/routes.js'
@@ -11,8 +11,13 @@ import type { Scope } from './scope.js'
 
 export const TOKEN = 'a-token-for-tests-only'
 
-/** Serves an inspector on a port of its own. Gives its address. */
-export async function startInspector(t: Scope, ring: Ring, more: Partial<InspectorOptions> = {}): Promise<string> {
+/** Serves an inspector on a port of its own, or elsewhere. Gives the address of a port. */
+export async function startInspector(
+  t: Scope,
+  ring: Ring,
+  more: Partial<InspectorOptions> = {},
+  where: FastifyListenOptions = { port: 0, host: '127.0.0.1' },
+): Promise<string> {
   const app = fastify({ forceCloseConnections: true })
   app.setErrorHandler((error, _request, reply) => refuse(reply, Fault.from(error)))
   await app.register(origin, { allowedHosts: [], allowedOrigins: [], addresses: true, open: [] })
@@ -26,7 +31,7 @@ export async function startInspector(t: Scope, ring: Ring, more: Partial<Inspect
     onViewer: () => {},
     ...more,
   })
-  await app.listen({ port: 0, host: '127.0.0.1' })
+  await app.listen(where)
   t.teardown(() => app.close())
   return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`
 }

@@ -1,7 +1,8 @@
 /** How the page writes values: times, sizes, sides and outcomes. */
-import type { CallView } from '../inspect/views.js'
+
 import type { Side } from '../ports/seen.js'
 import { printable } from '../printable.js'
+import type { CallView } from './views.js'
 
 const NAMES = 120
 

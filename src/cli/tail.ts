@@ -1,0 +1,206 @@
+/** What `mcp-bridge tail` does: follows the inspector of a running bridge, and prints a line for each call. */
+import { readdirSync, rmSync } from 'node:fs'
+import { get as getHttp, type IncomingMessage } from 'node:http'
+import { get as getHttps } from 'node:https'
+import { join } from 'node:path'
+import type { Writable } from 'node:stream'
+import { readFilter } from '../inspect/filter.js'
+import { type Message, rowsOf } from '../inspect/rows.js'
+import { type CallView, Views } from '../inspect/views.js'
+import { brief, clock, duration, shown, statusOf } from '../inspect/words.js'
+import type { Seen } from '../ports/seen.js'
+import { printable } from '../printable.js'
+import { SseDecoder } from '../rpc/sse.js'
+import { UsageError } from './usage-error.js'
+
+export interface TailOptions {
+  /** The address that the bridge printed, or the id of its process; undefined for the only bridge of this user. */
+  target: string | undefined
+  filter: string
+  json: boolean
+  both: boolean
+  /** The folder with the sockets of running bridges; undefined where there is none. */
+  sockets: string | undefined
+}
+
+/** Where the lines go. */
+export interface TailOutput {
+  stdout: Writable & { isTTY?: boolean }
+  /** Messages to people. */
+  err(text: string): void
+  env: Readonly<Record<string, string | undefined>>
+}
+
+interface Target {
+  url: URL
+  token: string | undefined
+  socketPath: string | undefined
+}
+
+/** Follows a bridge until it ends or nobody reads. Resolves to whether it could be followed. Throws a UsageError. */
+export async function tail(options: TailOptions, { stdout, err, env }: TailOutput): Promise<boolean> {
+  const { matches, problem } = readFilter(options.filter)
+  if (problem !== undefined) throw new UsageError(`the filter is wrong: ${problem}`, 'tail')
+  const target = await targetOf(options)
+  const response = await connect(target, options.json)
+  const status = response.statusCode ?? 0
+  if (status !== 200) {
+    response.destroy()
+    err(`mcp-bridge tail: ${refusalOf(status)}\n`)
+    return false
+  }
+  const paint = painter(stdout.isTTY === true && env['NO_COLOR'] === undefined && env['TERM'] !== 'dumb')
+  const views = new Views()
+  let lost = 0
+  const told = (seen: Seen) => {
+    views.add(seen)
+    if (views.lost > lost) err(`mcp-bridge tail: ${views.lost - lost} events are missing here\n`)
+    lost = views.lost
+    const call = seen.call === undefined ? undefined : views.call(seen.call)
+    if (options.json) {
+      if (call ? matches(call) : options.filter === '') stdout.write(`${JSON.stringify(seen)}\n`)
+    } else if (call && seen.kind === 'call' && seen.what === 'ended' && matches(call)) {
+      stdout.write(lineOf(call, paint))
+      if (options.both) stdout.write(sidesOf(call, paint))
+    } else if (seen.kind === 'refused' && options.filter === '')
+      stdout.write(
+        `${clock(seen.at)}  ${paint('red', `refused ${seen.status}`)}  ${shown(seen.why)}  ${shown(seen.path)}\n`,
+      )
+  }
+  const decoder = new SseDecoder()
+  response.setEncoding('utf8')
+  try {
+    for await (const chunk of response as AsyncIterable<string>)
+      for (const { event, data } of decoder.push(chunk)) {
+        if (event === 'message') told(JSON.parse(data) as Seen)
+        else if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
+      }
+  } catch {
+    // The bridge was killed.
+  }
+  err('mcp-bridge tail: the bridge has ended the connection\n')
+  return true
+}
+
+/** Which bridge is followed. Throws a UsageError if that is not clear. */
+async function targetOf({ target, sockets }: TailOptions): Promise<Target> {
+  if (target !== undefined && /^https?:\/\//.test(target)) {
+    const url = new URL(target)
+    const token = url.hash.slice(1)
+    return { url: new URL('/inspect/events', url), token: token === '' ? undefined : token, socketPath: undefined }
+  }
+  const found = sockets === undefined ? [] : await running(sockets)
+  const wanted = target === undefined ? found : found.filter(({ pid }) => pid === target)
+  const [one, ...more] = wanted
+  if (!one)
+    throw new UsageError(
+      target === undefined
+        ? 'no bridge with --inspect runs as this user: give the address that the bridge printed'
+        : `no bridge with --inspect has the process id ${printable(target)}`,
+      'tail',
+    )
+  if (more.length > 0)
+    throw new UsageError(
+      `several bridges run: choose one of ${wanted.map(({ pid }) => pid).join(', ')}, as in mcp-bridge tail ${one.pid}`,
+      'tail',
+    )
+  return { url: new URL('http://localhost/inspect/events'), token: undefined, socketPath: one.path }
+}
+
+/** Bridges whose sockets answer. Sockets of others are removed: their processes were killed. */
+async function running(folder: string): Promise<{ pid: string; path: string }[]> {
+  let names: string[]
+  try {
+    names = readdirSync(folder)
+  } catch {
+    return []
+  }
+  const sockets = names.flatMap((name) => {
+    const [, pid] = /^(\d+)\.sock$/.exec(name) ?? []
+    return pid === undefined ? [] : [{ pid, path: join(folder, name) }]
+  })
+  const answers = await Promise.all(sockets.map(({ path }) => isAlive(path)))
+  return sockets.filter((_socket, i) => answers[i])
+}
+
+async function isAlive(socketPath: string): Promise<boolean> {
+  try {
+    const response = await connect(
+      { url: new URL('http://localhost/inspect/calls?limit=1'), token: undefined, socketPath },
+      false,
+    )
+    response.destroy()
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED') rmSync(socketPath, { force: true })
+    return false
+  }
+}
+
+function connect({ url, token, socketPath }: Target, payloads: boolean): Promise<IncomingMessage> {
+  if (payloads) url.searchParams.set('payloads', '')
+  const headers = token === undefined ? {} : { authorization: `Bearer ${decodeURIComponent(token)}` }
+  return new Promise((resolve, reject) => {
+    const get = url.protocol === 'https:' ? getHttps : getHttp
+    get(url, { headers, ...(socketPath !== undefined && { socketPath }) }, resolve).once('error', reject)
+  })
+}
+
+function refusalOf(status: number): string {
+  if (status === 401)
+    return 'the bridge requires its token: give the whole address that it printed, with the part after #'
+  if (status === 404) return 'there is no inspector at this address: start the bridge with --inspect'
+  return `the bridge answered ${status}`
+}
+
+type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
+type Paint = (colour: Colour, text: string) => string
+const CODES: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 }
+
+function painter(isOn: boolean): Paint {
+  return (colour, text) => (isOn ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text)
+}
+
+/** A call in one line. */
+function lineOf(call: CallView, paint: Paint): string {
+  const { sign, words } = statusOf(call)
+  const colour =
+    call.status === 'ok' ? 'green' : call.status === 'asks' || call.status === 'cancelled' ? 'yellow' : 'red'
+  const why = call.why ?? call.fault
+  const parts = [
+    paint('dim', clock(call.at)),
+    paint(colour, `${sign} ${words}`),
+    `${shown(call.method)} ${paint('bold', shown(call.name))}`.trim(),
+    shown(call.server),
+    `${brief(call.client)} → ${brief(call.upstream)}`,
+    duration(call.ms),
+    ...(why === undefined ? [] : [paint(colour, shown(why, 200))]),
+    ...(call.blame === undefined ? [] : [`blame: ${shown(call.blame)}`]),
+    paint('dim', shown(call.id)),
+  ]
+  return `${parts.filter((part) => part !== '').join('  ')}\n`
+}
+
+const WIDTH = 44
+
+/** The two sides of a call, under its line. */
+function sidesOf(call: CallView, paint: Paint): string {
+  let text = ''
+  for (const { client, server } of rowsOf(call)) {
+    const left = sideOf(client, 'client').padEnd(WIDTH)
+    text += `    ${left} ${paint('dim', '│')} ${sideOf(server, 'server')}\n`
+    for (const { at, op, rule } of [...(client?.changes ?? []), ...(server?.changes ?? [])]) {
+      const sign = op === 'add' ? '+' : op === 'remove' ? '−' : '~'
+      text += `      ${paint(op === 'add' ? 'green' : 'red', `${sign} ${shown(at)}`)}  ${paint('dim', shown(rule))}\n`
+    }
+  }
+  return text
+}
+
+function sideOf(message: Message | undefined, hop: Message['hop']): string {
+  if (!message) return ''
+  const arrow = message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'
+  const what = message.method === undefined ? message.form : shown(message.method)
+  const id = message.id === undefined ? '' : ` id ${shown(JSON.stringify(message.id), 20)}`
+  return `${arrow} ${what}${id}`
+}

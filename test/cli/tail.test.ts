@@ -1,0 +1,117 @@
+/** `mcp-bridge tail`: what it prints of a running bridge, which bridge it finds, and what a hostile name can do. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import t, { type Test } from 'tap'
+import { type TailOptions, tail } from '../../src/cli/tail.js'
+import type { Seen } from '../../src/ports/seen.js'
+import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
+import { startInspector, TOKEN } from '../support/inspector.js'
+import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+
+/** Runs the command. `isTTY` is whether its output is a terminal. */
+function run(_t: Test, options: Partial<TailOptions>, { isTTY = false, env = {} } = {}) {
+  const stdout = Object.assign(new PassThrough(), { isTTY })
+  const said = { out: '', err: '' }
+  stdout.setEncoding('utf8').on('data', (text: string) => {
+    said.out += text
+  })
+  const err = (text: string) => {
+    said.err += text
+  }
+  const all = { target: undefined, filter: '', json: false, both: false, sockets: undefined, ...options }
+  return { said, ended: tail(all, { stdout, err, env }) }
+}
+
+t.test('a line is printed for each call that ends', async (t) => {
+  const ring = tickingRing()
+  const base = await startInspector(t, ring)
+  tellCall(ring.witness, { id: 'c1', name: 'echo' })
+  const { said } = run(t, { target: `${base}/inspect#${TOKEN}` })
+  tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
+  tellCall(ring.witness, { id: 'c4', outcome: 'fault', why: 'connection refused' })
+  ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
+  await until(() => said.out.split('\n').length === 6)
+  t.match(
+    said.out,
+    /^\d\d:\d\d:\d\d\.\d {2}✓ ok {2}tools\/call echo {2}orders {2}M 07-28 http → L 11-25 stdio {2}7\.0 ms {2}c1\n/,
+  )
+  t.match(
+    said.out,
+    /\? asks 1 .*c2\n.*✓ ok, asked 1 .*c2\n.*✕ fault .*connection refused {2}blame: upstream {2}c4\n.*refused 403 {2}foreignHost {2}\/mcp\n$/,
+  )
+  t.equal(said.err, '')
+})
+
+t.test('filters, both sides, and events as JSON', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const base = await startInspector(t, ring)
+  tellCall(ring.witness, { id: 'c1', name: 'echo', texts: { request: '{"password":"CANARY"}', result: '{}' } })
+  tellCall(ring.witness, { id: 'c2', name: 'book' })
+  const target = `${base}/inspect#${TOKEN}`
+  const filtered = run(t, { target, filter: 'tool:book', both: true })
+  await until(() => filtered.said.out.split('\n').length === 8)
+  t.match(
+    filtered.said.out,
+    /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*envelope\n {6}\+ .*progressToken {2}progress\n/,
+  )
+  t.notMatch(filtered.said.out, /echo/)
+  const json = run(t, { target, json: true, filter: 'tool:echo' })
+  await until(() => json.said.out.split('\n').length === 9)
+  const events = json.said.out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Seen)
+  t.same(
+    events.map(({ call }) => call),
+    Array.from({ length: 8 }, () => 'c1'),
+  )
+  t.match(json.said.out, /‹hidden›/)
+  t.notMatch(json.said.out, /CANARY/)
+  await t.rejects(run(t, { target, filter: 'ms>x' }).ended, /the filter is wrong/)
+})
+
+t.test('colours are for terminals that want them, and names cannot control a terminal', async (t) => {
+  const ring = tickingRing()
+  const base = await startInspector(t, ring)
+  const evil = '\u001b]0;title\u0007\u001b[2J\u202e\r\nforged line\u009b31m'
+  tellCall(ring.witness, { id: evil, name: evil, server: evil, outcome: 'fault', why: evil, more: { method: evil } })
+  const target = `${base}/inspect#${TOKEN}`
+  const plain = run(t, { target, both: true })
+  await until(() => plain.said.out.split('\n').length === 8)
+  t.notMatch(plain.said.out.replaceAll('\n', ''), /[\p{Cc}\u202e]/u)
+  const coloured = run(t, { target }, { isTTY: true })
+  await until(() => coloured.said.out.includes('\n'))
+  t.ok(coloured.said.out.includes('\u001b[31m✕'))
+  const own = [0, 1, 2, 31].map((code) => `\u001b[${code}m`)
+  const rest = own.reduce((text, code) => text.replaceAll(code, ''), coloured.said.out)
+  t.notMatch(rest.replaceAll('\n', ''), /[\p{Cc}\u202e]/u)
+  const unwanted = run(t, { target }, { isTTY: true, env: { NO_COLOR: '1' } })
+  await until(() => unwanted.said.out.includes('\n'))
+  t.notOk(unwanted.said.out.includes('\u001b'))
+})
+
+t.test('a wrong token and an address without an inspector are named', async (t) => {
+  const base = await startInspector(t, tickingRing())
+  const wrong = run(t, { target: `${base}/inspect#wrong` })
+  t.equal(await wrong.ended, false)
+  t.match(wrong.said.err, /the bridge requires its token/)
+})
+
+t.test('without an address it finds the bridge of this user by its socket', async (t) => {
+  const sockets = temporaryFolder(t)
+  await t.rejects(run(t, { sockets }).ended, /no bridge with --inspect runs as this user/)
+  await t.rejects(run(t, { sockets: join(sockets, 'none') }).ended, /no bridge/)
+  const ring = tickingRing()
+  await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4711.sock') })
+  writeFileSync(join(sockets, 'other.txt'), '')
+  tellCall(ring.witness, { id: 'c1', name: 'echo' })
+  const one = run(t, { sockets })
+  await until(() => one.said.out.includes('echo'))
+  await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4712.sock') })
+  await t.rejects(run(t, { sockets }).ended, /several bridges run: choose one of 4711, 4712/)
+  const chosen = run(t, { sockets, target: '4712' })
+  await until(() => chosen.said.out.includes('echo'))
+  await t.rejects(run(t, { sockets, target: '1' }).ended, /no bridge with --inspect has the process id 1/)
+})
