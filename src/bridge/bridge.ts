@@ -323,7 +323,7 @@ export class Bridge {
     Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
     Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
     this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
-    this.#context.witness?.({ kind: 'config', text: `servers: ${inWords(changes)}` })
+    this.#context.watch?.witness({ kind: 'config', text: `servers: ${inWords(changes)}` })
     this.#warmUp(fresh, report).catch(() => {})
     for (const mount of gone)
       this.#retire(mount).catch((error: unknown) =>

@@ -1,9 +1,10 @@
 /** What exists before the bridge: its process, its log, metrics and traces. */
+
+import type { Watch } from '../downstream/watch.js'
 import { observing } from '../inspect/observed.js'
 import type { Log } from '../logging.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { Observe } from '../ports/events.js'
-import type { Witness } from '../ports/seen.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
@@ -21,7 +22,7 @@ export interface BridgeContext {
   /** The connection to the other replicas, if there are several. */
   replicas?: RedisReplicas | undefined
   /** The inspector; none by default. */
-  witness?: Witness | undefined
+  watch?: Watch | undefined
   /** What is needed to sign in to servers; by default the bridge does not sign in. */
   signIn?: SignInParts | undefined
   /** The trust in a discovered server; undefined for configured ones. */
@@ -29,9 +30,9 @@ export interface BridgeContext {
 }
 
 /** Receives the events of a bridge for its metrics and its inspector; undefined if it has neither. */
-export function observerOf({ metrics, witness }: Pick<BridgeContext, 'metrics' | 'witness'>): Observe | undefined {
+export function observerOf({ metrics, watch }: Pick<BridgeContext, 'metrics' | 'watch'>): Observe | undefined {
   const count = metrics?.observe
-  const see = witness && observing(witness)
+  const see = watch && observing(watch.witness)
   if (!count || !see) return count ?? see
   return (event) => {
     count(event)

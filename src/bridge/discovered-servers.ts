@@ -273,7 +273,7 @@ export class FoundServers {
     // This is not final: the verdict depends on the tools, which are not known yet.
     if (state === 'quarantined' && dependsOnTools) return
     this.#log.info({ event: 'trust_changed', server: name, state, why: reason }, 'trust changed')
-    this.#options.context.witness?.({
+    this.#options.context.watch?.witness({
       kind: 'trust',
       server: name,
       text: reason === undefined ? state : `${state}: ${reason}`,

@@ -80,9 +80,9 @@ export class Mount {
     const trust = context.lead?.(name)
     this.plan = planOf(name, settings, trust?.plan)
     this.#settings = settings
-    const { log, tracer } = context
+    const { log, tracer, watch } = context
     const observe = observerOf(context)
-    this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer } })
+    this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer, watch } })
     this.#shared = shared
     // The bridge never signs in to a server that nobody has configured.
     this.accounts = trust

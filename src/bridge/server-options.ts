@@ -78,6 +78,7 @@ export function serverOptions(
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
     observe,
+    watching: context.watch && { witness: context.watch.witness, server: name },
     memory,
     replicas,
     parked: {
@@ -105,7 +106,7 @@ export function serverOptions(
       memory,
       onStderr: (line) => {
         common.log.debug({ event: 'server_stderr', line }, 'server wrote to stderr')
-        context.witness?.({ kind: 'child', server: name, what: 'stderr', line })
+        context.watch?.witness({ kind: 'child', server: name, what: 'stderr', line })
       },
       onChild: (what) => observe?.({ kind: 'child', server: name, what }),
     })

@@ -1,14 +1,20 @@
-/** Logs, counts and traces a call when it ends: one line, without secrets, header values or arguments. */
+/**
+ * Logs, counts and traces a call when it ends: one line, without secrets, header values or arguments. Tells the
+ * inspector when it begins, its messages with the client, and how it ended.
+ */
 
 import type { Log, LogEvent, LogFields } from '../logging.js'
 import type { BridgeEvent, Observe } from '../ports/events.js'
+import type { CallSeen, Side } from '../ports/seen.js'
 import type { CallLog, Reply, UpstreamSpan } from '../protocol/call.js'
-import type { Era } from '../protocol/eras.js'
+import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { type Span, type TraceContext, type Tracer, traceIn } from '../protocol/trace.js'
-import type { Response } from '../rpc/message.js'
-import { EMPTY, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
+import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
+import { lengthOf, type Wire, weightOf, wireOf } from '../rpc/source.js'
+import { EMPTY, type Json, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
+import type { Watch } from './watch.js'
 
 /** The log of a server. */
 export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 'warn' | 'error'> {
@@ -22,6 +28,15 @@ export interface Telemetry {
   server: string
   observe?: Observe | undefined
   tracer?: Tracer | undefined
+  /** The inspector; none by default. */
+  watch?: Watch | undefined
+}
+
+/** Whose call it is, for the inspector. */
+export interface Whose {
+  principal: string
+  /** The session of a legacy client. */
+  session?: string | undefined
 }
 
 /** What is known about a call when it comes in. `note` adds fields. */
@@ -48,7 +63,9 @@ export function wasLogged(fault: Fault): boolean {
 
 /** The log line, the metrics event and the span of one call. All are written once, when the call ends. */
 export class CallLogEntry implements CallLog {
+  readonly call: string | undefined
   readonly #logger: Logger
+  readonly #whose: Whose | undefined
   readonly #started = performance.now()
   readonly #fields: CallFields
   #span: Span | undefined
@@ -58,8 +75,11 @@ export class CallLogEntry implements CallLog {
   /** Whether the call has been sent to the server. */
   #handed = false
 
-  constructor(logger: Logger, fields: CallFields) {
+  /** Without `whose` the inspector does not hear of the call. */
+  constructor(logger: Logger, fields: CallFields, whose?: Whose) {
     this.#logger = logger
+    this.#whose = whose
+    this.call = whose && logger.telemetry?.watch?.begin()
     // The client chooses the method, and its length.
     this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
   }
@@ -78,6 +98,29 @@ export class CallLogEntry implements CallLog {
     if (!tracer) return
     this.#span = tracer.begin(traceIn(meta) ?? headers, this.#started)
     Object.assign(this.#fields, this.#span.ids)
+  }
+
+  /**
+   * Tells the inspector that the call has begun, with the client's message. `state` is the `requestState` of a call that
+   * continues another one.
+   */
+  begun(request: Request | undefined, state?: Json): void {
+    const { call } = this
+    const watch = call === undefined ? undefined : this.#logger.telemetry?.watch
+    if (!watch || call === undefined) return
+    const continues = state === undefined ? undefined : watch.continued(state)
+    watch.witness({ ...this.#seen('begun'), server: this.#server, call, continues, session: this.#whose?.session })
+    if (request) this.received(request)
+  }
+
+  /** Tells the inspector a message of the client that belongs to the call. */
+  received(message: Request | Notification | Response): void {
+    if (this.call !== undefined) tellReceived(this.#logger, message, this.#message)
+  }
+
+  /** Tells the inspector a message to the client before the answer. */
+  said(text: Wire): void {
+    if (this.call !== undefined) tellSent(this.#logger, text, this.#message)
   }
 
   handedOver(): UpstreamSpan {
@@ -102,15 +145,21 @@ export class CallLogEntry implements CallLog {
     return Fault.from(error, this.#handed)
   }
 
-  /** Ends the call with the server's reply: a result, an input request or an error. */
-  ended(reply: Final): void {
-    this.answered(outcomeOf(reply), reply.kind === 'error' ? reply.error.code : undefined)
+  /** Ends the call with the server's reply: a result, an input request or an error. `text` is the answer as sent. */
+  ended(reply: Final, text?: Wire): void {
+    const { call } = this
+    if (call !== undefined && reply.kind === 'input') {
+      const state = raw(reply.result, 'requestState')
+      if (state !== undefined) this.#logger.telemetry?.watch?.asks(call, state)
+    }
+    this.answered(outcomeOf(reply), text, reply.kind === 'error' ? reply.error.code : undefined)
   }
 
   /** Ends the call with an outcome. */
-  answered(outcome: Answered, code?: number): void {
+  answered(outcome: Answered, text: Wire | undefined, code?: number): void {
+    if (text !== undefined) this.said(text)
     if (this.#logger.isLevelEnabled('info')) this.#logger.info(this.#line({ outcome, code }), 'call')
-    this.#tell(outcome, undefined, this.#span && { code })
+    this.#tell(outcome, undefined, this.#span && { code }, code)
   }
 
   /** Ends the call without an answer, because the client cancelled it or disconnected. */
@@ -122,6 +171,7 @@ export class CallLogEntry implements CallLog {
   /** Ends the call here, because another replica answers and logs it. */
   carried(owner: string): void {
     this.#logger.debug(this.#line({ replica: owner }, 'call_forwarded'), 'call forwarded to another replica')
+    this.#left('Another replica answers this call')
     this.#span?.end(this.#known({ outcome: 'carried' }))
   }
 
@@ -130,12 +180,14 @@ export class CallLogEntry implements CallLog {
    */
   moved(): void {
     this.#logger.debug(this.#line({}, 'call_rerouted'), 'call rerouted: the server changed its protocol era')
+    this.#left('The server has changed its protocol era: the call is answered in the other era, as another call')
     this.#span?.end(this.#known({ outcome: 'moved' }))
   }
 
-  /** Ends the call with a fault. */
-  failed(fault: Fault): void {
+  /** Ends the call with a fault. `text` is the answer as sent. */
+  failed(fault: Fault, text?: Wire): void {
     logged.add(fault)
+    if (text !== undefined) this.said(text)
     const line = this.#line({ outcome: 'fault', fault: fault.fault, blame: fault.blame, why: fault.message })
     if (fault.blame === 'caller') this.#logger.info(line, 'call')
     // A full bound deserves a warning, but it is no error of the bridge.
@@ -151,9 +203,10 @@ export class CallLogEntry implements CallLog {
     return { event, ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
   }
 
-  #tell(outcome: Answered | 'cancelled' | 'fault', fault?: Fault, end?: object): void {
+  #tell(outcome: Answered | 'cancelled' | 'fault', fault?: Fault, end?: object, code?: number): void {
     const { telemetry } = this.#logger
     if (!telemetry) return
+    if (this.call !== undefined) this.#watched(outcome, fault, code ?? fault?.row.code)
     const { clientEra, serverEra, method, relayed = false } = this.#fields
     telemetry.observe?.({
       kind: 'call',
@@ -171,9 +224,125 @@ export class CallLogEntry implements CallLog {
     this.#span?.end(this.#known({ outcome, ...end }))
   }
 
+  /** Tells the inspector how the call has ended. */
+  #watched(outcome: Answered | 'cancelled' | 'fault', fault?: Fault, code?: number, why = fault?.message): void {
+    const end = {
+      ...this.#seen('ended'),
+      outcome,
+      code,
+      fault: fault?.fault,
+      blame: fault?.blame,
+      why,
+      ms: performance.now() - this.#started,
+      upstreamMs: this.#passages > 0 ? this.#upstreamMs : undefined,
+    }
+    this.#logger.telemetry?.watch?.witness({
+      ...end,
+      server: this.#server,
+      call: this.call,
+      session: this.#whose?.session,
+    })
+  }
+
+  /** Tells the inspector that the call ends here without an answer. */
+  #left(why: string): void {
+    if (this.call !== undefined) this.#watched('cancelled', undefined, undefined, why)
+  }
+
+  get #server(): string | undefined {
+    return this.#logger.telemetry?.server
+  }
+
+  /** What the messages of the call belong to. */
+  get #message(): About {
+    return { call: this.call, session: this.#whose?.session }
+  }
+
+  #seen(what: 'begun' | 'ended'): CallSeen {
+    const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
+    const { method, name, relayed = false, trace_id: trace } = this.#fields
+    return {
+      kind: 'call',
+      what,
+      principal: this.#whose?.principal ?? '',
+      client: {
+        era: clientEra,
+        revision: clientEra === 'modern' ? NEWEST_MODERN : (clientRevision as string | undefined),
+        transport: clientTransport as Side['transport'],
+      },
+      upstream: serverEra && {
+        era: serverEra,
+        revision: serverEra === 'modern' ? NEWEST_MODERN : (serverRevision as string | undefined),
+        transport: (relayed ? 'http' : serverTransport) as Side['transport'],
+      },
+      method,
+      name: name as string | undefined,
+      relayed,
+      trace: trace as string | undefined,
+    }
+  }
+
   #known(end: object): Record<string, unknown> {
     return { ...this.#fields, server: this.#logger.telemetry?.server, ...end }
   }
+}
+
+/** What a message with a client belongs to. */
+interface About {
+  call?: string | undefined
+  session?: string | undefined
+}
+
+/** Tells the inspector a message from a client, if there is an inspector. */
+export function tellReceived(
+  { telemetry }: Logger,
+  message: Request | Notification | Response,
+  { call, session }: About,
+): void {
+  if (!telemetry?.watch) return
+  const { server, watch } = telemetry
+  const isResponse = message.kind === 'response'
+  const source = isResponse ? message.outcome.source : message.source
+  watch.witness(
+    {
+      kind: 'message',
+      hop: 'client',
+      dir: 'in',
+      form: isResponse ? message.outcome.kind : message.kind,
+      method: isResponse ? undefined : message.method,
+      id: message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id),
+      bytes: source ? weightOf(source) : 0,
+      server,
+      call,
+      session,
+    },
+    source && wireOf(source),
+  )
+}
+
+/** Tells the inspector an encoded message to a client, if there is an inspector. Returns what the message is. */
+export function tellSent({ telemetry }: Logger, text: Wire, { call, session }: About): Head | undefined {
+  if (!telemetry?.watch) return undefined
+  const { server, watch } = telemetry
+  const head = headOf(text)
+  if (!head) return undefined
+  const { form, method, id } = head
+  watch.witness(
+    {
+      kind: 'message',
+      hop: 'client',
+      dir: 'out',
+      form,
+      method,
+      id: id === undefined ? undefined : idValue(id),
+      bytes: lengthOf(text),
+      server,
+      call,
+      session,
+    },
+    text,
+  )
+  return head
 }
 
 type Unnamed<E> = E extends BridgeEvent ? Omit<E, 'server'> : never

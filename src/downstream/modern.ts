@@ -23,7 +23,7 @@ import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Id, type Notification, type Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
-import { CallLogEntry, type Logger, subject } from './call-log.js'
+import { CallLogEntry, type Logger, subject, tellReceived } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
 
 /** What the transport knows about a request. */
@@ -61,10 +61,13 @@ export class ModernDownstream {
    */
   answer(request: Request, arrived: Arrived, send: Send): Promise<void> {
     const { id, method } = request
-    const record = new CallLogEntry(arrived.log, { clientEra: 'modern', clientTransport: arrived.transport, method })
+    const { log, transport: clientTransport } = arrived
+    const record = new CallLogEntry(log, { clientEra: 'modern', clientTransport, method }, arrived)
     const kept = methodTraits(method).endless ? own(id) : id
+    const decoded = decode(request, arrived, record)
+    record.begun(request, decoded instanceof Fault ? undefined : decoded.answers?.state)
     // Not async itself, because that would keep the whole request in memory while it waits.
-    return this.#answer(kept, decode(request, arrived, record), arrived, record, send)
+    return this.#answer(kept, decoded, arrived, record, send)
   }
 
   async #answer(
@@ -84,13 +87,17 @@ export class ModernDownstream {
       let increasing: ReturnType<typeof onlyIncreasing> | undefined
       const tell: Tell = (told) => {
         increasing ??= onlyIncreasing()
-        return ended || !increasing(told) ? undefined : send({ text: encodeReply(told, id, decoded) })
+        if (ended || !increasing(told)) return undefined
+        const text = encodeReply(told, id, decoded)
+        record.said(text)
+        return send({ text })
       }
       const reply = await this.#upstream.handle(toCall(decoded, arrived, record, tell))
       ended = true
-      record.ended(reply)
+      const text = encodeReply(reply, id, decoded)
+      record.ended(reply, text)
       const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
-      last = { text: encodeReply(reply, id, decoded), last: { status } }
+      last = { text, last: { status } }
     } catch (error) {
       ended = true
       if (error instanceof OwnedByReplica) {
@@ -99,9 +106,10 @@ export class ModernDownstream {
       }
       const { aborted, reason } = arrived.abort
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
+      const text = errorMessage(id, fault.toRpcError(this.#draftErrorCodes))
       if (aborted && reason !== fault) record.cancelled()
-      else record.failed(fault)
-      last = { text: errorMessage(id, fault.toRpcError(this.#draftErrorCodes)), last: { status: fault.status, fault } }
+      else record.failed(fault, text)
+      last = { text, last: { status: fault.status, fault } }
     } finally {
       loan?.end()
     }
@@ -109,7 +117,12 @@ export class ModernDownstream {
   }
 
   /** Forwards a notification to the server. Drops `notifications/cancelled`, and those that only the legacy era has. */
-  notify({ method, params }: Notification, { principal, credential }: Pick<Arrived, 'principal' | 'credential'>): void {
+  notify(
+    message: Notification,
+    { principal, credential, log }: Pick<Arrived, 'principal' | 'credential' | 'log'>,
+  ): void {
+    const { method, params } = message
+    tellReceived(log, message, {})
     if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
     this.#upstream.notify({ method, ...decodeNotification(params), principal, credential })
   }

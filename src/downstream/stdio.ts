@@ -132,7 +132,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       const answering = inBackground(answerModern(message, 'bare' in verdict))
       return methodTraits(message.method).endless ? undefined : answering
     }
-    if (message.kind === 'notification') modern.notify(message, { principal: PRINCIPAL })
+    if (message.kind === 'notification') modern.notify(message, { principal: PRINCIPAL, log })
     return undefined
   }
 

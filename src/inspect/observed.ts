@@ -19,8 +19,8 @@ function sightOf(event: BridgeEvent): Sight | undefined {
     case 'child':
       return event
     case 'refusal': {
-      const { server, reason: why } = event
-      return { kind: 'refused', status: faults[why].status, why, ...(server !== '' && { server }) }
+      const { server, reason: why, path, from } = event
+      return { kind: 'refused', status: faults[why].status, why, path, from, ...(server !== '' && { server }) }
     }
     case 'discovery':
       return { kind: 'trust', server: event.server, text: `${event.phase}: ${event.reason}` }

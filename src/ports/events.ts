@@ -17,23 +17,43 @@ export type BridgeEvent =
       upstreamMs: number | undefined
       relayed: boolean
     }
-  /** A request was refused before it became a call. `server` is empty if it was for none. */
-  | { kind: 'refusal'; server: string; reason: FaultName }
+  /**
+   * A request was refused before it became a call. `server` is empty if it was for none, `from` is the IP address of the
+   * client.
+   */
+  | { kind: 'refusal'; server: string; reason: FaultName; path?: string | undefined; from?: string | undefined }
   /** The era of a server was detected, or could not be detected. */
-  | { kind: 'verdict'; server: string; era: Era | 'unknown'; why: string }
+  | {
+      kind: 'verdict'
+      server: string
+      era: Era | 'unknown'
+      why: string
+      transport?: 'http' | 'sse' | 'stdio' | undefined
+    }
   /** A question from a legacy server to a modern client, or from a modern server to a legacy client. */
   | {
       kind: 'question'
       server: string
       what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'
+      /** The id of the call for the inspector, if there is one. */
+      call?: string | undefined
+      round?: number | undefined
     }
   /** Something was adapted for an older client. */
   | { kind: 'downlevelled'; server: string; what: string }
   | { kind: 'cache'; server: string; what: 'hit' | 'miss' | 'stored' | 'dropped' }
   /** A session of the bridge with a legacy server, or of a legacy client with the bridge. */
-  | { kind: 'session'; server: string; side: 'client' | 'server'; what: 'opened' | 'ended' | 'lost' }
+  | {
+      kind: 'session'
+      server: string
+      side: 'client' | 'server'
+      what: 'opened' | 'ended' | 'lost'
+      /** Identifies the session for the inspector. */
+      session?: string | undefined
+      principal?: string | undefined
+    }
   /** The process of a server on stdio. */
-  | { kind: 'child'; server: string; what: 'started' | 'restarted' | 'ended' }
+  | { kind: 'child'; server: string; what: 'started' | 'restarted' | 'ended'; pid?: number | undefined }
   /** A request that was forwarded to another replica. */
   | { kind: 'forwarded'; server: string; what: 'answered' | 'lost' | 'unavailable' }
   /** A server, or information about it, was unreachable despite retries. `server` is its address. */

@@ -157,9 +157,9 @@ export interface Tunnel {
   readonly revision: LegacyRevision | undefined
   /**
    * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` holds
-   * back like a `Tell`. Rejects with a Fault if no answer can come.
+   * back like a `Tell`. Rejects with a Fault if no answer can come. `call` is the id of the call for the inspector.
    */
-  ask(request: Request, signal: Signal, say: SayTunnelled): Promise<void>
+  ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void>
   notify(method: string, params: Json | undefined): void
   /** Sends the client's answer to a request of the server. */
   respond(response: Response): void
@@ -184,8 +184,11 @@ export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
 
 /** Receives what belongs to the session but to no request of the client. */
 export interface TunnelListener {
-  /** A notification or a request of the server that cannot be assigned to a request of the client. */
-  message(text: Wire): void
+  /**
+   * A notification or a request of the server that cannot be assigned to a request of the client. `call` is the id of
+   * the call that it seems to belong to, for the inspector.
+   */
+  message(text: Wire, call?: string): void
   /** Whether no connected client would notice the end of the session. */
   isIdle(): boolean
   ended(): void
@@ -212,6 +215,8 @@ export interface Relayed {
 
 /** The log of one call. */
 export interface CallLog {
+  /** The id of the call for the inspector, if there is one. */
+  readonly call?: string | undefined
   /** Adds fields to the line that is written when the call ends. Never a secret, a header value or an argument. */
   note(fields: Record<string, string | number | boolean>): void
   warn: Log['warn']

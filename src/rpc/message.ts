@@ -14,12 +14,16 @@ export interface Request {
   id: Id
   method: string
   params: Params
+  /** The received text; undefined for a message that the bridge itself has made. */
+  source?: Source
 }
 
 export interface Notification {
   kind: 'notification'
   method: string
   params: Params
+  /** As in a Request. */
+  source?: Source
 }
 
 /** An answer. If a peer sends both a result and an error, the error counts. */
@@ -109,9 +113,9 @@ function shape({ source, members }: Payload): Message {
     const method = stringAt(source, methodMember)
     if (!method) return invalid(id, '"method" has to be a string')
     const payload = paramsOf(source, params)
-    if (idText === undefined) return { kind: 'notification', method, params: payload }
+    if (idText === undefined) return { kind: 'notification', method, params: payload, source }
     if (!id) return invalid(id, '"id" has to be a string or an integer')
-    return { kind: 'request', id, method, params: payload }
+    return { kind: 'request', id, method, params: payload, source }
   }
   if (idText !== undefined && idText !== 'null' && !id) return invalid(id, '"id" has to be a string or an integer')
   if (failure) return { kind: 'response', id, outcome: { kind: 'error', source, member: failure } }
@@ -143,6 +147,13 @@ export function readId(text: Json): Id | undefined {
 /** A key that is equal for equal ids, regardless of escapes. */
 export function idKey(id: Id): string {
   return id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id
+}
+
+/** The value of an id, for people: an integer that a number cannot represent stays a text. */
+export function idValue(id: Id): string | number {
+  if (id.startsWith('"')) return JSON.parse(id) as string
+  const number = Number(id)
+  return Number.isSafeInteger(number) ? number : id
 }
 
 /**
@@ -196,6 +207,29 @@ export function response(id: Id, { outcome: { kind, source, member } }: Response
   const said = pieces(source, member.start, member.end)
   const wire = [`{"jsonrpc":"2.0","id":${id},"${kind}":`, ...said, '}']
   return source.asides ? wire : join(wire)
+}
+
+/** What the beginning of a message says about it. */
+export interface Head {
+  form: 'request' | 'notification' | 'result' | 'error'
+  id: Id | undefined
+  method: string | undefined
+}
+
+const STRING = '"(?:[^"\\\\]|\\\\.){0,1024}"'
+const HEAD = new RegExp(`^{"jsonrpc":"2.0",(?:"id":(${STRING}|-?\\d{1,64}),)?"(?:(result|error)":|method":(${STRING}))`)
+
+/** What an encoded message is, without reading all of it. Undefined for a text that the bridge has not encoded. */
+export function headOf(encoded: Wire): Head | undefined {
+  const text = typeof encoded === 'string' ? encoded : encoded[0]
+  const [, id, outcome, method] = (typeof text === 'string' && HEAD.exec(text)) || []
+  if (outcome !== undefined) return { form: outcome as 'result' | 'error', id: id as Id | undefined, method: undefined }
+  if (method === undefined) return undefined
+  return {
+    form: id === undefined ? 'notification' : 'request',
+    id: id as Id | undefined,
+    method: JSON.parse(method) as string,
+  }
 }
 
 /** A JSON-RPC error object; `data` is its JSON text, unchanged. */

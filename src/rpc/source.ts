@@ -102,6 +102,11 @@ export function cut({ text, asides }: Source, start: number, end: number): strin
   return part.replace(MARKS, (_mark, index: string) => decodeAll(asides[Number(index)] ?? []))
 }
 
+/** The whole text, for sending. */
+export function wireOf(source: Source): Wire {
+  return source.asides ? pieces(source, 0, source.text.length) : source.text
+}
+
 /** The pieces between two positions, for sending: strings that were set aside stay bytes. */
 export function pieces({ text, asides }: Source, start: number, end: number): Piece[] {
   const part = text.slice(start, end)

@@ -70,6 +70,8 @@ export class Exchange {
   receivedBefore = 0
   /** The account for the request, if it is not that of the peer. */
   account: Account | undefined
+  /** The id of the call for the inspector. */
+  call: string | undefined
   readonly #peer: ExchangePeer
   /** Created when the first message has to wait. */
   #arrivals: Unread<Arrival> | undefined

@@ -8,6 +8,7 @@ import type { Memory } from '../protocol/memory.js'
 import type { Json } from '../rpc/splice.js'
 import type { SealKey } from '../seal.js'
 import type { Transport } from './transport/channel.js'
+import type { Watching } from './watch.js'
 
 /** Which calls share a session. */
 export type Isolation = 'per-principal' | 'shared' | 'per-request'
@@ -39,6 +40,8 @@ export interface ServerOptions {
   log: ServerLog
   /** Receives events for metrics. */
   observe?: Observe | undefined
+  /** The inspector, which is told all messages. */
+  watching?: Watching | undefined
   /** Milliseconds. Without `idle`, idle sessions end only when others need the room. */
   timeouts: { probe: number; initialize: number; idle?: number | undefined }
   /** The maximum number of concurrent sessions, or processes of a program. */

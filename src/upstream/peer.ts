@@ -28,9 +28,12 @@ import { type Arrival, Exchange, type ExchangePeer } from './exchange.js'
 import { Rubbish } from './rubbish.js'
 import { Silence } from './silence.js'
 import { type Channel, ChannelError, type ChannelErrorOptions, type Receiver } from './transport/channel.js'
+import { Watch, type Watching } from './watch.js'
 
 /** What the owner of a peer handles. */
 export interface PeerEvents {
+  /** The id for the inspector of the call that a message seems to belong to, if it arrived on no stream and names none. */
+  callOf?(message: Request | Notification): string | undefined
   /** A request of the server, on the stream of an exchange or on none. It has to be answered with `respond`. */
   asked(request: Request, exchange: Exchange | undefined): void
   /** A notification that names no exchange and did not arrive on the stream of one. */
@@ -76,11 +79,13 @@ export class Peer implements Receiver, ExchangePeer {
   readonly #silence = new Silence()
   #checking = false
   #repaired = false
+  readonly #watch: Watch | undefined
   #end: ChannelError | undefined
 
-  constructor(channel: Channel, log: PeerLog = SILENT) {
+  constructor(channel: Channel, log: PeerLog = SILENT, watching?: Watching) {
     this.channel = channel
     this.#log = log
+    this.#watch = watching && new Watch(watching)
     this.#rubbish = new Rubbish(log)
     channel.attach(this)
   }
@@ -136,16 +141,30 @@ export class Peer implements Receiver, ExchangePeer {
     headers: Headers = this.headers,
     account: Account | undefined = this.account,
   ): Promise<void> {
-    return this.channel.send({ text: notification(method, params), headers, account })
+    return this.#notify(method, params, headers, account)
+  }
+
+  #notify(
+    method: string,
+    params: Json | undefined,
+    headers: Headers,
+    account: Account | undefined,
+    call?: string,
+  ): Promise<void> {
+    const text = notification(method, params)
+    this.#watch?.sent({ form: 'notification', method }, text, call)
+    return this.channel.send({ text, headers, account })
   }
 
   respond(id: Id, answer: Json | RpcError): void {
-    this.answer(typeof answer === 'string' ? resultMessage(id, answer) : errorMessage(id, answer))
+    if (typeof answer === 'string') this.answer('result', id, resultMessage(id, answer))
+    else this.answer('error', id, errorMessage(id, answer))
   }
 
   /** Sends an encoded answer to a request of the server. */
-  answer(text: string): void {
+  answer(form: 'result' | 'error', id: Id, text: string): void {
     this.settled()
+    this.#watch?.answered(form, id, text)
     const { headers, account } = this
     this.channel.send({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
   }
@@ -159,6 +178,7 @@ export class Peer implements Receiver, ExchangePeer {
     if (this.#end) return
     this.#silence.sent(exchange)
     const text = request(exchange.id, method, params)
+    this.#watch?.sent({ form: 'request', method, id: exchange.id }, text, exchange.call)
     this.channel
       .send({
         text,
@@ -173,7 +193,7 @@ export class Peer implements Receiver, ExchangePeer {
   cancel(exchange: Exchange, reason: string): void {
     if (this.channel.stateless) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.id},"reason":${JSON.stringify(reason)}}`
-    this.notify('notifications/cancelled', params)
+    this.#notify('notifications/cancelled', params, this.headers, this.account, exchange.call)
       .catch(() => this.#drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})
@@ -274,6 +294,7 @@ export class Peer implements Receiver, ExchangePeer {
       case 'response': {
         const id = message.id === undefined ? undefined : numberOf(message.id)
         const exchange = this.#exchanges.get(id ?? 0) ?? this.#first(message)
+        this.#watch?.received(message, exchange?.call)
         if (exchange && !exchange.answered) this.#give(exchange, message)
         else {
           if (id !== undefined) this.events.answeredLate?.(id)
@@ -285,17 +306,22 @@ export class Peer implements Receiver, ExchangePeer {
         const { method, params } = message
         const by = stream === undefined || this.events.ofSession?.(method) ? undefined : stream
         const owner = method === 'notifications/progress' ? progressOwner(params) : (by ?? listener(params))
+        const exchange = owner === undefined ? undefined : this.#exchanges.get(owner)
+        if (this.#watch)
+          this.#watch.received(message, owner === undefined ? this.events.callOf?.(message) : exchange?.call)
         if (owner === undefined) return this.events.notified(message.method, message.params)
-        const exchange = this.#exchanges.get(owner)
         if (exchange && !exchange.answered) this.#give(exchange, message)
         else this.#drop('a notification for a call that is over')
         return
       }
-      case 'request':
+      case 'request': {
+        const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
+        if (this.#watch) this.#watch.received(message, exchange?.call ?? this.events.callOf?.(message))
         if (++this.#asked > MAX_ASKED) {
           return this.respond(message.id, { code: -32603, message: `Too many open requests (at most ${MAX_ASKED})` })
         }
-        return this.events.asked(message, stream === undefined ? undefined : this.#exchanges.get(stream))
+        return this.events.asked(message, exchange)
+      }
     }
   }
 

@@ -1,7 +1,7 @@
 /** The unanswered calls on one channel, and which of them gets a log message that names no call. */
 import type { Call } from '../protocol/call.js'
 import { atLeast, isLogLevel } from '../protocol/methods.js'
-import type { Params } from '../rpc/message.js'
+import type { Notification, Params } from '../rpc/message.js'
 import { value } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
 import { Presence } from './presence.js'
@@ -44,6 +44,11 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
     if (!call) return
     this.#calls.delete(exchange)
     this.#presence?.end(exchange.id, call.principal, exchange.answered)
+  }
+
+  /** The id for the inspector of the call that gets a log message; undefined for other messages. */
+  callFor({ method, params }: Notification): string | undefined {
+    return method === 'notifications/message' ? this.forLog(params)?.call : undefined
   }
 
   /** Notes that the server has answered a call that was given up. */

@@ -204,15 +204,15 @@ class Endpoint {
     reply: FastifyReply,
   ): Promise<void> {
     const { principal, credential } = request
+    const { log } = this.#options
     if (message.kind === 'notification') {
-      this.#modern.notify(message, { principal, credential })
+      this.#modern.notify(message, { principal, credential, log })
       reply.code(202).send()
       return
     }
     if (message.kind !== 'request')
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
     if (!bare) checkHeaders(message, lookup)
-    const { log } = this.#options
     const abort = whileConnected(reply)
     const trace = traceHeaders(request)
     const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const

@@ -51,7 +51,7 @@ export class Refusals {
   note(fault: Fault, { method, path, from, server }: Refused): void {
     if (wasLogged(fault)) return
     const reason = fault.fault
-    this.#observe?.({ kind: 'refusal', server: server ?? '', reason })
+    this.#observe?.({ kind: 'refusal', server: server ?? '', reason, path, from })
     const now = this.#now()
     const last = this.#logged.get(reason)
     if (last && now - last.at < EVERY) {

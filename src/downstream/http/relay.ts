@@ -15,7 +15,8 @@ import { methodTraits } from '../../protocol/methods.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { CallLogEntry, type Logger, tell } from '../call-log.js'
 import { traceHeaders } from './headers.js'
-import { type Headers, sentBack } from './relay-headers.js'
+import { type Headers, headerOf, sentBack } from './relay-headers.js'
+import { RelayedMessages, stateIn } from './relayed-messages.js'
 import { RelayedRequest, type RelayedRequestOptions, type Response } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { type ErrorRendering, whenOver } from './replies.js'
@@ -58,8 +59,11 @@ export class Relay {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    const report = (what: 'opened' | 'ended') => tell(options.log, { kind: 'session', side: 'client', what })
-    this.sessions = new RelayedSessions({ ...options.sessions, report })
+    this.sessions = new RelayedSessions({
+      ...options.sessions,
+      report: (what, session, principal) =>
+        tell(options.log, { kind: 'session', side: 'client', what, session, principal }),
+    })
   }
 
   /** Registers the relay at a path. `handle` gets every request there, and may `pass` it to the server. */
@@ -161,23 +165,31 @@ export class Relay {
   ): RelayedRequest {
     const { era, method, name } = passing
     const { log, relayed } = this.#options
-    const record = new CallLogEntry(log, {
+    const fields = {
       clientEra: era,
       serverEra: era,
       clientTransport: 'http',
       relayed: true,
       method,
       ...(name !== undefined && { name: name.slice(0, 120) }),
-    })
+    } as const
+    const session = log.telemetry?.watch && headerOf(request.headers, 'mcp-session-id')
+    const { principal, body } = request
+    const record = new CallLogEntry(log, fields, { principal, session })
     record.follow(EMPTY, traceHeaders(request))
+    const { call } = record
+    const messages = call === undefined ? undefined : new RelayedMessages(log, { call, session })
+    const sent = body instanceof Uint8Array ? body : undefined
+    record.begun(undefined, messages && sent && stateIn(sent))
+    if (sent) messages?.request(sent)
     let leave = () => {}
     try {
-      leave = this.#enter(request.principal, passing, request.body instanceof Uint8Array ? request.body.length : 0)
+      leave = this.#enter(principal, passing, sent?.length ?? 0)
     } catch (error) {
       record.failed(Fault.from(error))
       throw error
     }
-    const parts = { request, reply, passing, refusing, fallback, record, relayed, sessions: this.sessions }
+    const parts = { request, reply, passing, refusing, fallback, record, messages, relayed, sessions: this.sessions }
     const relayedRequest = new RelayedRequest(parts, () => {
       leave()
       this.#open.delete(relayedRequest)

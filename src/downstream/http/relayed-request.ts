@@ -14,6 +14,7 @@ import { type CallLogEntry, type Final, replyIn } from '../call-log.js'
 import { idIn } from '../read-message.js'
 import { type Headers, headerOf, isEvents, mediaType, sentOn } from './relay-headers.js'
 import { isMessage, READ_FIRST, RelayedEvents, readBeginning, responseIn } from './relayed-answer.js'
+import type { RelayedMessages } from './relayed-messages.js'
 import type { RelayedSessions } from './relayed-sessions.js'
 import { type ErrorRendering, refuse } from './replies.js'
 
@@ -46,6 +47,8 @@ interface Parts {
   /** Answers the request without the relay, if the server has changed its era. */
   fallback: (() => void) | undefined
   record: CallLogEntry
+  /** Tells the inspector the messages; undefined without one. */
+  messages: RelayedMessages | undefined
   relayed: Relayed
   sessions: RelayedSessions
 }
@@ -183,6 +186,7 @@ export class RelayedRequest {
         )
       } else if (whole) this.#sendWhole(statusCode, headers, bytes)
       else {
+        this.#parts.messages?.answer(bytes, Number(headerOf(headers, 'content-length')) || bytes.length)
         stream.on('error', (broken) => this.#lose(broken)).once('end', () => this.#span.over(this.#ending))
         reply.send(stream)
       }
@@ -222,6 +226,7 @@ export class RelayedRequest {
     const response = responseIn(bytes)
     if (response) this.#ending = replyIn(response)
     this.#span.over(this.#ending)
+    this.#parts.messages?.answer(bytes)
     reply.send(bytes)
   }
 
@@ -262,6 +267,7 @@ export class RelayedRequest {
       if (status === 404 && this.#inSession) sessions.forget(this.#inSession)
       const response = responseIn(bytes)
       this.#ending = response ? replyIn(response) : errorOf(status)
+      this.#parts.messages?.answer(bytes)
       reply.send(bytes)
       return
     }
@@ -291,8 +297,9 @@ export class RelayedRequest {
   }
 
   #sendEvents(stream: Readable): void {
-    const { reply } = this.#parts
+    const { reply, messages } = this.#parts
     const events = new RelayedEvents(this.passing.era === 'modern', (passed) => this.#finalMessage(passed))
+    if (messages) stream.on('data', (chunk: Buffer) => messages.chunk(chunk))
     this.#events = events
     this.#source = stream
     events.once('close', () => stream.destroy())

@@ -13,7 +13,7 @@ export interface RelayedSessionsOptions {
   share?: number
   /** The store of all replicas, if there are several. `idle`: milliseconds for which it keeps an unused session. */
   shared?: { server: string; records: Store; idle: number } | undefined
-  report(what: 'opened' | 'ended'): void
+  report(what: 'opened' | 'ended', session: string, principal: string): void
 }
 
 /** What replicas share about a session. */
@@ -54,7 +54,7 @@ export class RelayedSessions {
   /** Remembers the owner of a new session. */
   opened(id: string, session: Owner): void {
     this.#share(id, this.#keep(id, session, Number.NEGATIVE_INFINITY))
-    this.#options.report('opened')
+    this.#options.report('opened', id, session.principal)
   }
 
   /**
@@ -115,6 +115,6 @@ export class RelayedSessions {
     if (!session) return
     this.#sessions.delete(id)
     this.#occupancy.leave(session)
-    this.#options.report('ended')
+    this.#options.report('ended', id, session.principal)
   }
 }

@@ -18,23 +18,28 @@ export async function openSession(
   known?: LegacyRoute | Fault,
 ): Promise<Opened> {
   const { upstream, log, transport } = options
-  const record = new CallLogEntry(log, { clientEra: 'legacy', clientTransport: transport, method: request.method })
+  const session = log.telemetry?.watch && crypto.randomUUID()
+  const whose = { principal: options.sender.principal, session }
+  const fields = { clientEra: 'legacy', clientTransport: transport, method: request.method } as const
+  const record = new CallLogEntry(log, fields, whose)
   const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
   record.follow(metaOf(request), options.trace)
+  record.begun(request)
   try {
     if (known instanceof Fault) throw known
     const route = known ?? (await upstream.legacyRoute(sender))
     // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
     const tunnel = route === 'translate' ? undefined : await route.connect(request, sender, transport !== 'http')
-    if (!tunnel) return await TranslatedSession.open(request, options, record)
+    if (!tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision, opened } = tunnel
     record.note({ serverEra: 'legacy', ...(revision && { clientRevision: revision }) })
-    record.answered(revision ? 'ok' : 'error')
+    record.answered(revision ? 'ok' : 'error', opened)
     if (revision === undefined) return { text: opened }
-    return { text: opened, session: new TunnelSession(tunnel, revision, options) }
+    return { text: opened, session: new TunnelSession(tunnel, revision, { ...options, session }) }
   } catch (error) {
     const fault = Fault.from(error)
-    record.failed(fault)
-    return { text: errorMessage(request.id, fault.toRpcError()), fault }
+    const text = errorMessage(request.id, fault.toRpcError())
+    record.failed(fault, text)
+    return { text, fault }
   }
 }

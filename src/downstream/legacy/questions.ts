@@ -14,6 +14,7 @@ import { type Id, idKey, keptKey, notification, type Response, request } from '.
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, sizeOf, value, write } from '../../rpc/splice.js'
 import { unlessAborted } from '../../time.js'
+import type { CallLogEntry } from '../call-log.js'
 
 /** What is needed to ask a client. */
 export interface QuestionsOptions {
@@ -22,8 +23,8 @@ export interface QuestionsOptions {
   to: Downlevel
   /** Milliseconds for one round of questions. */
   within: number
-  /** Counts the start and the end of a round of questions. */
-  report(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'): void
+  /** Counts the start and the end of a round of questions. `call` is the id of the call for the inspector. */
+  report(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost', call: string | undefined): void
 }
 
 /**
@@ -47,7 +48,7 @@ const CANCELLED: Payload = parseObject('{"action":"cancel"}')
 /** The open requests of one session to its client. */
 export class Questions {
   readonly #options: QuestionsOptions
-  readonly #open = new Map<string, (outcome: Outcome) => void>()
+  readonly #open = new Map<string, { settle(outcome: Outcome): void; record: Recorder }>()
   #lastId = 0
   /** Forms and URLs are shown one after another, because a person looks at one dialogue at a time. */
   #turn: Promise<unknown> = Promise.resolve()
@@ -60,7 +61,7 @@ export class Questions {
    * Sends the requests to the client, each when it may be sent. Resolves to the answers for the repeated call. Rejects with a Fault if the server requests something that the client did not declare, and an Unanswered if the client
    * did not answer a request that has no form for that.
    */
-  async ask(input: Payload, { signal, send, about, loan }: Round): Promise<Answers> {
+  async ask(input: Payload, { signal, send, about, loan, record }: Round): Promise<Answers> {
     signal.throwIfAborted()
     // The answers of the previous round have been sent.
     loan.hold(0)
@@ -68,11 +69,12 @@ export class Questions {
     for (const { method, params } of requests) {
       const lacking = uncovered(method, params, parseObject(this.#options.capabilities))
       if (!lacking) continue
-      this.#options.report('refused')
+      this.#options.report('refused', record.call)
       throw new Fault('upstreamProtocol', `The server requested ${lacking}, which the client did not declare`)
     }
     let end: 'answered' | 'refused' | 'lost' = 'lost'
-    const report = (what: 'parked' | 'expired' | typeof end) => requests.length > 0 && this.#options.report(what)
+    const report = (what: 'parked' | 'expired' | typeof end) =>
+      requests.length > 0 && this.#options.report(what, record.call)
     report('parked')
     const round = new HangUp(signal)
     const timer = setTimeout(() => round.abort(), this.#options.within)
@@ -85,7 +87,7 @@ export class Questions {
       const forPeople = requests.filter(({ method }) => method === 'elicitation/create')
       const others = requests.filter((one) => !forPeople.includes(one))
       const waiting: Asked[] = []
-      for (const one of others) waiting.push(await this.#send(one, { signal: round, send, all, about }))
+      for (const one of others) waiting.push(await this.#send(one, { signal: round, send, all, about, record }))
       for (const one of forPeople) {
         const done = await this.#waitForTurn(round)
         if (!done) {
@@ -93,18 +95,18 @@ export class Questions {
           continue
         }
         try {
-          const question = await this.#send(one, { signal: round, send, all, about })
+          const question = await this.#send(one, { signal: round, send, all, about, record })
           answers[one.key] = write(elicited(await question.outcome, question))
         } finally {
           done()
         }
       }
       for (const question of waiting) answers[question.request.key] = write(answered(await question.outcome, question))
-      await this.#withdraw(asked, send)
+      await this.#withdraw(asked, send, record)
       end = 'answered'
     } catch (error) {
       end = 'refused'
-      await this.#withdraw(asked, send)
+      await this.#withdraw(asked, send, record)
       throw error
     } finally {
       report(signal.aborted ? 'lost' : round.aborted ? 'expired' : end)
@@ -118,10 +120,16 @@ export class Questions {
   }
 
   /** Handles an answer of the client. Ignores one to an unknown request. */
-  answer({ id, outcome: { kind, source, member } }: Response): void {
+  answer(response: Response): void {
+    const {
+      id,
+      outcome: { kind, source, member },
+    } = response
     const key = id === undefined ? undefined : keptKey(this.#open, id)
-    const settle = key === undefined ? undefined : this.#open.get(key)
-    if (key === undefined || !settle) return
+    const open = key === undefined ? undefined : this.#open.get(key)
+    if (key === undefined || !open) return
+    const { settle, record } = open
+    record.received(response)
     this.#open.delete(key)
     const payload = payloadAt(source, member) ?? EMPTY
     if (kind === 'result') return settle({ kind, result: payload })
@@ -136,7 +144,7 @@ export class Questions {
   /**
    * Sends one request. A field for several values becomes a checkbox per value, if the client's revision requires it.
    */
-  async #send(asked: InputRequest, { signal, send, all, about }: Sending): Promise<Asked> {
+  async #send(asked: InputRequest, { signal, send, all, about, record }: Sending): Promise<Asked> {
     const { capabilities, to } = this.#options
     const { method } = asked
     const { params, uplift } = downlevelQuestion(method, asked.params, parseObject(capabilities), to)
@@ -144,21 +152,26 @@ export class Questions {
     const bare = withoutEnvelope(this.#isUrl(method, params) ? edit(params, { elicitationId: `"${id}"` }) : params)
     const text = write(about === undefined ? bare : edit(bare, { _meta: about }))
     const outcome = new Promise<Outcome>((resolve) => {
-      this.#open.set(idKey(id), (outcome) => resolve(kept(outcome, all)))
+      this.#open.set(idKey(id), { settle: (outcome) => resolve(kept(outcome, all)), record })
       const late = () => resolve({ kind: 'error', code: -32603, message: 'The client did not answer in time' })
       signal.addEventListener('abort', late, { once: true })
     })
     const question: Asked = { request: asked, id, outcome, uplift }
     all.asked.push(question)
-    await send(request(id, method, text === '{}' ? undefined : text))
+    const message = request(id, method, text === '{}' ? undefined : text)
+    record.said(message)
+    await send(message)
     return question
   }
 
   /** Cancels the requests that have not been answered. */
-  async #withdraw(asked: readonly Asked[], send: SendText): Promise<void> {
+  async #withdraw(asked: readonly Asked[], send: SendText, record: Recorder): Promise<void> {
     for (const { id } of asked) {
       if (!this.#open.delete(idKey(id))) continue
-      await send(notification('notifications/cancelled', `{"requestId":${id},"reason":"No answer is needed any more"}`))
+      const params = `{"requestId":${id},"reason":"No answer is needed any more"}`
+      const message = notification('notifications/cancelled', params)
+      record.said(message)
+      await send(message)
     }
   }
 
@@ -188,8 +201,12 @@ export class Questions {
 /** Sends a message to the client. Holds back like a `Tell`. */
 type SendText = (text: Wire) => Promise<void> | undefined
 
+/** Tells the inspector the messages of a call with its client. */
+type Recorder = Pick<CallLogEntry, 'call' | 'said' | 'received'>
+
 /** What a round of questions needs from its call. */
 interface Round {
+  record: Recorder
   signal: Signal
   send: SendText
   /** `_meta` of the requests. */
@@ -206,6 +223,7 @@ interface AllAsked {
 }
 
 interface Sending {
+  record: Recorder
   signal: Signal
   send: SendText
   all: AllAsked

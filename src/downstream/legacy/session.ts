@@ -49,6 +49,8 @@ export interface OpenOptions {
   settings: SessionSettings
   /** The trace context in the headers of `initialize`. */
   trace?: TraceContext | undefined
+  /** Identifies the session for the inspector. */
+  session?: string | undefined
 }
 
 /** Settings of the sessions of legacy clients. */

@@ -12,6 +12,7 @@ import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks, withTasks } from '../../protocol/tasks.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject } from '../../rpc/splice.js'
+import type { CallLogEntry } from '../call-log.js'
 import { type Questions, Unanswered } from './questions.js'
 import { Rounds } from './rounds.js'
 import { drive, wantsTasks } from './task-driver.js'
@@ -33,6 +34,8 @@ export interface CallContext {
   borrow(): Loan
   /** `_meta` of the requests to the client. */
   about?: Json | undefined
+  /** Tells the inspector the messages with the client. */
+  record: Pick<CallLogEntry, 'call' | 'said' | 'received'>
 }
 
 /** Makes a call and asks the client what the server requests. Rejects with a Fault. */
@@ -92,8 +95,9 @@ async function waitForTask(call: Call, created: Payload, context: Running): Prom
 }
 
 /** Sends the requests to the client. Resolves to its answers. */
-function askClient(input: Payload, signal: Signal, { questions, send, about, loan }: Running): Promise<Answers> {
-  return questions.ask(input, { signal, send, about, loan })
+function askClient(input: Payload, signal: Signal, context: Running): Promise<Answers> {
+  const { questions, send, about, loan, record } = context
+  return questions.ask(input, { signal, send, about, loan, record })
 }
 
 /** How a call ends if the client did not answer: a tool call as a failed tool, any other call as an error. */

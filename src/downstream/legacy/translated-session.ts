@@ -31,7 +31,7 @@ import {
 } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
-import { CallLogEntry, subject, tell } from '../call-log.js'
+import { CallLogEntry, subject, tell, tellReceived, tellSent } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight } from './in-flight.js'
@@ -80,9 +80,9 @@ export class TranslatedSession implements ClientSession {
       capabilities,
       to: this.#to,
       within: options.settings.answerWithin,
-      report: (what) => tell(options.log, { kind: 'question', what }),
+      report: (what, call) => tell(options.log, { kind: 'question', what, call }),
     })
-    tell(options.log, { kind: 'session', side: 'client', what: 'opened' })
+    this.#report('opened')
     this.#disconnected = options.upstream.connected?.(options.sender.principal)
     this.#changes = new Changes({
       offered,
@@ -102,12 +102,12 @@ export class TranslatedSession implements ClientSession {
     record.note({ clientRevision: opening.revision })
     const discovered = await options.upstream.handle(call)
     if (discovered.kind === 'error') {
-      record.ended(discovered)
-      return { text: errorMessage(request.id, legacyError(call, discovered.error, opening.revision)) }
+      const text = errorMessage(request.id, legacyError(call, discovered.error, opening.revision))
+      record.ended(discovered, text)
+      return { text }
     }
     if (discovered.kind !== 'result')
       throw new Fault('upstreamProtocol', 'The server answered server/discover without a result')
-    record.ended(discovered)
     const to = downlevelFor(opening.revision, options)
     const { answer, offered } = initializeResult(discovered, to, options.settings.serverInfo)
     const kept = own(write(offered))
@@ -115,7 +115,9 @@ export class TranslatedSession implements ClientSession {
     const loan = options.memory.borrow(options.sender.principal, SMALL)
     loan.demand(kept.length + clientInfo.length + capabilities.length)
     const session = new TranslatedSession(opening, to, parseObject(kept), loan, options)
-    return { text: result(request.id, answer), session }
+    const text = result(request.id, answer)
+    record.ended(discovered, text)
+    return { text, session }
   }
 
   get open(): number {
@@ -124,13 +126,16 @@ export class TranslatedSession implements ClientSession {
 
   async answer(request: Request, send: Send, trace?: TraceContext): Promise<void> {
     const { id, method } = request
-    const { log, transport } = this.#options
-    const record = new CallLogEntry(log, {
+    const { log, transport, sender, session } = this.#options
+    const fields = {
       clientEra: 'legacy',
       clientRevision: this.revision,
       clientTransport: transport,
       method,
-    })
+      ...subject(method, typeof request.params === 'string' ? EMPTY : request.params),
+    } as const
+    const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
+    record.begun(request)
     const controller = this.#running.begin(id)
     try {
       await send(await this.#answer(request, controller, record, send, trace))
@@ -150,28 +155,25 @@ export class TranslatedSession implements ClientSession {
     const { id, method } = request
     try {
       const decoded = decodeRequest(request)
-      record.note({ ...subject(method, decoded.params) })
       record.follow(decoded.meta, trace)
       const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
       if (answerOwn) {
-        const answer = await answerOwn(decoded.params)
-        record.answered('ok')
-        return { text: result(id, answer), last: { status: 200 } }
+        const text = result(id, await answerOwn(decoded.params))
+        record.answered('ok', text)
+        return { text, last: { status: 200 } }
       }
       if (method === 'tasks/result' && this.#to.tasks)
         return await this.#taskResult(request, decoded, controller, record, send)
       if (method === 'tools/call' && this.#to.tasks && objectIn(decoded.params, 'task')) {
-        const answer = this.#startTask(decoded, record)
-        record.answered('ok')
-        return { text: result(id, answer), last: { status: 200 } }
+        const text = result(id, this.#startTask(decoded, record))
+        record.answered('ok', text)
+        return { text, last: { status: 200 } }
       }
       return await this.#call(request, decoded, controller, record, send)
     } catch (error) {
       const { aborted, reason } = controller
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
       const cancelled = aborted && reason !== fault
-      if (cancelled) record.cancelled()
-      else record.failed(fault)
       const failed = {
         method,
         params: typeof request.params === 'string' ? EMPTY : request.params,
@@ -180,12 +182,17 @@ export class TranslatedSession implements ClientSession {
       const rpcError = cancelled
         ? { code: -32603, message: 'Request cancelled' }
         : legacyError(failed, fault.toRpcError(), this.revision)
-      return { text: errorMessage(id, rpcError), last: { status: 200, fault, cancelled } }
+      const text = errorMessage(id, rpcError)
+      if (cancelled) record.cancelled()
+      else record.failed(fault, text)
+      return { text, last: { status: 200, fault, cancelled } }
     }
   }
 
   take(message: Notification | Response): void {
     if (message.kind === 'response') return this.#questions.answer(message)
+    const { log, session } = this.#options
+    tellReceived(log, message, { session })
     const { method, params } = message
     if (method === 'notifications/initialized') {
       this.#ready = true
@@ -211,7 +218,12 @@ export class TranslatedSession implements ClientSession {
     this.#changes.stop()
     this.#loan.end()
     this.#disconnected?.()
-    tell(this.#options.log, { kind: 'session', side: 'client', what: 'ended' })
+    this.#report('ended')
+  }
+
+  #report(what: 'opened' | 'ended'): void {
+    const { log, sender, session } = this.#options
+    tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal })
   }
 
   /** Methods that the bridge answers itself, because they concern the session. */
@@ -264,7 +276,9 @@ export class TranslatedSession implements ClientSession {
     let ended = false
     const tell: Tell = (told) => {
       if (ended || !CALL_NOTIFICATIONS.has(told.method) || !increasing(told)) return undefined
-      return send({ text: encodeReply(told, id, call, progressToken, this.#to) })
+      const text = encodeReply(told, id, call, progressToken, this.#to)
+      record.said(text)
+      return send({ text })
     }
     const call = callOf(method, withoutTask(method, params), meta, {
       caller: { ...this.#caller },
@@ -275,22 +289,22 @@ export class TranslatedSession implements ClientSession {
       tell,
     })
     try {
-      const outcome = await this.#run(call, (text) => send({ text }))
+      const outcome = await this.#run(call, record, (text) => send({ text }))
       const text = encodeReply(outcome, id, call, progressToken, this.#to)
-      record.ended(outcome)
+      record.ended(outcome, text)
       return { text, last: { status: 200 } }
     } finally {
       ended = true
     }
   }
 
-  #run(call: Call, send: CallContext['send'], about?: Json): Promise<Outcome> {
+  #run(call: Call, record: CallLogEntry, send: CallContext['send'], about?: Json): Promise<Outcome> {
     const { upstream, settings, memory } = this.#options
     const caller = () => ({ ...this.#caller })
     const borrow = () => memory.borrow(call.principal, SMALL)
     const { answerWithin } = settings
     const { handle } = upstream
-    return runCall(call, { handle, questions: this.#questions, send, caller, answerWithin, borrow, about })
+    return runCall(call, { handle, questions: this.#questions, send, caller, answerWithin, borrow, about, record })
   }
 
   /** Starts a call as an emulated task. */
@@ -300,7 +314,7 @@ export class TranslatedSession implements ClientSession {
     const bare = withoutTask('tools/call', params)
     return this.#tasks.start(bare, value(task, 'ttl'), ({ about, controller, tell, send }) => {
       const parts = { caller: { ...this.#caller }, controller, record, options: this.#options, progress: true, tell }
-      return this.#run(callOf('tools/call', bare, meta, parts), send, about)
+      return this.#run(callOf('tools/call', bare, meta, parts), record, send, about)
     })
   }
 
@@ -322,7 +336,7 @@ export class TranslatedSession implements ClientSession {
       options: this.#options,
     })
     const text = encodeReply(outcome, id, call, undefined, this.#to, String(taskId))
-    record.ended(outcome)
+    record.ended(outcome, text)
     return { text, last: { status: 200 } }
   }
 
@@ -354,10 +368,10 @@ export class TranslatedSession implements ClientSession {
   #deliver(method: string, params: Payload): void {
     const text = write(downlevelNotification(method, params, this.#to))
     const uri = raw(params, 'uri')
-    this.#options.outlet.deliver(
-      notification(method, text === '{}' ? undefined : text),
-      uri === undefined ? method : `${method} ${uri}`,
-    )
+    const { outlet, log, session } = this.#options
+    const message = notification(method, text === '{}' ? undefined : text)
+    tellSent(log, message, { session })
+    outlet.deliver(message, uri === undefined ? method : `${method} ${uri}`)
   }
 }
 

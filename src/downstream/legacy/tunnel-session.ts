@@ -3,36 +3,43 @@ import type { SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type TraceContext, withTrace } from '../../protocol/trace.js'
-import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
+import { error as errorMessage, idKey, type Notification, type Request, type Response } from '../../rpc/message.js'
+import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, write } from '../../rpc/splice.js'
-import { CallLogEntry, replyIn, subject, tell } from '../call-log.js'
+import { CallLogEntry, replyIn, subject, tell, tellReceived, tellSent } from '../call-log.js'
 import type { Send } from '../frames.js'
 import { metaOf } from '../read-message.js'
 import { InFlight } from './in-flight.js'
 import type { ClientSession, OpenOptions } from './session.js'
 
+type TunnelSessionOptions = Pick<OpenOptions, 'log' | 'transport' | 'settings' | 'sender' | 'session'>
+
+/** Most open requests of the server whose calls are remembered. */
+const MAX_ASKED = 1_000
+
 /** A session that the server itself answers. */
 export class TunnelSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #tunnel: Tunnel
-  readonly #options: Pick<OpenOptions, 'log' | 'transport' | 'settings'>
+  readonly #options: TunnelSessionOptions
   readonly #running = new InFlight()
+  /** For the inspector: the calls that open requests of the server seem to belong to, by the keys of their ids. */
+  readonly #asked = new Map<string, string | undefined>()
   /** The server has ended the session. */
   #lost = false
 
-  constructor(
-    tunnel: Tunnel,
-    revision: LegacyRevision,
-    options: Pick<OpenOptions, 'log' | 'transport' | 'outlet' | 'settings'>,
-  ) {
+  constructor(tunnel: Tunnel, revision: LegacyRevision, options: TunnelSessionOptions & Pick<OpenOptions, 'outlet'>) {
     this.revision = revision
     this.#tunnel = tunnel
     this.#options = options
-    const { outlet, log } = options
-    tell(log, { kind: 'session', side: 'client', what: 'opened' })
+    const { outlet } = options
+    this.#report('opened')
     tunnel.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
-      message: (text) => outlet.deliver(text),
+      message: (text, call) => {
+        this.#tellSent(text, call)
+        outlet.deliver(text)
+      },
       // Deferred, so that the errors of calls in flight are still sent in this session.
       ended: () => {
         this.#lost = true
@@ -47,37 +54,43 @@ export class TunnelSession implements ClientSession {
 
   async answer(request: Request, send: Send, trace?: TraceContext): Promise<void> {
     const { id, method, params } = request
-    const { log, transport } = this.#options
-    const record = new CallLogEntry(log, {
+    const { log, transport, sender, session } = this.#options
+    const fields = {
       clientEra: 'legacy',
       clientRevision: this.revision,
       clientTransport: transport,
       serverEra: 'legacy',
       method,
       ...subject(method, typeof params === 'string' ? EMPTY : params),
-    })
+    } as const
+    const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
     const controller = this.#running.begin(id)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
     record.follow(metaOf(request), trace)
+    record.begun(request)
     const span = record.handedOver()
     const say: SayTunnelled = ({ text, answer, dropped }) => {
       if (dropped) record.note({ dropped })
-      if (!answer) return send({ text })
+      if (!answer) {
+        record.said(text)
+        return send({ text })
+      }
       const reply = replyIn(answer)
       span.over(reply)
-      record.ended(reply)
+      record.ended(reply, text)
       return send({ text, last: { status: 200 } })
     }
     try {
-      await this.#tunnel.ask(traced(request, span), controller, say)
+      await this.#tunnel.ask(traced(request, span), controller, say, record.call)
     } catch (error) {
       const { aborted, reason } = controller
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
       const cancelled = aborted && reason !== fault
       span.over(cancelled ? undefined : fault)
+      const text = errorMessage(id, fault.toRpcError())
       if (cancelled) record.cancelled()
-      else record.failed(fault)
-      await send({ text: errorMessage(id, fault.toRpcError()), last: { status: 200, fault, cancelled } })
+      else record.failed(fault, text)
+      await send({ text, last: { status: 200, fault, cancelled } })
     } finally {
       unregister()
       this.#running.end(id, controller)
@@ -85,6 +98,7 @@ export class TunnelSession implements ClientSession {
   }
 
   take(message: Notification | Response): void {
+    this.#tellReceived(message)
     if (message.kind === 'response') this.#tunnel.respond(message)
     else if (message.method === 'notifications/cancelled') this.#running.cancel(message.params)
     else this.#tunnel.notify(message.method, typeof message.params === 'string' ? undefined : write(message.params))
@@ -95,7 +109,27 @@ export class TunnelSession implements ClientSession {
   close(): void {
     this.#running.abortAll()
     this.#tunnel.close()
-    tell(this.#options.log, { kind: 'session', side: 'client', what: this.#lost ? 'lost' : 'ended' })
+    this.#report(this.#lost ? 'lost' : 'ended')
+  }
+
+  #report(what: 'opened' | 'ended' | 'lost'): void {
+    const { log, sender, session } = this.#options
+    tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal })
+  }
+
+  #tellSent(text: Wire, call: string | undefined): void {
+    const { log, session } = this.#options
+    const head = tellSent(log, text, { call, session })
+    if (head?.form !== 'request' || head.id === undefined) return
+    if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
+    this.#asked.set(idKey(head.id), call)
+  }
+
+  #tellReceived(message: Notification | Response): void {
+    const { log, session } = this.#options
+    const key = message.kind === 'response' && message.id !== undefined ? idKey(message.id) : ''
+    tellReceived(log, message, { call: this.#asked.get(key), session })
+    this.#asked.delete(key)
   }
 }
 

@@ -11,6 +11,7 @@ import type { Exchange } from '../exchange.js'
 import { Contradiction, credentialOf, openingFault } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
+import type { Watching } from '../watch.js'
 import { type Finding, probe, readAnswer } from './probe.js'
 import type { SharedVerdicts } from './shared-verdicts.js'
 import type { Verdict } from './verdict.js'
@@ -32,6 +33,8 @@ export interface DetectionOptions {
   accounts?: AccountsByPrincipal | undefined
   log: PeerLog
   observe?: Observe | undefined
+  /** The inspector, which is told all messages. */
+  watching?: Watching | undefined
 }
 
 /** Milliseconds for which a verdict is valid. Those on programs and on modern servers do not expire. */
@@ -190,8 +193,8 @@ export class Detection {
 
   /** Reports a verdict, for metrics and logs. */
   #report(era: Era | 'unknown', why: string): void {
-    const { name, observe } = this.#options
-    observe?.({ kind: 'verdict', server: name, era, why })
+    const { name, observe, transport } = this.#options
+    observe?.({ kind: 'verdict', server: name, era, why, transport: transport.kind })
   }
 
   /**
@@ -213,7 +216,8 @@ export class Detection {
       this.#spare = undefined
       return spare
     }
-    const peer = new Peer(await transport.open({ stateless, account }), this.#options.log)
+    const { log, watching } = this.#options
+    const peer = new Peer(await transport.open({ stateless, account }), log, watching)
     this.#unprobed.add(peer)
     return peer
   }
@@ -275,6 +279,7 @@ export class Detection {
           headers: credentialOf(sender),
           account: this.#accountOf(sender),
           log,
+          watching: this.#options.watching,
         })
       : configured(era)
     const { peer } = finding

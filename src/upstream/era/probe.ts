@@ -12,6 +12,7 @@ import type { Exchange } from '../exchange.js'
 import { errorIn } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
+import type { Watching } from '../watch.js'
 
 export interface Probing {
   transport: Transport
@@ -26,6 +27,7 @@ export interface Probing {
   /** The account that the bridge uses, if it signs in to the server. */
   account?: Account | undefined
   log: PeerLog
+  watching?: Watching | undefined
 }
 
 /** The result of a probe. `why` is in words that follow "because". */
@@ -90,8 +92,9 @@ async function probeOnce({
   headers = {},
   account,
   log,
+  watching,
 }: Probing): Promise<Finding | 'headers refused'> {
-  const peer = open ?? new Peer(await transport.open(), log)
+  const peer = open ?? new Peer(await transport.open(), log, watching)
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
   const exchange = peer.begin()
   exchange.account = account

@@ -38,6 +38,8 @@ interface Answered {
 
 interface Parked {
   id: string
+  /** The id of the call for the inspector. */
+  call: string | undefined
   principal: string
   /** What is parked: an open call, or a call to make again after the user has opened these URLs. */
   waiting:
@@ -98,7 +100,7 @@ export class ParkedCalls {
 
   /** Parks a call until the user has opened some URLs; then it is made again. Returns the result that asks for that. */
   afterVisit(session: LegacySession, call: Call, ids: readonly string[], inputRequests: string): Final {
-    if (!this.#hasRoom(call.principal)) throw new Fault('overloaded', 'Too many calls wait for answers')
+    if (!this.#hasRoom(call)) throw new Fault('overloaded', 'Too many calls wait for answers')
     const parked = this.#add(call, { kind: 'addresses', session, ids })
     return this.#ask(parked, call, inputRequests, session)
   }
@@ -117,7 +119,7 @@ export class ParkedCalls {
     if (!parked && !finished) {
       // The wall clock decides only for calls that are not parked in this process: those have a timer.
       if (state.exp <= Date.now()) throw invalid('requestState has expired')
-      this.#tell('lost')
+      this.#tell('lost', call.log.call)
       if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has shut down, which ended this call')
       if (call.method !== 'tools/call') return undefined
       throw invalid('The call of this requestState has ended or was lost: call the tool again')
@@ -143,7 +145,7 @@ export class ParkedCalls {
     this.#leave()
     for (const id of [...this.#finished.keys()]) this.#forgetAnswer(id)
     for (const parked of [...this.#parked.values()]) {
-      if (!parked.busy) this.#tell('lost')
+      if (!parked.busy) this.#tell('lost', parked.call)
       this.#expire(parked)
     }
   }
@@ -154,7 +156,7 @@ export class ParkedCalls {
     let waits = false
     try {
       call.signal.throwIfAborted()
-      const mayAsk = () => parked !== undefined || this.#hasRoom(call.principal)
+      const mayAsk = () => parked !== undefined || this.#hasRoom(call)
       const end = await running.leg(call, mayAsk)
       if (end.kind !== 'asks') {
         running.end()
@@ -194,11 +196,11 @@ export class ParkedCalls {
     const lifetime = Math.min(ttl, left)
     clearTimeout(parked.timer)
     const late = () => {
-      this.#tell('expired')
+      this.#tell('expired', parked.call)
       this.#expire(parked)
     }
     parked.timer = setTimeout(late, lifetime).unref()
-    this.#tell('parked')
+    this.#tell('parked', parked.call, parked.round)
     let progress = 0
     const { waiting } = parked
     if (waiting.kind === 'call')
@@ -245,6 +247,7 @@ export class ParkedCalls {
     const loan = this.#options.memory.lend(principal, weightOfRested(call))
     const parked: Parked = {
       id: randomId(),
+      call: call.log.call,
       principal,
       waiting,
       round: 0,
@@ -260,19 +263,19 @@ export class ParkedCalls {
     return parked
   }
 
-  #hasRoom(principal: string): boolean {
+  #hasRoom({ principal, log: { call } }: Call): boolean {
     const { maxPerPrincipal } = this.#options
     const room = !this.#bound.reached(principal) && this.#bound.heldBy(principal) < maxPerPrincipal
-    if (!room) this.#tell('refused')
+    if (!room) this.#tell('refused', call)
     return room
   }
 
-  #tell(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'): void {
-    this.#options.observe?.({ kind: 'question', server: this.#options.server, what })
+  #tell(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost', call?: string, round?: number): void {
+    this.#options.observe?.({ kind: 'question', server: this.#options.server, what, call, round })
   }
 
   #consume(parked: Parked): void {
-    this.#tell('answered')
+    this.#tell('answered', parked.call, parked.round)
     parked.busy = true
     clearTimeout(parked.timer)
     clearInterval(parked.progressTimer)

@@ -82,7 +82,7 @@ export class ReopeningTunnel implements Tunnel {
     return tunnel?.revision === undefined ? tunnel : new ReopeningTunnel(tunnel, tunnel.revision, asked, open, log)
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void> {
     const noting: SayTunnelled = (message) => {
       if (message.answer) this.#note(request, message.answer)
       return say(message)
@@ -91,7 +91,7 @@ export class ReopeningTunnel implements Tunnel {
     for (let again = false; ; again = true) {
       const tunnel = this.#reopening || this.#tunnel.over ? await this.#reopened(signal) : this.#tunnel
       try {
-        return await tunnel.ask(request, signal, heard)
+        return await tunnel.ask(request, signal, heard, call)
       } catch (error) {
         // A request is sent again only if the server has certainly not acted on it.
         const unprocessed = error instanceof Fault && error.row.outcome === undefined
@@ -128,8 +128,8 @@ export class ReopeningTunnel implements Tunnel {
   #attach(tunnel: DirectTunnel, listener: TunnelListener): void {
     tunnel.attach({
       isIdle: () => listener.isIdle(),
-      message: (text) => {
-        if (tunnel === this.#tunnel) listener.message(text)
+      message: (text, call) => {
+        if (tunnel === this.#tunnel) listener.message(text, call)
       },
       ended: () => {
         if (tunnel === this.#tunnel && !this.#closed.aborted) this.#lost(listener)

@@ -112,6 +112,12 @@ export class ServerRequests {
     this.#give(question, addressee)
   }
 
+  /** The call that a request of the server seems to belong to, by its id for the inspector. */
+  callOf({ params }: Request): string | undefined {
+    const related = typeof params === 'string' ? undefined : this.#waitingFor(params)
+    return (related ?? this.#mostLikely())?.call
+  }
+
   /** Whether another call is running whose client may be asked. */
   hasOther(exchange: Exchange): boolean {
     return this.#options.candidates().some((one) => one !== exchange)

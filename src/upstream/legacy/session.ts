@@ -158,6 +158,8 @@ export class LegacySession {
     // A server may send requests as soon as it gets `notifications/initialized`, before that has been acknowledged.
     let early: Request[] | undefined
     peer.events = {
+      callOf: (message) =>
+        message.kind === 'request' ? session?.serverRequests.callOf(message) : session?.running.callFor(message),
       asked: (request, exchange) => {
         if (session) session.serverRequests.asked(request, exchange)
         else if (early && request.method !== 'ping') early.push(request)
@@ -214,6 +216,7 @@ export class LegacySession {
   /** Begins a call. Requests of the server about `task` belong to it, whichever stream they arrive on. */
   begin(call: Call, task?: string): Exchange {
     const exchange = this.#peer.begin(call.principal)
+    exchange.call = call.log.call
     this.running.begin(exchange, call)
     this.lastUsed = performance.now()
     if (methodTraits(call.method).asks) this.serverRequests.begun(exchange, task)
@@ -223,6 +226,7 @@ export class LegacySession {
   /** Begins another leg of a call that waited for its client. */
   resume(exchange: Exchange, call: Call): void {
     this.running.resume(exchange, call)
+    exchange.call = call.log.call
     this.lastUsed = performance.now()
   }
 

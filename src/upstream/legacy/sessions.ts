@@ -221,9 +221,10 @@ export class LegacySessions {
     identity: Identity,
     timeout = this.#options.timeouts.initialize,
   ): Promise<LegacySession> {
-    const { log, name, replicas, memory, observe } = this.#options
+    const { log, name, replicas, memory, observe, watching } = this.#options
     const { detection } = this.#access
     const { who } = identity
+    const watched = watching && crypto.randomUUID()
     const reused = detection.hasSpare
     const peer = await detection.channel(verdict.transport, identity)
     const onEnd = (error: ChannelError, served: boolean) => {
@@ -240,7 +241,8 @@ export class LegacySessions {
         onEnd,
         roots: this.#roots,
         askers: this.#askers,
-        onState: (what) => observe?.({ kind: 'session', server: name, side: 'server', what }),
+        onState: (what) =>
+          observe?.({ kind: 'session', server: name, side: 'server', what, session: watched, principal: who }),
         onChange: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
       detection.amend(verdict, { revision: session.handshake.revision })

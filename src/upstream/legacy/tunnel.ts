@@ -39,6 +39,7 @@ export interface TunnelOptions {
   write?: ((message: Request | Notification) => Wire) | undefined
 }
 
+const LOG = 'notifications/message'
 /** Milliseconds to wait for the stream of the server's own messages to open. */
 const LISTEN_WAIT = 1_000
 /** Milliseconds for the answer to a request of the bridge itself. */
@@ -75,8 +76,10 @@ export class DirectTunnel implements Tunnel {
     const { write = plain } = options
     peer.events = {
       ...(turns && { arrived: (exchange) => turns.add(exchange) }),
-      asked: (request) => this.#deliver(write(request)),
-      notified: (method, params) => this.#deliver(write({ kind: 'notification', method, params })),
+      callOf: ({ kind, method }) => (kind === 'request' || method === LOG ? this.#onlyCall : undefined),
+      asked: (request, exchange) => this.#deliver(write(request), exchange?.call ?? this.#onlyCall),
+      notified: (method, params) =>
+        this.#deliver(write({ kind: 'notification', method, params }), method === LOG ? this.#onlyCall : undefined),
       ended: (error) => this.#end(error),
       // A restarted server refuses the stream. A request finds out whether the session is lost, too.
       streamLost: () => {
@@ -117,9 +120,10 @@ export class DirectTunnel implements Tunnel {
     this.#end(undefined)
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void> {
     this.#used()
     const exchange = this.#peer.begin(this.#options.principal)
+    exchange.call = call
     this.#turns?.enter(exchange)
     const token = tokenOf(request.params)
     const hangUp = () => {
@@ -198,7 +202,8 @@ export class DirectTunnel implements Tunnel {
   }
 
   respond(response: Response): void {
-    if (response.id !== undefined) this.#peer.answer(join(responseMessage(response.id, response)))
+    const { id, outcome } = response
+    if (id !== undefined) this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)))
   }
 
   attach(listener: TunnelListener): void {
@@ -240,13 +245,20 @@ export class DirectTunnel implements Tunnel {
     this.#closeUnused()
   }
 
-  #deliver(text: Wire): void {
-    if (this.#turns) this.#turns.pass(() => this.#send(text), lengthOf(text))
-    else this.#send(text)
+  /** The id for the inspector of the only open call; undefined if there are several. */
+  get #onlyCall(): string | undefined {
+    const { open } = this.#peer
+    const call = open.next().value?.call
+    return open.next().done ? call : undefined
   }
 
-  #send(text: Wire): void {
-    if (this.#listener) this.#listener.message(text)
+  #deliver(text: Wire, call?: string): void {
+    if (this.#turns) this.#turns.pass(() => this.#send(text, call), lengthOf(text))
+    else this.#send(text, call)
+  }
+
+  #send(text: Wire, call: string | undefined): void {
+    if (this.#listener) this.#listener.message(text, call)
     else if (this.#waiting.length < MAX_WAITING && this.#holds(text)) this.#waiting.push(text)
   }
 

@@ -15,9 +15,12 @@ import { DirectTunnel, type TunnelOptions } from './tunnel.js'
 class TunnelOccupant implements Occupant {
   readonly principal: string
   tunnel: DirectTunnel | undefined
+  /** Identifies the session for the inspector. */
+  readonly session: string | undefined
 
-  constructor(principal: string) {
+  constructor(principal: string, session: string | undefined) {
     this.principal = principal
+    this.session = session
   }
 
   get idleSince(): number | undefined {
@@ -54,7 +57,7 @@ export class Tunnels {
   ): Promise<DirectTunnel | undefined> {
     const { occupancy } = this.#access.capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
-    const occupant = new TunnelOccupant(sender.principal)
+    const occupant = new TunnelOccupant(sender.principal, this.#options.watching && crypto.randomUUID())
     occupancy.enter(occupant)
     try {
       const tunnel = await this.#connect(verdict, opening, sender, occupant, write)
@@ -96,7 +99,7 @@ export class Tunnels {
         detection.opened(peer)
         detection.worked(false)
         occupant.tunnel = tunnel
-        this.#report('opened')
+        this.#report('opened', occupant)
         return tunnel
       }
       if (await this.#isModern(verdict, peer, sender)) {
@@ -143,7 +146,7 @@ export class Tunnels {
     peer.headers = credentialOf(sender)
     peer.account = accounts?.for(principal)
     const onEnd = (error: ChannelError | undefined, lost: boolean) => {
-      if (occupant.tunnel) this.#report(lost ? 'lost' : 'ended')
+      if (occupant.tunnel) this.#report(lost ? 'lost' : 'ended', occupant)
       occupancy.leave(occupant)
       if (error) detection.ended(error, true)
     }
@@ -154,8 +157,8 @@ export class Tunnels {
   }
 
   /** Reports a new state of a session, for metrics. */
-  #report(what: 'opened' | 'ended' | 'lost'): void {
+  #report(what: 'opened' | 'ended' | 'lost', { session, principal }: TunnelOccupant): void {
     const { observe, name } = this.#options
-    observe?.({ kind: 'session', server: name, side: 'server', what })
+    observe?.({ kind: 'session', server: name, side: 'server', what, session, principal })
   }
 }

@@ -194,6 +194,7 @@ export class ModernChannel implements Occupant {
 
   begin(call: Call): Exchange {
     const exchange = this.peer.begin(call.principal)
+    exchange.call = call.log.call
     this.calls.begin(exchange, call)
     return exchange
   }
@@ -224,6 +225,7 @@ export class ModernChannel implements Occupant {
     this.#peer = peer
     this.#lastUsed = performance.now()
     peer.events = {
+      callOf: (message) => (message.kind === 'notification' ? this.calls.callFor(message) : undefined),
       asked: ({ method }) =>
         log.debug({ event: 'server_request_dropped', method }, 'request from a modern server dropped'),
       notified: (method, params) => this.#notified(method, params),

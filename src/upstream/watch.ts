@@ -1,0 +1,73 @@
+/** Tells the inspector the messages on one channel to a server. */
+import type { Sight, Witness } from '../ports/seen.js'
+import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
+import { weightOf, wireOf } from '../rpc/source.js'
+
+/** A bridge's inspector, for the channels to one server. */
+export interface Watching {
+  witness: Witness
+  server: string
+}
+
+type Sent = { form: 'request' | 'notification' | 'result' | 'error'; method?: string; id?: string | number | undefined }
+
+/** Most open requests of the server whose calls are remembered. */
+const MAX_ASKED = 1_000
+
+export class Watch {
+  readonly #witness: Witness
+  readonly #server: string
+  /** The calls that open requests of the server belong to, by the keys of their ids. */
+  readonly #asked = new Map<string, string>()
+
+  constructor({ witness, server }: Watching) {
+    this.#witness = witness
+    this.#server = server
+  }
+
+  /** A message is sent to the server, for this call. */
+  sent({ form, method, id }: Sent, text: string, call: string | undefined): void {
+    const sight: Sight = {
+      kind: 'message',
+      hop: 'server',
+      dir: 'out',
+      form,
+      method,
+      id,
+      bytes: text.length,
+      server: this.#server,
+      call,
+      session: undefined,
+    }
+    this.#witness(sight, text)
+  }
+
+  /** The answer to a request of the server is sent. */
+  answered(form: 'result' | 'error', id: Id, text: string): void {
+    const key = idKey(id)
+    this.sent({ form, id: idValue(id) }, text, this.#asked.get(key))
+    this.#asked.delete(key)
+  }
+
+  /** A message of the server has arrived, for this call. */
+  received(message: Request | Notification | Response, call: string | undefined): void {
+    const isResponse = message.kind === 'response'
+    const source = isResponse ? message.outcome.source : message.source
+    const sight: Sight = {
+      kind: 'message',
+      hop: 'server',
+      dir: 'in',
+      form: isResponse ? message.outcome.kind : message.kind,
+      method: isResponse ? undefined : message.method,
+      id: message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id),
+      bytes: source ? weightOf(source) : 0,
+      server: this.#server,
+      call,
+      session: undefined,
+    }
+    this.#witness(sight, source && wireOf(source))
+    if (message.kind !== 'request' || call === undefined) return
+    if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
+    this.#asked.set(idKey(message.id), call)
+  }
+}

@@ -1,0 +1,78 @@
+/** Runs the scenarios between one client and one server of the matrix. */
+import type { Test } from 'tap'
+import type { BridgeContext } from '../../src/bridge/context.js'
+import { type Started, startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { type Cell, foreignTo, type Scenario } from './cell.js'
+import type { Client } from './client.js'
+import { type ClientKind, connect } from './clients.js'
+import { byStream, type Recorded, received } from './recording.js'
+import { SCENARIOS } from './scenarios.js'
+import type { ServerKind, TestServer } from './servers.js'
+import type { Outcome } from './table.js'
+
+interface Between {
+  pair: Cell['pair']
+  server: TestServer
+  bridge: Started
+  toClients: Recorded['toClients']
+}
+
+export const nameOf = ({ era, transport }: ClientKind | ServerKind) => `${era} ${transport}`
+
+/** All scenarios of a pair, through one bridge. Gives how they ended, and what has passed. */
+export async function runPair(
+  t: Test,
+  pair: Cell['pair'],
+  more: Partial<BridgeContext> = {},
+): Promise<{ outcomes: Outcome[]; recorded: Recorded }> {
+  const server = await pair.server.start(t)
+  const between: Between = { pair, server, bridge: await startBridge(t, server.entry, {}, more), toClients: {} }
+  const outcomes: Outcome[] = []
+  for (const scenario of SCENARIOS) outcomes.push(await outcomeOf(t, scenario, between))
+  await between.bridge.bridge.close()
+  await until(() => server.open() === 0, 'nothing is left at the server')
+  t.same(server.complaints(), [], 'what reached the server was of its era to the end')
+  const names = { client: nameOf(pair.client), server: nameOf(pair.server) }
+  return { outcomes, recorded: { ...names, toServer: received(server.reached()), toClients: between.toClients } }
+}
+
+async function outcomeOf(t: Test, scenario: Scenario, between: Between): Promise<Outcome> {
+  const why = scenario.impossible?.(between.pair)
+  if (why !== undefined) return { impossible: why }
+  let outcome: Outcome = 'FAIL'
+  await t.test(scenario.name, async (t) => {
+    await happens(t, scenario, between)
+    if (t.passing()) outcome = 'ok'
+  })
+  return outcome
+}
+
+/** One cell: a client of its own for the scenario, and at the end what either side has to complain of. */
+async function happens(t: Test, { name, plan, run }: Scenario, between: Between): Promise<void> {
+  const { pair, server, bridge } = between
+  const clients: Client[] = []
+  const open = async () => {
+    const client = connect(pair.client, bridge, plan?.(pair))
+    clients.push(client)
+    return { client, opened: await client.open() }
+  }
+  const from = { reached: server.reached().length, complaints: server.complaints().length }
+  const reached = (method?: string) =>
+    server
+      .reached()
+      .slice(from.reached)
+      .filter(({ message }) => method === undefined || message['method'] === method)
+  try {
+    const { client, opened } = await open()
+    await run(t, { pair, server, client, opened, reached, connect: async () => (await open()).client })
+  } finally {
+    await Promise.all(clients.map((client) => client.close()))
+  }
+  between.toClients[name] = clients.map((client) => byStream(client.arrived))
+  for (const client of clients) {
+    t.same(client.complaints, [], 'the client has nothing to complain of')
+    t.same(foreignTo(client, client.arrived), [], 'what reached the client was of its era')
+  }
+  t.same(server.complaints().slice(from.complaints), [], 'what reached the server was of its era')
+}
