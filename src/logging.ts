@@ -54,6 +54,9 @@ export const LOG_EVENTS = {
 
   listening: 'The bridge accepts requests for a server.',
   admin_listening: 'The bridge serves health and metrics on the address `admin`.',
+  inspector_listening: 'The inspector is served.',
+  inspector_opened: 'Somebody looks at the events of the inspector.',
+  inspector_failed: 'The socket of the inspector cannot be opened. The bridge works without it.',
   no_servers: 'No server was found yet. Each one is served as soon as it is found.',
   stopping: 'The bridge shuts down.',
   draining: 'The bridge waits for requests in progress before it shuts down.',

@@ -107,6 +107,11 @@ async function run(command: Command): Promise<number | undefined> {
       await probe(command.settings, command.json, program)
       return EXIT.ok
     }
+    case 'tail': {
+      const { socketsOf, tail } = await import('./cli/tail.js')
+      const options = { ...command, sockets: socketsOf(env) }
+      return codeOf(await tail(options, { stdout: process.stdout, err: output.err, env }))
+    }
     case 'discover': {
       const { runDiscover } = await import('./cli/discover.js')
       const { signInFor } = await import('./cli/sign-in.js')

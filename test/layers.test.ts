@@ -59,10 +59,19 @@ const packages: Record<string, readonly string[]> = {
   'node:dns/promises': ['net/connect'],
   'node:fs/promises': ['discovery/sources/files'],
   'node:os': ['cli', 'discovery/home', 'discovery/trust', 'bridge', 'oauth/store/files'],
-  'node:path': ['cli', 'discovery/sources', 'discovery/trust', 'bridge', 'net/private-file', 'oauth/store/files'],
+  'node:path': [
+    'cli',
+    'discovery/sources',
+    'discovery/trust',
+    'bridge',
+    'inspect/socket',
+    'net/private-file',
+    'oauth/store/files',
+  ],
   'node:tls': ['net/connect', 'discovery/trust/pin', 'bridge'],
   'node:child_process': ['oauth/person/browser', 'upstream/transport/stdio'],
   'node:crypto': [
+    'bridge/inspector',
     'inspect',
     'plugins/auth',
     'downstream/http',
@@ -82,6 +91,7 @@ const packages: Record<string, readonly string[]> = {
   'node:process': ['main', 'upstream/transport/stdio'],
   'node:fs': [
     'main',
+    'bridge/inspector',
     'cli',
     'log/writer',
     'net',

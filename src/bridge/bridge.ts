@@ -2,6 +2,7 @@
 
 import { getHeapStatistics } from 'node:v8'
 import type { FastifyInstance } from 'fastify'
+import { INSPECT_ADDRESS } from '../config/schema/inspect.js'
 import {
   ConfigError,
   isLoopback,
@@ -11,9 +12,13 @@ import {
   servedPaths,
   shareOf,
 } from '../config/settings.js'
+import { homeFolder } from '../discovery/home.js'
 import { EventStore } from '../downstream/http/event-store.js'
 import { Refusals } from '../downstream/http/refusals.js'
 import type { PipeOptions } from '../downstream/stdio.js'
+import { INSPECT } from '../inspect/address.js'
+import { socketFolder } from '../inspect/socket.js'
+import type { ServerNow } from '../inspect/views.js'
 import type { Log } from '../logging.js'
 import type { HealthOptions } from '../plugins/health.js'
 import type { WellKnownOptions } from '../plugins/well-known.js'
@@ -62,6 +67,7 @@ export const NEED_RESTART = [
   'redis',
   'metrics',
   'log',
+  'inspect',
   'discover',
   'registry',
   'discoverAllow',
@@ -87,6 +93,7 @@ export class Bridge {
   #front: FastifyInstance | undefined
   #admin: Listener | undefined
   #adminUrl: string | undefined
+  #inspectUrl: string | undefined
   /** Makes reloads run one after another. */
   #reloading: Promise<unknown> = Promise.resolve()
   /** Number of HTTP requests whose answers are not complete. */
@@ -127,6 +134,11 @@ export class Bridge {
     return (mount as Mount).server
   }
 
+  /** The address of the inspector, without its token; undefined without an inspector on HTTP. */
+  get inspectUrl(): string | undefined {
+    return this.#inspectUrl
+  }
+
   /** The `admin` address, if there is one. */
   get adminUrl(): string | undefined {
     return this.#adminUrl
@@ -147,12 +159,16 @@ export class Bridge {
     await this.#replicas?.connect()
     const origin = await this.#listener.listen(listen)
     if (admin !== undefined) await this.#serveAdmin(httpListen({ ...this.#settings, listen: admin }))
+    else if (this.#context.inspector) await this.#serveInspector()
     return new Map([...servedPaths(this.#settings, listen)].map(([name, [first]]) => [name, origin + first]))
   }
 
   /** Serves the only server on stdio, until the input ends or the output is closed. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
     const [mount] = this.#mounts.values()
+    const { inspector, env } = this.#context
+    const folder = inspector && socketFolder(env, homeFolder())
+    if (folder !== undefined) await inspector?.serveSocket(folder, this.#now)
     await (mount as Mount).pipe({ ...streams, patience: this.#settings.timeouts.drainTimeout })
     this.#answerable = false
   }
@@ -202,6 +218,7 @@ export class Bridge {
       await pause(DRAIN_CHECK)
     this.#listener?.close()
     this.#admin?.close()
+    await this.#context.inspector?.close()
     await this.#replicas?.close()
     await Promise.all([this.#front?.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
   }
@@ -275,10 +292,37 @@ export class Bridge {
   async #serveAdmin(listen: Listen & { kind: 'http' }): Promise<void> {
     const health = { state: () => this.#state(), detailed: true, metrics: this.#metrics }
     const { adminFront } = await import('./http-app.js')
-    const admin = await adminFront({ settings: this.#settings, listen, refusals: this.#refusals, health })
+    const admin = await adminFront({
+      settings: this.#settings,
+      listen,
+      refusals: this.#refusals,
+      health,
+      ...this.#inspect,
+    })
     this.#admin = await this.#listenerOf(admin, ADMIN_CONNECTIONS)
     this.#adminUrl = await this.#admin.listen(listen)
+    if (this.#context.inspector) this.#inspectUrl = this.#adminUrl + INSPECT
   }
+
+  /** Serves the inspector at its own address; if another process has its port, at any other port. */
+  async #serveInspector(): Promise<void> {
+    const listen = httpListen({ listen: INSPECT_ADDRESS })
+    const { adminFront } = await import('./http-app.js')
+    const admin = await adminFront({ settings: this.#settings, listen, refusals: this.#refusals, ...this.#inspect })
+    const listener = await this.#listenerOf(admin, ADMIN_CONNECTIONS)
+    this.#admin = listener
+    const url = await listener.listen(listen).catch(() => listener.listen({ ...listen, port: 0 }))
+    this.#inspectUrl = url + INSPECT
+  }
+
+  get #inspect(): { inspect?: (app: FastifyInstance) => Promise<void> } {
+    const { inspector } = this.#context
+    return inspector ? { inspect: (app) => inspector.register(app, this.#now) } : {}
+  }
+
+  /** What the inspector shows of the servers now. */
+  readonly #now = (): ServerNow[] =>
+    [...this.#mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy }))
 
   async #listenerOf(front: FastifyInstance, maxConnections: number): Promise<Listener> {
     const { Listener } = await import('./listener.js')

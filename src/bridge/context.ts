@@ -8,6 +8,7 @@ import type { Observe } from '../ports/events.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
+import type { Inspector } from './inspector.js'
 import type { TrustContext } from './pipeline.js'
 
 /** What the program gives to the bridge. */
@@ -21,8 +22,10 @@ export interface BridgeContext {
   tracer?: Tracer | undefined
   /** The connection to the other replicas, if there are several. */
   replicas?: RedisReplicas | undefined
-  /** The inspector; none by default. */
+  /** Hears of calls and messages; none by default. */
   watch?: Watch | undefined
+  /** Shows what `watch` hears; none by default. */
+  inspector?: Inspector | undefined
   /** What is needed to sign in to servers; by default the bridge does not sign in. */
   signIn?: SignInParts | undefined
   /** The trust in a discovered server; undefined for configured ones. */

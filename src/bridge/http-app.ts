@@ -12,6 +12,7 @@ import { tooLarge } from '../downstream/http/body.js'
 import { checkRequest } from '../downstream/http/headers.js'
 import { type Refusals, refusedOf } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
+import { INSPECT } from '../inspect/address.js'
 import { type AuthMode, auth } from '../plugins/auth.js'
 import { type HealthOptions, health, OPEN } from '../plugins/health.js'
 import { origin } from '../plugins/origin.js'
@@ -90,7 +91,9 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
 
 /** Options of the application for operators. */
 export interface AdminOptions extends Pick<FrontOptions, 'settings' | 'listen' | 'refusals'> {
-  health: HealthOptions
+  health?: HealthOptions
+  /** Adds the routes of the inspector. */
+  inspect?: (app: FastifyInstance) => Promise<void>
 }
 
 /** Builds the application at the `admin` address. `Host` may be any IP address, but only known names. */
@@ -99,11 +102,13 @@ export async function adminFront({
   listen,
   refusals,
   health: options,
+  inspect,
 }: AdminOptions): Promise<FastifyInstance> {
   const app: FastifyInstance = fastify(inJsonRpc(() => app))
+  const paths = [...(options ? [...OPEN, '/metrics'] : []), ...(inspect ? [INSPECT] : [])]
   refuseInJsonRpc(app, {
     refusals,
-    notFound: `Not found: this address serves only ${OPEN.join(', ')} and /metrics`,
+    notFound: `Not found: this address serves only ${paths.join(', ')}`,
     bodyBytes: 0,
   })
   app.addHook('onRequest', (request, _reply, done) => {
@@ -112,8 +117,16 @@ export async function adminFront({
   })
   const allowedHosts = hostsOf(settings, listen)
   await app.register(origin, { allowedHosts, allowedOrigins: [], addresses: true, open: ['/healthz'] })
-  await app.register(health, options)
+  if (options) await app.register(health, options)
+  if (inspect) await inspect(app)
   await app.ready()
+  return app
+}
+
+/** Builds an application for a socket that only its user can open: nothing of a request has to be checked. */
+export function socketFront(): FastifyInstance {
+  const app: FastifyInstance = fastify({ ...inJsonRpc(() => app), forceCloseConnections: true })
+  app.setErrorHandler((error, _request, reply) => refuse(reply, Fault.from(error)))
   return app
 }
 

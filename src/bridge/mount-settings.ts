@@ -23,6 +23,7 @@ const AROUND = [
   'allowedOrigins',
   'allowUnauthenticated',
   'log',
+  'inspect',
 ] as const satisfies (keyof Settings)[]
 const TIMES_AROUND = ['drainDelay', 'drainTimeout'] as const satisfies (keyof Settings['timeouts'])[]
 

@@ -13,16 +13,22 @@ export interface Announcing {
   version: string
   /** Says something to people, in place of the log; undefined where the log is for programs. */
   say: ((text: string) => void) | undefined
+  /** The token of the inspector, if it was made at this start. Only people are told. */
+  token?: string | undefined
 }
 
 /** Says where to go from here. */
 export function announce(
   { auth }: Settings,
-  { mounts, adminUrl }: Bridge,
+  { mounts, adminUrl, inspectUrl }: Bridge,
   urls: ReadonlyMap<string, string>,
-  { log, version, say }: Announcing,
+  { log, version, say, token: viewer }: Announcing,
 ): void {
   if (adminUrl !== undefined) log.info({ event: 'admin_listening', url: adminUrl }, 'serving health and metrics')
+  if (inspectUrl !== undefined) {
+    if (say) say(`\nInspector: ${inspectUrl}${viewer === undefined ? ', with the token of "inspect"' : `#${viewer}`}\n`)
+    else log.info({ event: 'inspector_listening', url: inspectUrl }, 'serving the inspector')
+  }
   const token = auth?.tokens === undefined && !auth?.passthrough ? '' : ' -H "authorization: Bearer $TOKEN"'
   // An address that stands for all of this machine is none that one can call.
   const [first = ''] = [...urls.values()].map((url) =>

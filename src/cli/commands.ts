@@ -40,7 +40,8 @@ const FRONT = [
   'redis',
 ] as const
 const LOG = ['log-level', 'log-format'] as const
-const BRIDGE = [...FRONT, ...SERVER, ...SIGN_IN, ...FINDING, 'read-only-tool', ...LOG] as const
+const INSPECT = ['inspect', 'inspect-payloads'] as const
+const BRIDGE = [...FRONT, ...SERVER, ...SIGN_IN, ...FINDING, 'read-only-tool', ...INSPECT, ...LOG] as const
 
 /** Subjects of flags, in the order of a page. A flag of no group is special to its command. */
 export const GROUPS: readonly (readonly [title: string, flags: readonly FlagName[]])[] = [
@@ -49,6 +50,7 @@ export const GROUPS: readonly (readonly [title: string, flags: readonly FlagName
   ['How a server is used', SERVER],
   ['Sign-in to a server', SIGN_IN],
   ['Discovery and trust', [...FINDING, 'read-only-tool']],
+  ['Inspector', INSPECT],
   ['Log', LOG],
 ]
 
@@ -112,6 +114,27 @@ export const COMMANDS = {
     examples: [
       ['A file', 'mcp-bridge check --config mcp.json'],
       ['A file for another machine, without its variables and secrets', 'mcp-bridge check --offline --config mcp.json'],
+    ],
+  },
+  tail: {
+    usage: '[<bridge>] [<filter>...]',
+    about: 'follow the calls of a bridge that runs with --inspect',
+    words: Number.POSITIVE_INFINITY,
+    flags: ['both', 'json'],
+    details: [
+      'The bridge is the address that it prints, with the part after #. A bridge on stdio is found without one, or by its',
+      'process id if several run.',
+      '',
+      'A filter has words that all have to match: tool:, name:, method:, server:, era:, status:, blame:, principal:, id:,',
+      'ms>500, or any text. A - before a word stands for its opposite.',
+    ],
+    examples: [
+      ['The bridge that a client has started', 'mcp-bridge tail'],
+      [
+        'Failed calls of one server, with both sides',
+        'mcp-bridge tail --both server:github status:error,fault,tool_error',
+      ],
+      ['A bridge on HTTP', 'mcp-bridge tail http://127.0.0.1:9091/inspect#<token>'],
     ],
   },
   discover: {

@@ -52,6 +52,7 @@ const SECTIONS: readonly Section[] = [
     has: under('redis', 'stateKeys'),
   },
   { title: 'Log and metrics', has: under('log', 'metrics') },
+  { title: 'Inspector', text: '[inspect.md](inspect.md) says what it shows.', has: under('inspect') },
   { title: 'Compatibility', has: under('compat') },
   { title: 'Timeouts', has: under('timeouts') },
   { title: 'Limits', has: under('limits') },
@@ -77,6 +78,11 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
     ['XDG_CONFIG_HOME'],
     'Configuration folder of the user, with mcp-bridge/trust.json and mcp-bridge/tokens, and on Linux with the files of other programs. Default: ~/.config.',
   ],
+  [
+    ['XDG_STATE_HOME'],
+    'Folder with mcp-bridge/<process id>.sock, the socket of the inspector of a bridge on stdio. Default: ~/.local/state.',
+  ],
+  [['NO_COLOR', 'TERM'], 'Whether "tail" uses colours: not with NO_COLOR, and not if TERM is "dumb".'],
   [
     ['APPDATA', 'LOCALAPPDATA'],
     'On Windows: folders in which "discover files:" and "wrap" look for the files of other programs.',

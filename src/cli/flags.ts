@@ -127,6 +127,8 @@ export const FLAGS = {
   },
   'token-store': { value: '<folder>', option: 'oauth.store', example: '--token-store /var/lib/mcp-bridge/tokens' },
   'no-oauth': { option: `${SERVER}.oauth`, servers: 'url', to: false, about: 'Never sign in to a server.' },
+  inspect: { option: 'inspect', to: {} },
+  'inspect-payloads': { value: '<which>', option: 'inspect.payloads', example: '--inspect-payloads errors' },
   'log-level': { value: '<level>', option: 'log.level', example: '--log-level debug' },
   'log-format': { value: '<format>', option: 'log.format', example: '--log-format json' },
   json: { about: 'Print the result as JSON.' },
@@ -154,6 +156,7 @@ export const FLAGS = {
     example: '--file .cursor/mcp.json',
   },
   'dry-run': { about: 'Show what would change, and change nothing.' },
+  both: { about: 'Show the messages on both wires under each call.' },
   help: { short: 'h', about: 'Show help: of the program, or of the command.' },
   version: { short: 'V', about: 'Print the version.' },
 } as const satisfies Readonly<Record<string, Flag>>

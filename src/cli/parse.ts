@@ -14,6 +14,7 @@ export type Command =
   | ({ kind: 'run'; files: readonly string[] } & Configured)
   | { kind: 'probe'; settings: Settings; json: boolean }
   | ({ kind: 'check'; file: string } & Checked)
+  | { kind: 'tail'; target: string | undefined; filter: string; json: boolean; both: boolean }
   | { kind: 'discover'; settings: Settings; json: boolean }
   | { kind: 'trust'; action: TrustAction; trustStore: string | undefined }
   | { kind: 'login'; settings: Settings }
@@ -67,6 +68,12 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'check':
       if (flags.config === undefined) throw new UsageError('check needs --config <file>', command)
       return { kind: 'check', ...checked(flags, sources), file: flags.config }
+    case 'tail': {
+      const [first = '', ...others] = words
+      const isTarget = /^(?:https?:\/\/|\d+$)/.test(first)
+      const filter = (isTarget ? others : words).join(' ')
+      return { kind: 'tail', target: isTarget ? first : undefined, filter, json, both: flags.both ?? false }
+    }
     case 'discover': {
       const where = [...words, ...(flags.discover ?? [])]
       if (where.length === 0 && flags.config === undefined)

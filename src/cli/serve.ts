@@ -50,7 +50,10 @@ export async function serve({ settings, files, notes, format }: RunCommand, prog
   const tracing = await startTracing(env, { version, log })
   const signIn = signInFor(program, settings, { log })
   const replicas = settings.redis && (await import('../bridge/replicas.js')).replicasOf(settings, log)
-  const context = { log, version, env, metrics, tracer: tracing?.tracer, replicas, signIn }
+  const inspector =
+    settings.inspect && new (await import('../bridge/inspector.js')).Inspector(settings.inspect, { version, log })
+  const watch = inspector?.watch
+  const context = { log, version, env, metrics, tracer: tracing?.tracer, replicas, signIn, inspector, watch }
   const found = await finding(settings, context, listen.kind === 'stdio')
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
@@ -83,7 +86,7 @@ export async function serve({ settings, files, notes, format }: RunCommand, prog
     })
     warm.catch(() => {})
     const say = errors.readable ? output.err : undefined
-    announce(settings, bridge, await bridge.listen(listen), { log, version, say })
+    announce(settings, bridge, await bridge.listen(listen), { log, version, say, token: inspector?.token })
     announced()
     const current = { settings }
     found?.follow(() => reload(log, bridge, found.with(current.settings)))

@@ -4,8 +4,10 @@ import { get as getHttp, type IncomingMessage } from 'node:http'
 import { get as getHttps } from 'node:https'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
+import { homeFolder } from '../discovery/home.js'
 import { readFilter } from '../inspect/filter.js'
 import { type Message, rowsOf } from '../inspect/rows.js'
+import { socketFolder } from '../inspect/socket.js'
 import { type CallView, Views } from '../inspect/views.js'
 import { brief, clock, duration, shown, statusOf } from '../inspect/words.js'
 import type { Seen } from '../ports/seen.js'
@@ -35,6 +37,11 @@ interface Target {
   url: URL
   token: string | undefined
   socketPath: string | undefined
+}
+
+/** The folder where bridges of this user have their sockets. */
+export function socketsOf(env: TailOutput['env']): string | undefined {
+  return socketFolder(env, homeFolder())
 }
 
 /** Follows a bridge until it ends or nobody reads. Resolves to whether it could be followed. Throws a UsageError. */
@@ -68,11 +75,10 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
       )
   }
   const decoder = new SseDecoder()
-  response.setEncoding('utf8')
   try {
-    for await (const chunk of response as AsyncIterable<string>)
+    for await (const chunk of response as AsyncIterable<Uint8Array>)
       for (const { event, data } of decoder.push(chunk)) {
-        if (event === 'message') told(JSON.parse(data) as Seen)
+        if (event === 'message') told(JSON.parse(Buffer.concat(data).toString()) as Seen)
         else if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
       }
   } catch {

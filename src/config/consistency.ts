@@ -14,6 +14,7 @@ export function inconsistencies(settings: Settings, listen: Listen): Issue[] {
     ...Object.entries(settings.mcpServers).flatMap(([name, own]) => signIn(name, own, settings, listen)),
     ...exposure(settings, listen),
     ...collisions(settings, listen),
+    ...inspection(settings),
   ]
 }
 
@@ -101,6 +102,15 @@ function exposure({ allowUnauthenticated, auth }: Settings, listen: Listen): Iss
   if (listen.kind === 'stdio' || allowUnauthenticated || auth?.tokens || isLoopback(listen.host)) return []
   const message = `${listen.host} can be reached from other machines, and anybody there could call: add "auth.tokens", or allow it with --allow-unauthenticated`
   return [{ path: 'listen', message }]
+}
+
+/** An inspector that other machines can reach needs a token that is known before the start. */
+function inspection({ admin, inspect }: Settings): Issue[] {
+  if (!inspect || inspect.token !== undefined || admin === undefined) return []
+  const listen = parseListen(admin, 'admin')
+  if (listen.kind === 'stdio' || isLoopback(listen.host)) return []
+  const message = `is required, because other machines can reach the inspector at "admin": a secret of 16 or more characters`
+  return [{ path: 'inspect.token', message }]
 }
 
 /** Addresses and paths that are used twice. */

@@ -5,6 +5,7 @@
 import * as z from 'zod'
 import { access } from './schema/access.js'
 import { discovery } from './schema/discovery.js'
+import { inspect } from './schema/inspect.js'
 import { limits } from './schema/limits.js'
 import { server } from './schema/server.js'
 import { oauth } from './schema/sign-in.js'
@@ -37,6 +38,7 @@ export const fileSchema = z.strictObject({
       'Secrets of 32 or more characters that seal the state which clients keep for the bridge. The first one seals, all of them open. Without any, the bridge makes one at each start.',
     ),
   metrics: z.boolean().default(true).describe('Serve Prometheus metrics.'),
+  inspect,
   log: z
     .strictObject({
       level: z

@@ -3,6 +3,7 @@ import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Seen } from '../ports/seen.js'
 import { Fault } from '../protocol/fault.js'
+import { INSPECT } from './address.js'
 import { readFilter } from './filter.js'
 import { toHar, toLines } from './har.js'
 import { redactor } from './redact.js'
@@ -32,8 +33,6 @@ export interface InspectorOptions {
   onViewer(request: FastifyRequest): void
 }
 
-/** Where the page is. */
-export const INSPECT = '/inspect'
 /** Most streams of events at once. */
 const MAX_VIEWERS = 16
 /** Most calls in one answer. */

@@ -53,12 +53,13 @@ async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
   source.value = { kind: 'live' }
   onLive()
   const decoder = new SseDecoder()
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  const reader = response.body.getReader()
   for (;;) {
     const { done, value } = await reader.read()
     if (done) return 'the connection was closed'
     const events: Seen[] = []
-    for (const { event, data } of decoder.push(value)) {
+    for (const { event, data: pieces } of decoder.push(value)) {
+      const data = textOf(pieces)
       if (event === 'message') events.push(JSON.parse(data) as Seen)
       else if (event === 'dropped') return 'this page read too slowly'
       else if (event === 'hello' && isOther(data)) return 'the bridge was started again'
@@ -66,6 +67,11 @@ async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
     last = events.at(-1)?.seq ?? last
     if (events.length > 0) add(events)
   }
+}
+
+function textOf(pieces: readonly Uint8Array[]): string {
+  const decoder = new TextDecoder()
+  return pieces.map((piece) => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
 }
 
 /** Whether the events are of another bridge than before. Then they are read from the beginning. */

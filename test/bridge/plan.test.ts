@@ -17,7 +17,17 @@ const DIFFERENT = { different: true }
 /** Options of the bridge as a whole. What a mount is made of is everything else, and a new option is part of that. */
 const AROUND = [
   ...['$schema', 'discover', 'registry', 'discoverAllow', 'discoverLoopback', 'readOnlyTools', 'trustStore', 'publish'],
-  ...['listen', 'admin', 'metrics', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'allowUnauthenticated', 'log'],
+  ...[
+    'listen',
+    'admin',
+    'metrics',
+    'publicUrl',
+    'allowedHosts',
+    'allowedOrigins',
+    'allowUnauthenticated',
+    'log',
+    'inspect',
+  ],
 ]
 
 const plan = (changed: object, name = 'address') => {

@@ -52,7 +52,7 @@ t.test('a flag that a command does not take is refused with the command that tak
   )
   t.equal(
     messageOf(['--json', 'https://x/mcp']),
-    '--json is not a flag of mcp-bridge itself (serve): it is one of "mcp-bridge probe", "mcp-bridge discover" and others',
+    '--json is not a flag of mcp-bridge itself (serve): it is one of "mcp-bridge probe", "mcp-bridge tail" and others',
   )
   t.match(complaintOf(['check', '--backup', 'x']).next, '"mcp-bridge check --help"')
 })

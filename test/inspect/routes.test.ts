@@ -24,10 +24,9 @@ function follow(t: Test, url: string, headers: Record<string, string> = {}) {
   const ended = (async () => {
     const response = await fetch(url, { headers: { authorization, ...headers }, signal: abort.signal })
     const decoder = new SseDecoder()
-    const utf8 = new TextDecoder()
     for await (const chunk of response.body ?? [])
-      for (const { event, data } of decoder.push(utf8.decode(chunk, { stream: true }))) {
-        if (event === 'message') events.push(JSON.parse(data) as Seen)
+      for (const { event, data } of decoder.push(chunk)) {
+        if (event === 'message') events.push(JSON.parse(Buffer.concat(data).toString()) as Seen)
         else named.push(event)
       }
   })().catch(() => {})

@@ -1,7 +1,7 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
 import type { MessageSeen } from '../../ports/seen.js'
 import { idValue, type Message, parseMessage, type Request, type Response } from '../../rpc/message.js'
-import { sourceOf, sourceOfBytes } from '../../rpc/source.js'
+import { lengthOf, sourceOfBytes } from '../../rpc/source.js'
 import { type Json, raw } from '../../rpc/splice.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import type { Logger } from '../call-log.js'
@@ -14,15 +14,13 @@ interface About {
 
 /** Most bytes of a message that are parsed. Of a larger one only the size is told. */
 const MAX_PARSED = 64 * 1024
-const BOUNDS = { line: MAX_PARSED, event: MAX_PARSED }
 
 /** What passes for one call. */
 export class RelayedMessages {
   readonly #logger: Logger
   readonly #about: About
-  readonly #text = new TextDecoder()
   /** Undefined after an event that is too large: later ones are not told. */
-  #events: SseDecoder | undefined = new SseDecoder(BOUNDS)
+  #events: SseDecoder | undefined = new SseDecoder(MAX_PARSED)
 
   constructor(logger: Logger, about: About) {
     this.#logger = logger
@@ -31,20 +29,19 @@ export class RelayedMessages {
 
   /** The client's message. */
   request(body: Uint8Array): void {
-    this.#pass('client', body, 'request')
+    this.#pass('client', [body], 'request')
   }
 
   /** The whole answer, or its beginning if that is larger than what is parsed. `length` is that of the whole. */
   answer(bytes: Uint8Array, length = bytes.length): void {
-    this.#pass('server', bytes, 'result', length)
+    this.#pass('server', [bytes], 'result', length)
   }
 
   /** A part of the answer that is a stream of events. */
   chunk(bytes: Uint8Array): void {
     if (!this.#events) return
     try {
-      for (const { data } of this.#events.push(this.#text.decode(bytes, { stream: true })))
-        if (data !== '') this.#pass('server', data, 'notification')
+      for (const { data } of this.#events.push(bytes)) if (data.length > 0) this.#pass('server', data, 'notification')
     } catch {
       this.#events = undefined
       const text = `Messages of ${this.#about.call} are missing: an event is larger than ${MAX_PARSED / 1024} KiB`
@@ -52,13 +49,17 @@ export class RelayedMessages {
     }
   }
 
-  #pass(from: 'client' | 'server', bytes: Uint8Array | string, form: MessageSeen['form'], length = bytes.length): void {
+  #pass(
+    from: 'client' | 'server',
+    text: readonly Uint8Array[],
+    form: MessageSeen['form'],
+    length = lengthOf(text),
+  ): void {
     const { telemetry } = this.#logger
     if (!telemetry?.watch) return
     const { watch, server } = telemetry
-    const message = length > MAX_PARSED ? undefined : read(bytes)
+    const message = length > MAX_PARSED ? undefined : read(text)
     const what = message && factsOf(message)
-    const text = typeof bytes === 'string' ? bytes : [bytes]
     for (const hop of from === 'client' ? (['client', 'server'] as const) : (['server', 'client'] as const))
       watch.witness(
         {
@@ -80,7 +81,7 @@ export class RelayedMessages {
 
 /** The `requestState` of a request that continues another one. */
 export function stateIn(body: Uint8Array): Json | undefined {
-  const message = body.length <= MAX_PARSED ? read(body) : undefined
+  const message = body.length <= MAX_PARSED ? read([body]) : undefined
   return message?.kind === 'request' && typeof message.params !== 'string'
     ? raw(message.params, 'requestState')
     : undefined
@@ -104,9 +105,9 @@ function idOf({ id }: Request | Response): string | number | undefined {
   return id === undefined ? undefined : idValue(id)
 }
 
-function read(bytes: Uint8Array | string): Message | undefined {
+function read(text: readonly Uint8Array[]): Message | undefined {
   try {
-    return parseMessage(typeof bytes === 'string' ? sourceOf(bytes) : sourceOfBytes([bytes]))
+    return parseMessage(sourceOfBytes(text))
   } catch {
     return undefined
   }

@@ -1,0 +1,85 @@
+/** The inspector of a bridge: what it has seen, and how it is served. Loaded only if it is used. */
+import { randomBytes } from 'node:crypto'
+import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import type { Settings } from '../config/settings.js'
+import { Watch } from '../downstream/watch.js'
+import { PAGE } from '../inspect/page.js'
+import { Ring } from '../inspect/ring.js'
+import { type InspectorOptions, inspector } from '../inspect/routes.js'
+import { socketName } from '../inspect/socket.js'
+import type { Log } from '../logging.js'
+import { socketFront } from './http-app.js'
+
+type Servers = InspectorOptions['servers']
+
+/** 192 random bits. */
+const TOKEN_BYTES = 24
+
+/** The inspector. */
+export class Inspector {
+  readonly watch: Watch
+  /** The token of this start; undefined if one is configured. */
+  readonly token: string | undefined
+  readonly #settings: NonNullable<Settings['inspect']>
+  readonly #ring: Ring
+  readonly #version: string
+  readonly #log: Log
+  #closeSocket: (() => Promise<void>) | undefined
+
+  constructor(settings: NonNullable<Settings['inspect']>, { version, log }: { version: string; log: Log }) {
+    this.#settings = settings
+    this.#ring = new Ring({ payloads: settings.payloads })
+    this.#version = version
+    this.#log = log
+    this.watch = new Watch(this.#ring.witness)
+    this.token = settings.token === undefined ? randomBytes(TOKEN_BYTES).toString('base64url') : undefined
+  }
+
+  /** Serves the inspector at an application, whose hosts and origins are checked, to everybody who has the token. */
+  async register(app: FastifyInstance, servers: Servers): Promise<void> {
+    await app.register(inspector, this.#options(servers, this.#settings.token ?? this.token))
+  }
+
+  /** Serves the inspector on a socket in a folder, to the user of this process. Never rejects. */
+  async serveSocket(folder: string, servers: Servers): Promise<void> {
+    const path = join(folder, socketName(process.pid))
+    try {
+      const app = socketFront()
+      await app.register(inspector, this.#options(servers, undefined))
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      // A process with the same id may have left one.
+      rmSync(path, { force: true })
+      await app.listen({ path })
+      chmodSync(path, 0o600)
+      this.#closeSocket = async () => {
+        await app.close()
+        rmSync(path, { force: true })
+      }
+      this.#log.info({ event: 'inspector_listening', path }, 'serving the inspector to mcp-bridge tail')
+    } catch (error) {
+      this.#log.warn({ event: 'inspector_failed', path, err: error }, 'the inspector cannot be served')
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#closeSocket?.()
+  }
+
+  #options(servers: Servers, token: string | undefined): InspectorOptions {
+    return {
+      ring: this.#ring,
+      version: this.#version,
+      token,
+      hide: this.#settings.hide,
+      page: PAGE,
+      servers,
+      onViewer: ({ ip }) =>
+        this.#log.info(
+          { event: 'inspector_opened', from: ip, payloads: this.#settings.payloads },
+          'somebody looks at the inspector',
+        ),
+    }
+  }
+}

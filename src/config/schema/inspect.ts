@@ -1,0 +1,32 @@
+/** Options of the inspector. */
+import * as z from 'zod'
+
+/** Where the inspector is, if `admin` is not set. */
+export const INSPECT_ADDRESS = 'http://127.0.0.1:9091'
+
+export const inspect = z
+  .strictObject({
+    payloads: z
+      .enum(['off', 'errors', 'all'])
+      .default('off')
+      .describe(
+        "Whose messages are kept as text, up to 16 KiB each: nobody's, those of calls that failed, or all. Values that may be secret are hidden when somebody reads them.",
+      ),
+    hide: z
+      .array(z.string().startsWith('/', 'has to begin with /'))
+      .default([])
+      .describe(
+        'JSON Pointers of values to hide beside those with names like "token" or "password". * stands for one name, ** for any number: /params/arguments/**/iban.',
+      ),
+    token: z
+      .string()
+      .regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
+      .optional()
+      .describe(
+        'The token that viewers need. Required if "admin" can be reached from other machines. Default: a new one at each start, which is printed with the address on a terminal.',
+      ),
+  })
+  .optional()
+  .describe(
+    `Show both sides of each call at /inspect of "admin", or else of ${INSPECT_ADDRESS}; on stdio, to mcp-bridge tail. Default: nothing is kept.`,
+  )

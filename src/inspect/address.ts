@@ -1,0 +1,2 @@
+/** Where the inspector is on its address. */
+export const INSPECT = '/inspect'

@@ -1,0 +1,62 @@
+/** The program with `--inspect`: where its inspector is, who may look, and how `mcp-bridge tail` finds it. */
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import t from 'tap'
+import { says, startProgram } from '../support/cli.js'
+import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
+import { messages } from '../support/inspected.js'
+
+const EVERYTHING = ['--', execPath, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js']
+const CALL = messages.call('echo', { message: 'hello' })
+
+t.test('the address of the page is printed with its token, and tail follows it', async (t) => {
+  const bridge = startProgram(t, ['--inspect', '--log-format', 'pretty', '-l', 'http://127.0.0.1:0/mcp', ...EVERYTHING])
+  const [, address = ''] = await says(bridge, /^Inspector: (http\S+)$/m)
+  const [, url = ''] = await says(bridge, /listens on (\S+)/)
+  t.match(address, /^http:\/\/127\.0\.0\.1:\d+\/inspect#[\w-]{32}$/)
+  const page = await fetch(address)
+  t.equal(page.status, 200)
+  t.match(await page.text(), /<script type="module" src="inspect\/page.js">/)
+  t.match(await (await fetch(new URL('/inspect/page.js', address))).text(), /tools?:/)
+  t.equal((await fetch(new URL('/inspect/calls', address))).status, 401)
+
+  const tail = startProgram(t, ['tail', '--both', address, 'tool:echo'])
+  await says(bridge, /(somebody looks at the inspector)/)
+  t.equal((await messages.post(url, CALL)).status, 200)
+  await until(() => /result/.test(tail.stdout()), 'a call in the terminal')
+  t.match(
+    tail.stdout(),
+    /✓ ok {2}tools\/call echo .* M 07-28 http → L 11-25 stdio .*\n {4}→ tools\/call id 1 +│ → tools\/call/,
+  )
+})
+
+t.test('a log in JSON has the address without the token', async (t) => {
+  const bridge = startProgram(t, ['--inspect', '--log-format', 'json', '-l', 'http://127.0.0.1:0/mcp', ...EVERYTHING])
+  await says(bridge, /"event":"(server_ready)"/)
+  const [, url = ''] = await says(bridge, /"event":"inspector_listening","url":"([^"]+)"/)
+  t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/inspect$/)
+  t.equal((await fetch(new URL('/inspect/events', url))).status, 401)
+})
+
+t.test('on stdio, tail finds the bridge by a socket of its user, which goes with the bridge', async (t) => {
+  const state = temporaryFolder(t)
+  const env = { XDG_STATE_HOME: state }
+  const bridge = startProgram(t, ['--inspect', '--inspect-payloads', 'all', '-l', 'stdio', ...EVERYTHING], env)
+  const folder = join(state, 'mcp-bridge')
+  await says(bridge, /(serving the inspector|inspector_listening)/)
+  t.same(readdirSync(folder), [`${bridge.child.pid}.sock`])
+  t.equal(statSync(folder).mode & 0o777, 0o700)
+  t.equal(statSync(join(folder, `${bridge.child.pid}.sock`)).mode & 0o777, 0o600)
+  const tail = startProgram(t, ['tail', '--json'], env)
+  await says(bridge, /(somebody looks|inspector_opened)/)
+  bridge.child.stdin.write(`${CALL}\n`)
+  await until(() => /"outcome":"ok"/.test(tail.stdout()), 'the call as JSON')
+  t.match(tail.stdout(), /"hop":"server","dir":"out".*hello/)
+  bridge.child.stdin.end()
+  await until(() => readdirSync(folder).length === 0, 'the socket is gone')
+  const late = startProgram(t, ['tail'], env)
+  t.not(await late.ended, 0)
+  t.match(late.stderr(), /no bridge with --inspect runs as this user/)
+})
