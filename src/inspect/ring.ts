@@ -26,6 +26,8 @@ const MAX_CHANGES = 100
 const MAX_UNDECIDED = 1_000
 /** Most session ids whose digests are remembered. */
 const MAX_DIGESTS = 1_000
+/** Most methods that are remembered. */
+const MAX_METHODS = 200
 /** Bytes that an event takes besides its texts, about. */
 const EVENT_BYTES = 400
 /** V8 copies shorter parts of a text, so they keep nothing else in memory. */
@@ -61,6 +63,7 @@ export class Ring {
   /** With `errors`: messages of calls that have not ended, and their texts. */
   readonly #undecided = new Map<string, { message: Message; text: string; cut: number }[]>()
   readonly #digests = new Map<string, string>()
+  readonly #methods = new Map<string, string>()
   readonly #listeners = new Set<() => void>()
 
   constructor({
@@ -104,10 +107,11 @@ export class Ring {
   }
 
   readonly witness: Witness = (sight, text) => {
-    const seen = this.#kept(sight)
-    if (text !== undefined && seen.kind === 'message') this.#keepText(seen, text)
-    else if (seen.kind === 'call') this.#decide(seen)
-    const weight = weightOf(seen)
+    const seen = sight.kind === 'message' ? this.#message(sight) : this.#kept(sight)
+    if (seen.kind === 'message') {
+      if (text !== undefined && this.#payloads !== 'off') this.#keepText(seen, text)
+    } else if (seen.kind === 'call') this.#decide(seen)
+    const weight = seen.kind === 'message' ? weightOfMessage(seen) : weightOf(seen)
     this.#events.push(seen)
     this.#weights.push(weight)
     this.#bytes += weight
@@ -115,6 +119,41 @@ export class Ring {
     if (beginsCall(seen)) this.#calls++
     this.#evict()
     for (const listener of this.#listeners) listener()
+  }
+
+  /** As `#kept`, for messages: they are most of the events. */
+  #message(sight: Extract<Sight, { kind: 'message' }>): Message {
+    const { method, id, session, http, changes } = sight
+    const seen: Message = {
+      v: 1,
+      seq: ++this.#seq,
+      at: this.#now(),
+      kind: 'message',
+      server: sight.server,
+      call: sight.call,
+      session: session === undefined ? undefined : this.#digestOf(session),
+      hop: sight.hop,
+      dir: sight.dir,
+      form: sight.form,
+      method: method === undefined ? undefined : this.#methodOf(method),
+      id: typeof id === 'string' ? short(id) : id,
+      bytes: sight.bytes,
+    }
+    if (sight.continues !== undefined) seen.continues = sight.continues
+    if (http) seen.http = shown(http)
+    if (changes)
+      seen.changes = changes.slice(0, MAX_CHANGES).map(({ at, op, rule }) => ({ at: short(at), op, rule: short(rule) }))
+    return seen
+  }
+
+  /** A copy of a method that keeps nothing else in memory: one for all messages. */
+  #methodOf(method: string): string {
+    const known = this.#methods.get(method)
+    if (known !== undefined) return known
+    const copy = short(method)
+    if (this.#methods.size >= MAX_METHODS) this.#methods.clear()
+    this.#methods.set(own(method.slice(0, MAX_TEXT)), copy)
+    return copy
   }
 
   /** A copy of the event that keeps nothing else in memory, and has nothing that may be secret. */
@@ -126,14 +165,7 @@ export class Ring {
     }
     const { session } = sight
     if (session !== undefined) seen['session'] = this.#digestOf(session)
-    if (sight.kind === 'message') {
-      const { http, changes } = sight
-      if (http) seen['http'] = shown(http)
-      if (changes)
-        seen['changes'] = changes
-          .slice(0, MAX_CHANGES)
-          .map(({ at, op, rule }) => ({ at: short(at), op, rule: short(rule) }))
-    } else if (sight.kind === 'call') {
+    if (sight.kind === 'call') {
       seen['client'] = sideOf(sight.client)
       if (sight.upstream) seen['upstream'] = sideOf(sight.upstream)
     } else if (sight.kind === 'refused' && sight.path !== undefined)
@@ -143,7 +175,6 @@ export class Ring {
   }
 
   #keepText(message: Message, wire: Wire): void {
-    if (this.#payloads === 'off') return
     const text = beginningOf(wire)
     const cut = lengthOf(wire) - text.length
     if (this.#payloads === 'all') {
@@ -222,8 +253,11 @@ function weightOf(seen: Seen): number {
     const value = seen[key as keyof Seen] as unknown
     if (typeof value === 'string') weight += value.length
   }
-  if (seen.kind !== 'message') return weight
-  const { changes, http, payload } = seen
+  return weight
+}
+
+function weightOfMessage({ changes, http, payload }: Message): number {
+  let weight = EVENT_BYTES
   for (const { at, rule } of changes ?? []) weight += 64 + at.length + rule.length
   for (const name in http?.headers) weight += 64 + name.length + (http?.headers[name]?.length ?? 0)
   return weight + (payload?.text.length ?? 0)

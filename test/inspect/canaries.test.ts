@@ -1,0 +1,92 @@
+/** Secrets that pass through a watched bridge: none of them is in what the inspector keeps, shows or exports. */
+import t from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
+import { Ring } from '../../src/inspect/ring.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { messages } from '../support/inspected.js'
+import { startInspector, TOKEN } from '../support/inspector.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+
+const QUESTION = {
+  method: 'elicitation/create',
+  params: { mode: 'form', message: 'Who?', requestedSchema: { type: 'object', properties: {} } },
+}
+
+const secret = (name: string) => `CANARY-${name}-0123456789`
+
+t.test('credentials, session ids, requestState and secret arguments stay out of the inspector', async (t) => {
+  const ring = new Ring({ payloads: 'all' })
+  const { server } = legacyStdio(t)
+  const { url } = await startBridge(
+    t,
+    server,
+    { auth: { tokens: { alice: secret('token') } } },
+    { watch: new Watch(ring.witness) },
+  )
+  const authorization = `Bearer ${secret('token')}`
+  const refused = await fetch(`${url}?key=${secret('query')}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret('wrong')}`, 'content-type': 'application/json' },
+    body: '{}',
+  })
+  t.equal(refused.status, 401)
+  const args = {
+    message: 'seen',
+    password: secret('password'),
+    nested: { api_key: secret('key'), note: `Bearer ${secret('inText')}` },
+    text: JSON.stringify({ clientSecret: secret('inJson') }),
+  }
+  const answer = await messages.post(url, messages.call('echo', args), { authorization, cookie: secret('cookie') })
+  await answer.text()
+  const capabilities = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } }
+  const asked = await messages.post(
+    url,
+    messages.call('ask', { rounds: [{ name: QUESTION }] }, { id: 2, meta: capabilities }),
+    { authorization },
+  )
+  const { result } = (await asked.json()) as { result: { requestState?: string } }
+  const state = result.requestState ?? ''
+  t.not(state, '', 'the server asks')
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'old', version: '1' } }
+  const opened = await fetch(url, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 3, method: 'initialize', params }),
+  })
+  const session = opened.headers.get('mcp-session-id') ?? ''
+  t.not(session, '', 'a session')
+  await opened.text()
+
+  const base = await startInspector(t, ring)
+  const read = async (path: string) =>
+    (await fetch(base + path, { headers: { authorization: `Bearer ${TOKEN}` } })).text()
+  const first = ring.after(0).find((seen) => seen.kind === 'call' && seen.name === 'echo')
+  const shown = [
+    await read('/inspect/export?format=jsonl'),
+    await read('/inspect/export?format=har'),
+    await read('/inspect/calls'),
+    await read(`/inspect/calls/${first?.call}`),
+    await read('/inspect/sessions'),
+    await read('/inspect/servers'),
+  ]
+  const events = new AbortController()
+  const stream = await fetch(`${base}/inspect/events?payloads`, {
+    headers: { authorization: `Bearer ${TOKEN}` },
+    signal: events.signal,
+  })
+  let streamed = ''
+  const reading = (async () => {
+    for await (const chunk of stream.body ?? []) streamed += Buffer.from(chunk).toString()
+  })().catch(() => {})
+  await until(() => streamed.includes(`"seq":${ring.last}`), 'all events')
+  events.abort()
+  await reading
+  for (const text of [...shown, streamed]) {
+    t.notMatch(text, /CANARY/)
+    t.notOk(text.includes(state), 'no requestState')
+    t.notOk(text.includes(session), 'no session id')
+  }
+  t.match(shown[0], /"seen|\\"seen/, 'arguments that are not secret are shown')
+  t.match(shown[0], /sealed, \d+ B/, 'a requestState is shown by its size')
+})
