@@ -51,7 +51,7 @@ export function noteDropped({ dropped }: Exchange, { log }: Call): void {
 }
 
 /**
- * The reason of a call that was given up because of its timeout. The server sees it, and `Silence` counts such calls.
+ * The reason of a call that was given up because of its timeout. The server sees it, and `HangDetector` counts such calls.
  */
 export const TIMED_OUT = 'The call timed out'
 

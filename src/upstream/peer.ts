@@ -25,8 +25,8 @@ import {
 import { cut, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, raw } from '../rpc/splice.js'
 import { type Arrival, Exchange, type ExchangePeer } from './exchange.js'
-import { Rubbish } from './rubbish.js'
-import { Silence } from './silence.js'
+import { HangDetector } from './hang-detector.js'
+import { InvalidMessages } from './invalid-messages.js'
 import { type Channel, ChannelError, type ChannelErrorOptions, type Receiver } from './transport/channel.js'
 import { Watch, type Watching } from './watch.js'
 
@@ -72,11 +72,11 @@ export class Peer implements Receiver, ExchangePeer {
   account: Account | undefined
   events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {} }
   readonly #log: PeerLog
-  readonly #rubbish: Rubbish
+  readonly #invalidMessages: InvalidMessages
   readonly #exchanges = new Map<number, Exchange>()
   #lastId = 0
   #asked = 0
-  readonly #silence = new Silence()
+  readonly #hangDetector = new HangDetector()
   #checking = false
   #repaired = false
   readonly #watch: Watch | undefined
@@ -86,7 +86,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.channel = channel
     this.#log = log
     this.#watch = watching && new Watch(watching)
-    this.#rubbish = new Rubbish(log)
+    this.#invalidMessages = new InvalidMessages(log)
     channel.attach(this)
   }
 
@@ -176,7 +176,7 @@ export class Peer implements Receiver, ExchangePeer {
 
   send(exchange: Exchange, method: string, params: Json | undefined, headers?: Headers): void {
     if (this.#end) return
-    this.#silence.sent(exchange)
+    this.#hangDetector.sent(exchange)
     const text = request(exchange.id, method, params)
     this.#watch?.sent({ form: 'request', method, id: exchange.id }, text, exchange.call)
     this.channel
@@ -197,7 +197,7 @@ export class Peer implements Receiver, ExchangePeer {
       .catch(() => this.#drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})
-    const worthAsking = this.#silence.givenUp(exchange, reason, this.#exchanges.size === 0)
+    const worthAsking = this.#hangDetector.givenUp(exchange, reason, this.#exchanges.size === 0)
     if (worthAsking && this.channel.transport === 'stdio') this.#check().catch(() => {})
   }
 
@@ -250,8 +250,8 @@ export class Peer implements Receiver, ExchangePeer {
 
   #take(source: Source, message: Message | undefined, stream: number | undefined): void {
     if (message && message.kind !== 'invalid' && message.kind !== 'batch') {
-      this.#rubbish.clear()
-      this.#silence.end()
+      this.#invalidMessages.clear()
+      this.#hangDetector.end()
       return this.#route(message, stream)
     }
     const id = brokenAnswerTo(source)
@@ -263,7 +263,7 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   #skip(what: string, { text }: Source): void {
-    if (this.#rubbish.add(what, text.length, this.#exchanges.size > 0))
+    if (this.#invalidMessages.add(what, text.length, this.#exchanges.size > 0))
       this.#giveUp('The server sent too much data that is not JSON-RPC', { protocol: true })
   }
 
@@ -282,10 +282,10 @@ export class Peer implements Receiver, ExchangePeer {
     const { ping } = this.events
     if (!ping || this.#checking) return
     this.#checking = true
-    const { received, inARow } = this.#silence
+    const { received, inARow } = this.#hangDetector
     await this.call(ping.method, ping.params, ANSWERS_WITHIN).catch(() => {})
     this.#checking = false
-    if (received === this.#silence.received && !this.#end)
+    if (received === this.#hangDetector.received && !this.#end)
       this.#giveUp(`The server hangs: it answered neither ${inARow} calls in a row nor ${ping.method}`)
   }
 

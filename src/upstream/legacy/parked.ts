@@ -15,7 +15,7 @@ import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf, value }
 import { digest, randomId } from '../../seal.js'
 import { callFault, givenUpFor } from '../failure.js'
 import type { Parking } from '../options.js'
-import { weightOfRested } from '../rested.js'
+import { weightOfWaiting } from '../waiting-call.js'
 import { invalid, type RetryState, RetryStates, type RetryStatesOptions } from './retry-state.js'
 import type { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
@@ -244,7 +244,7 @@ export class ParkedCalls {
 
   #add(call: Call, waiting: Parked['waiting']): Parked {
     const { principal } = call
-    const loan = this.#options.memory.lend(principal, weightOfRested(call))
+    const loan = this.#options.memory.lend(principal, weightOfWaiting(call))
     const parked: Parked = {
       id: randomId(),
       call: call.log.call,

@@ -14,8 +14,8 @@ import { type Notification, notification, parseMessage, type Request, type Respo
 import { join, sourceOf, type Wire } from '../../rpc/source.js'
 import { EMPTY, type Json, keys, objectIn, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
 import { backoff, pause, unlessAborted } from '../../time.js'
-import { Asked } from './asked.js'
 import { KeptSettings } from './kept-settings.js'
+import { OpenServerRequests } from './open-server-requests.js'
 import { SeenLists } from './seen-lists.js'
 import type { DirectTunnel } from './tunnel.js'
 
@@ -53,7 +53,7 @@ export class ReopeningTunnel implements Tunnel {
   readonly #closed = new HangUp()
   #sessions = 1
   #tunnel: DirectTunnel
-  #asked: Asked
+  #openRequests: OpenServerRequests
   #openedAt = performance.now()
   #reopening: Promise<DirectTunnel> | undefined
   #recovering = false
@@ -63,23 +63,25 @@ export class ReopeningTunnel implements Tunnel {
   private constructor(
     tunnel: DirectTunnel,
     revision: LegacyRevision,
-    asked: Asked,
+    openRequests: OpenServerRequests,
     open: OpenTunnel,
     log: ReopeningLog,
   ) {
     this.opened = tunnel.opened
     this.revision = revision
     this.#tunnel = tunnel
-    this.#asked = asked
+    this.#openRequests = openRequests
     this.#open = open
     this.#log = log
   }
 
   /** Opens the first session. Resolves to undefined if the server does not support sessions. Rejects with a Fault. */
   static async open(open: OpenTunnel, log: ReopeningLog): Promise<Tunnel | undefined> {
-    const asked = new Asked(1)
-    const tunnel = await open((message) => asked.write(message))
-    return tunnel?.revision === undefined ? tunnel : new ReopeningTunnel(tunnel, tunnel.revision, asked, open, log)
+    const openRequests = new OpenServerRequests(1)
+    const tunnel = await open((message) => openRequests.write(message))
+    return tunnel?.revision === undefined
+      ? tunnel
+      : new ReopeningTunnel(tunnel, tunnel.revision, openRequests, open, log)
   }
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void> {
@@ -111,7 +113,7 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   respond(response: Response): void {
-    const answered = this.#asked.answered(response)
+    const answered = this.#openRequests.answered(response)
     if (answered) this.#tunnel.respond(answered)
   }
 
@@ -138,7 +140,7 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   #lost(listener: TunnelListener): void {
-    for (const text of this.#asked.takeBack()) listener.message(text)
+    for (const text of this.#openRequests.takeBack()) listener.message(text)
     if (performance.now() - this.#openedAt >= STABLE) this.#attempts = 0
     if (!this.#recovering) this.#recover().catch(() => {})
   }
@@ -166,15 +168,15 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   async #reopen(): Promise<DirectTunnel> {
-    const asked = new Asked(++this.#sessions)
-    const opened = await this.#open((message) => asked.write(message))
+    const openRequests = new OpenServerRequests(++this.#sessions)
+    const opened = await this.#open((message) => openRequests.write(message))
     if (this.#closed.aborted) {
       opened?.close()
       throw new Fault('upstreamUnavailable', 'The client has gone')
     }
     const tunnel = this.#checked(opened)
     this.#tunnel = tunnel
-    this.#asked = asked
+    this.#openRequests = openRequests
     this.#openedAt = performance.now()
     const listener = this.#listener
     if (listener) this.#attach(tunnel, listener)

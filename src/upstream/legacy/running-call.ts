@@ -10,7 +10,7 @@ import type { Params, Response } from '../../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
 import { type Arrival, type Exchange, noteDropped, type Question } from '../exchange.js'
 import { answerOf, outsideSession } from '../failure.js'
-import { rested } from '../rested.js'
+import { waitingCall } from '../waiting-call.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 
@@ -99,7 +99,7 @@ export class RunningCall {
           continue
         }
         exchange.read = false
-        this.session.resume(exchange, rested(call))
+        this.session.resume(exchange, waitingCall(call))
         for (const question of this.questions.values()) question.shown = true
         return { kind: 'asks' }
       }

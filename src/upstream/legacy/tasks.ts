@@ -30,7 +30,7 @@ import { randomId } from '../../seal.js'
 import { pause } from '../../time.js'
 import { callFault, sessionGone } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
-import { rested, weightOfRested } from '../rested.js'
+import { waitingCall, weightOfWaiting } from '../waiting-call.js'
 import type { Lease } from './pool.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
@@ -114,10 +114,10 @@ export class LegacyTasks {
    * cancelled.
    */
   #announce(call: Call, lease: Lease, { id, task }: Created): Final {
-    const kept = rested(call)
+    const kept = waitingCall(call)
     let loan: Loan
     try {
-      loan = this.#room(call.principal, weightOfRested(kept))
+      loan = this.#room(call.principal, weightOfWaiting(kept))
     } catch (error) {
       lease.session.request('tasks/cancel', idOf(id)).catch(() => {})
       throw error
@@ -285,7 +285,7 @@ export class LegacyTasks {
 
   #keep(task: Task, result: Final): void {
     const bytes = result.kind === 'result' ? sizeOf(result.result) : 0
-    if (task.loan.hold(weightOfRested(task.call) + bytes) === undefined) task.result = result
+    if (task.loan.hold(weightOfWaiting(task.call) + bytes) === undefined) task.result = result
   }
 
   /** Sends `tasks/result`, unless it is open: the server sends its requests to the client while it is. */

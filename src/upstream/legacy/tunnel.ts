@@ -22,7 +22,7 @@ import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, callFault, sessionGone } from '../failure.js'
 import type { Peer } from '../peer.js'
 import type { ChannelError } from '../transport/channel.js'
-import { Turns } from './turns.js'
+import { OrderedDelivery } from './ordered-delivery.js'
 
 export interface TunnelOptions {
   principal: string
@@ -56,7 +56,7 @@ export class DirectTunnel implements Tunnel {
   /** The loan for waiting messages. Small amounts are free. */
   readonly #loan: Loan
   /** Keeps the order of the server's messages, if all of them arrive on one stream. */
-  readonly #turns: Turns<Exchange> | undefined
+  readonly #delivery: OrderedDelivery<Exchange> | undefined
   #listener: TunnelListener | undefined
   /** Settles when `notifications/initialized` has been delivered; undefined before it is sent and after that. */
   #beginning: Promise<void> | undefined
@@ -71,11 +71,11 @@ export class DirectTunnel implements Tunnel {
     this.#loan = peer.borrow(options.principal)
     this.opened = responseMessage(opening, answer)
     this.revision = negotiated(answer)
-    const turns = peer.channel.shared ? new Turns<Exchange>(peer.borrow(options.principal)) : undefined
-    this.#turns = turns
+    const delivery = peer.channel.shared ? new OrderedDelivery<Exchange>(peer.borrow(options.principal)) : undefined
+    this.#delivery = delivery
     const { write = plain } = options
     peer.events = {
-      ...(turns && { arrived: (exchange) => turns.add(exchange) }),
+      ...(delivery && { arrived: (exchange) => delivery.add(exchange) }),
       callOf: ({ kind, method }) => (kind === 'request' || method === LOG ? this.#onlyCall : undefined),
       asked: (request, exchange) => this.#deliver(write(request), exchange?.call ?? this.#onlyCall),
       notified: (method, params) =>
@@ -124,11 +124,11 @@ export class DirectTunnel implements Tunnel {
     this.#used()
     const exchange = this.#peer.begin(this.#options.principal)
     exchange.call = call
-    this.#turns?.enter(exchange)
+    this.#delivery?.enter(exchange)
     const token = tokenOf(request.params)
     const hangUp = () => {
       exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
-      this.#turns?.leave(exchange)
+      this.#delivery?.leave(exchange)
     }
     signal.addEventListener('abort', hangUp, { once: true })
     try {
@@ -137,7 +137,7 @@ export class DirectTunnel implements Tunnel {
       exchange.send(request.method, withToken(request.params, token === undefined ? undefined : String(exchange.id)))
       for (;;) {
         const arrival = await this.#next(exchange.next())
-        const turn = this.#turns?.wait(exchange)
+        const turn = this.#delivery?.wait(exchange)
         if (turn) await turn
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
@@ -152,14 +152,14 @@ export class DirectTunnel implements Tunnel {
             : textOf(arrival.params)
         const held = say({ text: notification(arrival.method, params) })
         if (held) await held
-        this.#turns?.done(exchange)
+        this.#delivery?.done(exchange)
       }
     } catch (error) {
       throw sessionGone(error) ? this.#forgotten(error) : callFault(error)
     } finally {
       signal.removeEventListener('abort', hangUp)
       exchange.release()
-      this.#turns?.leave(exchange)
+      this.#delivery?.leave(exchange)
       this.#used()
       if (this.#over) this.#closeUnused()
     }
@@ -217,7 +217,7 @@ export class DirectTunnel implements Tunnel {
     this.#loan.end()
     if (!this.#over) {
       this.#over = true
-      this.#turns?.end()
+      this.#delivery?.end()
       this.#options.onEnd(undefined, false)
     }
     this.#close()
@@ -253,7 +253,7 @@ export class DirectTunnel implements Tunnel {
   }
 
   #deliver(text: Wire, call?: string): void {
-    if (this.#turns) this.#turns.pass(() => this.#send(text, call), lengthOf(text))
+    if (this.#delivery) this.#delivery.pass(() => this.#send(text, call), lengthOf(text))
     else this.#send(text, call)
   }
 
@@ -279,7 +279,7 @@ export class DirectTunnel implements Tunnel {
     if (!this.#listener) this.#waiting.length = 0
     this.#loan.end()
     this.#options.onEnd(error, lost)
-    this.#turns?.end()
+    this.#delivery?.end()
     this.#listener?.ended()
   }
 

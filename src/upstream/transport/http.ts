@@ -9,7 +9,7 @@ import type { Memory } from '../../protocol/memory.js'
 import { own } from '../../rpc/own.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
 import { backoff, pause } from '../../time.js'
-import { Telling } from '../telling.js'
+import { OneWaySender } from '../one-way.js'
 import { type Channel, ChannelError, deliver, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
   type Answer,
@@ -76,7 +76,7 @@ class HttpChannel implements Channel {
   /** Open requests, by exchange. Those without an exchange have negative numbers. */
   readonly #readings = new Map<number, Reading>()
   readonly #closing = new AbortController()
-  readonly #telling: Telling
+  readonly #oneWay: OneWaySender
   #withoutExchange = 0
   #path: string
   #receiver: Receiver | undefined
@@ -91,7 +91,7 @@ class HttpChannel implements Channel {
   constructor(origin: Origin, stateless: boolean) {
     this.#origin = origin
     this.memory = origin.memory
-    this.#telling = new Telling(origin.memory)
+    this.#oneWay = new OneWaySender(origin.memory)
     this.stateless = stateless
     this.#path = origin.url.pathname + origin.url.search
   }
@@ -109,7 +109,7 @@ class HttpChannel implements Channel {
   }
 
   send(message: Outgoing): Promise<void> {
-    return message.exchange === undefined ? this.#telling.send(message, () => this.#send(message)) : this.#send(message)
+    return message.exchange === undefined ? this.#oneWay.send(message, () => this.#send(message)) : this.#send(message)
   }
 
   async #send({ text, exchange, principal, headers = NONE, account }: Outgoing): Promise<void> {

@@ -7,7 +7,7 @@ import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
 import { forgivingText } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
-import { Telling } from '../telling.js'
+import { OneWaySender } from '../one-way.js'
 import { type Channel, ChannelError, deliver, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
   type AnswerHeaders,
@@ -53,7 +53,7 @@ class SseChannel implements Channel {
   readonly stateless = false
   readonly memory: Memory
   readonly #origin: Origin
-  readonly #telling: Telling
+  readonly #oneWay: OneWaySender
   #endpoint = ''
   #receiver: Receiver | undefined
   #abort = () => {}
@@ -63,7 +63,7 @@ class SseChannel implements Channel {
   constructor(origin: Origin) {
     this.#origin = origin
     this.memory = origin.memory
-    this.#telling = new Telling(origin.memory)
+    this.#oneWay = new OneWaySender(origin.memory)
   }
 
   /** Opens the stream and waits for its first event. */
@@ -104,7 +104,7 @@ class SseChannel implements Channel {
   }
 
   send(message: Outgoing): Promise<void> {
-    return message.exchange === undefined ? this.#telling.send(message, () => this.#send(message)) : this.#send(message)
+    return message.exchange === undefined ? this.#oneWay.send(message, () => this.#send(message)) : this.#send(message)
   }
 
   async #send({ text, headers, account }: Outgoing): Promise<void> {

@@ -9,7 +9,7 @@ import { EMPTY, parseObject, raw } from '../rpc/splice.js'
  * Returns the call with only the name of what it is about as params. Its texts are copies, so they keep no message in
  * memory.
  */
-export function rested(call: Call): Call {
+export function waitingCall(call: Call): Call {
   const { named } = methodTraits(call.method)
   const about = named === undefined ? undefined : raw(call.params, named)
   const short = about !== undefined && about.length <= MAX_NAME
@@ -25,7 +25,7 @@ export function rested(call: Call): Call {
   }
 }
 
-/** The size of a rested call in characters. */
-export function weightOfRested({ caller: { clientInfo = '', capabilities } }: Call): number {
+/** The size of a waiting call in characters. */
+export function weightOfWaiting({ caller: { clientInfo = '', capabilities } }: Call): number {
   return clientInfo.length + capabilities.length + MAX_NAME
 }

@@ -5,7 +5,7 @@
 import { type Loan, type Memory, NOBODY, SMALL } from '../protocol/memory.js'
 import { ChannelError, type Outgoing } from './transport/channel.js'
 
-export class Telling {
+export class OneWaySender {
   readonly #loan: Loan
   #bytes = 0
 

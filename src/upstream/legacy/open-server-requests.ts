@@ -15,7 +15,7 @@ import {
 import type { Wire } from '../../rpc/source.js'
 import { edit, raw, write } from '../../rpc/splice.js'
 
-export class Asked {
+export class OpenServerRequests {
   /** The number of this session among those that the client has had, from 1. */
   readonly #session: number
   /** The server's ids, by the keys of the ids that the client sees. The peer bounds their number. */

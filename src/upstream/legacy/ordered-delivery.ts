@@ -15,7 +15,7 @@ class Waiting {
   }
 }
 
-export class Turns<Reader extends object> {
+export class OrderedDelivery<Reader extends object> {
   /** Messages that have not been delivered, in order: the reader of each, or the message itself if it has none. */
   #order: (Reader | Waiting)[] = []
   readonly #waiting = new Map<Reader, () => void>()
@@ -28,7 +28,7 @@ export class Turns<Reader extends object> {
     this.#loan = loan
   }
 
-  /** Adds a reader. Only messages of added readers have turns. */
+  /** Adds a reader. Only messages of added readers are kept in order. */
   enter(reader: Reader): void {
     this.#readers.add(reader)
   }
@@ -59,7 +59,7 @@ export class Turns<Reader extends object> {
     this.#advance()
   }
 
-  /** Removes a reader: its undelivered messages lose their turns. */
+  /** Removes a reader: its undelivered messages no longer hold up others. */
   leave(reader: Reader): void {
     this.#readers.delete(reader)
     this.#waiting.get(reader)?.()

@@ -10,7 +10,7 @@ const WHILE_IDLE = 60_000
 /** Minimum milliseconds between two lines of the log. */
 const LOG_EVERY = 10_000
 
-export class Rubbish {
+export class InvalidMessages {
   readonly #log: Pick<Log, 'warn'>
   readonly #now: () => number
   #length = 0

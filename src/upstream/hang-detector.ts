@@ -9,7 +9,7 @@ const AFTER = 2
 /** A call that its client gave up counts if it ran for this many milliseconds and no other call is open. */
 const PATIENCE = 30_000
 
-export class Silence {
+export class HangDetector {
   #received = 0
   #inARow = 0
 

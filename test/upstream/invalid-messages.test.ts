@@ -1,24 +1,24 @@
 /** How much a server may send that is no message. */
 import t from 'tap'
-import { Rubbish } from '../../src/upstream/rubbish.js'
+import { InvalidMessages } from '../../src/upstream/invalid-messages.js'
 
 function play() {
   let time = 0
   const logged: object[] = []
-  const rubbish = new Rubbish({ warn: (fields) => logged.push(fields) }, () => time)
-  const add = (length: number, requestOpen = true) => rubbish.add('noise', length, requestOpen)
+  const invalid = new InvalidMessages({ warn: (fields) => logged.push(fields) }, () => time)
+  const add = (length: number, requestOpen = true) => invalid.add('noise', length, requestOpen)
   const wait = (milliseconds: number) => {
     time += milliseconds
   }
-  return { rubbish, add, wait, logged }
+  return { invalid, add, wait, logged }
 }
 
 const MIB = 1024 * 1024
 
 t.test('bytes without a single message are bounded, and a message starts the count anew', async (t) => {
-  const { rubbish, add } = play()
+  const { invalid, add } = play()
   for (let n = 0; n < 16; n++) t.notOk(add(MIB))
-  rubbish.clear()
+  invalid.clear()
   for (let n = 0; n < 16; n++) t.notOk(add(MIB))
   t.ok(add(1))
 })
