@@ -120,7 +120,7 @@ const LIMIT = 'Raise the limit in the message, if the server needs it.'
 const CHANNEL: Readonly<Record<string, Advice>> = {
   'Cannot start …: …': [
     'The program does not exist, is not on the `PATH`, or may not be executed.',
-    'Run the command in a terminal. On Windows, `npx` may need `cmd /c npx`.',
+    'Run the command in a terminal, in the folder where the bridge runs.',
   ],
   'The server has exited': [
     'The program ended. What it wrote to stderr is shown below the message.',

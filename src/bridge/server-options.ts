@@ -32,12 +32,20 @@ const INHERITED = [
   'LANG',
   'TMPDIR',
   'APPDATA',
+  'COMSPEC',
+  'HOMEDRIVE',
+  'HOMEPATH',
   'LOCALAPPDATA',
   'PATHEXT',
+  'PROCESSOR_ARCHITECTURE',
+  'PROGRAMFILES',
+  'SYSTEMDRIVE',
   'SYSTEMROOT',
   'TEMP',
+  'TMP',
   'USERNAME',
   'USERPROFILE',
+  'WINDIR',
 ]
 /** Milliseconds for the answer to the era probe, by default. */
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }

@@ -1,6 +1,7 @@
 /** Reads arguments by the tables of commands and flags: the command, its words, its flags, and the program of a server. */
 import { parseArgs } from 'node:util'
 import { nearest } from '../nearest.js'
+import { isProgram } from '../upstream/transport/stdio/on-path.js'
 import {
   COMMAND_NAMES,
   type CommandName,
@@ -12,7 +13,6 @@ import {
   rowOf,
 } from './commands.js'
 import { FLAGS, type FlagName, type Flags, flagOf } from './flags.js'
-import { isProgram } from './on-path.js'
 import { UsageError } from './usage-error.js'
 
 export interface Arguments {

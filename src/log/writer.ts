@@ -128,10 +128,19 @@ export class LineWriter {
 }
 
 function writerFor({ fd, stream }: LineWriterOptions): Write {
-  const kind = fstatSync(fd)
-  if (!kind.isFIFO() && !kind.isSocket()) return (bytes, done) => write(fd, bytes, 0, bytes.length, null, done)
+  if (!isPipe(fd)) return (bytes, done) => write(fd, bytes, 0, bytes.length, null, done)
   const pipe = stream()
   // Each write reports its own error.
   pipe.on('error', () => {})
   return (bytes, done) => pipe.write(bytes, (error) => done(error, bytes.length))
+}
+
+/** Windows cannot always tell: then the stream writes, which works for all kinds. */
+function isPipe(fd: number): boolean {
+  try {
+    const kind = fstatSync(fd)
+    return kind.isFIFO() || kind.isSocket()
+  } catch {
+    return true
+  }
 }

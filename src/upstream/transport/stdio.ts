@@ -1,8 +1,9 @@
 /** The stdio transport to servers: starts them as child processes, and ends all of them with the transport. */
-import { spawn } from 'node:child_process'
 import { platform } from 'node:process'
+import spawn from 'cross-spawn'
 import { type Channel, ChannelError, type Transport } from './channel.js'
 import { StdioChannel, type StdioChannelOptions } from './stdio/channel.js'
+import { isProgram } from './stdio/on-path.js'
 
 export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit'> {
   command: string
@@ -32,17 +33,21 @@ export class StdioTransport implements Transport {
     const { command, args, env, cwd } = this.#options
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new ChannelError('The bridge is shutting down', { delivered: 'no' }))
-      // Without a shell. In a process group of its own, so that its descendants can be ended with it.
+      // On Windows the error would come late: cmd.exe starts, and does not find the program.
+      if (platform === 'win32' && !isProgram(command, env, cwd))
+        return reject(cannotStart(command, notFound(command, cwd)))
+      // Without a shell, except for `.cmd` and `.bat` on Windows, which only cmd.exe can run: its arguments are escaped. In a
+      // process group of its own, so that its descendants can be ended with it.
       const child = spawn(command, args, {
         env,
         stdio: 'pipe',
         shell: false,
         detached: platform !== 'win32',
+        windowsHide: true,
         ...(cwd && { cwd }),
       })
       child.once('error', (cause: NodeJS.ErrnoException) => {
-        const why = cause.code === 'ENOENT' ? notFound(command, cwd) : cause.message
-        reject(new ChannelError(`Cannot start ${command}: ${why}`, { cause, delivered: 'no' }))
+        reject(cannotStart(command, cause.code === 'ENOENT' ? notFound(command, cwd) : cause.message, cause))
       })
       if (child.pid === undefined) return
       const onExit = (wanted: boolean) => {
@@ -68,6 +73,10 @@ export class StdioTransport implements Transport {
     this.#closed = true
     await Promise.all([...this.#channels].map((channel) => channel.close(hurry)))
   }
+}
+
+function cannotStart(command: string, why: string, cause?: Error): ChannelError {
+  return new ChannelError(`Cannot start ${command}: ${why}`, { delivered: 'no', ...(cause && { cause }) })
 }
 
 function notFound(command: string, cwd: string | undefined): string {

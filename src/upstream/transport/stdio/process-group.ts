@@ -1,5 +1,5 @@
 /** The process group of a child and its descendants: ended together, at the latest when the bridge ends. */
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawnSync } from 'node:child_process'
 import process from 'node:process'
 import { pause, within } from '../../../time.js'
 import { unwatch, watch } from './watchdog.js'
@@ -8,6 +8,8 @@ import { unwatch, watch } from './watchdog.js'
 const LOOK = 20
 /** Milliseconds from SIGTERM to SIGKILL if the bridge has to end at once. */
 const AT_ONCE = 300
+
+const WINDOWS = process.platform === 'win32'
 
 /** Groups that may still have processes. */
 const living = new Set<ProcessGroup>()
@@ -25,6 +27,18 @@ export async function endPrograms(): Promise<void> {
   const groups = [...living]
   for (const group of groups) group.signal('SIGTERM')
   await Promise.all(groups.map((group) => group.goneWithin(AT_ONCE)))
+}
+
+/**
+ * Ends a process and its descendants on Windows, which has neither process groups nor signals: a program that has to end
+ * is killed. Blocks until that is done, because the exit of the bridge waits for nothing else.
+ */
+function endTree(child: ChildProcess): void {
+  const { status } = spawnSync('taskkill', ['/pid', String(child.pid), '/t', '/f'], {
+    stdio: 'ignore',
+    windowsHide: true,
+  })
+  if (status !== 0) child.kill()
 }
 
 export class ProcessGroup {
@@ -75,7 +89,7 @@ export class ProcessGroup {
 
   #isGone(): boolean {
     if (!this.#exited) return false
-    if (process.platform === 'win32') return true
+    if (WINDOWS) return true
     try {
       this.#send(0)
       return false
@@ -92,7 +106,7 @@ export class ProcessGroup {
   #send(signal: NodeJS.Signals | 0): void {
     const { pid } = this.#child
     if (pid === undefined) return
-    if (process.platform === 'win32') this.#child.kill(signal)
+    if (WINDOWS) endTree(this.#child)
     else process.kill(-pid, signal)
   }
 }
