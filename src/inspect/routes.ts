@@ -157,7 +157,7 @@ function tokenCheck(token: string | undefined): (authorization: string | undefin
   if (token === undefined) return () => true
   const digest = (text: string) => createHash('sha256').update(text).digest()
   const wanted = digest(token)
-  return (authorization) => timingSafeEqual(digest(/^bearer +(.*)$/i.exec(authorization ?? '')?.[1] ?? ''), wanted)
+  return (authorization) => timingSafeEqual(digest(/^bearer +([^ ].*)$/i.exec(authorization ?? '')?.[1] ?? ''), wanted)
 }
 
 function viewsOf(ring: Ring): Views {

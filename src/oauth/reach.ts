@@ -16,7 +16,7 @@ export interface ReachSettings {
 }
 
 /** Replaces parts of the network, for tests or by the operator. */
-export type Network = Pick<FetchOptions, 'resolve' | 'dial' | 'ca'>
+export type Network = Pick<FetchOptions, 'resolve' | 'dial' | 'ca' | 'timeLimit'>
 
 /** Bounds of one metadata document: bytes, and milliseconds. */
 const DOCUMENT_BYTES = 64 * 1024
@@ -46,11 +46,11 @@ export function foundReach(
 ): Reach {
   const isHere = isLoopback(hostOf(url))
   return {
+    timeLimit: TIME_LIMIT,
     ...network,
     allowed,
     allowLoopback: allowLoopback && isHere,
     maxBytes: DOCUMENT_BYTES,
-    timeLimit: TIME_LIMIT,
   }
 }
 

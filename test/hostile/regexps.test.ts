@@ -1,19 +1,16 @@
 /** Every regular expression of src/ is linear, because a peer may choose what it is run on. Found in the sources themselves. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import tokensOf from 'js-tokens'
 import t from 'tap'
 import { Backtracking } from './backtracking.js'
 
 const source = fileURLToPath(new URL('../../src/', import.meta.url))
-const LITERAL = /(?:[(,=:[!&|?{};+]|return|=>|^)\s*(\/(?![*/])(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[dgimsuvy]*)/g
 
 const found = new Map<string, string>()
-for (const file of readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))) {
-  const code = readFileSync(source + file, 'utf8')
-    .split('\n')
-    .filter((line) => !/^\s*(?:\/\/|\/\*|\*)/.test(line))
-  for (const [, literal = ''] of code.join('\n').matchAll(LITERAL)) found.set(literal, file)
-}
+for (const file of readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts')))
+  for (const { type, value } of tokensOf(readFileSync(source + file, 'utf8')))
+    if (type === 'RegularExpressionLiteral') found.set(value, file)
 
 /** Texts made to keep an expression busy: a part of what it takes, then much of the same, then something else. */
 function* attacks({ alphabet, sample }: Backtracking, size: number): Generator<string> {

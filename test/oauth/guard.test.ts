@@ -48,7 +48,7 @@ const world = async (t: Test) => {
 }
 
 /** Finds the servers of the test, which are to be reached as if they were on the Internet. */
-const network: Network = { ca: ca.cert, resolve: async () => ['127.0.0.1'] }
+const network: Network = { ca: ca.cert, resolve: async () => ['127.0.0.1'], timeLimit: 120_000 }
 const allow = ['as.example']
 const nobody = () => Promise.reject(new Error('nobody was to come'))
 
@@ -100,7 +100,7 @@ t.test('A5 a host that is somewhere else when it is asked again is refused then'
   set('token_endpoint', `https://turning.example:${trap.port}/token`)
   const { unauthorized, store, account } = signingIn(t, {
     server,
-    network: { ca: ca.cert, resolve },
+    network: { ...network, resolve },
     settings: { allow },
     person: async (address) => {
       turns['turning.example'] = ['127.0.0.1']

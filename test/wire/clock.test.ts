@@ -87,6 +87,8 @@ const WALL = [
   'oauth/client/obtain.ts',
   'oauth/client/register.ts',
   'oauth/store/in-turn.ts',
+  'page/calls.ts',
+  'page/detail.ts',
   'protocol/refusal.ts',
   'telemetry/opentelemetry.ts',
   'upstream/era/shared-verdicts.ts',
