@@ -23,7 +23,7 @@ export function isReadable(
 /**
  * Creates the logger. Every entry is one line, bounded, and without characters that hide text or control the terminal.
  */
-export function createLog({ level, format }: Settings['log'], output: Output): Log {
+export function createLog({ level, format }: Pick<Settings['log'], 'level' | 'format'>, output: Output): Log {
   const readable = isReadable({ format }, output)
   const write = readable
     ? (line: string) => output.write(readableLine(jsonLine(line), output.terminal))

@@ -121,6 +121,7 @@ export class Bridge {
       results: keepResults(memory),
       events: new EventStore(memory),
       refusals: this.#refusals,
+      loggedCalls: settings.log.calls,
     }
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(
@@ -218,6 +219,7 @@ export class Bridge {
       await pause(DRAIN_CHECK)
     this.#listener?.close()
     this.#admin?.close()
+    this.#refusals.close()
     await this.#context.inspector?.close()
     await this.#replicas?.close()
     await Promise.all([this.#front?.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])

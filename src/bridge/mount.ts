@@ -82,7 +82,8 @@ export class Mount {
     this.#settings = settings
     const { log, tracer, watch } = context
     const observe = observerOf(context)
-    this.#log = Object.assign(log.child({ server: name }), { telemetry: { server: name, observe, tracer, watch } })
+    const telemetry = { server: name, observe, tracer, watch }
+    this.#log = Object.assign(log.child({ server: name }), { telemetry, calls: shared.loggedCalls })
     this.#shared = shared
     // The bridge never signs in to a server that nobody has configured.
     this.accounts = trust

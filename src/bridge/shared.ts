@@ -1,4 +1,5 @@
 /** What the bridge makes once for all its mounts. */
+import type { LoggedCalls } from '../downstream/call-log.js'
 import type { EventStore } from '../downstream/http/event-store.js'
 import type { Refusals } from '../downstream/http/refusals.js'
 import type { Results } from '../policy/cache/results.js'
@@ -18,6 +19,8 @@ export interface Shared {
   results: Results
   /** Counts and logs requests that are refused before they become calls. */
   refusals: Refusals
+  /** Which calls are logged when they end. */
+  loggedCalls: LoggedCalls
   /** The other replicas, if there are several. */
   replicas?: Replicas | undefined
 }

@@ -49,6 +49,12 @@ export const fileSchema = z.strictObject({
         .enum(['auto', 'pretty', 'json'])
         .default('auto')
         .describe('Format of the log. "auto" is readable on a terminal and JSON elsewhere.'),
+      calls: z
+        .enum(['all', 'failed', 'none'])
+        .default('all')
+        .describe(
+          'Calls that get a line when they end. "failed": only those with an error of the tool, the server or the bridge.',
+        ),
     })
     .prefault({})
     .describe('The log, on stderr.'),

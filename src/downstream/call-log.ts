@@ -5,22 +5,28 @@
 
 import type { Log, LogEvent, LogFields } from '../logging.js'
 import type { BridgeEvent, Observe } from '../ports/events.js'
-import type { CallSeen, Side } from '../ports/seen.js'
-import type { CallLog, Reply, UpstreamSpan } from '../protocol/call.js'
+import type { CallSeen, Outcome, Side } from '../ports/seen.js'
+import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { type Span, type TraceContext, type Tracer, traceIn } from '../protocol/trace.js'
 import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import { lengthOf, type Wire, weightOf, wireOf } from '../rpc/source.js'
-import { EMPTY, type Json, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
+import { type Json, type Payload, raw, value } from '../rpc/splice.js'
+import { type Answered, endOf, isFailure, outcomeOf } from './outcome.js'
 import type { Watch } from './watch.js'
 
 /** The log of a server. */
 export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 'warn' | 'error'> {
   /** Metrics and traces; none by default. */
   readonly telemetry?: Telemetry | undefined
+  /** Which calls have a line; all by default. */
+  readonly calls?: LoggedCalls | undefined
 }
+
+/** Which calls are logged when they end. `failed`: those with a tool error, an error or a fault. */
+export type LoggedCalls = 'all' | 'failed' | 'none'
 
 /** Where events and spans of a server go. */
 export interface Telemetry {
@@ -32,7 +38,7 @@ export interface Telemetry {
   watch?: Watch | undefined
 }
 
-/** Whose call it is, for the inspector. */
+/** Whose call it is, for the log and the inspector. */
 export interface Whose {
   principal: string
   /** The session of a legacy client. */
@@ -48,17 +54,21 @@ export interface CallFields {
   [further: string]: unknown
 }
 
-/** The last reply of a call. */
-export type Final = Exclude<Reply, { kind: 'notification' }>
-type Answered = 'ok' | 'tool_error' | 'asks' | 'error'
-
 const MAX_NAME = 120
+/** Characters of a principal's digest that the log has. */
+const SHOWN_DIGEST = 12
+const DIGEST = /^t:[0-9a-f]{16,}$/
 /** Faults that have been logged as the end of a call. */
 const logged = new WeakSet<Fault>()
 
 /** Whether a fault has been logged as the end of a call. */
 export function wasLogged(fault: Fault): boolean {
   return logged.has(fault)
+}
+
+/** A principal as the log shows it: a name, or the beginning of the digest of a token. */
+export function shownPrincipal(principal: string): string {
+  return DIGEST.test(principal) ? principal.slice(0, 't:'.length + SHOWN_DIGEST) : principal
 }
 
 /** The log line, the metrics event and the span of one call. All are written once, when the call ends. */
@@ -158,13 +168,14 @@ export class CallLogEntry implements CallLog {
   /** Ends the call with an outcome. */
   answered(outcome: Answered, text: Wire | undefined, code?: number): void {
     if (text !== undefined) this.said(text)
-    if (this.#logger.isLevelEnabled('info')) this.#logger.info(this.#line({ outcome, code }), 'call')
+    if (this.#logs(outcome) && this.#logger.isLevelEnabled('info'))
+      this.#logger.info(this.#line({ outcome, code }), 'call')
     this.#tell(outcome, undefined, this.#span && { code }, code)
   }
 
   /** Ends the call without an answer, because the client cancelled it or disconnected. */
   cancelled(): void {
-    this.#logger.info(this.#line({ outcome: 'cancelled' }), 'call')
+    if (this.#logs('cancelled')) this.#logger.info(this.#line({ outcome: 'cancelled' }), 'call')
     this.#tell('cancelled')
   }
 
@@ -188,6 +199,16 @@ export class CallLogEntry implements CallLog {
   failed(fault: Fault, text?: Wire): void {
     logged.add(fault)
     if (text !== undefined) this.said(text)
+    if (this.#logs('fault')) this.#logFault(fault)
+    this.#tell('fault', fault, endOf(fault))
+  }
+
+  #logs(outcome: Outcome): boolean {
+    const { calls = 'all' } = this.#logger
+    return calls === 'all' || (calls === 'failed' && isFailure(outcome))
+  }
+
+  #logFault(fault: Fault): void {
     const line = this.#line({ outcome: 'fault', fault: fault.fault, blame: fault.blame, why: fault.message })
     if (fault.blame === 'caller') this.#logger.info(line, 'call')
     // A full bound deserves a warning, but it is no error of the bridge.
@@ -195,15 +216,15 @@ export class CallLogEntry implements CallLog {
     else if (fault.blame === 'upstream')
       this.#logger.warn({ ...line, ...stderrOf(fault), ...(fault.said !== undefined && { said: fault.said }) }, 'call')
     else this.#logger.error({ ...line, err: fault.cause ?? fault }, 'call')
-    this.#tell('fault', fault, endOf(fault))
   }
 
   #line(end: Record<string, unknown>, event: LogEvent = 'call'): LogFields {
     const upstreamMs = this.#passages > 0 ? tenths(this.#upstreamMs) : undefined
-    return { event, ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
+    const principal = this.#whose && { principal: shownPrincipal(this.#whose.principal) }
+    return { event, ...principal, ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
   }
 
-  #tell(outcome: Answered | 'cancelled' | 'fault', fault?: Fault, end?: object, code?: number): void {
+  #tell(outcome: Outcome, fault?: Fault, end?: object, code?: number): void {
     const { telemetry } = this.#logger
     if (!telemetry) return
     if (this.call !== undefined) this.#watched(outcome, fault, code ?? fault?.row.code)
@@ -225,7 +246,7 @@ export class CallLogEntry implements CallLog {
   }
 
   /** Tells the inspector how the call has ended. */
-  #watched(outcome: Answered | 'cancelled' | 'fault', fault?: Fault, code?: number, why = fault?.message): void {
+  #watched(outcome: Outcome, fault?: Fault, code?: number, why = fault?.message): void {
     const end = {
       ...this.#seen('ended'),
       outcome,
@@ -359,35 +380,6 @@ export function subject(method: string, params: Payload): { name: string } | und
   if (typeof name !== 'string') return undefined
   const safe = named === 'uri' ? name.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//') : name
   return { name: safe.slice(0, MAX_NAME) }
-}
-
-/** The fields of a span at its end. Of a server's error they have only the code, not the text. */
-function endOf(last: Reply | Fault | undefined): Record<string, unknown> {
-  if (last === undefined) return { outcome: 'cancelled' }
-  if (last instanceof Fault) {
-    const { fault, blame, message: why, row } = last
-    return { outcome: 'fault', fault, blame, why, code: row.code }
-  }
-  if (last.kind === 'notification') return { outcome: 'ok' }
-  return { outcome: outcomeOf(last), ...(last.kind === 'error' && { code: last.error.code }) }
-}
-
-/** The outcome of a reply. A tool result with `isError` is `tool_error`. */
-function outcomeOf(reply: Final): Answered {
-  if (reply.kind === 'error') return 'error'
-  if (reply.kind === 'input') return 'asks'
-  return raw(reply.result, 'isError') === 'true' ? 'tool_error' : 'ok'
-}
-
-/** The reply in a JSON-RPC response that passes unchanged, as far as the log needs it. */
-export function replyIn({ outcome: { kind, source, member } }: Response): Final {
-  const payload = payloadAt(source, member) ?? EMPTY
-  if (kind === 'result') {
-    const asks = raw(payload, 'resultType') === '"input_required"'
-    return { kind: asks ? 'input' : 'result', result: payload }
-  }
-  const code = value(payload, 'code')
-  return { kind: 'error', error: { code: typeof code === 'number' ? code : -32603, message: '' } }
 }
 
 function stderrOf({ cause }: Fault): { stderr?: readonly string[] } {

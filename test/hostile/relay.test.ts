@@ -8,7 +8,7 @@ import { until } from '../support/eventually.js'
 import { BOTH, initialize, LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
-import { call, envelope, headersFor, post } from '../support/modern.js'
+import { call, post } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
 import { type Arrival, PlainHttp, sendText } from '../support/plain-http.js'
 import { SseClient } from '../support/sse-client.js'
@@ -230,6 +230,9 @@ t.test('H17 a session that a client names when it opens one is not handed on', a
   }
 })
 
+const SAID = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } })
+const MANY = `data: ${SAID}\n\n`.repeat(2_000)
+
 t.test('11.21 what a server answers with 200 is counted and logged for what it is', async (t) => {
   const modern = await ModernHttp.start(t)
   const streaming = await ModernHttp.start(t, { answers: 'sse' })
@@ -275,20 +278,43 @@ t.test('11.21 what a server answers with 200 is counted and logged for what it i
   }
 })
 
-t.test('11.21 of a large answer that is relayed it is only known that it came', async (t) => {
-  const result = { content: [{ type: 'text', text: 'x'.repeat(100_000) }], isError: true, resultType: 'complete' }
-  const modern = await ModernHttp.start(t, {
-    override: ({ message }, response) => {
-      if (message?.['method'] !== 'tools/call') return false
-      sendText(response, JSON.stringify({ jsonrpc: '2.0', id: message['id'], result }))
-      return true
-    },
-  })
-  const { url, bridge, log } = await startBridge(t, { url: modern.url })
-  await bridge.server.warmUp()
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: envelope() } })
-  t.match((await post(url, body, headersFor('tools/call', { name: 'x' }))).message, { result: { isError: true } })
-  const line = () => log.find(({ event, method }) => event === 'call' && method === 'tools/call')
-  await until(() => line() !== undefined, 'the line of the call')
-  t.match(line(), { outcome: 'ok', relayed: true })
-})
+t.test(
+  '11.21 a large answer that is relayed is counted and logged for what it is, as JSON and as events',
+  async (t) => {
+    const long = 'x\\"}{'.repeat(30_000)
+    const content = [{ type: 'text', text: long }]
+    const structuredContent = { isError: true, result: { isError: true }, deep: [[{ error: { code: 7 } }]] }
+    const endings: [outcome: string, body: Record<string, unknown>, code?: number][] = [
+      ['ok', { result: { content, structuredContent, resultType: 'complete' } }],
+      ['ok', { result: { isError: false, content, resultType: 'complete' } }],
+      ['tool_error', { result: { content, structuredContent, isError: true, resultType: 'complete' } }],
+      ['tool_error', { result: { isError: true, content, structuredContent: { long }, resultType: 'complete' } }],
+      ['asks', { result: { inputRequests: { a: { method: 'x', params: { long } } }, resultType: 'input_required' } }],
+      ['error', { error: { code: -32077, message: 'no', data: { long } } }, -32077],
+    ]
+    const bodies: [kind: string, (text: string) => readonly [type: string, body: string]][] = [
+      ['JSON', (text) => ['application/json', text]],
+      ['an event', (text) => ['text/event-stream', `: hello\n\nevent: message\ndata: ${text}\n\n`]],
+      ['the last event', (text) => ['text/event-stream', `${MANY}data: ${text}\n\n`]],
+    ]
+    for (const [kind, written] of bodies) {
+      for (const [outcome, body, code] of endings) {
+        const modern = await ModernHttp.start(t, {
+          override: ({ message }, response) => {
+            if (message?.['method'] !== 'tools/call') return false
+            const [type, text] = written(JSON.stringify({ jsonrpc: '2.0', id: message['id'], ...body }))
+            response.writeHead(200, { 'content-type': type }).end(text)
+            return true
+          },
+        })
+        const { url, bridge, log } = await startBridge(t, { url: modern.url })
+        await bridge.server.warmUp()
+        const answer = await call(url, 'tools/call', { name: 'x' })
+        t.match(answer.message, { id: 1, ...JSON.parse(JSON.stringify(body)) }, `${kind}, ${outcome}`)
+        const line = () => log.find(({ event, method }) => event === 'call' && method === 'tools/call')
+        await until(() => line() !== undefined, 'the line of the call')
+        t.match(line(), { outcome, relayed: true, ...(code !== undefined && { code }) }, `${kind}, ${outcome}`)
+      }
+    }
+  },
+)

@@ -1,13 +1,14 @@
 /**
- * Counts and logs requests that are refused before they become calls. All are counted. At most one of each kind is
- * logged in ten seconds, because a refused client may retry at once and endlessly.
+ * Counts and logs requests that are refused before they become calls. All are counted. The first of each kind are
+ * logged in full, and then only their number: a refused client may retry at once and endlessly.
  */
 import type { FastifyRequest } from 'fastify'
 import type { Log } from '../../logging.js'
 import type { Observe } from '../../ports/events.js'
 import { printable } from '../../printable.js'
+import { ANONYMOUS } from '../../protocol/call.js'
 import type { Fault, FaultName } from '../../protocol/fault.js'
-import { wasLogged } from '../call-log.js'
+import { shownPrincipal, wasLogged } from '../call-log.js'
 
 /** What is known about a refused request. */
 export interface Refused {
@@ -16,61 +17,109 @@ export interface Refused {
   path?: string | undefined
   /** The IP address of the client. */
   from?: string | undefined
+  /** Who sent it; undefined if the request was refused before that was known. */
+  principal?: string | undefined
   /** The name of the server that it was sent to. */
   server?: string | undefined
 }
 
 /** The fields to log of a request. */
-export function refusedOf({ method, url, ip }: FastifyRequest): Refused {
-  return { method, path: url, from: ip }
+export function refusedOf({ method, url, ip, principal }: FastifyRequest): Refused {
+  return { method, path: url, from: ip, principal: principal === ANONYMOUS ? undefined : principal }
 }
 
-/** Milliseconds between two log lines of the same kind. */
-const EVERY = 10_000
+/** How many refusals of one kind are logged in full. They are again after an interval in which none was left out. */
+const IN_FULL = 5
+/** Milliseconds of an interval, for which the number of the others is logged. */
+const INTERVAL = 10_000
+
+/** The refusals of one kind in the current interval. */
+interface Kind {
+  /** How many may still be logged in full. */
+  full: number
+  /** How many were left out, and the last of them. */
+  more: number
+  last: Record<string, unknown>
+  timer: NodeJS.Timeout
+}
 
 /** Counts all refusals and logs a sample of them. */
 export class Refusals {
   readonly #log: Pick<Log, 'info' | 'error'>
   readonly #observe: Observe | undefined
-  readonly #now: () => number
-  /** When each kind was logged last (in the time of `now`), and how many came since. */
-  readonly #logged = new Map<FaultName, { at: number; since: number }>()
+  readonly #interval: number
+  /** Bounded by the number of faults. */
+  readonly #kinds = new Map<FaultName, Kind>()
 
-  constructor(
-    log: Pick<Log, 'info' | 'error'>,
-    observe: Observe | undefined,
-    /** Milliseconds. */
-    now: () => number = () => performance.now(),
-  ) {
+  /** `interval` is in milliseconds. */
+  constructor(log: Pick<Log, 'info' | 'error'>, observe: Observe | undefined, interval = INTERVAL) {
     this.#log = log
     this.#observe = observe
-    this.#now = now
+    this.#interval = interval
   }
 
   /** Counts a refusal, and may log it. Ignores one that was logged as the end of a call. */
-  note(fault: Fault, { method, path, from, server }: Refused): void {
+  note(fault: Fault, refused: Refused): void {
     if (wasLogged(fault)) return
+    const { path, from, server } = refused
     const reason = fault.fault
     this.#observe?.({ kind: 'refusal', server: server ?? '', reason, path, from })
-    const now = this.#now()
-    const last = this.#logged.get(reason)
-    if (last && now - last.at < EVERY) {
-      last.since++
+    const kind = this.#kinds.get(reason) ?? this.#begin(reason)
+    if (kind.full === 0) {
+      kind.more++
+      kind.last = { status: fault.status, ...(from !== undefined && { from }) }
       return
     }
-    this.#logged.set(reason, { at: now, since: 0 })
+    kind.full--
+    this.#write(fault, refused)
+  }
+
+  /** Logs what was left out so far. */
+  close(): void {
+    for (const [reason, kind] of this.#kinds) {
+      clearTimeout(kind.timer)
+      this.#writeNumber(reason, kind)
+    }
+    this.#kinds.clear()
+  }
+
+  #begin(reason: FaultName): Kind {
+    const timer = setTimeout(() => this.#endInterval(reason), this.#interval).unref()
+    const kind = { full: IN_FULL, more: 0, last: {}, timer }
+    this.#kinds.set(reason, kind)
+    return kind
+  }
+
+  #endInterval(reason: FaultName): void {
+    const kind = this.#kinds.get(reason) as Kind
+    if (kind.more === 0) {
+      this.#kinds.delete(reason)
+      return
+    }
+    this.#writeNumber(reason, kind)
+    kind.more = 0
+    kind.timer.refresh()
+  }
+
+  #write(fault: Fault, { method, path, from, principal, server }: Refused): void {
     const fields = {
-      fault: reason,
+      fault: fault.fault,
       status: fault.status,
       why: printable(fault.message, 300),
       ...(server !== undefined && { server }),
       ...(method !== undefined && { method: printable(method, 32) }),
       ...(path !== undefined && { path: printable(path.split(/[?#]/, 1)[0] as string, 200) }),
       ...(from !== undefined && { from }),
-      ...(last && last.since > 0 && { more: last.since }),
+      ...(principal !== undefined && { principal: shownPrincipal(principal) }),
     }
     if (fault.row.reason === 'internal_error')
       this.#log.error({ event: 'request_failed', ...fields, err: fault.cause }, 'request failed')
     else this.#log.info({ event: 'request_refused', ...fields }, 'request refused')
+  }
+
+  #writeNumber(reason: FaultName, { more, last }: Kind): void {
+    if (more === 0) return
+    const fields = { fault: reason, ...last, more }
+    this.#log.info({ event: 'refusals_left_out', ...fields }, 'more requests were refused')
   }
 }

@@ -6,6 +6,7 @@ import { type Readable, Transform, type TransformCallback } from 'node:stream'
 import { type Message, parseMessage, type Response } from '../../rpc/message.js'
 import { repairedSourceOf, sourceOfBytes } from '../../rpc/source.js'
 import { encodeEvent, FieldFilter, SseDecoder } from '../../rpc/sse.js'
+import { RelayedEnding } from './relayed-ending.js'
 
 /** Most bytes of an answer that are read before any of them is sent. */
 export const READ_FIRST = 64 * 1024
@@ -15,8 +16,9 @@ const REMEMBERED = 16 * 1024
 const MAX_PIECES = 64
 /** Fields of events that the modern era does not have, and that are removed for modern clients. */
 const FOREIGN_FIELDS = ['id', 'retry']
-/** The separators between two events. */
+/** The separators between two events, and the length of the longest. */
 const BETWEEN = ['\n\n', '\r\r', '\r\n\r\n', '\n\r\n']
+const SEPARATOR = 4
 
 /**
  * Reads up to `most` bytes of a body and calls `then`: with the whole body, or with its beginning, which is put back
@@ -75,6 +77,9 @@ export class RelayedEvents extends Transform {
   #bytes = 0
   /** Whether the remembered bytes are not the whole stream. */
   #forgot = false
+  /** Reads the current event, if its beginning is forgotten; `#unread` is the number of its bytes still to be read. */
+  #ending: RelayedEnding | undefined
+  #unread = 0
   #hasIds = false
 
   /** `atEnd` returns the message of the final event; undefined for none. */
@@ -110,8 +115,8 @@ export class RelayedEvents extends Transform {
     return this.#hasIds
   }
 
-  /** The response in the stream, if there was one; `not seen` if it may be larger than the remembered part. */
-  get answer(): Response | undefined | 'not seen' {
+  /** The response in the stream, if there was one. Of one that is larger than the remembered part, only its ending. */
+  get answer(): Response | RelayedEnding | undefined {
     const bytes = Buffer.concat(this.#remembered)
     const start = this.#forgot ? firstBetween(bytes) : 0
     const events = start < 0 ? [] : new SseDecoder().push(bytes.subarray(start))
@@ -119,18 +124,35 @@ export class RelayedEvents extends Transform {
       const message = data.length === 0 ? undefined : read(() => repairedSourceOf(data).source)
       if (message?.kind === 'response') return message
     }
-    return this.#forgot && events.length === 0 ? 'not seen' : undefined
+    if (!this.#forgot || events.length > 0) return undefined
+    this.#ending?.push(bytes.subarray(bytes.length - this.#unread))
+    this.#unread = 0
+    return this.#ending
   }
 
   #remember(chunk: Buffer): void {
     this.#hasIds ||= chunk.includes('id:')
     this.#remembered.push(chunk)
     this.#bytes += chunk.length
+    this.#unread += chunk.length
     if (this.#bytes <= 2 * REMEMBERED && this.#remembered.length <= MAX_PIECES) return
-    const enough = chunk.length >= REMEMBERED ? chunk : Buffer.concat(this.#remembered)
-    this.#forgot ||= this.#bytes > REMEMBERED
-    this.#remembered = [enough.subarray(-REMEMBERED)]
-    this.#bytes = Math.min(enough.length, REMEMBERED)
+    const all = Buffer.concat(this.#remembered)
+    if (all.length > REMEMBERED) this.#forget(all)
+    this.#remembered = [all.subarray(-REMEMBERED)]
+    this.#bytes = Math.min(all.length, REMEMBERED)
+  }
+
+  /** Reads what will be forgotten, if it belongs to the current event. */
+  #forget(all: Buffer): void {
+    this.#forgot = true
+    const unread = all.subarray(all.length - this.#unread)
+    const between = lastBetween(all)
+    // A new event has begun, or this is the beginning of the stream.
+    if (between >= all.length - this.#unread - SEPARATOR || !this.#ending) {
+      this.#ending = new RelayedEnding()
+      this.#ending.push(all.subarray(Math.max(0, between)))
+    } else this.#ending.push(unread)
+    this.#unread = 0
   }
 }
 
@@ -138,6 +160,11 @@ export class RelayedEvents extends Transform {
 function firstBetween(bytes: Buffer): number {
   const ends = BETWEEN.map((between) => [bytes.indexOf(between), between.length] as const).filter(([at]) => at >= 0)
   return ends.length === 0 ? -1 : Math.min(...ends.map(([at, length]) => at + length))
+}
+
+/** The position of the last separator between two events, without one at the very end; -1 if there is none. */
+function lastBetween(bytes: Buffer): number {
+  return Math.max(...BETWEEN.map((between) => bytes.lastIndexOf(between, bytes.length - between.length - 1)))
 }
 
 function read(source: () => Parameters<typeof parseMessage>[0]): Message | undefined {

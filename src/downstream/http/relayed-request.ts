@@ -3,17 +3,19 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Account, type AccountRefusal, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
-import type { Relayed, UpstreamSpan } from '../../protocol/call.js'
+import type { Final, Relayed, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import { Fault, needsSignIn } from '../../protocol/fault.js'
 import { encodeReply } from '../../protocol/modern-client.js'
 import { type Refusal, refusalOf } from '../../protocol/refusal.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { type CallLogEntry, type Final, replyIn } from '../call-log.js'
+import type { CallLogEntry } from '../call-log.js'
+import { replyIn } from '../outcome.js'
 import { idIn } from '../read-message.js'
 import { type Headers, headerOf, isEvents, mediaType, sentOn } from './relay-headers.js'
 import { isMessage, READ_FIRST, RelayedEvents, readBeginning, responseIn } from './relayed-answer.js'
+import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedMessages } from './relayed-messages.js'
 import type { RelayedSessions } from './relayed-sessions.js'
 import { type ErrorRendering, refuse } from './replies.js'
@@ -166,7 +168,6 @@ export class RelayedRequest {
 
   /** Handles the server's answer, once its headers have come. */
   answered({ statusCode, headers, stream }: Response): void {
-    const { reply } = this.#parts
     const challenge = headers['www-authenticate']
     const refusal = this.#account && refusedCredential(statusCode, challenge, this.#credential)
     if (this.#account && refusal && this.#retries++ < MAX_RETRIES) {
@@ -187,8 +188,7 @@ export class RelayedRequest {
       } else if (whole) this.#sendWhole(statusCode, headers, bytes)
       else {
         this.#parts.messages?.answer(bytes, Number(headerOf(headers, 'content-length')) || bytes.length)
-        stream.on('error', (broken) => this.#lose(broken)).once('end', () => this.#span.over(this.#ending))
-        reply.send(stream)
+        this.#sendLarge(stream)
       }
     })
   }
@@ -228,6 +228,18 @@ export class RelayedRequest {
     this.#span.over(this.#ending)
     this.#parts.messages?.answer(bytes)
     reply.send(bytes)
+  }
+
+  /** Sends an answer on as it comes, and reads how the call ended. */
+  #sendLarge(stream: Readable): void {
+    const ending = new RelayedEnding()
+    stream.on('data', (chunk: Buffer) => ending.push(chunk))
+    stream.on('error', (broken) => this.#lose(broken))
+    stream.once('end', () => {
+      this.#ending = ending.final ?? OK
+      this.#span.over(this.#ending)
+    })
+    this.#parts.reply.send(stream)
   }
 
   /** Handles a status of 300 or more: passes it on, unless the server has changed its era. */
@@ -329,8 +341,9 @@ export class RelayedRequest {
     if (endless && this.#draining)
       return era === 'modern' && this.#id !== undefined ? subscriptionEnded(this.#id) : undefined
     const { answer } = events
-    if (answer && answer !== 'not seen') {
-      this.#ending = replyIn(answer)
+    const final = answer instanceof RelayedEnding ? answer.final : answer && replyIn(answer)
+    if (final) {
+      this.#ending = final
       this.#fault = undefined
       this.#span.over(this.#ending)
     }

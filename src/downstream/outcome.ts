@@ -1,0 +1,47 @@
+/** How a call ended: the outcome of every kind of answer, for the log, the metrics, the traces and the inspector. */
+
+import type { Outcome } from '../ports/seen.js'
+import type { Final, Reply } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import type { Response } from '../rpc/message.js'
+import { EMPTY, payloadAt, raw, value } from '../rpc/splice.js'
+
+/** The outcome of a call that was answered. */
+export type Answered = Exclude<Outcome, 'cancelled' | 'fault'>
+
+/** The outcomes of calls that succeeded, or that the client ended. */
+const WELL: ReadonlySet<Outcome> = new Set(['ok', 'asks', 'cancelled'])
+
+/** Whether a call failed: the tool, the server or the bridge reported an error. */
+export function isFailure(outcome: Outcome): boolean {
+  return !WELL.has(outcome)
+}
+
+/** The outcome of a reply. A tool result with `isError` is `tool_error`. */
+export function outcomeOf(reply: Final): Answered {
+  if (reply.kind === 'error') return 'error'
+  if (reply.kind === 'input') return 'asks'
+  return raw(reply.result, 'isError') === 'true' ? 'tool_error' : 'ok'
+}
+
+/** The fields of a span at its end. Of a server's error they have only the code, not the text. */
+export function endOf(last: Reply | Fault | undefined): Record<string, unknown> {
+  if (last === undefined) return { outcome: 'cancelled' }
+  if (last instanceof Fault) {
+    const { fault, blame, message: why, row } = last
+    return { outcome: 'fault', fault, blame, why, code: row.code }
+  }
+  if (last.kind === 'notification') return { outcome: 'ok' }
+  return { outcome: outcomeOf(last), ...(last.kind === 'error' && { code: last.error.code }) }
+}
+
+/** The reply in a JSON-RPC response that passes unchanged, as far as its outcome needs it. */
+export function replyIn({ outcome: { kind, source, member } }: Response): Final {
+  const payload = payloadAt(source, member) ?? EMPTY
+  if (kind === 'result') {
+    const asks = raw(payload, 'resultType') === '"input_required"'
+    return { kind: asks ? 'input' : 'result', result: payload }
+  }
+  const code = value(payload, 'code')
+  return { kind: 'error', error: { code: typeof code === 'number' ? code : -32603, message: '' } }
+}
