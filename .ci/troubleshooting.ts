@@ -273,7 +273,7 @@ const FAULTS: Readonly<Record<FaultName, Advice>> = {
     'The request has too many headers, or too large ones.',
     'Send fewer; large cookies are a usual cause.',
   ],
-  rateLimited: ['The caller uses its share of a bound.', AGAIN],
+  rateLimited: ['The caller uses its share of a bound, or is over a [rate limit](operations.md#rate-limits).', AGAIN],
   overloaded: [
     'A bound of the bridge is reached.',
     'See the message for the bound, and [limits](operations.md#limits).',

@@ -21,6 +21,7 @@ const packages: Record<string, readonly string[]> = {
   'fastify-plugin': ['plugins'],
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http/extra-paths'],
+  '@fastify/rate-limit': ['plugins'],
   '@fastify/reply-from': ['downstream/http/relay'],
   preact: ['page/main'],
   'preact/hooks': ['page'],

@@ -20,6 +20,7 @@ import { INSPECT } from '../inspect/address.js'
 import { socketFolder } from '../inspect/socket.js'
 import type { ServerNow } from '../inspect/views.js'
 import type { Log } from '../logging.js'
+import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import type { WellKnownOptions } from '../plugins/well-known.js'
 import { keepResults } from '../policy/cache/results.js'
@@ -85,6 +86,8 @@ export class Bridge {
   readonly #shared: Shared
   readonly #refusals: Refusals
   readonly #replicas: RedisReplicas | undefined
+  /** The counts for limits of requests. A reload does not begin them anew. */
+  readonly #windows: CountedWindows
   #mounts: ReadonlyMap<string, Mount>
   /** Retired mounts, whose calls have not ended yet. */
   readonly #retiring = new Set<Mount>()
@@ -111,6 +114,8 @@ export class Bridge {
     const { calls, subscriptions } = settings.limits
     const share = shareOf(settings)
     this.#replicas = context.replicas
+    const { replicas } = context
+    this.#windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('rate', name, ms)))
     const memory = new Memory({ max: memoryOf(settings), share })
     this.#refusals = new Refusals(context.log, observerOf(context))
     this.#shared = {
@@ -288,6 +293,8 @@ export class Bridge {
         return () => this.#open--
       },
       draining: () => this.#draining,
+      windows: this.#windows,
+      isCarried: (connection) => this.#replicas?.isCarried(connection) ?? false,
     })
   }
 

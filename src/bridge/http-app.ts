@@ -14,8 +14,10 @@ import { type Refusals, refusedOf } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
 import { INSPECT } from '../inspect/address.js'
 import { type AuthMode, auth } from '../plugins/auth.js'
+import type { CountedWindows } from '../plugins/counted-windows.js'
 import { type HealthOptions, health, OPEN } from '../plugins/health.js'
 import { origin } from '../plugins/origin.js'
+import { rateLimit } from '../plugins/rate-limit.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
 import type { HttpMount } from './http-mount.js'
@@ -36,13 +38,23 @@ export interface FrontOptions {
   onRequest(): () => void
   /** Whether the bridge is shutting down. */
   draining(): boolean
+  /** The counts of requests for their limits. */
+  windows: CountedWindows
+  /** Whether another replica has forwarded the request on this connection. */
+  isCarried(connection: object): boolean
 }
 
 /** Builds the application for clients. It does not listen; the listener passes requests to its `routing`. */
 export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const { settings, listen, mounts, refusals, draining } = options
   const { bodyBytes } = settings.limits
-  const app: FastifyInstance = fastify({ ...inJsonRpc(() => app), bodyLimit: bodyBytes, exposeHeadRoutes: false })
+  const { trustedProxies, auth: configured } = settings
+  const app: FastifyInstance = fastify({
+    ...inJsonRpc(() => app),
+    bodyLimit: bodyBytes,
+    exposeHeadRoutes: false,
+    trustProxy: trustedProxies.length > 0 && trustedProxies,
+  })
   const served = servedPaths(settings, listen)
   const notFound = notFoundMessage([...served.values()].flat())
   refuseInJsonRpc(app, { refusals, notFound, bodyBytes })
@@ -65,6 +77,12 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     allowedHosts: hostsOf(settings, listen),
     allowedOrigins: [...settings.allowedOrigins, ...own.map((url) => url.origin)],
     open: reachable,
+  })
+  await app.register(rateLimit, {
+    requests: settings.limits.requestsPerMinute,
+    wrongTokens: configured?.tokens && settings.limits.wrongTokensPerMinute,
+    windows: options.windows,
+    isForwarded: ({ raw }) => options.isCarried(raw.socket),
   })
   const open = [...mounts].flatMap(([name, mount]) => mount.open({ paths: served.get(name) ?? [] }))
   await app.register(auth, {

@@ -22,30 +22,35 @@ const AROUND = [
   'allowedHosts',
   'allowedOrigins',
   'allowUnauthenticated',
+  'trustedProxies',
   'log',
   'inspect',
 ] as const satisfies (keyof Settings)[]
 const TIMES_AROUND = ['drainDelay', 'drainTimeout'] as const satisfies (keyof Settings['timeouts'])[]
 
+const LIMITS_AROUND = ['requestsPerMinute', 'wrongTokensPerMinute'] as const satisfies (keyof Settings['limits'])[]
+
 type Auth = NonNullable<Settings['auth']>
 
 /** The settings of a mount. */
-export interface MountSettings extends Omit<Settings, (typeof AROUND)[number] | 'timeouts' | 'auth'> {
+export interface MountSettings extends Omit<Settings, (typeof AROUND)[number] | 'timeouts' | 'limits' | 'auth'> {
   /** The entry of the server, without the path under which it is served. */
   server: ServerSettings
   timeouts: Omit<Settings['timeouts'], (typeof TIMES_AROUND)[number]>
+  limits: Omit<Settings['limits'], (typeof LIMITS_AROUND)[number]>
   /** The principals and their scopes, without the tokens. */
   auth: (Omit<Auth, 'tokens'> & { tokens?: Record<string, { scopes: readonly string[] }> | undefined }) | undefined
 }
 
 /** The settings of the mount of a server. */
 export function mountSettings(name: string, settings: Settings): MountSettings {
-  const { timeouts, auth, mcpServers } = settings
+  const { timeouts, limits, auth, mcpServers } = settings
   const { path: _path, ...server } = mcpServers[name] as ServerSettings
   return {
     ...without(settings, AROUND),
     server,
     timeouts: without(timeouts, TIMES_AROUND),
+    limits: without(limits, LIMITS_AROUND),
     auth: auth && { ...auth, tokens: auth.tokens && withoutSecrets(auth.tokens) },
   }
 }

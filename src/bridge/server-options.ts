@@ -62,7 +62,7 @@ export function timesOf(settings: Pick<MountSettings, 'timeouts'>, own: ServerSe
 export function serverOptions(
   name: string,
   settings: ServerSettings,
-  all: Pick<Settings, 'limits' | 'stateKeys'> & Pick<MountSettings, 'timeouts'> & Callers,
+  all: Pick<Settings, 'stateKeys'> & Pick<MountSettings, 'timeouts' | 'limits'> & Callers,
   context: BridgeContext,
   memory: Memory,
   replicas?: Replicas,

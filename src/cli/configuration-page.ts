@@ -38,7 +38,10 @@ const SECTIONS: readonly Section[] = [
     text: 'For servers with an address. [auth.md](auth.md) says how sign-in works.',
     has: signIn,
   },
-  { title: 'Where clients connect', has: under('listen', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins') },
+  {
+    title: 'Where clients connect',
+    has: under('listen', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'trustedProxies'),
+  },
   { title: 'Who may call', has: under('auth', 'allowUnauthenticated') },
   { title: 'Sign-in to all servers', has: under('oauth') },
   {

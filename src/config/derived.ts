@@ -32,7 +32,7 @@ export function hasSeveral({ auth }: Callers): boolean {
 }
 
 /** The share of each limit that one principal may use of what the others leave free. */
-export function shareOf(settings: Callers & Pick<Settings, 'limits'>): number {
+export function shareOf(settings: Callers & { limits: Pick<Settings['limits'], 'perPrincipal'> }): number {
   return settings.limits.perPrincipal ?? (hasSeveral(settings) ? 0.5 : 1)
 }
 

@@ -9,6 +9,9 @@ module.exports = {
   get '@fastify/cors'() {
     return require('@fastify/cors')
   },
+  get '@fastify/rate-limit'() {
+    return require('@fastify/rate-limit')
+  },
   get '@fastify/reply-from'() {
     return require('@fastify/reply-from')
   },

@@ -54,7 +54,10 @@ const REFUSALS = {
 const ANYBODY: Caller = { principal: ANONYMOUS }
 const BEARER = /^bearer(?: +|$)/i
 
-/** A Fastify plugin that sets `caller` on each request, or refuses it with 401. */
+/**
+ * A Fastify plugin that sets the principal of each request, or refuses it: with 401, or with 429 over a limit of
+ * `rate-limit`.
+ */
 export const auth = plugin<AuthOptions>(async function auth(app, { mode, resourceMetadata, open = () => false }) {
   const identify = identifierFor(mode)
 
@@ -69,12 +72,19 @@ export const auth = plugin<AuthOptions>(async function auth(app, { mode, resourc
     const caller = identify(request)
     if (typeof caller === 'string') {
       const { message, error } = REFUSALS[caller]
-      reply.header('www-authenticate', challenge({ resource_metadata: resourceMetadata, error }))
-      throw new Fault('unauthorized', message)
+      const refuse = () => {
+        reply.header('www-authenticate', challenge({ resource_metadata: resourceMetadata, error }))
+        done(new Fault('unauthorized', message))
+      }
+      // Only wrong tokens count: clients without one learn from the refusal where to get it.
+      if (caller === 'wrong' && app.countWrongToken) app.countWrongToken(request).then(refuse, done)
+      else refuse()
+      return
     }
     request.principal = caller.principal
     request.credential = caller.credential
-    done()
+    if (app.countRequest) app.countRequest(request).then(() => done(), done)
+    else done()
   })
 })
 

@@ -64,6 +64,11 @@ export interface Store {
   /** Shares a value for so many milliseconds, if the store is reachable. */
   remember(kind: string, name: string, text: string, milliseconds: number): Promise<void>
   forget(kind: string, name: string): void
+  /**
+   * Counts one more under a name. Resolves to the count since the first one, and the milliseconds until it begins anew,
+   * which is so many milliseconds after the first. Rejects if the store is unreachable.
+   */
+  count(kind: string, name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
 }
 
 /** What a replica can ask of the others. */
@@ -72,6 +77,8 @@ export interface Replicas {
   readonly id: string
   /** Has another replica answer a request. Rejects with a Fault. */
   carry(owned: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer>
+  /** Whether a connection carries a request that another replica has forwarded. */
+  isCarried(connection: object): boolean
   /** A new id for a session in this replica. */
   sessionId(): string
   /** The other replica that owns a session; undefined if it is this one or the id is unknown. */

@@ -111,6 +111,19 @@ export class Redis {
     await this.#ask((client) => client.set(key, bytes.toString('base64'), { expiration: { type: 'PX', value: PX } }))
   }
 
+  /** Counts one more under a key, which expires so many milliseconds after the first. Rejects with RedisAway. */
+  async count(key: string, milliseconds: number): Promise<{ current: number; ttl: number }> {
+    const [, current, ttl] = await this.#ask((client) =>
+      client
+        .multi()
+        .set(key, '0', { condition: 'NX', expiration: { type: 'PX', value: milliseconds } })
+        .incr(key)
+        .pTTL(key)
+        .exec(),
+    )
+    return { current: Number(current), ttl: Number(ttl) }
+  }
+
   async forget(key: string): Promise<void> {
     await this.#ask((client) => client.del(key))
   }

@@ -78,7 +78,7 @@ export class RedisReplicas implements Replicas {
 
   async carry(owned: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer> {
     const { owner, what } = owned
-    if (this.#serving.isCarried(request.connection))
+    if (this.isCarried(request.connection))
       throw new Fault('internal', `Forwarding loop: this request was already forwarded, and ${owner} owns it`)
     if (this.#isLost(owner)) {
       this.#links.knock(owner)
@@ -91,6 +91,10 @@ export class RedisReplicas implements Replicas {
       if (link.broken === 'lost') this.#lost.set(owner, performance.now())
       throw error
     }
+  }
+
+  isCarried(connection: object): boolean {
+    return this.#serving.isCarried(connection)
   }
 
   sessionId(): string {

@@ -1,4 +1,4 @@
-/** The values that all replicas share, kept in Redis for a time. Values are sealed, and keys reveal nothing. */
+/** The values that all replicas share, kept in Redis for a time. Values are sealed except counts, and keys reveal nothing. */
 
 import type { Store } from '../ports/replicas.js'
 import { Fault } from '../protocol/fault.js'
@@ -40,6 +40,12 @@ export class RedisStore implements Store {
 
   forget(kind: string, name: string): void {
     this.#options.redis.forget(this.#keyOf(kind, name)).catch(() => {})
+  }
+
+  async count(kind: string, name: string, milliseconds: number): Promise<{ current: number; ttl: number }> {
+    const { prefix, redis, sealer } = this.#options
+    // A name may be an address, which its digest would reveal.
+    return redis.count(`${prefix}${kind}:${sealer().hash(name)}`, milliseconds)
   }
 
   #keyOf(kind: string, name: string): string {

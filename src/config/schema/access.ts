@@ -4,6 +4,15 @@ import { entryName, scope } from './values.js'
 
 const token = z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
 
+/** An IP address, or a network with the length of its prefix. */
+const addresses = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]
+const proxy = z
+  .string()
+  .refine(
+    (text) => addresses.some((one) => one.safeParse(text).success),
+    'has to be an IP address or a network like 10.0.0.0/8',
+  )
+
 /** Options of the bridge: addresses, names and tokens. */
 export const access = {
   listen: z
@@ -27,6 +36,12 @@ export const access = {
     .default([])
     .describe('Host names by which clients may address the bridge, in addition to the loopback names.'),
   allowedOrigins: z.array(z.url()).default([]).describe('Origins of web pages that may call the bridge.'),
+  trustedProxies: z
+    .array(proxy)
+    .default([])
+    .describe(
+      'Addresses and networks (10.0.0.0/8) of proxies before the bridge. Of their requests, the client address, host and protocol are those in X-Forwarded-For, -Host and -Proto.',
+    ),
   auth: z
     .strictObject({
       tokens: z

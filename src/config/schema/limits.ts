@@ -38,6 +38,16 @@ export const limits = z
       .describe(
         'Share of each limit that one principal may use of what the others leave free, from 0 to 1. Default: 0.5, or 1 if there can be only one principal.',
       ),
+    requestsPerMinute: count
+      .optional()
+      .describe(
+        'HTTP requests of one principal in a minute; of callers without a principal, from one address. Replicas count together. Default: no limit.',
+      ),
+    wrongTokensPerMinute: count
+      .default(60)
+      .describe(
+        'Requests with a wrong token from one address in a minute. More get 429 in place of 401. Requests with a right token are never refused for them. Only with auth.tokens.',
+      ),
     parked: count.default(2_000).describe('Calls with one server that wait for an answer of a modern client.'),
     parkedPerPrincipal: count
       .default(32)

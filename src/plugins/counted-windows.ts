@@ -1,0 +1,51 @@
+/** Counts per name in windows of one minute: in all replicas together where they share a store, otherwise in this process. */
+
+/** How often something was counted in the current window of its name, and the milliseconds until that window ends. */
+export interface Counted {
+  current: number
+  ttl: number
+}
+
+/** Counts one more in a window that all replicas share, which ends so many milliseconds after its first count. */
+export type CountShared = (name: string, milliseconds: number) => Promise<Counted>
+
+/** Milliseconds of a window. */
+export const WINDOW = 60_000
+/** Most names with an open window. For one more, the oldest window ends early. */
+const MAX_NAMES = 10_000
+
+/** The windows of all names. */
+export class CountedWindows {
+  /** In the order in which they end, because all are equally long. */
+  readonly #open = new Map<string, { current: number; until: number }>()
+  readonly #shared: CountShared | undefined
+  readonly #now: () => number
+
+  /** `now` is in milliseconds. */
+  constructor(shared?: CountShared, now: () => number = () => performance.now()) {
+    this.#shared = shared
+    this.#now = now
+  }
+
+  /** Counts one more. While the shared store is unavailable, each replica counts for itself. Never rejects. */
+  async count(name: string): Promise<Counted> {
+    if (!this.#shared) return this.#countHere(name)
+    return this.#shared(name, WINDOW).catch(() => this.#countHere(name))
+  }
+
+  #countHere(name: string): Counted {
+    const now = this.#now()
+    const window = this.#open.get(name)
+    if (window && window.until > now) {
+      window.current++
+      return { current: window.current, ttl: window.until - now }
+    }
+    this.#open.delete(name)
+    for (const [other, { until }] of this.#open) {
+      if (until > now && this.#open.size < MAX_NAMES) break
+      this.#open.delete(other)
+    }
+    this.#open.set(name, { current: 1, until: now + WINDOW })
+    return { current: 1, ttl: WINDOW }
+  }
+}
