@@ -44,6 +44,65 @@ t.test('what is recorded is made of metrics that there are', async (t) => {
       t.ok(operations.includes(`\`${name}\``), `${record} is made of ${name}`)
 })
 
+t.test(
+  'what the autoscaler reads is the most used bound of each pod, by the rule of the chart and by that of the adapter',
+  { skip },
+  async (t) => {
+    const { rules: adapter } = parse(
+      readFileSync(new URL('../config/kubernetes/scale-by-bounds/prometheus-adapter.yaml', import.meta.url), 'utf8'),
+    ) as { rules: { custom: { seriesQuery: string; metricsQuery: string; name: { as: string } }[] } }
+    const [rule] = adapter.custom
+    const recorded = rules.find(({ record }) => record !== undefined)
+    t.equal(rule?.name.as, recorded?.record)
+    const bounds = /bound=~"([^"]+)"/.exec(recorded?.expr ?? '')?.[1] ?? ''
+    t.equal(/bound=~"([^"]+)"/.exec(rule?.metricsQuery ?? '')?.[1], bounds)
+    for (const bound of bounds.split('|')) t.match(operations, new RegExp(`^\\| .*\`${bound}\`.* \\|`, 'm'), bound)
+
+    // As prometheus-adapter fills in its templates for the pods of an autoscaler.
+    const asked = rule?.metricsQuery
+      .replaceAll('<<.LabelMatchers>>', 'namespace="mcp",pod=~"a|b"')
+      .replaceAll('<<.GroupBy>>', 'pod')
+    const series = ['used', 'limit'].flatMap((what) =>
+      (
+        [
+          ['a', 'calls', '', 5],
+          ['a', 'calls_per_server', 'files', 80],
+          ['a', 'memory', '', 99],
+          ['a', 'processes', 'files', 100],
+          ['a', 'cached_bytes', '', 100],
+          ['b', 'connections', '', 25],
+          ['c', 'calls', '', 90],
+        ] as const
+      ).map(([pod, bound, server, used]) => ({
+        series: `mcp_bridge_bound_${what}{namespace="mcp",pod="${pod}",bound="${bound}",server="${server}"}`,
+        values: `${what === 'used' ? used : 100}x5`,
+      })),
+    )
+    const sample = (labels: string, value: number) => ({ labels, value })
+    const [one, other] = ['{pod="a"}', '{pod="b"}']
+    const folder = temporaryFolder(t)
+    const file = join(folder, 'test.json')
+    const name = recorded?.record
+    const expected = ['a', 'b', 'c'].map((pod, i) =>
+      sample(`${name}{namespace="mcp",pod="${pod}"}`, [0.8, 0.25, 0.9][i] as number),
+    )
+    const promql_expr_test = [
+      { expr: name, eval_time: '3m', exp_samples: expected },
+      { expr: asked, eval_time: '3m', exp_samples: [sample(one as string, 0.8), sample(other as string, 0.25)] },
+    ]
+    writeFileSync(
+      file,
+      JSON.stringify({
+        rule_files: [path],
+        evaluation_interval: '1m',
+        tests: [{ interval: '1m', input_series: series, promql_expr_test }],
+      }),
+    )
+    const { status, stdout, stderr } = runTool('debian', 'promtool', ['test', 'rules', file])
+    t.equal(status, 0, stdout + stderr)
+  },
+)
+
 t.test('Prometheus takes the rules', { skip }, async (t) => {
   const { status, stdout, stderr } = runTool('debian', 'promtool', ['check', 'rules', path])
   t.equal(status, 0, stderr)

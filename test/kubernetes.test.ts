@@ -163,6 +163,22 @@ t.test(
   },
 )
 
+t.test('with the component scale-by-bounds the gateway also scales by its bounds', { skip: noKubectl }, async (t) => {
+  const mine = temporaryFolder(t)
+  const base = relative(realpathSync(mine), folder)
+  writeFileSync(
+    join(mine, 'kustomization.yaml'),
+    `resources: [${base}]\ncomponents: [${join(base, 'scale-by-bounds')}]\n`,
+  )
+  const { mistakes, resources } = kustomize(mine)
+  t.same(mistakes, [])
+  for (const one of resources) t.same(await complaints(one), [], `${one.kind} ${one.metadata?.name}`)
+  t.match(ofKind(resources, 'HorizontalPodAutoscaler')[0]?.spec?.metrics, [
+    { type: 'Resource', resource: { name: 'cpu' } },
+    { type: 'Pods', pods: { metric: { name: 'mcp_bridge_bound_utilization' }, target: { averageValue: '700m' } } },
+  ])
+})
+
 t.test('the documentation shows a kustomization of your own that kubectl takes', { skip: noKubectl }, async (t) => {
   const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
   const mine = temporaryFolder(t)

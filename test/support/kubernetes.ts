@@ -119,7 +119,7 @@ const folder = fileURLToPath(new URL('../../config/kubernetes/', import.meta.url
 /** The manifests of config/kubernetes; `kustomization.yaml` is about them, and none itself. */
 export function readManifests(): Manifest[] {
   return readdirSync(folder)
-    .filter((file) => file !== 'kustomization.yaml')
+    .filter((file) => file.endsWith('.yaml') && file !== 'kustomization.yaml')
     .map((file) => {
       const text = readFileSync(folder + file, 'utf8')
       return { file, text, ...parseManifest(text) }
