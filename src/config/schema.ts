@@ -25,7 +25,15 @@ export const fileSchema = z.strictObject({
     .strictObject({
       url: z
         .url({ protocol: /^rediss?$/, error: 'has to be a redis:// or rediss:// address' })
-        .describe('Address of Redis, with user and password if it requires them.'),
+        .describe(
+          'Address of Redis, with user and password if it requires them. With "sentinels", the host is the name of the primary: redis://:password@mymaster.',
+        ),
+      sentinels: z
+        .array(z.url({ protocol: /^rediss?$/, error: 'has to be a redis:// or rediss:// address' }))
+        .default([])
+        .describe(
+          'Addresses of Redis Sentinels, such as redis://sentinel-1:26379. They know which Redis is the primary.',
+        ),
       prefix: z.string().default('mcp-bridge:').describe('Prefix of all keys and channels.'),
       timeout: milliseconds.default(250).describe('Timeout of one command, in milliseconds.'),
     })

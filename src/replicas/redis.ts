@@ -4,13 +4,12 @@
  */
 import type { Log } from '../logging.js'
 import { within } from '../time.js'
-import type { Client } from './client.js'
+import type { Client, RedisAddress } from './client.js'
 
 type Library = typeof import('./client.js')
 
 /** How to connect to Redis. */
-export interface RedisOptions {
-  url: string
+export interface RedisOptions extends RedisAddress {
   /** Milliseconds that one command may take. */
   timeout: number
   log: RedisLog
@@ -71,8 +70,8 @@ export class Redis {
     const library = await import('./client.js')
     if (this.#closed) return
     this.#library = library
-    const asking = this.#watched(library.clientOf(this.#options.url))
-    const listening = this.#watched(library.clientOf(this.#options.url))
+    const asking = this.#watched(library.clientOf(this.#options))
+    const listening = this.#watched(library.clientOf(this.#options))
     this.#asking = asking
     this.#listening = listening
     const heard = new Promise<void>((resolve) => {
@@ -131,8 +130,8 @@ export class Redis {
   close(): void {
     this.#closed = true
     clearTimeout(this.#steady)
-    this.#asking?.destroy()
-    this.#listening?.destroy()
+    // With Sentinels, it ends when an attempt to connect has ended.
+    for (const client of [this.#asking, this.#listening]) Promise.resolve(client?.destroy()).catch(() => {})
   }
 
   async #ask<T>(command: (client: Client) => Promise<T>): Promise<T> {

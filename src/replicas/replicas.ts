@@ -13,14 +13,14 @@ import { Fault } from '../protocol/fault.js'
 import { Sealer, type SealKey } from '../seal.js'
 import { Answering } from './answer.js'
 import { Broadcast } from './broadcast.js'
+import type { RedisAddress } from './client.js'
 import { faultOf, forward } from './forward.js'
 import { Links } from './links.js'
 import { Redis, type RedisLog } from './redis.js'
 import { RedisStore } from './store.js'
 
 /** How replicas reach each other. */
-export interface ReplicasOptions {
-  url: string
+export interface ReplicasOptions extends RedisAddress {
   /** Prefix of all keys and channels. */
   prefix: string
   /** Milliseconds that one command may take. */
@@ -47,8 +47,8 @@ export class RedisReplicas implements Replicas {
   /** Replicas that are gone, and since when that is known. */
   readonly #lost = new Map<string, number>()
 
-  constructor({ url, prefix, timeout, keys, log }: ReplicasOptions) {
-    this.#redis = new Redis({ url, timeout, log })
+  constructor({ prefix, keys, ...connecting }: ReplicasOptions) {
+    this.#redis = new Redis(connecting)
     this.#sealer = new Sealer(keys, 'replica')
     const common = { id: this.id, prefix, redis: this.#redis, sealer: () => this.#sealer }
     this.records = new RedisStore(common)

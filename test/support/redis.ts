@@ -1,7 +1,9 @@
 /** A Redis of a test's own, where the machine has one: `redis-server` on the PATH. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Test } from 'tap'
+import { temporaryFile } from './folder.js'
 
 /** Why tests that need it are skipped; false where they are not. */
 export const noRedis: string | false =
@@ -57,6 +59,25 @@ export class RedisServer {
   freeze(frozen: boolean): void {
     this.#child?.kill(frozen ? 'SIGSTOP' : 'SIGCONT')
   }
+}
+
+/** Starts three Sentinels that watch a primary by the name `bridge`. They end with the test. */
+export async function startSentinels(t: Test, primary: RedisServer, password: string): Promise<string[]> {
+  const lines = [
+    `sentinel monitor bridge 127.0.0.1 ${primary.port} 2`,
+    `sentinel auth-pass bridge ${password}`,
+    'sentinel down-after-milliseconds bridge 500',
+    'sentinel failover-timeout bridge 2000',
+  ]
+  const sentinels = [1, 2, 3].map(async () => {
+    const port = await freePort()
+    const file = temporaryFile(t, 'sentinel.conf', '')
+    writeFileSync(file, [`port ${port}`, 'bind 127.0.0.1', ...lines].join('\n'))
+    const child = spawn('redis-server', [file, '--sentinel'], { stdio: 'ignore' })
+    t.teardown(() => child.kill('SIGKILL'))
+    return `redis://127.0.0.1:${port}`
+  })
+  return Promise.all(sentinels)
 }
 
 function freePort(): Promise<number> {
