@@ -31,6 +31,7 @@ import { defaultStorePath, TrustStore } from '../discovery/trust/store.js'
 import { type ConnectOptions, guardedConnector } from '../net/connect.js'
 import type { Failure } from '../net/failure.js'
 import { Guard } from '../net/guard.js'
+import { proxiesOf } from '../net/proxy.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import type { SignInParts } from '../oauth/parts.js'
 import { foundReach } from '../oauth/reach.js'
@@ -54,7 +55,7 @@ export interface DiscoveryOptions {
   /** For a command of a person: servers are asked with the tokens of `mcp-bridge login`. Otherwise without any. */
   signIn?: SignInParts | undefined
   /** Replacements for the network and the clock, for tests. */
-  network?: Pick<ConnectOptions, 'ca' | 'resolve'> | undefined
+  network?: Pick<ConnectOptions, 'ca' | 'resolve' | 'proxyOf'> | undefined
   timing?: Pick<CyclesOptions, 'now' | 'sleep' | 'random'> | undefined
   /** Called for each failed cycle. */
   onFailed?: (failed: FailedCycle) => void
@@ -97,8 +98,9 @@ export class Discovery {
 
   /** Throws a ConfigError if `discoverAllow` is invalid. */
   constructor(options: DiscoveryOptions) {
-    const { settings, context, network, timing, onFailed = () => {}, signal } = options
-    this.#options = options
+    const { settings, context, timing, onFailed = () => {}, signal } = options
+    const network = { proxyOf: proxiesOf(context.env), ...options.network }
+    this.#options = { ...options, network }
     this.store = new TrustStore({
       path: storePath(settings.trustStore, context.env),
       ...(timing?.now && { now: timing.now }),
@@ -181,10 +183,11 @@ export class Discovery {
    */
   connectorTo(candidate: Candidate, pins: readonly string[] | undefined, mismatched: () => void = () => {}) {
     const { endpoint } = candidate
+    const { context } = this.#options
     if (endpoint.kind !== 'http') return undefined
     const { origin } = new URL(endpoint.url)
     // The guard does not apply, because a person may configure addresses of their own network.
-    if (isConfigured(candidate)) return pins && pinnedConnector(origin, pins)
+    if (isConfigured(candidate)) return pins && pinnedConnector(origin, pins, { proxyOf: proxiesOf(context.env) })
     const secured = (socket: TLSSocket, host: string) => {
       try {
         if (pins) assertPinned(socket, host, pins)

@@ -9,6 +9,8 @@ import {
   shareOf,
   transportOf,
 } from '../config/settings.js'
+import { proxiesOf } from '../net/proxy.js'
+import { reachOf } from '../net/server-connect.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { AccountsByPrincipal } from '../protocol/account.js'
 import type { Memory } from '../protocol/memory.js'
@@ -46,6 +48,16 @@ const INHERITED = [
   'USERNAME',
   'USERPROFILE',
   'WINDIR',
+  // How programs that download, such as npx, reach the network.
+  'HTTPS_PROXY',
+  'HTTP_PROXY',
+  'NO_PROXY',
+  'https_proxy',
+  'http_proxy',
+  'no_proxy',
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
 ]
 /** Milliseconds for the answer to the era probe, by default. */
 const PROBE_TIMEOUT = { http: 10_000, sse: 10_000, stdio: 15_000 }
@@ -128,7 +140,9 @@ export function serverOptions(
     memory,
     connections: limits.callsPerServer * 2 + limits.subscriptions,
   }
-  const reach = { url: new URL(settings.url), headers, connect, ...bounds }
+  const url = new URL(settings.url)
+  const way = connect ? { connect } : reachOf(url, { proxyOf: proxiesOf(env) })
+  const reach = { url, headers, ...way, ...bounds }
   const kind = transportOf(settings)
   const sse = new SseTransport(reach)
   return {

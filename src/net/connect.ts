@@ -4,15 +4,19 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { rootCertificates, type TLSSocket, connect as upgrade } from 'node:tls'
 import ip from 'ipaddr.js'
 import type { buildConnector } from 'undici'
-import { unlessAborted } from '../time.js'
+import { unlessAborted, within } from '../time.js'
+import { bare } from './address.js'
 import { Failure, failure, type NetworkReason } from './failure.js'
-import type { Guard } from './guard.js'
+import { type Guard, isLoopback } from './guard.js'
+import { type HttpProxy, openTunnel, type ProxyOf } from './proxy.js'
 
 /** How to connect. */
 export interface ConnectOptions {
   guard: Guard
   /** Resolves a host to its addresses; by default with the system's resolver. */
   resolve?: ((host: string) => Promise<readonly string[]>) | undefined
+  /** The proxies for hosts that are contacted over TLS; by default none. */
+  proxyOf?: ProxyOf | undefined
   /** Further trusted certificates, as PEM. */
   ca?: string | undefined
   /** Called with a TLS connection before anything is sent. Throws to refuse it. */
@@ -24,8 +28,11 @@ export interface ConnectOptions {
   /** Opens a connection to one of the given addresses, which were checked. */
   dial?: Dial | undefined
   /** Called when a phase starts. */
-  entered?: ((phase: 'resolve' | 'connect' | 'tls') => void) | undefined
+  entered?: ((phase: Phase) => void) | undefined
 }
+
+/** A phase of opening a connection. */
+export type Phase = 'resolve' | 'proxy' | 'connect' | 'tls'
 
 /** Opens a connection to one of some addresses. */
 export type Dial = (addresses: readonly string[], port: number) => Socket
@@ -38,6 +45,8 @@ interface Target {
 }
 
 const TIMEOUT = 8_000
+/** Milliseconds for this machine to resolve a host that a proxy will resolve again. */
+const RESOLVE_FOR_PROXY = 2_000
 
 /** Options for hosts with several addresses. */
 const ONE_AFTER_THE_OTHER = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: 1_000 }
@@ -65,7 +74,7 @@ export function guardedConnector(options: ConnectOptions): buildConnector.connec
 
 async function open(target: Target, options: ConnectOptions): Promise<Socket> {
   const { dial = dialOne, timeout = TIMEOUT, entered = () => {}, secured } = options
-  let phase: 'resolve' | 'connect' | 'tls' = 'resolve'
+  let phase: Phase = 'resolve'
   const end = new AbortController()
   const stop = () => end.abort(failure(phase, 'timeout', `${target.host} took too long (${phase})`))
   const timer = setTimeout(stop, timeout)
@@ -79,17 +88,22 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
   let socket: Socket | undefined
   try {
     enter('resolve')
-    const addresses = await inTime(checkedAddresses(target, options))
-    enter('connect')
-    socket = dial(addresses, target.port)
-    await inTime(connected(socket, target))
-    if (!addresses.some((address) => same(address, socket?.remoteAddress)))
-      throw failure(
-        'connect',
-        'elsewhere',
-        `The connection to ${target.host} does not lead to one of its checked addresses`,
-      )
-    socket.setNoDelay(true)
+    const { addresses, proxy } = await inTime(routeTo(target, options))
+    if (proxy) {
+      enter('proxy')
+      socket = await openTunnel(proxy, target, { timeout, signal: end.signal })
+    } else {
+      enter('connect')
+      socket = dial(addresses, target.port)
+      await inTime(connected(socket, target))
+      if (!addresses.some((address) => same(address, socket?.remoteAddress)))
+        throw failure(
+          'connect',
+          'elsewhere',
+          `The connection to ${target.host} does not lead to one of its checked addresses`,
+        )
+      socket.setNoDelay(true)
+    }
     if (!target.secure) return socket
     enter('tls')
     const encrypted = shakeHands(socket, target, options.ca)
@@ -111,20 +125,28 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
   }
 }
 
-/** The addresses of a host, all of which have passed the guard. Rejects with a Failure. */
-export async function checkedAddresses(
-  { host, secure }: Pick<Target, 'host' | 'secure'>,
-  { guard, resolve = system }: Pick<ConnectOptions, 'guard' | 'resolve'>,
-): Promise<readonly string[]> {
-  guard.checkName(host)
-  const addresses = isIP(host) === 0 ? await lookUp(host, resolve) : [host]
-  guard.checkAddresses(host, addresses, !secure)
-  return addresses
+/** How a host is reached: at its addresses, all of which have passed the guard, or through a proxy. */
+export interface Route {
+  addresses: readonly string[]
+  proxy?: HttpProxy | undefined
 }
 
-/** A host without the brackets of an IPv6 address. */
-export function bare(hostname: string): string {
-  return hostname.replace(/^\[|\]$/g, '')
+/**
+ * The route to a host. A proxy resolves the host again, and may get another answer; so all that the guard can check are
+ * the addresses that this machine knows. Hosts that it cannot resolve are left to the proxy. Rejects with a Failure.
+ */
+export async function routeTo(
+  { host, port, secure }: Target,
+  { guard, resolve = system, proxyOf }: Pick<ConnectOptions, 'guard' | 'resolve' | 'proxyOf'>,
+): Promise<Route> {
+  guard.checkName(host)
+  const proxy = secure ? proxyOf?.({ protocol: 'https:', hostname: host, port: String(port) }) : undefined
+  const addresses =
+    isIP(host) !== 0 ? [host] : proxy ? await lookUpForProxy(host, resolve) : await lookUp(host, resolve)
+  guard.checkAddresses(host, addresses, !secure)
+  // The guard may allow this machine, and a proxy is on another one.
+  const isHere = addresses.length > 0 && addresses.every(isLoopback)
+  return { addresses, proxy: isHere ? undefined : proxy }
 }
 
 async function system(host: string): Promise<readonly string[]> {
@@ -141,6 +163,15 @@ async function lookUp(host: string, resolve: (host: string) => Promise<readonly 
   if (addresses.length === 0) throw failure('resolve', 'unknown-host', `${host} has no address`)
   // A copy: the resolver could change its own.
   return [...addresses]
+}
+
+/** The addresses that this machine knows in time: in many networks only the proxy can resolve hosts outside. */
+async function lookUpForProxy(
+  host: string,
+  resolve: (host: string) => Promise<readonly string[]>,
+): Promise<readonly string[]> {
+  const known = lookUp(host, resolve).catch(() => [])
+  return (await within(known, RESOLVE_FOR_PROXY)) ?? []
 }
 
 /** `connect` must not resolve the name again, so its look-up returns the checked addresses. */

@@ -8,6 +8,7 @@ export const NETWORK_REASONS = {
   url: { malformed: false, scheme: false, credentials: false, fragment: false, port: false },
   resolve: { 'unknown-host': false, resolver: true, timeout: true },
   guard: { 'internal-name': false, 'internal-address': false, 'plain-http': false },
+  proxy: { invalid: false, unreachable: true, credentials: false, refused: false, unavailable: true, timeout: true },
   connect: { refused: true, unreachable: true, closed: true, timeout: true, elsewhere: false },
   tls: { certificate: false, pin: false, handshake: false, closed: true, timeout: true },
   http: {
@@ -25,8 +26,8 @@ export const NETWORK_REASONS = {
 } as const satisfies Reasons
 
 /**
- * Where it failed: in the address itself; resolving the host; the guard's check of the host; connecting; the TLS
- * handshake; the head of the answer; its body.
+ * Where it failed: in the address itself; resolving the host; the guard's check of the host; at the proxy; connecting;
+ * the TLS handshake; the head of the answer; its body.
  */
 export type NetworkPhase = keyof typeof NETWORK_REASONS
 export type NetworkReason<P extends NetworkPhase = NetworkPhase> = P extends NetworkPhase

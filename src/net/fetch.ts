@@ -1,15 +1,15 @@
 /** All requests over the network, except those to configured servers and Redis. */
 import { Client, type Dispatcher } from 'undici'
 import { within } from '../time.js'
-import { parseAddress } from './address.js'
-import { bare, type ConnectOptions, checkedAddresses, guardedConnector } from './connect.js'
+import { bare, parseAddress } from './address.js'
+import { type ConnectOptions, guardedConnector, type Phase, routeTo } from './connect.js'
 import { Failure, failure, type NetworkPhase } from './failure.js'
 import { Guard, type GuardOptions } from './guard.js'
 
 /** How to fetch. */
 export interface FetchOptions
   extends GuardOptions,
-    Pick<ConnectOptions, 'resolve' | 'dial' | 'ca' | 'secured' | 'signal'> {
+    Pick<ConnectOptions, 'resolve' | 'proxyOf' | 'dial' | 'ca' | 'secured' | 'signal'> {
   /** The requested media type. */
   accept?: string | undefined
   /** Milliseconds for the whole exchange. */
@@ -30,7 +30,7 @@ export interface RequestOptions extends FetchOptions {
 export interface Fetched {
   /** The requested address, in canonical spelling. */
   readonly url: string
-  /** The IP address of the connection. */
+  /** The IP address of the connection: of the host, or of the proxy. */
   readonly address: string
   readonly headers: AnswerHeaders
   readonly bytes: Uint8Array
@@ -73,8 +73,9 @@ export async function checkDestination(address: string, options: FetchOptions = 
   const late = () => {
     throw failure('resolve', 'timeout', `${url.host} took too long (resolve)`)
   }
-  const target = { host: bare(url.hostname), secure: url.protocol === 'https:' }
-  await within(checkedAddresses(target, { ...options, guard }), options.timeLimit ?? TIME_LIMIT, late)
+  const secure = url.protocol === 'https:'
+  const target = { host: bare(url.hostname), port: Number(url.port) || (secure ? 443 : 80), secure }
+  await within(routeTo(target, { ...options, guard }), options.timeLimit ?? TIME_LIMIT, late)
   return url
 }
 
@@ -86,7 +87,7 @@ async function exchange(
   const guard = new Guard(options)
   const url = checkAddress(address, guard, options.allowLoopback === true)
   const { timeLimit = TIME_LIMIT, maxBytes = DOCUMENT_BYTES } = options
-  let phase: 'resolve' | 'connect' | 'tls' | 'http' | 'body' = 'resolve'
+  let phase: Phase | 'http' | 'body' = 'resolve'
   let arrived = ''
   options.signal?.throwIfAborted()
   // Aborted with the Failure that ends the exchange.

@@ -1,6 +1,5 @@
 /** The metadata of authorization servers: fetched, validated and cached (RFC 8414, OpenID Connect Discovery). */
-import { parseAddress } from '../net/address.js'
-import { bare } from '../net/connect.js'
+import { bare, parseAddress } from '../net/address.js'
 import type { RequestOptions } from '../net/fetch.js'
 import { isLoopback } from '../net/guard.js'
 import { Fault } from '../protocol/fault.js'

@@ -1,4 +1,5 @@
 /** The parts that all sign-ins share: the store for tokens and the way to ask a person. */
+import { proxiesOf } from '../net/proxy.js'
 import type { Person } from './person/flow.js'
 import type { Network } from './reach.js'
 import { defaultTokenFolder, FileStore } from './store/files.js'
@@ -51,6 +52,7 @@ export function signInParts({
       },
       show,
     },
+    network: { proxyOf: proxiesOf(env) },
   }
 }
 

@@ -2,8 +2,7 @@
  * The hosts that may be contacted to sign in to a server: public ones, the server's own, and those that the operator
  * allows.
  */
-import { parseAddress } from '../net/address.js'
-import { bare } from '../net/connect.js'
+import { bare, parseAddress } from '../net/address.js'
 import type { FetchOptions } from '../net/fetch.js'
 import { type GuardOptions, isLoopback } from '../net/guard.js'
 
@@ -16,7 +15,7 @@ export interface ReachSettings {
 }
 
 /** Replaces parts of the network, for tests or by the operator. */
-export type Network = Pick<FetchOptions, 'resolve' | 'dial' | 'ca' | 'timeLimit'>
+export type Network = Pick<FetchOptions, 'resolve' | 'proxyOf' | 'dial' | 'ca' | 'timeLimit'>
 
 /** Bounds of one metadata document: bytes, and milliseconds. */
 const DOCUMENT_BYTES = 64 * 1024

@@ -11,6 +11,8 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { buildConnector } from 'undici'
+import type { ProxyOf } from '../../net/proxy.js'
+import { tunnelling } from '../../net/server-connect.js'
 
 /** A connection does not satisfy the pins of its origin. */
 export class PinError extends Error {
@@ -30,6 +32,8 @@ export interface Certificate {
 
 /** How to connect. */
 export interface PinnedOptions extends Pick<ConnectionOptions, 'ca' | 'lookup'> {
+  /** The proxies; by default none. */
+  proxyOf?: ProxyOf
   /** Milliseconds until the connection must be established. */
   timeout?: number
 }
@@ -84,19 +88,21 @@ export function assertPinned(socket: TLSSocket, host: string, pins: readonly str
 export function pinnedConnector(
   origin: string,
   pins: readonly string[],
-  options: PinnedOptions = {},
+  { proxyOf, ...options }: PinnedOptions = {},
 ): buildConnector.connector {
   const { hostname, port: given } = new URL(originToPin(origin))
   const [host, port] = [hostname.replace(/^\[|\]$/g, ''), given === '' ? 443 : Number(given)]
   const check = checkPinned(pins)
-  const connector = buildConnector({
+  const proxy = proxyOf?.(new URL(origin))
+  const tls = {
     ...options,
     allowH2: false,
     maxCachedSessions: 0,
     rejectUnauthorized: true,
     // Checks the pinned origin's host, not the requested name.
     checkServerIdentity: (_name: string, certificate: PeerCertificate) => check(host, certificate),
-  })
+  }
+  const connector = proxy ? tunnelling(proxy, tls) : buildConnector(tls)
   return (target, done) => {
     const elsewhere =
       target.protocol !== 'https:' ||

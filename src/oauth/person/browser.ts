@@ -1,8 +1,7 @@
 /** Opens an address in the browser of the person at this machine, without a shell. */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { parseAddress } from '../../net/address.js'
-import { bare } from '../../net/connect.js'
+import { bare, parseAddress } from '../../net/address.js'
 import { isLoopback } from '../../net/guard.js'
 import { within } from '../../time.js'
 

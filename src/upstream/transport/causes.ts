@@ -15,6 +15,8 @@ export interface Cause {
 const TRUST = 'Set NODE_EXTRA_CA_CERTS=/path/to/ca.pem to the certificate of its authority.'
 const CHECK_HOST = 'Check the host name, and whether this machine can resolve it.'
 const CHECK_NETWORK = 'Check the address, and whether this machine can reach it.'
+const CHECK_PROXY =
+  'Check the address of the proxy, and whether this machine can reach it. If no proxy is needed, add the host of the server to NO_PROXY.'
 
 const UNTRUSTED: Cause = {
   what: "The server's certificate was issued by an unknown authority",
@@ -47,6 +49,28 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
   UND_ERR_CONNECT_TIMEOUT: {
     what: 'The connection could not be opened in time',
     next: `${CHECK_NETWORK} If the address begins with https://, check whether the server uses TLS on this port.`,
+    notSent: true,
+  },
+  ERR_PROXY_INVALID: {
+    what: 'The environment names no usable proxy',
+    next: 'Set HTTPS_PROXY and HTTP_PROXY to addresses like http://proxy.example:3128.',
+    notSent: true,
+  },
+  ERR_PROXY_UNREACHABLE: { what: 'The proxy cannot be reached', next: CHECK_PROXY, notSent: true },
+  ERR_PROXY_TIMEOUT: { what: 'The proxy did not answer in time', next: CHECK_PROXY, notSent: true },
+  ERR_PROXY_CREDENTIALS: {
+    what: 'The proxy requires a user and a password, or refuses the given ones',
+    next: 'Put them into the variable, as in http://user:password@proxy.example:3128, with special characters percent-encoded.',
+    notSent: true,
+  },
+  ERR_PROXY_REFUSED: {
+    what: 'The proxy refused to connect to the server',
+    next: 'Ask its operator to allow the host and port of the server, or add the host to NO_PROXY if no proxy is needed.',
+    notSent: true,
+  },
+  ERR_PROXY_UNAVAILABLE: {
+    what: 'The proxy could not connect to the server',
+    next: 'Check the host name and port of the server. If no proxy is needed for it, add the host to NO_PROXY.',
     notSent: true,
   },
   UND_ERR_DESTROYED: { what: 'The bridge has closed its connections to the server', notSent: true },
@@ -86,7 +110,10 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
 export function causeOf(error: unknown): Cause | undefined {
   if (!(error instanceof Error)) return undefined
   const code = 'code' in error ? String(error.code) : ''
-  if (Object.hasOwn(CAUSES, code)) return CAUSES[code]
+  const known = Object.hasOwn(CAUSES, code) ? CAUSES[code] : undefined
+  // Only the error knows which proxy it was. Clients are not told: `next` is for the operator.
+  if (known && code.startsWith('ERR_PROXY_')) return { ...known, next: `${error.message}. ${known.next}` }
+  if (known) return known
   if (Object.hasOwn(CAUSES, error.name)) return CAUSES[error.name]
   if (!/^ERR_(?:TLS|SSL)_/.test(code)) return undefined
   // The message of OpenSSL contains memory addresses and names of its source files, so only its code is used.

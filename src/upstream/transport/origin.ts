@@ -1,6 +1,6 @@
 /** The HTTP origin of a server: its connections, and bounded reading of its answers. */
 
-import type { buildConnector, Dispatcher, Pool } from 'undici'
+import type { buildConnector, Dispatcher } from 'undici'
 import type { Signal } from '../../hang-up.js'
 import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
 import { needsSignIn } from '../../protocol/fault.js'
@@ -17,6 +17,14 @@ export type Headers = Readonly<Record<string, string>>
 /** Opens a connection: a connector of undici. */
 export type Connect = buildConnector.connector
 
+/** A proxy that gets requests with a whole address as their target (RFC 9112, 3.2.2). */
+export interface Via {
+  /** Scheme, host and port of the proxy. */
+  origin: string
+  /** Sent with every request, for the proxy. */
+  headers: Headers
+}
+
 export interface OriginOptions {
   url: URL
   /** Sent with every request, for example credentials. Names in lower case. */
@@ -26,6 +34,8 @@ export interface OriginOptions {
   connectTimeout?: number
   /** Opens the connections, and may refuse some. By default, every address is allowed. */
   connect?: Connect | undefined
+  /** A proxy that gets the requests. By default, the server itself gets them. */
+  via?: Via | undefined
   /** Maximum bytes of a JSON answer, and of one event. */
   bodyLimit?: number
   /** Maximum bytes of one event stream. */
@@ -82,8 +92,8 @@ export class Origin {
   readonly headers: Headers
   readonly memory: Memory
   /** The connections, once undici is loaded. Most programs never need it, because their servers are on stdio. */
-  #pool: Pool | undefined
-  readonly #opened: Promise<Pool>
+  #pool: Dispatcher | undefined
+  readonly #opened: Promise<Dispatcher>
   readonly #limits: { body: number; stream: number }
 
   constructor(options: OriginOptions) {
@@ -93,6 +103,7 @@ export class Origin {
       connections,
       connectTimeout,
       connect,
+      via,
       bodyLimit,
       streamLimit,
       memory = unlimited(),
@@ -104,7 +115,7 @@ export class Origin {
     this.memory = memory
     this.headers = { 'accept-encoding': 'identity', ...headers }
     this.#limits = { body: bodyLimit, stream: streamLimit }
-    this.#opened = openPool(url, connections, connect, connectTimeout).then((pool) => {
+    this.#opened = openPool(url, { connections, connect, via, connectTimeout }).then((pool) => {
       this.#pool = pool
       return pool
     })
@@ -117,8 +128,8 @@ export class Origin {
       const borrow = () => this.memory.borrow(principal, SMALL)
       const options = { method, path, headers, body: body ?? null }
       const answering = new Answering(reader, this.#limits, { resolve, reject }, borrow)
-      if (this.#pool) this.#pool.dispatch(options, answering)
-      else this.#opened.then((pool) => pool.dispatch(options, answering)).catch(reject)
+      if (this.#pool) this.#pool.dispatch(options as Dispatcher.DispatchOptions, answering)
+      else this.#opened.then((pool) => pool.dispatch(options as Dispatcher.DispatchOptions, answering)).catch(reject)
     })
   }
 
@@ -133,14 +144,17 @@ export class Origin {
 }
 
 async function openPool(
-  { origin }: URL,
-  connections: number,
-  connect: Connect | undefined,
-  timeout: number,
-): Promise<Pool> {
+  { origin, host }: URL,
+  {
+    connections,
+    connect,
+    via,
+    connectTimeout: timeout,
+  }: { connections: number; connect: Connect | undefined; via: Via | undefined; connectTimeout: number },
+): Promise<Dispatcher> {
   // The bundle has no names of a CommonJS package that is imported on demand, only its default.
   const { buildConnector, Pool } = (await import('undici')).default
-  return new Pool(origin, {
+  const pool = new Pool(via?.origin ?? origin, {
     connections,
     pipelining: 1,
     connect: readingToTheEnd(connect ? withUndelivered(connect) : buildConnector({ timeout })),
@@ -148,6 +162,11 @@ async function openPool(
     headersTimeout: 0,
     bodyTimeout: 0,
     maxHeaderSize: 16 * 1024,
+  })
+  if (!via) return pool
+  return pool.compose((dispatch) => (options, handler) => {
+    const headers = { ...(options.headers as Headers), host, ...via.headers }
+    return dispatch({ ...options, origin: via.origin, path: origin + options.path, headers }, handler)
   })
 }
 
