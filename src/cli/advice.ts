@@ -30,6 +30,7 @@ export const BY_STATUS: Readonly<Record<number, string>> = {
   404: PATH,
   405: PATH,
   406: PATH,
+  407: 'A proxy requires a user and a password: put them into HTTP_PROXY, as in http://user:password@proxy.example:3128.',
   410: PATH,
   429: BUSY,
   502: BUSY,

@@ -85,6 +85,10 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
     ['XDG_STATE_HOME'],
     'Folder with mcp-bridge/<process id>.sock, the socket of the inspector of a bridge on stdio. Default: ~/.local/state.',
   ],
+  [
+    ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'],
+    'Proxies for everything that goes out over https:// and http://, and hosts that need none; also in lower case. See operations.md.',
+  ],
   [['NO_COLOR', 'TERM'], 'Whether "tail" uses colours: not with NO_COLOR, and not if TERM is "dumb".'],
   [
     ['APPDATA', 'LOCALAPPDATA'],

@@ -10,6 +10,8 @@ import { type Message, rowsOf } from '../inspect/rows.js'
 import { socketFolder } from '../inspect/socket.js'
 import { type CallView, Views } from '../inspect/views.js'
 import { brief, clock, duration, shown, statusOf } from '../inspect/words.js'
+import { proxyAgent } from '../net/agent.js'
+import { proxiesOf } from '../net/proxy.js'
 import type { Seen } from '../ports/seen.js'
 import { printable } from '../printable.js'
 import { SseDecoder } from '../rpc/sse.js'
@@ -49,7 +51,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const { matches, problem } = readFilter(options.filter)
   if (problem !== undefined) throw new UsageError(`the filter is wrong: ${problem}`, 'tail')
   const target = await targetOf(options)
-  const response = await connect(target, options.json)
+  const response = await connect(target, options.json, env)
   const status = response.statusCode ?? 0
   if (status !== 200) {
     response.destroy()
@@ -143,12 +145,18 @@ async function isAlive(socketPath: string): Promise<boolean> {
   }
 }
 
-function connect({ url, token, socketPath }: Target, payloads: boolean): Promise<IncomingMessage> {
+function connect(
+  { url, token, socketPath }: Target,
+  payloads: boolean,
+  env: TailOutput['env'] = {},
+): Promise<IncomingMessage> {
   if (payloads) url.searchParams.set('payloads', '')
   const headers = token === undefined ? {} : { authorization: `Bearer ${decodeURIComponent(token)}` }
   return new Promise((resolve, reject) => {
     const get = url.protocol === 'https:' ? getHttps : getHttp
-    get(url, { headers, ...(socketPath !== undefined && { socketPath }) }, resolve).once('error', reject)
+    const proxy = socketPath === undefined ? proxiesOf(env)(url) : undefined
+    const way = socketPath !== undefined ? { socketPath } : proxy ? { agent: proxyAgent(proxy, url.protocol) } : {}
+    get(url, { headers, ...way }, resolve).once('error', reject)
   })
 }
 

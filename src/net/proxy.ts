@@ -30,8 +30,8 @@ export class ProxyFailure extends Failure {
   /** As errors of Node.js have it. */
   readonly code: string
 
-  constructor(reason: NetworkReason<'proxy'>, message: string, options?: ErrorOptions) {
-    super('proxy', reason, NETWORK_REASONS.proxy[reason], message, options)
+  constructor(reason: NetworkReason<'proxy'>, message: string) {
+    super('proxy', reason, NETWORK_REASONS.proxy[reason], message)
     this.code = `ERR_PROXY_${reason.toUpperCase()}`
   }
 }
@@ -55,7 +55,7 @@ const REFUSALS: Readonly<Record<number, NetworkReason<'proxy'>>> = { 407: 'crede
  * reached directly.
  */
 export function proxiesOf(env: Environment): ProxyOf {
-  const rules = rulesOf(env['no_proxy'] ?? env['NO_PROXY'] ?? '')
+  const rules = rulesOf(env['no_proxy'] || env['NO_PROXY'] || '')
   return ({ protocol, hostname, port }) => {
     const variable = VARIABLES[protocol]?.find((name) => env[name])
     if (variable === undefined) return undefined
@@ -158,8 +158,8 @@ export async function openTunnel(
     const release = watch(timeout, signal, fail, () =>
       fail(new ProxyFailure('timeout', `${name} did not answer CONNECT ${authority} in ${timeout} ms`)),
     )
-    asking.on('error', (cause) =>
-      fail(new ProxyFailure('unavailable', `${name} closed the connection instead of answering CONNECT`, { cause })),
+    asking.on('error', () =>
+      fail(new ProxyFailure('unavailable', `${name} closed the connection instead of answering CONNECT`)),
     )
     asking.once('connect', ({ statusCode = 0 }, tunnel: Socket, head) => {
       if (statusCode < 200 || statusCode > 299) {
@@ -197,7 +197,7 @@ export function connectTo(proxy: HttpProxy, { timeout = TIMEOUT, signal }: Tunne
     // It stays attached: a socket that is destroyed late may still emit an error.
     socket.on('error', (cause) => {
       const code = 'code' in cause ? String(cause.code) : cause.message
-      fail(new ProxyFailure('unreachable', `${nameOf(proxy)} cannot be reached (${code})`, { cause }))
+      fail(new ProxyFailure('unreachable', `${nameOf(proxy)} cannot be reached (${code})`))
     })
     socket.once(secure ? 'secureConnect' : 'connect', () => {
       release()

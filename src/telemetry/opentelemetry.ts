@@ -21,6 +21,8 @@ import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { proxyAgent } from '../net/agent.js'
+import type { HttpProxy } from '../net/proxy.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { methods } from '../protocol/methods.js'
 import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
@@ -40,7 +42,7 @@ export class OpenTelemetry implements Tracing {
   readonly #provider: BasicTracerProvider
   #closing: Promise<void> | undefined
 
-  constructor(encoding: Encoding, { version, log }: TracingOptions) {
+  constructor(encoding: Encoding, { version, log, proxy }: TracingOptions & { proxy?: HttpProxy | undefined }) {
     const complain = (message: string) =>
       log.warn({ event: 'tracing_problem', why: reasonIn(message) }, 'OpenTelemetry reports a problem')
     const silent = () => {}
@@ -48,11 +50,13 @@ export class OpenTelemetry implements Tracing {
       { error: complain, warn: complain, info: silent, debug: silent, verbose: silent },
       { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
     )
+    const Exporter = encoding === 'http/json' ? JsonExporter : ProtobufExporter
+    const exporter = new Exporter(proxy && { httpAgentOptions: (protocol: string) => proxyAgent(proxy, protocol) })
     const own = resourceFromAttributes({ 'service.name': 'mcp-bridge', 'service.version': version })
     const said = detectResources({ detectors: [envDetector] })
     this.#provider = new BasicTracerProvider({
       resource: defaultResource().merge(own).merge(said),
-      spanProcessors: [new BatchSpanProcessor(encoding === 'http/json' ? new JsonExporter() : new ProtobufExporter())],
+      spanProcessors: [new BatchSpanProcessor(exporter)],
     })
     const tracer = this.#provider.getTracer('mcp-bridge', version)
     this.tracer = {

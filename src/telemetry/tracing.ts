@@ -24,5 +24,7 @@ export async function startTracing(
     return undefined
   }
   const { OpenTelemetry } = await import('./opentelemetry.js')
-  return new OpenTelemetry(protocol as Encoding, options)
+  const { proxiesOf } = await import('../net/proxy.js')
+  const proxy = endpoint !== undefined && URL.canParse(endpoint) ? proxiesOf(env)(new URL(endpoint)) : undefined
+  return new OpenTelemetry(protocol as Encoding, { ...options, proxy })
 }

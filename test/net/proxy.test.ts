@@ -149,7 +149,7 @@ t.test('a document is fetched through a proxy, and its certificate is verified',
     }
     // The proxy's certificate is verified like any other, and this authority is known for the server only.
     if (tls) {
-      await t.rejects(guardedFetch(url, options), { phase: 'proxy', reason: 'unreachable' })
+      await t.rejects(guardedFetch(url, options), { name: 'Failure', phase: 'proxy', reason: 'unreachable' })
       continue
     }
     const { bytes } = await guardedFetch(url, options)
@@ -157,7 +157,7 @@ t.test('a document is fetched through a proxy, and its certificate is verified',
     t.same(proxy.tunnels, [`mcp.example:${server.port}`])
     t.notOk(proxy.received[0]?.headers['authorization'])
     const other = `https://other.example:${server.port}/`
-    await t.rejects(guardedFetch(other, options), { phase: 'tls', reason: 'certificate' })
+    await t.rejects(guardedFetch(other, options), { name: 'Failure', phase: 'tls', reason: 'certificate' })
   }
 })
 
@@ -177,8 +177,9 @@ t.test('the guard checks hosts before a proxy is asked', async (t) => {
     ['http://mcp.example/', { ...reaching([PUBLIC]), allowLoopback: true }, 'plain-http'],
   ]
   for (const [url, options, reason] of cases) {
-    await t.rejects(guardedFetch(url, options), { phase: 'guard', reason }, url)
-    if (url.startsWith('https:')) await t.rejects(checkDestination(url, options), { phase: 'guard', reason }, url)
+    await t.rejects(guardedFetch(url, options), { name: 'Failure', phase: 'guard', reason }, url)
+    if (url.startsWith('https:'))
+      await t.rejects(checkDestination(url, options), { name: 'Failure', phase: 'guard', reason }, url)
   }
   t.same(proxy.received, [])
 })
@@ -198,7 +199,7 @@ t.test('a host that only the proxy can resolve is left to the proxy', async (t) 
     t.equal(Buffer.from((await guardedFetch(url, options)).bytes).toString(), 'there', name)
     t.match(await checkDestination(url, options), { href: url }, name)
   }
-  await t.rejects(guardedFetch(url, { resolve: async () => [] }), { phase: 'resolve', reason: 'unknown-host' })
+  await t.rejects(guardedFetch(url, { resolve: async () => [] }), { name: 'Failure', phase: 'resolve', reason: 'unknown-host' })
 })
 
 t.test('a host in NO_PROXY, and this machine, are reached directly', async (t) => {
@@ -208,6 +209,8 @@ t.test('a host in NO_PROXY, and this machine, are reached directly', async (t) =
   const here = { ca: ca.cert, allowed: ['127.0.0.1'], resolve: async () => ['127.0.0.1'] }
   const proxyOf = proxiesOf({ HTTPS_PROXY: proxy.url, NO_PROXY: 'mcp.example' })
   t.match(await guardedFetch(url, { ...here, proxyOf }), { address: '127.0.0.1' })
-  t.match(await guardedFetch(url, { ...here, proxyOf: proxiesOf({ HTTPS_PROXY: proxy.url }) }), { address: '127.0.0.1' })
+  t.match(await guardedFetch(url, { ...here, proxyOf: proxiesOf({ HTTPS_PROXY: proxy.url }) }), {
+    address: '127.0.0.1',
+  })
   t.same(proxy.received, [])
 })

@@ -39,11 +39,14 @@ export class ForwardProxy {
       const { 'proxy-authorization': _own, ...headers } = request.headers
       const { method } = request
       const path = target.pathname + target.search
-      const passed = forward({ host: this.#resolve(target.hostname), port: target.port, path, method, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers)
-        response.flushHeaders()
-        answer.pipe(response)
-      })
+      const passed = forward(
+        { host: this.#resolve(target.hostname), port: target.port, path, method, headers },
+        (answer) => {
+          response.writeHead(answer.statusCode ?? 502, answer.headers)
+          response.flushHeaders()
+          answer.pipe(response)
+        },
+      )
       passed.on('error', () => response.writeHead(502).end())
       request.pipe(passed)
     })

@@ -80,7 +80,7 @@ const stdioServer = z.looseObject({
     .record(z.string(), z.union([z.string(), z.number().transform(String), z.boolean().transform(String)]))
     .default({})
     .describe(
-      'Environment variables of the program. Of the environment of the bridge it inherits PATH, HOME and a few others only.',
+      'Environment variables of the program. Of the environment of the bridge it inherits PATH, HOME, the variables of proxies and a few others only.',
     ),
   passEnvironment: z
     .boolean()
