@@ -98,6 +98,10 @@ const SAID: Readonly<Record<string, Advice>> = {
     'They could make the bridge start any program.',
     'Run `chmod g-w` on the file.',
   ],
+  'changed certificate or key is unusable; keeping the previous one': [
+    'A file that `ca`, `cert` or `key` names has changed, and cannot be used.',
+    'The fields `option` and `why` say what is wrong. If only one of the two files was replaced so far, replace the other one.',
+  ],
   'every user of this machine may write to …': [
     'The same for all users; the bridge does not start.',
     'Run `chmod o-w` on the file.',

@@ -69,6 +69,7 @@ export const LOG_EVENTS = {
 
   config_invalid:
     'The configuration is invalid. After a change, the previous one stays; at the start, the bridge ends.',
+  certificate_unusable: 'A certificate or key has changed, and is unusable. The previous one stays.',
   config_unusable: 'The configuration is valid, but could not be used. The previous one stays.',
   config_changed: 'A new configuration is in use.',
   config_adjusted: 'A part of the configuration was left out or changed.',

@@ -30,6 +30,7 @@ const packages: Record<string, readonly string[]> = {
   '@tanstack/virtual-core': ['page/calls'],
   undici: [
     'upstream/transport/paused',
+    'upstream/transport/tls-alert',
     'upstream/transport/origin',
     'net/connect',
     'net/fetch',
@@ -100,6 +101,7 @@ const packages: Record<string, readonly string[]> = {
     'replicas',
     'discovery/trust',
     'net/lock',
+    'net/pem-files',
     'net/private-file',
     'oauth/person/authorization',
     'oauth/store/in-turn',

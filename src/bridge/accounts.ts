@@ -2,6 +2,7 @@
 import { type Callers, isStdio, type ServerSettings, type Settings, signInOf } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import { Accounts, type AccountsOptions } from '../oauth/client/accounts.js'
+import { pemOfServer, signInTls } from './certificates.js'
 import type { BridgeContext } from './context.js'
 
 /** What replaces the defaults for a server that discovery has found. */
@@ -31,7 +32,7 @@ export function accountsOf(
     settings: { ...client, allow },
     store: signIn.store,
     person: signIn.person,
-    network: signIn.network,
+    network: { ...signIn.network, tlsFor: signInTls(url, pemOfServer(name, own, undefined)) },
     isModern,
     log: log.child({ server: name }),
     ...found,

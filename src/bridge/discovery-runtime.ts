@@ -42,6 +42,7 @@ import type { Payload } from '../rpc/splice.js'
 import { within } from '../time.js'
 import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
+import { pemOfServer } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import { inspect } from './inspect.js'
 import { quoted } from './remedy.js'
@@ -187,7 +188,11 @@ export class Discovery {
     if (endpoint.kind !== 'http') return undefined
     const { origin } = new URL(endpoint.url)
     // The guard does not apply, because a person may configure addresses of their own network.
-    if (isConfigured(candidate)) return pins && pinnedConnector(origin, pins, { proxyOf: proxiesOf(context.env) })
+    if (isConfigured(candidate)) {
+      if (!pins) return undefined
+      const pem = pemOfServer(candidate.name, this.entryOf(candidate), context.log)
+      return pinnedConnector(origin, pins, { proxyOf: proxiesOf(context.env), pem })
+    }
     const secured = (socket: TLSSocket, host: string) => {
       try {
         if (pins) assertPinned(socket, host, pins)

@@ -20,6 +20,7 @@ import { HttpTransport } from '../upstream/transport/http.js'
 import type { Connect } from '../upstream/transport/origin.js'
 import { SseTransport } from '../upstream/transport/sse.js'
 import { StdioTransport } from '../upstream/transport/stdio.js'
+import { pemOfServer } from './certificates.js'
 import { type BridgeContext, observerOf } from './context.js'
 import type { MountSettings } from './mount-settings.js'
 
@@ -141,7 +142,9 @@ export function serverOptions(
     connections: limits.callsPerServer * 2 + limits.subscriptions,
   }
   const url = new URL(settings.url)
-  const way = connect ? { connect } : reachOf(url, { proxyOf: proxiesOf(env) })
+  const way = connect
+    ? { connect }
+    : reachOf(url, { proxyOf: proxiesOf(env), pem: pemOfServer(name, settings, common.log) })
   const reach = { url, headers, ...way, ...bounds }
   const kind = transportOf(settings)
   const sse = new SseTransport(reach)

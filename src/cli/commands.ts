@@ -16,7 +16,8 @@ export interface CommandRow {
 }
 
 const SOURCES = ['upstream', 'config', 'server'] as const
-const SERVER = ['era', 'session', 'tasks', 'header', 'header-env', 'env', 'pass-environment', 'cwd'] as const
+const TLS = ['ca', 'client-cert', 'client-key'] as const
+const SERVER = ['era', 'session', 'tasks', 'header', 'header-env', ...TLS, 'env', 'pass-environment', 'cwd'] as const
 const SIGN_IN = [
   'client-id',
   'client-secret',
@@ -211,7 +212,7 @@ export const COMMANDS = {
     usage: '<server>',
     about: 'sign in to a server',
     words: 1,
-    flags: [...SOURCES, 'era', 'header', ...SIGN_IN, ...LOG],
+    flags: [...SOURCES, 'era', 'header', ...TLS, ...SIGN_IN, ...LOG],
     details: ['The server is an address, or with --config a name of the file.'],
     examples: [
       ['A server with an address', 'mcp-bridge login https://mcp.example.com/mcp'],

@@ -71,6 +71,9 @@ export const FLAGS = {
     read: (lines: string[]) => pairs(lines, ':', "--header needs 'Name: value'"),
     example: `--header 'Authorization: Bearer \${TOKEN}'`,
   },
+  ca: { value: '<file>', option: `${SERVER}.ca`, servers: 'url', example: '--ca ca.pem' },
+  'client-cert': { value: '<file>', option: `${SERVER}.cert`, servers: 'url', example: '--client-cert client.pem' },
+  'client-key': { value: '<file>', option: `${SERVER}.key`, servers: 'url', example: '--client-key client-key.pem' },
   env: {
     short: 'e',
     value: 'NAME=value',

@@ -1,4 +1,5 @@
 /** Settings from flags and a configuration file, and what is to be said of them. */
+import { pemOfServer } from '../bridge/certificates.js'
 import { escaped } from '../config/expand.js'
 import {
   ConfigError,
@@ -45,7 +46,7 @@ export type Described = { upstream?: string | undefined; program?: readonly stri
 /** The settings of flags and the file that they name. Throws a UsageError or a ConfigError. */
 export function configured(flags: Flags, sources: ConfigSources, server: Described = {}): Configured {
   const given = inputOf(flags, sources, server)
-  const settings = explaining(given, () => parseSettings(given.input, sources))
+  const settings = explaining(given, () => withFiles(parseSettings(given.input, sources)))
   return { settings, notes: notesOn(given), format: given.file?.config.program }
 }
 
@@ -53,7 +54,7 @@ export function configured(flags: Flags, sources: ConfigSources, server: Describ
 export function checked(flags: Flags, sources: ConfigSources): Checked {
   const given = inputOf(flags, sources)
   const { input, file } = given
-  explaining(given, () => (flags.offline ? checkOffline(input, sources) : parseSettings(input, sources)))
+  explaining(given, () => (flags.offline ? checkOffline(input, sources) : withFiles(parseSettings(input, sources))))
   const servers = object(input['mcpServers'])
   const enabled = Object.keys(servers).filter((name) => object(servers[name])['disabled'] !== true)
   const warnings = suspicious(servers).map((issue) => placed(issue, given))
@@ -105,6 +106,12 @@ function addressIn(upstream: string, env: ConfigSources['env']): string {
   const address = env[name]
   if (address) return address
   throw new UsageError(`the environment variable ${name}, which --upstream names, is not set`)
+}
+
+/** The settings, if the certificates and keys that they name can be used. Throws a ConfigError. */
+function withFiles(settings: Settings): Settings {
+  for (const [name, own] of Object.entries(settings.mcpServers)) pemOfServer(name, own, undefined)
+  return settings
 }
 
 /** Does something that may find mistakes, and adds to each of them where it stands. */

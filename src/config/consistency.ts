@@ -12,6 +12,7 @@ export function inconsistencies(settings: Settings, listen: Listen): Issue[] {
     ...required(settings),
     ...authentication(settings),
     ...Object.entries(settings.mcpServers).flatMap(([name, own]) => signIn(name, own, settings, listen)),
+    ...Object.entries(settings.mcpServers).flatMap(([name, own]) => certificates(name, own)),
     ...exposure(settings, listen),
     ...collisions(settings, listen),
     ...inspection(settings),
@@ -74,6 +75,19 @@ function signIn(name: string, own: ServerSettings, settings: Settings, listen: L
   if (callbackPort !== undefined && own.oauth.redirectUri !== undefined)
     issue('callbackPort', 'cannot be combined with "redirectUri", which has a port')
   return issues
+}
+
+/** Certificates that are incomplete, or for a server without TLS. */
+function certificates(name: string, own: ServerSettings): Issue[] {
+  if (isStdio(own)) return []
+  const path = `mcpServers.${name}`
+  const { ca, cert, key, url } = own
+  const first = ca !== undefined ? 'ca' : cert !== undefined ? 'cert' : key !== undefined ? 'key' : undefined
+  if (first !== undefined && url.startsWith('http:'))
+    return [{ path: `${path}.${first}`, message: 'is for https:// addresses, and this server has an http:// address' }]
+  if ((cert === undefined) === (key === undefined)) return []
+  const [missing, given] = cert === undefined ? ['cert', 'key'] : ['key', 'cert']
+  return [{ path: `${path}.${missing}`, message: `is required with "${given}"` }]
 }
 
 /** Servers that cannot get the credential of the client, or have one of their own. */

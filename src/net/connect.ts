@@ -8,6 +8,7 @@ import { unlessAborted, within } from '../time.js'
 import { bare } from './address.js'
 import { Failure, failure, type NetworkReason } from './failure.js'
 import { type Guard, isLoopback } from './guard.js'
+import type { Pem } from './pem-files.js'
 import { type HttpProxy, openTunnel, type ProxyOf } from './proxy.js'
 
 /** How to connect. */
@@ -19,6 +20,8 @@ export interface ConnectOptions {
   proxyOf?: ProxyOf | undefined
   /** Further trusted certificates, as PEM. */
   ca?: string | undefined
+  /** The same for a host, and the certificate and key for it. */
+  tlsFor?: TlsFor | undefined
   /** Called with a TLS connection before anything is sent. Throws to refuse it. */
   secured?: ((socket: TLSSocket, host: string) => void) | undefined
   /** Milliseconds until the connection must be established. */
@@ -30,6 +33,9 @@ export interface ConnectOptions {
   /** Called when a phase starts. */
   entered?: ((phase: Phase) => void) | undefined
 }
+
+/** Further trusted certificates for a host and port, and what to show it. */
+export type TlsFor = (host: string, port: number) => Pem
 
 /** A phase of opening a connection. */
 export type Phase = 'resolve' | 'proxy' | 'connect' | 'tls'
@@ -106,7 +112,7 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
     }
     if (!target.secure) return socket
     enter('tls')
-    const encrypted = shakeHands(socket, target, options.ca)
+    const encrypted = shakeHands(socket, target, options)
     socket = encrypted
     await inTime(secureOf(encrypted, target))
     try {
@@ -196,13 +202,20 @@ function connected(socket: Socket, { host }: Target): Promise<void> {
   })
 }
 
-function shakeHands(socket: Socket, { host }: Target, ca: string | undefined): TLSSocket {
+function shakeHands(
+  socket: Socket,
+  { host, port }: Target,
+  { ca, tlsFor }: Pick<ConnectOptions, 'ca' | 'tlsFor'>,
+): TLSSocket {
+  const { ca: own, ...shown } = tlsFor?.(host, port) ?? {}
+  const further = [ca, own].filter((one) => one !== undefined)
   return upgrade({
     socket,
     host,
     // SNI takes no IP addresses. The certificate must then be for the address.
     ...(isIP(host) === 0 && { servername: host }),
-    ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+    ...(further.length > 0 && { ca: [...rootCertificates, ...further] }),
+    ...shown,
     // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot disable it.
     rejectUnauthorized: true,
     minVersion: 'TLSv1.2',

@@ -9,7 +9,7 @@ import { Guard, type GuardOptions } from './guard.js'
 /** How to fetch. */
 export interface FetchOptions
   extends GuardOptions,
-    Pick<ConnectOptions, 'resolve' | 'proxyOf' | 'dial' | 'ca' | 'secured' | 'signal'> {
+    Pick<ConnectOptions, 'resolve' | 'proxyOf' | 'dial' | 'ca' | 'tlsFor' | 'secured' | 'signal'> {
   /** The requested media type. */
   accept?: string | undefined
   /** Milliseconds for the whole exchange. */

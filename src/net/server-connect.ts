@@ -1,26 +1,23 @@
-/** Connections to configured servers, through proxies. The guard does not apply, because a person has named the address. */
+/** Connections to configured servers: through proxies, and with certificates of their own. The guard does not apply, because a person has named the address. */
 import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { bare } from './address.js'
+import type { Pem } from './pem-files.js'
 import { connectTo, type HttpProxy, openTunnel, type ProxyOf } from './proxy.js'
 
 /** How to reach a server. */
 export interface ReachOptions {
   proxyOf: ProxyOf
+  /** Certificates and key for TLS; by default those of Node.js. Another object means that they have changed. */
+  pem?: (() => Pem) | undefined
   /** Milliseconds until a connection must be established. */
   timeout?: number | undefined
 }
 
-/** Options of TLS, and of keeping its sessions. */
-export type TlsOptions = Pick<
-  ConnectionOptions,
-  'ca' | 'cert' | 'key' | 'lookup' | 'rejectUnauthorized' | 'checkServerIdentity'
-> & { allowH2?: boolean; maxCachedSessions?: number }
-
 /** How the connections to a server are made. */
 export interface Reach {
-  /** Opens them; undefined for direct connections. */
+  /** Opens them; undefined for direct connections without options. */
   connect?: buildConnector.connector | undefined
   /** A proxy that gets whole requests. */
   via?: Via | undefined
@@ -38,10 +35,10 @@ export interface Via {
  * How a server is reached: over TLS through a tunnel. Without TLS the proxy gets the requests themselves, because most
  * proxies open tunnels only to port 443.
  */
-export function reachOf(url: URL, { proxyOf, timeout }: ReachOptions): Reach {
+export function reachOf(url: URL, { proxyOf, pem, timeout }: ReachOptions): Reach {
   const proxy = proxyOf(url)
-  if (!proxy) return {}
-  if (url.protocol === 'https:') return { connect: tunnelling(proxy, { timeout }) }
+  if (!proxy || url.protocol === 'https:')
+    return proxy || pem ? { connect: serverConnector({ proxy, pem, timeout }) } : {}
   const { origin, authorization } = proxy
   return {
     connect: calling(() => connectTo(proxy, { timeout })),
@@ -49,29 +46,43 @@ export function reachOf(url: URL, { proxyOf, timeout }: ReachOptions): Reach {
   }
 }
 
-/** A connector that opens tunnels through a proxy, and TLS in them with the options of `buildConnector` of undici. */
-export function tunnelling(
-  proxy: HttpProxy,
-  { timeout, ...tls }: TlsOptions & { timeout?: number | undefined } = {},
-): buildConnector.connector {
-  const building = builder({ ...tls, ...(timeout !== undefined && { timeout }) })
+/** How to connect to one server. */
+export interface ServerConnectOptions extends Pick<ReachOptions, 'pem' | 'timeout'> {
+  proxy?: HttpProxy | undefined
+  /** Further options of TLS. */
+  tls?: TlsOptions
+}
+
+/** Options of TLS, and of keeping its sessions. */
+export type TlsOptions = Pick<ConnectionOptions, 'ca' | 'lookup' | 'rejectUnauthorized' | 'checkServerIdentity'> & {
+  allowH2?: boolean
+  maxCachedSessions?: number
+}
+
+/** A connector that uses a proxy, and certificates that can change. */
+export function serverConnector({
+  proxy,
+  pem = () => NONE,
+  timeout,
+  tls,
+}: ServerConnectOptions): buildConnector.connector {
+  let made: { from: Pem; connect: buildConnector.connector } | undefined
   return calling(async (target) => {
-    const connect = await building()
+    const from = pem()
+    if (made?.from !== from) {
+      // Loaded when it is needed. The bundle has no names of a CommonJS package that is imported on demand, only its default.
+      const { buildConnector } = (await import('undici')).default
+      made = { from, connect: buildConnector({ ...tls, ...from, ...(timeout !== undefined && { timeout }) }) }
+    }
+    const { connect } = made
+    if (!proxy) return connected(connect, target)
     const { hostname, port } = target
     const tunnel = await openTunnel(proxy, { host: bare(hostname), port: Number(port) || 443 }, { timeout })
     return connected(connect, { ...target, httpSocket: tunnel })
   })
 }
 
-/** Makes a connector of undici when it is first needed: most bridges never need it, because their servers are on stdio. */
-function builder(options: TlsOptions & { timeout?: number }): () => Promise<buildConnector.connector> {
-  let made: Promise<buildConnector.connector> | undefined
-  return () => {
-    // The bundle has no names of a CommonJS package that is imported on demand, only its default.
-    made ??= import('undici').then(({ default: { buildConnector } }) => buildConnector(options))
-    return made
-  }
-}
+const NONE: Pem = {}
 
 function connected(connect: buildConnector.connector, target: buildConnector.Options): Promise<Socket> {
   return new Promise((resolve, reject) => {

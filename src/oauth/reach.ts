@@ -15,7 +15,7 @@ export interface ReachSettings {
 }
 
 /** Replaces parts of the network, for tests or by the operator. */
-export type Network = Pick<FetchOptions, 'resolve' | 'proxyOf' | 'dial' | 'ca' | 'timeLimit'>
+export type Network = Pick<FetchOptions, 'resolve' | 'proxyOf' | 'dial' | 'ca' | 'tlsFor' | 'timeLimit'>
 
 /** Bounds of one metadata document: bytes, and milliseconds. */
 const DOCUMENT_BYTES = 64 * 1024

@@ -199,7 +199,11 @@ t.test('a host that only the proxy can resolve is left to the proxy', async (t) 
     t.equal(Buffer.from((await guardedFetch(url, options)).bytes).toString(), 'there', name)
     t.match(await checkDestination(url, options), { href: url }, name)
   }
-  await t.rejects(guardedFetch(url, { resolve: async () => [] }), { name: 'Failure', phase: 'resolve', reason: 'unknown-host' })
+  await t.rejects(guardedFetch(url, { resolve: async () => [] }), {
+    name: 'Failure',
+    phase: 'resolve',
+    reason: 'unknown-host',
+  })
 })
 
 t.test('a host in NO_PROXY, and this machine, are reached directly', async (t) => {

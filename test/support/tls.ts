@@ -34,6 +34,8 @@ export interface CertificateOptions {
   keys?: Keys
   /** Signed with its own key, and by nobody else. */
   selfSigned?: boolean
+  /** For the other side: what a client shows. */
+  client?: boolean
 }
 
 export interface Ca {
@@ -70,7 +72,7 @@ export async function makeCa(name = 'Authority of a test'): Promise<Ca> {
   })
 
   const serverOptions = async (names: readonly string[], options: CertificateOptions = {}): Promise<ServerOptions> => {
-    const { keys = await makeKeys(), selfSigned = false, ...dates } = options
+    const { keys = await makeKeys(), selfSigned = false, client = false, ...dates } = options
     const certificate = await X509CertificateGenerator.create({
       serialNumber: nextSerial(),
       subject: `CN=${names[0] ?? 'nobody'}`,
@@ -83,7 +85,7 @@ export async function makeCa(name = 'Authority of a test'): Promise<Ca> {
       extensions: [
         new BasicConstraintsExtension(false, undefined, true),
         new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+        new ExtendedKeyUsageExtension([client ? ExtendedKeyUsage.clientAuth : ExtendedKeyUsage.serverAuth]),
         new SubjectAlternativeNameExtension(
           names.map((value) => ({ type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const), value })),
         ),
@@ -117,13 +119,17 @@ export async function serveTls(
   t: Test,
   { key, cert }: Pick<ServerOptions, 'key' | 'cert'>,
   answer: (request: IncomingMessage, response: ServerResponse) => void,
+  { clientCa }: { /** Whose certificates clients have to show. */ clientCa?: string } = {},
 ): Promise<TlsServer> {
   let accepted = 0
   const asked: string[] = []
-  const server = createServer({ key, cert }, (request, response) => {
-    asked.push(request.url ?? '')
-    answer(request, response)
-  })
+  const server = createServer(
+    { key, cert, ...(clientCa && { ca: clientCa, requestCert: true }) },
+    (request, response) => {
+      asked.push(request.url ?? '')
+      answer(request, response)
+    },
+  )
   server.on('connection', () => accepted++)
   // A client that does not like the certificate hangs up in the middle of the handshake.
   server.on('tlsClientError', () => {})

@@ -99,6 +99,15 @@ const httpServer = z.looseObject({
     ),
   url: webAddress('http:// or https://').describe('Address of the server.'),
   headers: z.record(z.string(), z.string()).default({}).describe('Headers of every request to the server.'),
+  ca: text
+    .optional()
+    .describe(
+      'PEM file with the certificates of the authorities that this server may have, in place of the public ones. For its sign-in they are trusted in addition.',
+    ),
+  cert: text
+    .optional()
+    .describe('PEM file with the certificate that the bridge shows this server (mutual TLS). Requires "key".'),
+  key: text.optional().describe('PEM file with the private key of "cert", without a passphrase.'),
   oauth: z
     .union([z.literal(false), oauthOfServer])
     .optional()

@@ -10,9 +10,10 @@ import {
   type PeerCertificate,
   type TLSSocket,
 } from 'node:tls'
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
+import type { Pem } from '../../net/pem-files.js'
 import type { ProxyOf } from '../../net/proxy.js'
-import { tunnelling } from '../../net/server-connect.js'
+import { serverConnector } from '../../net/server-connect.js'
 
 /** A connection does not satisfy the pins of its origin. */
 export class PinError extends Error {
@@ -34,6 +35,8 @@ export interface Certificate {
 export interface PinnedOptions extends Pick<ConnectionOptions, 'ca' | 'lookup'> {
   /** The proxies; by default none. */
   proxyOf?: ProxyOf
+  /** Certificates and key, in place of those of Node.js. */
+  pem?: (() => Pem) | undefined
   /** Milliseconds until the connection must be established. */
   timeout?: number
 }
@@ -88,21 +91,24 @@ export function assertPinned(socket: TLSSocket, host: string, pins: readonly str
 export function pinnedConnector(
   origin: string,
   pins: readonly string[],
-  { proxyOf, ...options }: PinnedOptions = {},
+  { proxyOf, pem, timeout, ...options }: PinnedOptions = {},
 ): buildConnector.connector {
   const { hostname, port: given } = new URL(originToPin(origin))
   const [host, port] = [hostname.replace(/^\[|\]$/g, ''), given === '' ? 443 : Number(given)]
   const check = checkPinned(pins)
-  const proxy = proxyOf?.(new URL(origin))
-  const tls = {
-    ...options,
-    allowH2: false,
-    maxCachedSessions: 0,
-    rejectUnauthorized: true,
-    // Checks the pinned origin's host, not the requested name.
-    checkServerIdentity: (_name: string, certificate: PeerCertificate) => check(host, certificate),
-  }
-  const connector = proxy ? tunnelling(proxy, tls) : buildConnector(tls)
+  const connector = serverConnector({
+    proxy: proxyOf?.(new URL(origin)),
+    pem,
+    timeout,
+    tls: {
+      ...options,
+      allowH2: false,
+      maxCachedSessions: 0,
+      rejectUnauthorized: true,
+      // Checks the pinned origin's host, not the requested name.
+      checkServerIdentity: (_name: string, certificate: PeerCertificate) => check(host, certificate),
+    },
+  })
   return (target, done) => {
     const elsewhere =
       target.protocol !== 'https:' ||

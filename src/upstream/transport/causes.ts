@@ -12,7 +12,10 @@ export interface Cause {
   notSent?: true
 }
 
-const TRUST = 'Set NODE_EXTRA_CA_CERTS=/path/to/ca.pem to the certificate of its authority.'
+const TRUST =
+  'Set "ca" in its entry, or --ca, to a PEM file with the certificate of its authority; for all servers, NODE_EXTRA_CA_CERTS=/path/to/ca.pem. If a proxy decrypts TLS, that is the authority of the proxy.'
+const CLIENT_CERTIFICATE =
+  'Set "cert" and "key" in its entry, or --client-cert and --client-key, to a certificate that the server accepts.'
 const CHECK_HOST = 'Check the host name, and whether this machine can resolve it.'
 const CHECK_NETWORK = 'Check the address, and whether this machine can reach it.'
 const CHECK_PROXY =
@@ -26,7 +29,7 @@ const UNTRUSTED: Cause = {
 const SELF_SIGNED: Cause = { what: "The server's certificate is self-signed", next: TRUST, notSent: true }
 const CLOSED: Cause = {
   what: 'The connection was closed before the answer was complete',
-  next: 'Give the address with https:// if the server uses TLS on this port. Otherwise check the log of the server.',
+  next: 'Give the address with https:// if the server uses TLS on this port. If it wants a client certificate, set "cert" and "key" in its entry. Otherwise check the log of the server.',
 }
 const UNRESOLVED: Cause = { what: 'The host name could not be resolved', next: CHECK_HOST, notSent: true }
 const NO_TLS: Cause = {
@@ -85,6 +88,29 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
   UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  ALERT_CERTIFICATE_REQUIRED: {
+    what: 'The server requires a client certificate',
+    next: CLIENT_CERTIFICATE,
+    notSent: true,
+  },
+  ALERT_UNKNOWN_CA: {
+    what: 'The server does not trust the authority of the client certificate',
+    next: CLIENT_CERTIFICATE,
+    notSent: true,
+  },
+  ALERT_BAD_CERTIFICATE: { what: 'The server refuses the client certificate', next: CLIENT_CERTIFICATE, notSent: true },
+  ALERT_CERTIFICATE_UNKNOWN: {
+    what: 'The server refuses the client certificate',
+    next: CLIENT_CERTIFICATE,
+    notSent: true,
+  },
+  ALERT_CERTIFICATE_REVOKED: { what: 'The client certificate is revoked', next: CLIENT_CERTIFICATE, notSent: true },
+  ALERT_CERTIFICATE_EXPIRED: { what: 'The client certificate has expired', next: CLIENT_CERTIFICATE, notSent: true },
+  ALERT_HANDSHAKE_FAILURE: {
+    what: 'The server refuses the TLS handshake',
+    next: 'It may require a client certificate ("cert" and "key" in its entry), or a version of TLS that Node.js does not support.',
+    notSent: true,
+  },
   CERT_HAS_EXPIRED: {
     what: "The server's certificate has expired",
     next: 'Renew the certificate of the server. If it is valid, check the clock of this machine.',
@@ -114,6 +140,9 @@ export function causeOf(error: unknown): Cause | undefined {
   // Only the error knows which proxy it was. Clients are not told: `next` is for the operator.
   if (known && code.startsWith('ERR_PROXY_')) return { ...known, next: `${error.message}. ${known.next}` }
   if (known) return known
+  // What the server says in the handshake. Versions of OpenSSL differ in what stands before it.
+  const [, alert = ''] = /^ERR_SSL_.*?(ALERT_\w+)$/.exec(code) ?? []
+  if (Object.hasOwn(CAUSES, alert)) return CAUSES[alert]
   if (Object.hasOwn(CAUSES, error.name)) return CAUSES[error.name]
   if (!/^ERR_(?:TLS|SSL)_/.test(code)) return undefined
   // The message of OpenSSL contains memory addresses and names of its source files, so only its code is used.

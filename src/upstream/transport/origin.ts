@@ -12,6 +12,7 @@ import { causeOf } from './causes.js'
 import { answerTooLarge, ChannelError } from './channel.js'
 import { readingToTheEnd } from './paused.js'
 import { Slices } from './slices.js'
+import { keepingAlerts } from './tls-alert.js'
 
 export type Headers = Readonly<Record<string, string>>
 /** Opens a connection: a connector of undici. */
@@ -157,7 +158,7 @@ async function openPool(
   const pool = new Pool(via?.origin ?? origin, {
     connections,
     pipelining: 1,
-    connect: readingToTheEnd(connect ? withUndelivered(connect) : buildConnector({ timeout })),
+    connect: readingToTheEnd(keepingAlerts(connect ? withUndelivered(connect) : buildConnector({ timeout }))),
     // Calls have their own timeouts.
     headersTimeout: 0,
     bodyTimeout: 0,

@@ -1,0 +1,46 @@
+/** Certificates and keys of the configuration: those of servers with an authority or a client certificate of their own. */
+import { ConfigError, isStdio, type ServerSettings } from '../config/settings.js'
+import type { Log } from '../logging.js'
+import { bare } from '../net/address.js'
+import type { TlsFor } from '../net/connect.js'
+import { type Pem, PemError, PemFiles, type PemPaths } from '../net/pem-files.js'
+
+/** The files of a server; undefined if its entry names none. Throws a ConfigError. */
+export function pemOfServer(
+  name: string,
+  own: ServerSettings,
+  log: Pick<Log, 'warn'> | undefined,
+): (() => Pem) | undefined {
+  if (isStdio(own) || (own.ca === undefined && own.cert === undefined)) return undefined
+  const files = filesAt(`mcpServers.${name}`, own, log)
+  return () => files.current
+}
+
+/**
+ * For sign-in to a server: its authority is trusted for the authorization server too, beside the public ones. Only the
+ * server itself gets the client certificate.
+ */
+export function signInTls(url: string, pem: (() => Pem) | undefined): TlsFor | undefined {
+  if (!pem) return undefined
+  const { hostname, port } = new URL(url)
+  return (host, at) => {
+    const { ca, ...own } = pem()
+    return { ...(ca !== undefined && { ca }), ...(host === bare(hostname) && at === (Number(port) || 443) && own) }
+  }
+}
+
+/** Files that are read again when they change, and otherwise stay as they were. Throws a ConfigError. */
+export function filesAt(path: string, paths: PemPaths, log: Pick<Log, 'warn'> | undefined): PemFiles {
+  try {
+    return new PemFiles(paths, ({ option, message }) =>
+      log?.warn(
+        { event: 'certificate_unusable', option: `${path}.${option}`, why: message },
+        'changed certificate or key is unusable; keeping the previous one',
+      ),
+    )
+  } catch (error) {
+    throw error instanceof PemError
+      ? new ConfigError([{ path: `${path}.${error.option}`, message: error.message }])
+      : error
+  }
+}

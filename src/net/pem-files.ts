@@ -1,0 +1,134 @@
+/** Certificates and keys in PEM files, which are read again when they change. */
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+
+/** Paths of PEM files. */
+export interface PemPaths {
+  /** Certificates of authorities. */
+  ca?: string | undefined
+  /** A certificate and those that lead to its authority, and its private key. */
+  cert?: string | undefined
+  key?: string | undefined
+}
+
+/** The content of PEM files, as `node:tls` takes it. */
+export interface Pem {
+  ca?: string
+  cert?: string
+  key?: string
+}
+
+/** A file that cannot be used. The message continues a sentence that begins with the name of the option. */
+export class PemError extends Error {
+  override name = 'PemError'
+  readonly option: keyof PemPaths
+
+  constructor(option: keyof PemPaths, message: string) {
+    super(message)
+    this.option = option
+  }
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs
+const BEGIN = '-----BEGIN'
+/** How ASN.1 of this length begins in binary. */
+const DER = /^\x30[\x82\x83]/
+
+/** Reads and checks the files. Throws a PemError. */
+export function readPem({ ca, cert, key }: PemPaths): Pem {
+  const read: Pem = {}
+  if (ca !== undefined) read.ca = certificates('ca', ca).text
+  if (cert === undefined || key === undefined) return read
+  const { text, first } = certificates('cert', cert)
+  const secret = contentOf('key', key)
+  if (!first.checkPrivateKey(privateKey(secret, key)))
+    throw new PemError('key', `${key} is not the private key of the certificate in ${cert}`)
+  return { ...read, cert: text, key: secret }
+}
+
+/** PEM files in use. If changed files are unusable, the previous content stays in use. */
+export class PemFiles {
+  readonly #paths: PemPaths
+  readonly #onProblem: (error: PemError) => void
+  #stamp: string
+  #current: Pem
+
+  /** Throws a PemError. `onProblem` is called when files have become unusable. */
+  constructor(paths: PemPaths, onProblem: (error: PemError) => void = () => {}) {
+    this.#paths = paths
+    this.#onProblem = onProblem
+    this.#stamp = this.#look()
+    this.#current = readPem(paths)
+  }
+
+  /** The content of the files now: the same object as long as they do not change. */
+  get current(): Pem {
+    const stamp = this.#look()
+    if (stamp === this.#stamp) return this.#current
+    this.#stamp = stamp
+    try {
+      this.#current = readPem(this.#paths)
+    } catch (error) {
+      if (!(error instanceof PemError)) throw error
+      this.#onProblem(error)
+    }
+    return this.#current
+  }
+
+  /** Changes with any of the files, also with what a symbolic link leads to. */
+  #look(): string {
+    const { ca, cert, key } = this.#paths
+    return [ca, cert, key].map((path) => (path === undefined ? '' : stampOf(path))).join(';')
+  }
+}
+
+function stampOf(path: string): string {
+  try {
+    const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path)
+    return [dev, ino, size, mtimeMs, ctimeMs].join(' ')
+  } catch {
+    return 'absent'
+  }
+}
+
+function contentOf(option: keyof PemPaths, path: string): string {
+  // The content may be secret, so it is not repeated.
+  if (path.includes(BEGIN)) throw new PemError(option, 'has to be the path of a PEM file, not its content')
+  let text: string
+  try {
+    text = readFileSync(path, 'latin1')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+    throw new PemError(option, code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be read (${code})`)
+  }
+  if (text.includes(BEGIN)) return text
+  const how = option === 'key' ? 'pkey' : 'x509'
+  throw new PemError(
+    option,
+    DER.test(text)
+      ? `${path} is binary (DER): convert it with openssl ${how} -inform der -in ${path} -out ${option}.pem`
+      : `${path} is not a PEM file`,
+  )
+}
+
+function certificates(option: 'ca' | 'cert', path: string): { text: string; first: X509Certificate } {
+  const text = contentOf(option, path)
+  const [first, ...more] = text.match(CERTIFICATE) ?? []
+  if (first === undefined) throw new PemError(option, `${path} has no certificate, but something else in PEM`)
+  try {
+    for (const one of more) new X509Certificate(one)
+    return { text, first: new X509Certificate(first) }
+  } catch {
+    throw new PemError(option, `${path} has a damaged certificate`)
+  }
+}
+
+function privateKey(text: string, path: string) {
+  if (/-----BEGIN ENCRYPTED|^Proc-Type: 4,ENCRYPTED/m.test(text))
+    throw new PemError('key', `${path} has a passphrase: remove it with openssl pkey -in ${path} -out key.pem`)
+  try {
+    return createPrivateKey(text)
+  } catch {
+    throw new PemError('key', `${path} has no private key`)
+  }
+}
