@@ -35,10 +35,10 @@ const ENDS: Readonly<Record<EndEvent, readonly [first: string, code: number, ...
     'See [A server cannot be used](#a-server-cannot-be-used). `mcp-bridge probe <server>` shows which step fails.',
   ],
   listen_failed: [
-    '`mcp-bridge: port <port> is in use`, or `cannot listen on port <port>`',
+    '`mcp-bridge: port <port> is in use`, `cannot listen on port <port>`, or a sentence about a socket',
     EXIT.failed,
-    'Another program listens on the port, or this user may not.',
-    'Choose another port with `--listen http://127.0.0.1:8081/mcp`, or end the other program.',
+    'Another program listens on the port or socket, or this user may not.',
+    'Choose another address with `--listen`, or end the other program.',
   ],
   unexpected_error: [
     '`mcp-bridge: Error: …` with lines that begin with `at`',

@@ -39,7 +39,7 @@ const packages: Record<string, readonly string[]> = {
   ],
   pino: ['log'],
   'node:http': ['bridge', 'cli/tail', 'net/agent', 'net/proxy', 'inspect/viewer', 'oauth/person/loopback', 'replicas'],
-  'node:https': ['cli/tail', 'net/agent'],
+  'node:https': ['bridge/listener', 'cli/tail', 'net/agent'],
   'node:net': ['upstream/transport/paused', 'bridge', 'net/connect', 'net/guard', 'net/proxy', 'net/server-connect'],
   'prom-client': ['telemetry/metrics'],
   '@opentelemetry/api': ['telemetry/opentelemetry'],
@@ -111,6 +111,7 @@ const packages: Record<string, readonly string[]> = {
   'node:fs': [
     'main',
     'bridge/inspector',
+    'bridge/unix-socket',
     'cli',
     'log/writer',
     'net',

@@ -64,6 +64,7 @@ const AT_ONCE = 4
 /** Options that need a restart. */
 export const NEED_RESTART = [
   'listen',
+  'socketMode',
   'admin',
   'redis',
   'metrics',
@@ -338,6 +339,7 @@ export class Bridge {
     return new Listener(front, {
       maxConnections,
       write: this.#settings.timeouts.write,
+      socketMode: Number.parseInt(this.#settings.socketMode, 8),
       refused: (fault, request) => this.#refusals.note(fault, request),
     })
   }

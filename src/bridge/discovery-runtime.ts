@@ -139,6 +139,8 @@ export class Discovery {
   async own(): Promise<Findings> {
     const found = new Findings()
     for (const [name, entry] of Object.entries(this.#options.settings.mcpServers)) {
+      // A server on a unix socket has no address of its own, by which it could be recognised.
+      if ('socket' in entry && entry.socket !== undefined) continue
       await found.attempt(name, () => {
         const one = finding(name, { ...entry }, 'the configuration')
         this.#configured.set(canonical(one.endpoint), entry)

@@ -5,6 +5,7 @@ import { Fault, type FaultName } from '../protocol/fault.js'
 import { error as errorMessage } from '../rpc/message.js'
 import { linger } from './linger.js'
 import { Stalled } from './stalled.js'
+import { listenOn } from './unix-socket.js'
 
 /** A handler of requests: a Fastify instance. */
 export interface Front {
@@ -18,6 +19,8 @@ export interface ListenerOptions {
   write: number
   /** Milliseconds for the headers of a request, and for the whole request. */
   within?: { headers: number; request: number }
+  /** Permissions of a unix socket; by default for its user only. */
+  socketMode?: number
   /** Called for a connection or request that is refused before the handler gets it. */
   refused(fault: Fault, request: { from: string | undefined }): void
 }
@@ -60,8 +63,12 @@ export class Listener {
     return this.#stalled.size
   }
 
-  /** Starts to listen. Resolves to the origin. `localhost` means IPv4 and, if the machine has it, IPv6. */
-  async listen({ host, port }: { host: string; port: number }): Promise<string> {
+  /**
+   * Starts to listen. Resolves to the origin, which is `unix:/path/to.sock:` on a unix socket. `localhost` means IPv4 and, if
+   * the machine has it, IPv6.
+   */
+  async listen({ host, port, socket }: { host: string; port: number; socket?: string }): Promise<string> {
+    if (socket !== undefined) return this.#bindSocket(socket)
     if (host !== 'localhost') return this.#bind(host, port)
     const origin = await this.#bind('127.0.0.1', port)
     await this.#bind('::1', Number(new URL(origin).port)).catch(() => {})
@@ -77,7 +84,27 @@ export class Listener {
     }
   }
 
+  async #bindSocket(path: string): Promise<string> {
+    const server = this.#serve()
+    await listenOn(server, { path, mode: this.#options.socketMode ?? 0o600 })
+    this.#servers.push(server)
+    return `unix:${path}:`
+  }
+
   #bind(host: string, port: number): Promise<string> {
+    const server = this.#serve()
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ host, port }, () => {
+        server.off('error', reject)
+        this.#servers.push(server)
+        const { address, port: actual } = server.address() as AddressInfo
+        resolve(`http://${address.includes(':') ? `[${address}]` : address}:${actual}`)
+      })
+    })
+  }
+
+  #serve(): Server {
     const answer = (request: IncomingMessage, response: ServerResponse) => this.front.routing(request, response)
     const { headers: headersTimeout, request: requestTimeout } = this.#options.within ?? WITHIN
     const server = createServer({ ...OPTIONS, headersTimeout, requestTimeout }, answer)
@@ -96,15 +123,7 @@ export class Listener {
     server.maxConnections = this.#maxConnections
     // More than the bridge accepts, because Node drops the excess silently, and the bridge must refuse it.
     server.maxHeadersCount = 200
-    return new Promise((resolve, reject) => {
-      server.once('error', reject)
-      server.listen({ host, port }, () => {
-        server.off('error', reject)
-        this.#servers.push(server)
-        const { address, port: actual } = server.address() as AddressInfo
-        resolve(`http://${address.includes(':') ? `[${address}]` : address}:${actual}`)
-      })
-    })
+    return server
   }
 
   #refuseExpectation({ socket }: IncomingMessage, response: ServerResponse): void {

@@ -16,6 +16,7 @@ const AROUND = [
   'trustStore',
   'publish',
   'listen',
+  'socketMode',
   'admin',
   'metrics',
   'publicUrl',

@@ -144,8 +144,13 @@ export function serverOptions(
   const url = new URL(settings.url)
   const way = connect
     ? { connect }
-    : reachOf(url, { proxyOf: proxiesOf(env), pem: pemOfServer(name, settings, common.log) })
-  const reach = { url, headers, ...way, ...bounds }
+    : reachOf(url, {
+        proxyOf: proxiesOf(env),
+        pem: pemOfServer(name, settings, common.log),
+        socketPath: settings.socket,
+      })
+  const target = settings.socket === undefined ? undefined : `unix:${settings.socket}:${url.pathname}`
+  const reach = { url, target, headers, ...way, ...bounds }
   const kind = transportOf(settings)
   const sse = new SseTransport(reach)
   return {

@@ -2,6 +2,7 @@
 
 import type { Bridge } from '../bridge/bridge.js'
 import type { Mount } from '../bridge/mount.js'
+import { quoted } from '../bridge/remedy.js'
 import type { Settings } from '../config/settings.js'
 import type { Log } from '../logging.js'
 import { Fault } from '../protocol/fault.js'
@@ -34,7 +35,9 @@ export function announce(
   const [first = ''] = [...urls.values()].map((url) =>
     url.replace(/^http:\/\/(?:0\.0\.0\.0|\[::\])/, 'http://127.0.0.1'),
   )
-  const curl = `curl -s ${first} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
+  const [, socket, at] = /^unix:(.*):([^:]*)$/.exec(first) ?? []
+  const asked = socket === undefined ? first : `--unix-socket ${quoted(socket)} http://localhost${at}`
+  const curl = `curl -s ${asked} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
   if (urls.size === 0)
     return log.warn({ event: 'no_servers' }, 'no server found yet; the bridge serves each one as soon as it finds it')
   if (say) {

@@ -25,7 +25,7 @@ export interface Arguments {
 }
 
 /** A server in one word. */
-const SERVER = /^(?:(?:sse\+)?https?:\/\/|stdio:)/
+const SERVER = /^(?:(?:sse\+)?(?:https?:\/\/|unix:)|stdio:)/
 
 /** Reads arguments. Throws a UsageError. */
 export function readArguments(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Arguments {

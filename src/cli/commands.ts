@@ -75,6 +75,7 @@ export const COMMANDS = {
       'The server:',
       '  https://…, http://…          Streamable HTTP, or HTTP+SSE if the server supports nothing else',
       '  sse+https://…, sse+http://…  HTTP+SSE of 2024-11-05',
+      '  unix:/path/to.sock:/mcp      a server on a unix socket, and the path of its endpoint',
       '  <program> [args]             a program on stdio; flags of mcp-bridge stand before it',
       '  stdio:"program args"         the same in one word; -- before a program ends the flags of mcp-bridge',
       '',

@@ -30,7 +30,7 @@ const SECTIONS: readonly Section[] = [
   },
   {
     title: 'Servers with an address',
-    text: 'An entry with `url`. On the command line: `mcp-bridge <url>`, or `--upstream <url>`. `sse+http://…` and `sse+https://…` set `type` to `sse`.',
+    text: 'An entry with `url`. On the command line: `mcp-bridge <url>`, or `--upstream <url>`. `sse+http://…` and `sse+https://…` set `type` to `sse`; `unix:/path/to.sock:/mcp` sets `socket`.',
     has: ofServer('http'),
   },
   {
@@ -40,7 +40,7 @@ const SECTIONS: readonly Section[] = [
   },
   {
     title: 'Where clients connect',
-    has: under('listen', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'trustedProxies'),
+    has: under('listen', 'socketMode', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'trustedProxies'),
   },
   { title: 'Who may call', has: under('auth', 'allowUnauthenticated') },
   { title: 'Sign-in to all servers', has: under('oauth') },

@@ -1,5 +1,6 @@
 /** Errors that end the program: what happened, details, what to do next, and the exit code. */
 
+import { ListenError } from '../bridge/listen-error.js'
 import { ConfigError } from '../config/settings.js'
 import type { LogEvent, LogFields } from '../logging.js'
 import { printable } from '../printable.js'
@@ -65,6 +66,8 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
       fields: { issues: error.issues },
     }
   if (error instanceof Fault) return ofServer(error, circumstances)
+  if (error instanceof ListenError)
+    return { code: EXIT.failed, ...LISTEN, why: error.message, details: [], next: error.next, fields: {} }
   if (error instanceof Error && 'code' in error && 'port' in error) return ofPort(error)
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return { code: EXIT.failed, event: 'unexpected_error', kind: 'unexpected error', why: text, details: [], fields: {} }
@@ -118,10 +121,12 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
   }
 }
 
+const LISTEN = { event: 'listen_failed', kind: 'cannot listen' } as const
+
 function ofPort(error: Error & { code?: unknown; port?: unknown }): CliError {
   const { code, port } = error
   const why = code === 'EADDRINUSE' ? `port ${port} is in use` : `cannot listen on port ${port}: ${error.message}`
   const next = 'Choose another port with --listen http://127.0.0.1:8081/mcp.'
-  const shown = { event: 'listen_failed', kind: 'cannot listen', why, details: [], next } as const
+  const shown = { ...LISTEN, why, details: [], next }
   return { code: EXIT.failed, ...shown, fields: { port } }
 }

@@ -29,7 +29,7 @@ export const FLAGS = {
     short: 'u',
     value: '<server>',
     about:
-      'The server: http(s)://…, sse+http(s)://… for HTTP+SSE, stdio:"command args", or env:NAME for an environment variable with one of these.',
+      'The server: http(s)://…, sse+http(s)://… for HTTP+SSE, unix:/path/to.sock:/mcp, stdio:"command args", or env:NAME for an environment variable with one of these.',
     example: '--upstream https://example.com/mcp',
   },
   config: {

@@ -147,7 +147,8 @@ function placed(issue: Issue, { file, name, flags }: Given): Issue {
 }
 
 /** A name for the server that the command line describes. */
-function nameOf({ url, command, args }: Record<string, unknown>): string {
+function nameOf({ url, socket, command, args }: Record<string, unknown>): string {
+  if (typeof socket === 'string') return pathName(socket.replace(/^.*\//s, '').replace(/\.sock(?:et)?$/, ''))
   return pathName(typeof url === 'string' ? addressName(url) : programName(String(command), (args ?? []) as string[]))
 }
 

@@ -3,7 +3,20 @@ import parseCommandLine from 'string-argv'
 import { ConfigError } from './error.js'
 import type { Settings } from './schema.js'
 
-export type Listen = { kind: 'stdio' } | { kind: 'http'; host: string; port: number; path: string }
+export type Listen =
+  | { kind: 'stdio' }
+  | {
+      kind: 'http'
+      /** On a unix socket, the name by which clients address the bridge. */
+      host: string
+      port: number
+      path: string
+      /** The path of the unix socket; undefined for a host and port. */
+      socket?: string
+    }
+
+/** A unix socket, and the path of an endpoint at it: `unix:/path/to.sock:/mcp`. */
+const UNIX = /^unix:(?:\/\/)?([^:\0]+)(?::(\/[^?#]*))?$/
 
 /** Paths of the bridge itself, in every configuration. */
 export const RESERVED: readonly string[] = [
@@ -17,17 +30,26 @@ export const RESERVED: readonly string[] = [
 /** Parses where to listen. Throws a ConfigError that names the option. */
 export function parseListen(listen: string, option = 'listen'): Listen {
   if (listen === 'stdio') return { kind: 'stdio' }
+  const [, socket, at = ''] = UNIX.exec(listen) ?? []
+  if (socket !== undefined) return { kind: 'http', host: 'localhost', port: 0, path: endpointAt(at), socket }
   const url = /^http:\/\//.test(listen) && URL.canParse(listen) ? new URL(listen) : undefined
   if (!url || url.search || url.hash || url.username)
     throw new ConfigError([
-      { path: option, message: `"${listen}" has to be stdio or an address like http://127.0.0.1:8080/mcp` },
+      {
+        path: option,
+        message: `"${listen}" has to be stdio, unix:/path/to.sock, or an address like http://127.0.0.1:8080/mcp`,
+      },
     ])
   return {
     kind: 'http',
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: url.port === '' ? 80 : Number(url.port),
-    path: url.pathname === '/' ? '/mcp' : url.pathname.replace(/(?<!\/)\/+$/, ''),
+    path: endpointAt(url.pathname),
   }
+}
+
+function endpointAt(path: string): string {
+  return path === '' || path === '/' ? '/mcp' : path.replace(/(?<!\/)\/+$/, '')
 }
 
 /** The entry of a server that the command line names by its address or its command. Throws a ConfigError. */
@@ -41,7 +63,12 @@ export function parseUpstream(text: string): Record<string, unknown> {
   }
   if (/^https?:\/\//.test(text)) return { url: text }
   if (/^sse\+https?:\/\//.test(text)) return { url: text.slice('sse+'.length), type: 'sse' }
-  throw wrong(`"${text}" is not a server: give http(s)://…, sse+http(s)://… or stdio:"command args"`)
+  const [, sse, address = text] = /^(sse\+)?(unix:.*)$/s.exec(text) ?? []
+  const [, socket, path = '/mcp'] = UNIX.exec(address) ?? []
+  if (socket !== undefined) return { url: `http://localhost${path}`, socket, ...(sse && { type: 'sse' }) }
+  throw wrong(
+    `"${text}" is not a server: give http(s)://…, sse+http(s)://…, unix:/path/to.sock:/mcp or stdio:"command args"`,
+  )
 }
 
 /** The command of "oauth.browser" and its arguments; `none` for no browser, undefined for the one of the system. */

@@ -55,6 +55,13 @@ function authentication({ auth, mcpServers, discover }: Settings): Issue[] {
 /** What is configured for signing in to a server, and cannot work. */
 function signIn(name: string, own: ServerSettings, settings: Settings, listen: Listen): Issue[] {
   if (isStdio(own) || !own.oauth) return []
+  if (own.socket !== undefined)
+    return [
+      {
+        path: `mcpServers.${name}.oauth`,
+        message: 'cannot be combined with "socket": the bridge does not sign in there',
+      },
+    ]
   const { auth, allowUnauthenticated } = settings
   const path = `mcpServers.${name}.oauth`
   const { grant, account = grant === 'code' ? 'principal' : 'service', clientId, tokenFile, callbackPort } = own.oauth

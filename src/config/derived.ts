@@ -12,7 +12,8 @@ export function signInOf(
   own: ServerSettings,
   settings: Callers,
 ): (Omit<OAuthSettings, 'account'> & { account: 'principal' | 'service' }) | undefined {
-  if (isStdio(own) || own.oauth === false || settings.auth?.passthrough) return undefined
+  // Tokens belong to an address, and a socket has none.
+  if (isStdio(own) || own.socket !== undefined || own.oauth === false || settings.auth?.passthrough) return undefined
   if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined
   const given = own.oauth ?? oauthOfServer.parse({})
   const account = given.account ?? (given.grant === 'code' ? 'principal' : 'service')

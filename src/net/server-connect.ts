@@ -9,6 +9,8 @@ import { connectTo, type HttpProxy, openTunnel, type ProxyOf } from './proxy.js'
 /** How to reach a server. */
 export interface ReachOptions {
   proxyOf: ProxyOf
+  /** A unix socket, which is used in place of host and port. */
+  socketPath?: string | undefined
   /** Certificates and key for TLS; by default those of Node.js. Another object means that they have changed. */
   pem?: (() => Pem) | undefined
   /** Milliseconds until a connection must be established. */
@@ -35,7 +37,8 @@ export interface Via {
  * How a server is reached: over TLS through a tunnel. Without TLS the proxy gets the requests themselves, because most
  * proxies open tunnels only to port 443.
  */
-export function reachOf(url: URL, { proxyOf, pem, timeout }: ReachOptions): Reach {
+export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout }: ReachOptions): Reach {
+  if (socketPath !== undefined) return { connect: serverConnector({ socketPath, pem, timeout }) }
   const proxy = proxyOf(url)
   if (!proxy || url.protocol === 'https:')
     return proxy || pem ? { connect: serverConnector({ proxy, pem, timeout }) } : {}
@@ -47,7 +50,7 @@ export function reachOf(url: URL, { proxyOf, pem, timeout }: ReachOptions): Reac
 }
 
 /** How to connect to one server. */
-export interface ServerConnectOptions extends Pick<ReachOptions, 'pem' | 'timeout'> {
+export interface ServerConnectOptions extends Pick<ReachOptions, 'pem' | 'socketPath' | 'timeout'> {
   proxy?: HttpProxy | undefined
   /** Further options of TLS. */
   tls?: TlsOptions
@@ -63,6 +66,7 @@ export type TlsOptions = Pick<ConnectionOptions, 'ca' | 'lookup' | 'rejectUnauth
 export function serverConnector({
   proxy,
   pem = () => NONE,
+  socketPath,
   timeout,
   tls,
 }: ServerConnectOptions): buildConnector.connector {
@@ -72,9 +76,11 @@ export function serverConnector({
     if (made?.from !== from) {
       // Loaded when it is needed. The bundle has no names of a CommonJS package that is imported on demand, only its default.
       const { buildConnector } = (await import('undici')).default
-      made = { from, connect: buildConnector({ ...tls, ...from, ...(timeout !== undefined && { timeout }) }) }
+      const path = socketPath === undefined ? {} : { socketPath }
+      made = { from, connect: buildConnector({ ...tls, ...from, ...path, ...(timeout !== undefined && { timeout }) }) }
     }
     const { connect } = made
+    if (socketPath !== undefined) return connected(connect, target).catch((error) => throwOf(socketPath, error))
     if (!proxy) return connected(connect, target)
     const { hostname, port } = target
     const tunnel = await openTunnel(proxy, { host: bare(hostname), port: Number(port) || 443 }, { timeout })
@@ -87,6 +93,13 @@ const NONE: Pem = {}
 function connected(connect: buildConnector.connector, target: buildConnector.Options): Promise<Socket> {
   return new Promise((resolve, reject) => {
     connect(target, (...[error, socket]) => (error ? reject(error) : resolve(socket as Socket)))
+  })
+}
+
+/** Throws an error that says that it is about a socket. Without that, ENOENT could be about any file. */
+function throwOf(path: string, cause: Error & { code?: string }): never {
+  throw Object.assign(new Error(`cannot connect to the socket ${path} (${cause.code})`), {
+    code: `ERR_UNIX_${cause.code}`,
   })
 }
 

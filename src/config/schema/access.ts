@@ -18,7 +18,16 @@ export const access = {
   listen: z
     .string()
     .default('http://127.0.0.1:8080/mcp')
-    .describe('Where clients connect: an address like http://127.0.0.1:8080/mcp, or stdio.'),
+    .describe(
+      'Where clients connect: an address like http://127.0.0.1:8080/mcp, a unix socket like unix:/run/mcp-bridge.sock, or stdio.',
+    ),
+  socketMode: z
+    .string()
+    .regex(/^0?[0-7]{3}$/, 'has to be three octal digits like 660')
+    .default('600')
+    .describe(
+      'Permissions of unix sockets of "listen" and "admin", in octal. Who may write a socket may connect to it.',
+    ),
   admin: z
     .string()
     .optional()

@@ -98,6 +98,12 @@ const httpServer = z.looseObject({
       'Transport: Streamable HTTP (http and its synonyms) or HTTP+SSE (sse). Default: Streamable HTTP, then HTTP+SSE if the server does not support it.',
     ),
   url: webAddress('http:// or https://').describe('Address of the server.'),
+  socket: text
+    .max(103, 'is too long: the path of a socket has at most 103 bytes')
+    .optional()
+    .describe(
+      'Unix socket of the server. The bridge connects to it in place of the host and port of "url", and never signs in there.',
+    ),
   headers: z.record(z.string(), z.string()).default({}).describe('Headers of every request to the server.'),
   ca: text
     .optional()

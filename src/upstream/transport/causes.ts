@@ -76,6 +76,21 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
     next: 'Check the host name and port of the server. If no proxy is needed for it, add the host to NO_PROXY.',
     notSent: true,
   },
+  ERR_UNIX_ENOENT: {
+    what: 'The socket of the server does not exist',
+    next: 'Check the path, and whether the server is running.',
+    notSent: true,
+  },
+  ERR_UNIX_ECONNREFUSED: {
+    what: 'No process listens on the socket of the server',
+    next: 'Start the server. It left the socket behind when it was killed.',
+    notSent: true,
+  },
+  ERR_UNIX_EACCES: {
+    what: 'The user of the bridge may not connect to the socket of the server',
+    next: 'Give this user the right to write the socket, and to enter the folders above it.',
+    notSent: true,
+  },
   UND_ERR_DESTROYED: { what: 'The bridge has closed its connections to the server', notSent: true },
   UND_ERR_CLOSED: { what: 'The bridge has closed its connections to the server', notSent: true },
   UND_ERR_SOCKET: CLOSED,

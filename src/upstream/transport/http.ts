@@ -49,7 +49,7 @@ export class HttpTransport implements Transport {
 
   constructor(options: OriginOptions) {
     this.#origin = new Origin(options)
-    this.target = options.url.origin + options.url.pathname
+    this.target = options.target ?? options.url.origin + options.url.pathname
   }
 
   open({ stateless = false } = {}): Promise<Channel> {

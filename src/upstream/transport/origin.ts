@@ -28,6 +28,8 @@ export interface Via {
 
 export interface OriginOptions {
   url: URL
+  /** How the server is called in messages; by default its address without the query. */
+  target?: string | undefined
   /** Sent with every request, for example credentials. Names in lower case. */
   headers?: Headers
   /** Maximum concurrent connections. Further calls wait for one. */

@@ -35,7 +35,7 @@ export class SseTransport implements Transport {
   constructor(options: OriginOptions & { endpointWithin?: number }) {
     this.#origin = new Origin(options)
     this.#endpointWithin = options.endpointWithin ?? ENDPOINT_WITHIN
-    this.target = options.url.origin + options.url.pathname
+    this.target = options.target ?? options.url.origin + options.url.pathname
   }
 
   open({ account }: { account?: Account | undefined } = {}): Promise<Channel> {

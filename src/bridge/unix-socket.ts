@@ -1,0 +1,80 @@
+/** Listening on a unix socket: its mode, and what stands at its path. */
+import { chmodSync, lstatSync, type Stats, unlinkSync } from 'node:fs'
+import { connect, type Server } from 'node:net'
+import { dirname } from 'node:path'
+import { ListenError } from './listen-error.js'
+
+/** Where a socket is to be, and who may connect to it. */
+export interface UnixSocket {
+  path: string
+  /** Permissions, as of a file. Whoever may write may connect. */
+  mode: number
+}
+
+/**
+ * Starts to listen. Replaces a socket that a process has left behind when it was killed. Rejects with a ListenError if
+ * another process listens there, or if there is something else.
+ */
+export async function listenOn(server: Server, { path, mode }: UnixSocket): Promise<void> {
+  // The system would bind a longer path in part.
+  if (Buffer.byteLength(path) > MAX_PATH)
+    throw new ListenError(`the path of the socket ${path} is too long`, `Choose a path of at most ${MAX_PATH} bytes.`)
+  if (!at(dirname(path))) throw new ListenError(`there is no folder ${dirname(path)}`, 'Create it.')
+  const there = at(path)
+  if (there) {
+    if (!there.isSocket()) throw new ListenError(`${path} exists and is not a socket`, ELSEWHERE)
+    if (await isLive(path)) throw new ListenError(`another process listens on ${path}`, ELSEWHERE)
+    // Another bridge that starts at the same time may have replaced it already.
+    if (at(path)?.ino === there.ino) unlinkSync(path)
+  }
+  await bind(server, path, mode)
+  chmodSync(path, mode)
+}
+
+const ELSEWHERE = 'Choose another path with --listen unix:/path/to/other.sock.'
+
+/** Most bytes of the path of a socket, on all systems. */
+const MAX_PATH = 103
+
+const PROBLEMS: Readonly<Record<string, readonly [what: string, next: string]>> = {
+  EACCES: ['this user may not write its folder', 'Choose a folder that this user may write.'],
+  EADDRINUSE: ['another process listens on it', ELSEWHERE],
+}
+
+function bind(server: Server, path: string, mode: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const refuse = (error: Error & { code?: string }) => {
+      const [what, next] = PROBLEMS[error.code ?? ''] ?? [error.message, ELSEWHERE]
+      reject(new ListenError(`cannot listen on the socket ${path}: ${what}`, next))
+    }
+    server.once('error', refuse)
+    // The socket is made within `listen`. Nobody may connect before it has its mode.
+    const before = process.umask(0o777 & ~mode)
+    try {
+      server.listen({ path }, () => {
+        server.off('error', refuse)
+        resolve()
+      })
+    } finally {
+      process.umask(before)
+    }
+  })
+}
+
+function at(path: string): Stats | undefined {
+  return lstatSync(path, { throwIfNoEntry: false })
+}
+
+/** Whether a process listens on a socket. If that cannot be found out, it counts as one. */
+function isLive(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ path })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', (error: Error & { code?: string }) =>
+      resolve(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'),
+    )
+  })
+}
