@@ -20,6 +20,7 @@ import { INSPECT } from '../inspect/address.js'
 import { socketFolder } from '../inspect/socket.js'
 import type { ServerNow } from '../inspect/views.js'
 import type { Log } from '../logging.js'
+import type { PemFiles } from '../net/pem-files.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import type { WellKnownOptions } from '../plugins/well-known.js'
@@ -33,6 +34,7 @@ import { keyOf } from '../seal.js'
 import { pause } from '../time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
+import { filesAt } from './certificates.js'
 import { type BridgeContext, observerOf } from './context.js'
 import type { Listener } from './listener.js'
 import { Mount } from './mount.js'
@@ -64,6 +66,7 @@ const AT_ONCE = 4
 /** Options that need a restart. */
 export const NEED_RESTART = [
   'listen',
+  'tls',
   'socketMode',
   'admin',
   'redis',
@@ -334,11 +337,18 @@ export class Bridge {
   readonly #now = (): ServerNow[] =>
     [...this.#mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy }))
 
+  /** The certificate of the bridge, if it has one. */
+  get #pem(): PemFiles | undefined {
+    const { tls } = this.#settings
+    return tls && filesAt('tls', tls, this.#log)
+  }
+
   async #listenerOf(front: FastifyInstance, maxConnections: number): Promise<Listener> {
     const { Listener } = await import('./listener.js')
     return new Listener(front, {
       maxConnections,
       write: this.#settings.timeouts.write,
+      pem: this.#pem,
       socketMode: Number.parseInt(this.#settings.socketMode, 8),
       refused: (fault, request) => this.#refusals.note(fault, request),
     })

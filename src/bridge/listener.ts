@@ -1,6 +1,16 @@
 /** Listens for HTTP requests. Their handler can be replaced while connections stay open. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import type { PemFiles } from '../net/pem-files.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
 import { error as errorMessage } from '../rpc/message.js'
 import { linger } from './linger.js'
@@ -19,6 +29,8 @@ export interface ListenerOptions {
   write: number
   /** Milliseconds for the headers of a request, and for the whole request. */
   within?: { headers: number; request: number }
+  /** The certificate for addresses with TLS. */
+  pem?: PemFiles | undefined
   /** Permissions of a unix socket; by default for its user only. */
   socketMode?: number
   /** Called for a connection or request that is refused before the handler gets it. */
@@ -32,6 +44,21 @@ const OPTIONS = {
   connectionsCheckingInterval: 1_000,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16 * 1024,
+}
+
+/** Milliseconds for a TLS handshake. */
+const HANDSHAKE = 30_000
+/** Milliseconds between looks at the files of the certificate. */
+const CERTIFICATE_CHECK = 1_000
+
+/** Where to listen. */
+export interface ListenAt {
+  host: string
+  port: number
+  /** Over TLS. */
+  secure?: boolean
+  /** The path of a unix socket, in place of host and port. */
+  socket?: string
 }
 
 /** A listening HTTP server, or two for `localhost`. */
@@ -67,11 +94,11 @@ export class Listener {
    * Starts to listen. Resolves to the origin, which is `unix:/path/to.sock:` on a unix socket. `localhost` means IPv4 and, if
    * the machine has it, IPv6.
    */
-  async listen({ host, port, socket }: { host: string; port: number; socket?: string }): Promise<string> {
+  async listen({ host, port, secure = false, socket }: ListenAt): Promise<string> {
     if (socket !== undefined) return this.#bindSocket(socket)
-    if (host !== 'localhost') return this.#bind(host, port)
-    const origin = await this.#bind('127.0.0.1', port)
-    await this.#bind('::1', Number(new URL(origin).port)).catch(() => {})
+    if (host !== 'localhost') return this.#bind(host, port, secure)
+    const origin = await this.#bind('127.0.0.1', port, secure)
+    await this.#bind('::1', Number(new URL(origin).port), secure).catch(() => {})
     return origin
   }
 
@@ -85,30 +112,31 @@ export class Listener {
   }
 
   async #bindSocket(path: string): Promise<string> {
-    const server = this.#serve()
+    const server = this.#serve(false)
     await listenOn(server, { path, mode: this.#options.socketMode ?? 0o600 })
     this.#servers.push(server)
     return `unix:${path}:`
   }
 
-  #bind(host: string, port: number): Promise<string> {
-    const server = this.#serve()
+  #bind(host: string, port: number, secure: boolean): Promise<string> {
+    const server = this.#serve(secure)
     return new Promise((resolve, reject) => {
       server.once('error', reject)
       server.listen({ host, port }, () => {
         server.off('error', reject)
         this.#servers.push(server)
         const { address, port: actual } = server.address() as AddressInfo
-        resolve(`http://${address.includes(':') ? `[${address}]` : address}:${actual}`)
+        resolve(`${secure ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${actual}`)
       })
     })
   }
 
-  #serve(): Server {
+  #serve(secure: boolean): Server {
     const answer = (request: IncomingMessage, response: ServerResponse) => this.front.routing(request, response)
     const { headers: headersTimeout, request: requestTimeout } = this.#options.within ?? WITHIN
-    const server = createServer({ ...OPTIONS, headersTimeout, requestTimeout }, answer)
-    server.on('connection', (socket) => this.#stalled.watch(socket))
+    const options = { ...OPTIONS, headersTimeout, requestTimeout }
+    const server = secure ? this.#encrypted(options, answer) : createServer(options, answer)
+    server.on(secure ? 'secureConnection' : 'connection', (socket: Socket) => this.#stalled.watch(socket))
     // The handler decides whether to ask for the rest of the request.
     server.on('checkContinue', answer)
     server.on('checkExpectation', (request, response) => this.#refuseExpectation(request, response))
@@ -126,6 +154,22 @@ export class Listener {
     return server
   }
 
+  /** A server with TLS. Connections stay when its certificate changes; new ones get the new certificate. */
+  #encrypted(options: ServerOptions, answer: RequestListener): Server {
+    const { pem } = this.#options
+    if (!pem) throw new TypeError('TLS requires a certificate')
+    let used = pem.current
+    const server = createTlsServer({ ...options, ...used, handshakeTimeout: HANDSHAKE, minVersion: 'TLSv1.2' }, answer)
+    const look = () => {
+      const now = pem.current
+      if (now !== used) server.setSecureContext(now)
+      used = now
+    }
+    const looking = setInterval(look, CERTIFICATE_CHECK).unref()
+    server.once('close', () => clearInterval(looking))
+    return server
+  }
+
   #refuseExpectation({ socket }: IncomingMessage, response: ServerResponse): void {
     const fault = new Fault('expectationFailed', 'Unsupported Expect header: only "100-continue" is supported')
     this.#options.refused(fault, { from: socket.remoteAddress })
@@ -136,6 +180,14 @@ export class Listener {
 
   /** Refuses what Node cannot parse as a request, or what arrives too slowly. */
   #refuse(error: Error & { code?: string }, socket: Socket & { _httpMessage?: { _headerSent?: boolean } }): void {
+    // Without a handshake, nothing can be answered.
+    if (/^ERR_(?:SSL|TLS)_/.test(error.code ?? '')) {
+      this.#options.refused(new Fault('invalidRequest', `TLS handshake failed (${error.code})`), {
+        from: socket.remoteAddress,
+      })
+      socket.destroy()
+      return
+    }
     // The connection is already refused; further input is dropped.
     if (socket.writableEnded) return
     const answering = socket._httpMessage?._headerSent === true

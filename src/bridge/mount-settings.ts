@@ -16,6 +16,7 @@ const AROUND = [
   'trustStore',
   'publish',
   'listen',
+  'tls',
   'socketMode',
   'admin',
   'metrics',

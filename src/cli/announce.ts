@@ -33,7 +33,7 @@ export function announce(
   const token = auth?.tokens === undefined && !auth?.passthrough ? '' : ' -H "authorization: Bearer $TOKEN"'
   // An address that stands for all of this machine is none that one can call.
   const [first = ''] = [...urls.values()].map((url) =>
-    url.replace(/^http:\/\/(?:0\.0\.0\.0|\[::\])/, 'http://127.0.0.1'),
+    url.replace(/^(https?:\/\/)(?:0\.0\.0\.0|\[::\])/, '$1127.0.0.1'),
   )
   const [, socket, at] = /^unix:(.*):([^:]*)$/.exec(first) ?? []
   const asked = socket === undefined ? first : `--unix-socket ${quoted(socket)} http://localhost${at}`

@@ -32,6 +32,8 @@ const SIGN_IN = [
 const FINDING = ['discover', 'discover-allow', 'discover-loopback', 'registry', 'trust-store'] as const
 const FRONT = [
   'listen',
+  'tls-cert',
+  'tls-key',
   'admin',
   'public-url',
   'allowed-host',

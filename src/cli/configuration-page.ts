@@ -40,7 +40,7 @@ const SECTIONS: readonly Section[] = [
   },
   {
     title: 'Where clients connect',
-    has: under('listen', 'socketMode', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'trustedProxies'),
+    has: under('listen', 'tls', 'socketMode', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'trustedProxies'),
   },
   { title: 'Who may call', has: under('auth', 'allowUnauthenticated') },
   { title: 'Sign-in to all servers', has: under('oauth') },

@@ -47,6 +47,8 @@ export const FLAGS = {
     example: '--server github',
   },
   listen: { short: 'l', value: '<where>', option: 'listen', example: '--listen stdio' },
+  'tls-cert': { value: '<file>', option: 'tls.cert', example: '--tls-cert bridge.pem' },
+  'tls-key': { value: '<file>', option: 'tls.key', example: '--tls-key bridge-key.pem' },
   admin: { value: '<url>', option: 'admin', example: '--admin http://127.0.0.1:9090' },
   'public-url': { value: '<url>', option: 'publicUrl', example: '--public-url https://example.com/tools' },
   'allowed-host': { value: '<name>', many: true, option: 'allowedHosts', example: '--allowed-host mcp.example.com' },

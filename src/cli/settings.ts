@@ -1,5 +1,5 @@
 /** Settings from flags and a configuration file, and what is to be said of them. */
-import { pemOfServer } from '../bridge/certificates.js'
+import { filesAt, pemOfServer } from '../bridge/certificates.js'
 import { escaped } from '../config/expand.js'
 import {
   ConfigError,
@@ -111,6 +111,7 @@ function addressIn(upstream: string, env: ConfigSources['env']): string {
 /** The settings, if the certificates and keys that they name can be used. Throws a ConfigError. */
 function withFiles(settings: Settings): Settings {
   for (const [name, own] of Object.entries(settings.mcpServers)) pemOfServer(name, own, undefined)
+  if (settings.tls) filesAt('tls', settings.tls, undefined)
   return settings
 }
 

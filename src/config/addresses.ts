@@ -11,6 +11,8 @@ export type Listen =
       host: string
       port: number
       path: string
+      /** Over TLS, with the certificate of `tls`. */
+      secure?: boolean
       /** The path of the unix socket; undefined for a host and port. */
       socket?: string
     }
@@ -32,7 +34,7 @@ export function parseListen(listen: string, option = 'listen'): Listen {
   if (listen === 'stdio') return { kind: 'stdio' }
   const [, socket, at = ''] = UNIX.exec(listen) ?? []
   if (socket !== undefined) return { kind: 'http', host: 'localhost', port: 0, path: endpointAt(at), socket }
-  const url = /^http:\/\//.test(listen) && URL.canParse(listen) ? new URL(listen) : undefined
+  const url = /^https?:\/\//.test(listen) && URL.canParse(listen) ? new URL(listen) : undefined
   if (!url || url.search || url.hash || url.username)
     throw new ConfigError([
       {
@@ -40,11 +42,13 @@ export function parseListen(listen: string, option = 'listen'): Listen {
         message: `"${listen}" has to be stdio, unix:/path/to.sock, or an address like http://127.0.0.1:8080/mcp`,
       },
     ])
+  const secure = url.protocol === 'https:'
   return {
     kind: 'http',
     host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: url.port === '' ? 80 : Number(url.port),
+    port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
     path: endpointAt(url.pathname),
+    ...(secure && { secure }),
   }
 }
 

@@ -10,6 +10,7 @@ export function inconsistencies(settings: Settings, listen: Listen): Issue[] {
   return [
     ...servers(settings, listen),
     ...required(settings),
+    ...encryption(settings, listen),
     ...authentication(settings),
     ...Object.entries(settings.mcpServers).flatMap(([name, own]) => signIn(name, own, settings, listen)),
     ...Object.entries(settings.mcpServers).flatMap(([name, own]) => certificates(name, own)),
@@ -37,6 +38,16 @@ function required({ redis, stateKeys, publish, publicUrl }: Settings): Issue[] {
   const address = 'is required with "publish": the address at which clients reach the bridge'
   if (publish && publicUrl === undefined) issues.push({ path: 'publicUrl', message: address })
   return issues
+}
+
+/** A certificate without an address for it, and the reverse. */
+function encryption({ admin, tls }: Settings, listen: Listen): Issue[] {
+  const addresses = { listen, ...(admin !== undefined && { admin: parseListen(admin, 'admin') }) }
+  const secure = Object.entries(addresses).flatMap(([name, one]) => (one.kind === 'http' && one.secure ? [name] : []))
+  if (tls && secure.length === 0)
+    return [{ path: 'tls', message: 'is for https:// addresses: begin "listen" with https://' }]
+  if (tls) return []
+  return secure.map((path) => ({ path, message: 'has https://, which requires "tls" with a certificate and its key' }))
 }
 
 /** Authentication that is ambiguous is refused. */

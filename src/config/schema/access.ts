@@ -1,6 +1,6 @@
 /** Options about clients: where they come in, and which may. */
 import * as z from 'zod'
-import { entryName, scope } from './values.js'
+import { entryName, scope, text } from './values.js'
 
 const token = z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
 
@@ -19,8 +19,15 @@ export const access = {
     .string()
     .default('http://127.0.0.1:8080/mcp')
     .describe(
-      'Where clients connect: an address like http://127.0.0.1:8080/mcp, a unix socket like unix:/run/mcp-bridge.sock, or stdio.',
+      'Where clients connect: an address like http://127.0.0.1:8080/mcp, or https:// with "tls", a unix socket like unix:/run/mcp-bridge.sock, or stdio.',
     ),
+  tls: z
+    .strictObject({
+      cert: text.describe('PEM file with the certificate, and those that lead to its authority.'),
+      key: text.describe('PEM file with the private key, without a passphrase.'),
+    })
+    .optional()
+    .describe('Certificate for "listen" and "admin" with https://. Changed files are used for new connections.'),
   socketMode: z
     .string()
     .regex(/^0?[0-7]{3}$/, 'has to be three octal digits like 660')
