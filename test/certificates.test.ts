@@ -4,6 +4,9 @@ import { writeFileSync } from 'node:fs'
 import { execPath } from 'node:process'
 import type { TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
+import { pemOfServer, signInTls } from '../src/bridge/certificates.js'
+import { parseSettings } from '../src/config/settings.js'
+import { guardedFetch } from '../src/net/fetch.js'
 import { startBridge } from './support/bridge.js'
 import { run } from './support/cli.js'
 import { until } from './support/eventually.js'
@@ -186,3 +189,35 @@ t.test('files that cannot be used are an invalid configuration, with the place o
   const program = await run(t, ['--ca', '/absent.pem', '--', execPath])
   t.match(program, { code: 2, stderr: /--ca is for servers with an address/ })
 })
+
+t.test(
+  'what a sign-in fetches trusts the authority of the server, and only the server gets the certificate',
+  async (t) => {
+    const shown: Record<string, unknown> = {}
+    const named = async (name: string) => {
+      const own = await ca.serverOptions([name])
+      const { port } = await serveTls(
+        t,
+        own,
+        (request, response) => {
+          shown[name] = (request.socket as TLSSocket).getPeerCertificate().subject?.CN
+          response.end('{}')
+        },
+        // Asks, and takes nobody's.
+        { clientCa: clients.cert, optional: true },
+      )
+      return `https://${name}:${port}/`
+    }
+    const [server, issuer] = [await named('mcp.acme.test'), await named('login.acme.test')]
+    const entry = { url: server, ca: file(t, ca.cert), ...(await clientFiles(t, 'bridge')) }
+    const settings = parseSettings({ mcpServers: { corp: entry } }, { env: {}, read: String }).mcpServers['corp']
+    if (!settings) throw new TypeError('no settings')
+    const tlsFor = signInTls(server, pemOfServer('corp', settings, undefined))
+    const inside = { allowed: ['127.0.0.1'], resolve: async () => ['127.0.0.1'] }
+    for (const url of [server, issuer]) {
+      await t.rejects(guardedFetch(url, inside), { name: 'Failure', phase: 'tls', reason: 'certificate' })
+      t.match(await guardedFetch(url, { ...inside, tlsFor }), { url })
+    }
+    t.same(shown, { 'mcp.acme.test': 'bridge', 'login.acme.test': undefined })
+  },
+)

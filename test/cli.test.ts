@@ -55,9 +55,9 @@ const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
   ['an unknown era', ['--era', 'old', '-u', 'http://x/mcp'], 78, /--era .*auto/],
   [
     'a place to listen that is none',
-    ['--listen', 'https://x', '-u', 'http://x/mcp'],
+    ['--listen', 'ftp://x', '-u', 'http://x/mcp'],
     78,
-    /--listen "https:\/\/x" has to be stdio or/,
+    /--listen "ftp:\/\/x" has to be stdio, unix:/,
   ],
   ['listening to everybody', ['--listen', 'http://0.0.0.0:1/mcp', '-u', 'http://x/mcp'], 78, /--allow-unauthenticated/],
   [

@@ -82,7 +82,7 @@ t.test(
     t.equal(offline.stderr, '')
     t.match(offline.stdout, /is valid: 2 servers\.$/m)
     const wrong: [change: object, said: RegExp][] = [
-      [{ listen: 'nowhere' }, /listen "nowhere" has to be stdio or/],
+      [{ listen: 'nowhere' }, /listen "nowhere" has to be stdio, unix:/],
       [{ limits: { calls: '${NOT_REPLACED}' } }, /limits\.calls has to be a number, not a string/],
     ]
     for (const [change, said] of wrong) {

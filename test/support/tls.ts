@@ -119,12 +119,20 @@ export async function serveTls(
   t: Test,
   { key, cert }: Pick<ServerOptions, 'key' | 'cert'>,
   answer: (request: IncomingMessage, response: ServerResponse) => void,
-  { clientCa }: { /** Whose certificates clients have to show. */ clientCa?: string } = {},
+  {
+    clientCa,
+    optional = false,
+  }: {
+    /** Whose certificates clients have to show. */
+    clientCa?: string
+    /** Clients without one are served too. */
+    optional?: boolean
+  } = {},
 ): Promise<TlsServer> {
   let accepted = 0
   const asked: string[] = []
   const server = createServer(
-    { key, cert, ...(clientCa && { ca: clientCa, requestCert: true }) },
+    { key, cert, ...(clientCa && { ca: clientCa, requestCert: true, rejectUnauthorized: !optional }) },
     (request, response) => {
       asked.push(request.url ?? '')
       answer(request, response)
