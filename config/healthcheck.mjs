@@ -20,7 +20,7 @@ const [, socketPath] = /^unix:(?:\/\/)?([^:]+)/.exec(address) ?? []
 const url = new URL('/healthz', socketPath === undefined ? address : 'http://localhost')
 url.hostname = EVERYWHERE[url.hostname] ?? url.hostname
 // The certificate is for the name by which clients know the bridge, and this is its own machine.
-const options = { socketPath, rejectUnauthorized: false, signal: AbortSignal.timeout(TIMEOUT) }
+const options = { socketPath, agent: false, rejectUnauthorized: false, signal: AbortSignal.timeout(TIMEOUT) }
 const asking = (url.protocol === 'https:' ? https : http).get(url, options, ({ statusCode }) => {
   console.log(`${socketPath ?? url}: ${statusCode}`)
   exit(statusCode === 200 ? 0 : 1)

@@ -63,7 +63,7 @@ for (const protocol of ['https', 'http'] as const) {
         t.equal(proxy.received[0]?.headers.host, host)
       }
       program.child.kill('SIGTERM')
-      await program.ended
+      t.equal(await program.ended, 0)
       t.notMatch(program.stdout() + program.stderr(), PASSWORD)
       t.notMatch(program.stderr(), Buffer.from(CREDENTIALS).toString('base64'))
     },

@@ -155,7 +155,7 @@ function connect(
   return new Promise((resolve, reject) => {
     const get = url.protocol === 'https:' ? getHttps : getHttp
     const proxy = socketPath === undefined ? proxiesOf(env)(url) : undefined
-    const way = socketPath !== undefined ? { socketPath } : proxy ? { agent: proxyAgent(proxy, url.protocol) } : {}
+    const way = socketPath !== undefined ? { socketPath } : { agent: proxy ? proxyAgent(proxy, url.protocol) : false }
     get(url, { headers, ...way }, resolve).once('error', reject)
   })
 }
