@@ -64,7 +64,7 @@ export function Calls() {
         </thead>
         <tbody>
           ${space(before)}
-          ${items.map(({ index, key }) => html`<${Row} key=${key} call=${calls[index]} index=${index} />`)}
+          ${items.map(({ index, key }) => html`<${Row} key=${key} call=${calls[index]} index=${index} state=${stateOf(calls[index])} />`)}
           ${space(after)}
         </tbody>
       </table>
@@ -86,7 +86,13 @@ function space(height: number) {
   )
 }
 
-function Row({ call, index }: { call: CallView | undefined; index: number }) {
+/** Differs when the row of a call has to be drawn again. A call is one object, which changes. */
+function stateOf(call: CallView | undefined): number | undefined {
+  // The bar of an open call grows.
+  return call?.status === 'open' ? Date.now() : call && call.events.length + call.more
+}
+
+function Row({ call, index }: { call: CallView | undefined; index: number; state: number | undefined }) {
   if (!call) return null
   const { sign, words } = statusOf(call)
   const isSelected = selected.value === call.id

@@ -105,6 +105,11 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   tellCall(ring.witness, { id: 'c7', name: 'live-one', texts: { request: '{"token":"CANARY","a":1}', result: '{}' } })
   await shows(/live-one/)
 
+  const ended = { kind: 'call', what: 'ended', call: 'c6', outcome: 'ok', ms: 9 } as const
+  const client = { era: 'legacy', transport: 'sse' } as const
+  ring.witness({ ...ended, principal: 'bob', client, method: 'resources/read', relayed: false })
+  await until(async () => /✓ ok/.test((await rows())[4] ?? ''), 'the row of a call that was open says how it ended')
+
   await go('#/calls/c7')
   await shows(/minted|progressToken/)
   const sides = await browser.evaluate<string[][]>(
