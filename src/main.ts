@@ -89,7 +89,7 @@ async function main(): Promise<void> {
 /** Runs a command. Resolves to its exit code; to undefined if the bridge serves. */
 async function run(command: Command): Promise<number | undefined> {
   const { output } = program
-  if (command.kind !== 'run') process.stdout.on('error', stdoutFailed)
+  if (command.kind !== 'run' && command.kind !== 'demo') process.stdout.on('error', stdoutFailed)
   switch (command.kind) {
     case 'help': {
       const { helpOf, shortHelp } = await import('./cli/help.js')
@@ -111,6 +111,16 @@ async function run(command: Command): Promise<number | undefined> {
       const { socketsOf, tail } = await import('./cli/tail.js')
       const options = { ...command, sockets: socketsOf(env) }
       return codeOf(await tail(options, { stdout: process.stdout, err: output.err, env }))
+    }
+    case 'demo': {
+      const { demo } = await import('./cli/demo.js')
+      await demo(command.settings, program)
+      return undefined
+    }
+    case 'demo server': {
+      const { serveDemo } = await import('./demo/server.js')
+      await serveDemo(program.stdin, program.stdout)
+      return EXIT.ok
     }
     case 'discover': {
       const { runDiscover } = await import('./cli/discover.js')

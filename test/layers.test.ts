@@ -106,7 +106,7 @@ const packages: Record<string, readonly string[]> = {
     'oauth/person/authorization',
     'oauth/store/in-turn',
   ],
-  'node:readline': ['cli/sign-in'],
+  'node:readline': ['cli/sign-in', 'demo/server'],
   'node:process': ['main', 'upstream/transport/stdio'],
   'node:fs': [
     'main',
@@ -124,6 +124,7 @@ const packages: Record<string, readonly string[]> = {
   'node:stream': [
     'cli/program',
     'cli/tail',
+    'demo/server',
     'downstream/http',
     'downstream/stdio',
     'log/writer',

@@ -65,6 +65,12 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
   t.equal(answer.status, 200)
   t.match(answer.message, { result: { resultType: 'complete' } })
 
+  const demo = startProgram(t, ['demo', '--listen', 'http://127.0.0.1:0/mcp'], {}, [bin])
+  await says(demo, /Ctrl-C ends the demo/)
+  const [, demoUrl = ''] = await says(demo, /listens on (\S+)/)
+  const weather = await call(demoUrl, 'tools/call', { name: 'weather', arguments: { city: 'Oslo' } })
+  t.match(weather.message, { result: { content: [{ text: 'Oslo: 3 °C, snow' }] } }, 'the demo is in the package')
+
   if (noRedis) return t.comment(`not as a replica: ${noRedis}`)
   const redis = await RedisServer.start(t)
   const config = join(folder, 'config.json')

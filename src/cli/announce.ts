@@ -16,6 +16,8 @@ export interface Announcing {
   say: ((text: string) => void) | undefined
   /** The token of the inspector, if it was made at this start. Only people are told. */
   token?: string | undefined
+  /** Commands to try, for the address of the first server. */
+  tries?: ((url: string) => readonly string[]) | undefined
 }
 
 /** Says where to go from here. */
@@ -23,7 +25,7 @@ export function announce(
   { auth }: Settings,
   { mounts, adminUrl, inspectUrl }: Bridge,
   urls: ReadonlyMap<string, string>,
-  { log, version, say, token: viewer }: Announcing,
+  { log, version, say, token: viewer, tries }: Announcing,
 ): void {
   if (adminUrl !== undefined) log.info({ event: 'admin_listening', url: adminUrl }, 'serving health and metrics')
   if (inspectUrl !== undefined) {
@@ -37,7 +39,7 @@ export function announce(
   )
   const [, socket, at] = /^unix:(.*):([^:]*)$/.exec(first) ?? []
   const asked = socket === undefined ? first : `--unix-socket ${quoted(socket)} http://localhost${at}`
-  const curl = `curl -s ${asked} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
+  const curl = discoverCommand(asked, token)
   if (urls.size === 0)
     return log.warn({ event: 'no_servers' }, 'no server found yet; the bridge serves each one as soon as it finds it')
   if (say) {
@@ -46,7 +48,8 @@ export function announce(
       targets.length === 1
         ? targets.map(({ url, target }) => ` listens on ${url}\n  for ${target}\n`)
         : ['\n', ...targets.map(({ url, target }) => `  ${url}  for ${target}\n`)]
-    say(`\nmcp-bridge ${version}${lines.join('')}\nTry it:\n  ${curl}\n\n`)
+    const commands = tries?.(first) ?? [curl]
+    say(`\nmcp-bridge ${version}${lines.join('')}\nTry it:\n${commands.map((command) => `  ${command}\n\n`).join('')}`)
   } else {
     for (const [i, [server, url]] of [...urls].entries())
       log.info(
@@ -54,6 +57,11 @@ export function announce(
         'listening',
       )
   }
+}
+
+/** The command that asks a bridge what its server offers. */
+export function discoverCommand(url: string, token = ''): string {
+  return `curl -s ${url} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
 }
 
 /** Says what has become of a server that was asked what it speaks. */

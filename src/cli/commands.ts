@@ -141,6 +141,20 @@ export const COMMANDS = {
       ['A bridge on HTTP', 'mcp-bridge tail http://127.0.0.1:9091/inspect#<token>'],
     ],
   },
+  demo: {
+    usage: '[server]',
+    about: 'try the bridge with a server and a client of its own; opens the inspector',
+    words: 1,
+    flags: ['listen', 'admin', 'no-browser', ...LOG],
+    details: [
+      'A modern client calls a tool of a legacy server every second. "mcp-bridge demo server" runs the server alone, on stdio.',
+    ],
+    examples: [
+      ['The bridge with a server and a client', 'mcp-bridge demo'],
+      ['At another address', 'mcp-bridge demo --listen http://127.0.0.1:8090/mcp'],
+      ['What the server speaks', 'mcp-bridge probe stdio:"mcp-bridge demo server"'],
+    ],
+  },
   discover: {
     usage: '<where>...',
     about: 'find servers, and show whether they are trusted',

@@ -18,7 +18,7 @@ export function shortHelp(): string {
     join(name, rowOf(name).usage),
     firstClause(rowOf(name).about),
   ])
-  lines.splice(4, 0, ['trust <command>', 'say which servers, keys and publishers you trust'])
+  lines.splice(6, 0, ['trust <command>', 'say which servers, keys and publishers you trust'])
   const flags = MOST_USED.map((name): [string, string] => [signature(name), firstSentence(aboutFlag(name))])
   return page([
     'mcp-bridge connects MCP clients and servers of both protocol eras: modern (2026-07-28) and legacy',

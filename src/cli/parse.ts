@@ -5,7 +5,7 @@ import { type Arguments, commandsFor, isForPeople, readArguments } from './argum
 import { type CommandName, rowOf } from './commands.js'
 import { readConfig } from './config-file.js'
 import type { Flags } from './flags.js'
-import { type Checked, type Configured, checked, configured, type Described } from './settings.js'
+import { type Checked, type Configured, checked, configured, type Described, demoSettings } from './settings.js'
 import { UsageError } from './usage-error.js'
 import type { WrapAction } from './wrap/run.js'
 import { checkWritable } from './writable.js'
@@ -15,6 +15,8 @@ export type Command =
   | { kind: 'probe'; settings: Settings; json: boolean }
   | ({ kind: 'check'; file: string } & Checked)
   | { kind: 'tail'; target: string | undefined; filter: string; json: boolean; both: boolean }
+  | { kind: 'demo'; settings: Settings }
+  | { kind: 'demo server' }
   | { kind: 'discover'; settings: Settings; json: boolean }
   | { kind: 'trust'; action: TrustAction; trustStore: string | undefined }
   | { kind: 'login'; settings: Settings }
@@ -73,6 +75,12 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
       const isTarget = /^(?:https?:\/\/|\d+$)/.test(first)
       const filter = (isTarget ? others : words).join(' ')
       return { kind: 'tail', target: isTarget ? first : undefined, filter, json, both: flags.both ?? false }
+    }
+    case 'demo': {
+      const [word] = words
+      if (word === undefined) return { kind: 'demo', settings: demoSettings(flags, sources) }
+      if (word !== 'server') throw new UsageError(`demo takes nothing or "server", not "${word}"`, command)
+      return { kind: 'demo server' }
     }
     case 'discover': {
       const where = [...words, ...(flags.discover ?? [])]

@@ -21,6 +21,16 @@ import { writableByGroup } from './writable.js'
 /** The command that serves. */
 export type RunCommand = Command & { kind: 'run' }
 
+/** What a command that serves does besides. */
+export interface Serving {
+  /** Commands for a person to try, in place of `server/discover`. */
+  tries?(url: string): readonly string[]
+  /** Called when clients can connect, with the address of the first server and the one of the inspector with its token. */
+  onListening?(url: string, inspector: string | undefined): void
+  /** Called before the bridge stops because of a signal. */
+  onStop?(): void
+}
+
 /** Milliseconds between looks at the files of the configuration. */
 const FILE_CHECK = 1_000
 /** Milliseconds for which the bridge waits for discovery before it starts without its results. */
@@ -29,7 +39,11 @@ const FINDING = 10_000
 const INPUT_ENDED = 'the input has ended'
 
 /** Starts the bridge, and follows its configuration until the process ends. Resolves when it serves, or has ended. */
-export async function serve({ settings, files, notes, format }: RunCommand, program: Program): Promise<void> {
+export async function serve(
+  { settings, files, notes, format }: RunCommand,
+  program: Program,
+  { tries, onListening, onStop }: Serving = {},
+): Promise<void> {
   const { version, env, output, errors } = program
   errors.readable = isReadable(settings.log, output)
   const log = createLog(settings.log, output)
@@ -60,6 +74,7 @@ export async function serve({ settings, files, notes, format }: RunCommand, prog
   const stop = stopper(bridge, program, { tracing, found, onPipe: listen.kind === 'stdio' })
   program.onSignal((signal) => {
     log.info({ event: 'stopping', signal }, 'shutting down')
+    onStop?.()
     stop(Symbol(signal)).catch(program.abort)
   })
   program.onCrash((error) => {
@@ -86,8 +101,12 @@ export async function serve({ settings, files, notes, format }: RunCommand, prog
     })
     warm.catch(() => {})
     const say = errors.readable ? output.err : undefined
-    announce(settings, bridge, await bridge.listen(listen), { log, version, say, token: inspector?.token })
+    const urls = await bridge.listen(listen)
+    announce(settings, bridge, urls, { log, version, say, token: inspector?.token, tries })
     announced()
+    const [url] = urls.values()
+    const { inspectUrl } = bridge
+    if (url !== undefined) onListening?.(url, inspectUrl && `${inspectUrl}#${inspector?.token ?? ''}`)
     const current = { settings }
     found?.follow(() => reload(log, bridge, found.with(current.settings)))
     if (files.length > 0) followChanges(log, bridge, files, { found, current, program })

@@ -50,6 +50,20 @@ export function configured(flags: Flags, sources: ConfigSources, server: Describ
   return { settings, notes: notesOn(given), format: given.file?.config.program }
 }
 
+/** What `mcp-bridge demo` serves, and how it is watched. The command of the server is its name alone. */
+const DEMO = {
+  mcpServers: { demo: { command: 'mcp-bridge', args: ['demo', 'server'] } },
+  inspect: { payloads: 'all' },
+  log: { level: 'warn', format: 'pretty' },
+  timeouts: { drainTimeout: 1_000 },
+}
+
+/** The settings of `mcp-bridge demo`. Throws a UsageError or a ConfigError. */
+export function demoSettings(flags: Flags, sources: ConfigSources): Settings {
+  const given: Given = { input: withFlags(DEMO, flags), file: undefined, name: undefined, flags }
+  return explaining(given, () => parseSettings(given.input, sources))
+}
+
 /** Checks the file that the flags name. Throws a UsageError or a ConfigError. */
 export function checked(flags: Flags, sources: ConfigSources): Checked {
   const given = inputOf(flags, sources)

@@ -126,6 +126,7 @@ function cell(call: CallView, row: Row, hop: Message['hop']) {
   return html`
     <td data-label=${hop}>
       <p><span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message, hop)} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span></p>
+      ${message.payload && html`<pre class="text" tabindex="0">${message.payload.text}</pre>`}
       ${removed.length > 0 && html`<ul class="changes">${removed.map((change) => html`<${Changed} change=${change} removed=${true} />`)}</ul>`}
       ${added.length > 0 && html`<ul class="changes">${added.map((change) => html`<${Changed} change=${change} removed=${false} />`)}</ul>`}
     </td>

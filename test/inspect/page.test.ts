@@ -120,6 +120,10 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   t.match(sides[0]?.[1], /→ tools\/call\s+id 31.*?\+ .*progressToken progress/s)
   t.match(sides[2]?.[0], /← result\s+id 7\s+HTTP 200.*?\+ .*resultType/s)
   t.match(sides[2]?.[1], /← result\s+id 31/)
+  await until(
+    async () => (await browser.evaluate<string>(`document.querySelector('.sides').innerText`)).includes('"a":1'),
+    'the text of a message',
+  )
   await browser.screenshot(`${pictures}dark.png`)
   t.same(await problems(browser), [], 'axe-core finds nothing')
 

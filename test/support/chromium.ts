@@ -120,8 +120,10 @@ export class Chromium {
     await this.#send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false })
   }
 
+  /** Writes a picture of the page, as PNG or WebP by the name of the file. */
   async screenshot(file: string): Promise<void> {
-    const { data } = await this.#send<{ data: string }>('Page.captureScreenshot', { format: 'png' })
+    const format = file.endsWith('.webp') ? { format: 'webp', quality: 85 } : { format: 'png' }
+    const { data } = await this.#send<{ data: string }>('Page.captureScreenshot', format)
     writeFileSync(file, Buffer.from(data, 'base64'))
   }
 

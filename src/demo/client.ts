@@ -1,0 +1,99 @@
+/** The modern client of `mcp-bridge demo`: it calls tools again and again, and answers what it is asked. */
+import { NEWEST_MODERN } from '../protocol/eras.js'
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION } from '../protocol/meta.js'
+import { SseDecoder } from '../rpc/sse.js'
+import { pause } from '../time.js'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** A call of a tool. */
+export interface DemoCall {
+  name: string
+  args: Json
+  /** The client wants to know how far it is. */
+  progress?: true
+}
+
+/** The call that a person tries first. */
+export const SAMPLE: DemoCall = { name: 'weather', args: { city: 'Oslo' } }
+
+/** The calls, in turn. */
+const CALLS: readonly DemoCall[] = [
+  SAMPLE,
+  { name: 'weather', args: { city: 'Lisbon' } },
+  { name: 'write_report', args: { subject: 'bridges' }, progress: true },
+  { name: 'weather', args: { city: 'Atlantis' } },
+  { name: 'book_table', args: { guests: 4 } },
+  { name: 'open_safe', args: { safe: 'small', combination: '12-34-56' } },
+  { name: 'weather', args: { city: 'Nairobi' } },
+  { name: 'sell_table', args: {} },
+]
+/** Milliseconds between two calls. */
+const EVERY = 1_000
+/** Milliseconds in which the client thinks about an answer. */
+const THINKS = 2_500
+/** Most calls at once: a bridge that does not answer gets no more. */
+const MAX_OPEN = 8
+
+/** The members of a tools/call request of 2026-07-28, and its headers. `meta` adds to what `_meta` has to have. */
+export function requestOf({ name, args }: DemoCall, id: number, more: Json = {}, meta: Json = {}) {
+  const envelope = { [PROTOCOL_VERSION]: NEWEST_MODERN, [CLIENT_CAPABILITIES]: {}, ...meta }
+  return {
+    headers: {
+      'content-type': 'application/json',
+      'mcp-protocol-version': NEWEST_MODERN,
+      'mcp-method': 'tools/call',
+      'mcp-name': name,
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id,
+      method: 'tools/call',
+      params: { name, arguments: args, ...more, _meta: envelope },
+    }),
+  }
+}
+
+/** Calls tools at an address, one a second, until the signal is given. */
+export async function callDemo(url: string, signal: AbortSignal): Promise<void> {
+  let open = 0
+  let id = 0
+  const meta = {
+    [CLIENT_INFO]: { name: 'demo-client', version: '1.0.0' },
+    [CLIENT_CAPABILITIES]: { elicitation: { form: {} } },
+  }
+
+  async function ask(call: DemoCall, more: Json = {}): Promise<Json> {
+    id++
+    const progress = call.progress ? { [PROGRESS_TOKEN]: id } : {}
+    const { headers, body } = requestOf(call, id, more, { ...meta, ...progress })
+    const accept = 'application/json, text/event-stream'
+    const response = await fetch(url, { method: 'POST', headers: { ...headers, accept }, body, signal })
+    return lastIn(new Uint8Array(await response.arrayBuffer()), response.headers.get('content-type'))
+  }
+  async function run(call: DemoCall): Promise<void> {
+    const { result } = await ask(call)
+    const { resultType, inputRequests, requestState } = (result ?? {}) as Json
+    if (resultType !== 'input_required') return
+    await pause(THINKS, signal)
+    const answer = { action: 'accept', content: { time: '19:30' } }
+    const inputResponses = Object.fromEntries(Object.keys(inputRequests as Json).map((key) => [key, answer]))
+    await ask(call, { inputResponses, requestState })
+  }
+
+  for (let turn = 0; !signal.aborted; turn++) {
+    if (open < MAX_OPEN) {
+      open++
+      const over = () => open--
+      run(CALLS[turn % CALLS.length] as DemoCall).then(over, over)
+    }
+    await pause(EVERY, signal)
+  }
+}
+
+/** The last message of a body, which answers. */
+function lastIn(body: Uint8Array, type: string | null): Json {
+  const isStream = type?.startsWith('text/event-stream') ?? false
+  const pieces = isStream ? new SseDecoder().push(body).at(-1)?.data : [body]
+  return JSON.parse(Buffer.concat(pieces ?? []).toString()) as Json
+}
