@@ -57,6 +57,7 @@ export const LOG_EVENTS = {
   admin_listening: 'The bridge serves health and metrics on the address `admin`.',
   inspector_listening: 'The inspector is served.',
   inspector_opened: 'Somebody looks at the events of the inspector.',
+  inspector_payloads: 'Somebody changed whose messages the inspector keeps as text.',
   inspector_failed: 'The socket of the inspector cannot be opened. The bridge works without it.',
   no_servers: 'No server was found yet. Each one is served as soon as it is found.',
   stopping: 'The bridge shuts down.',

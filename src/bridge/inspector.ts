@@ -77,8 +77,18 @@ export class Inspector {
       servers,
       onViewer: ({ ip }) =>
         this.#log.info(
-          { event: 'inspector_opened', from: ip, payloads: this.#settings.payloads },
+          { event: 'inspector_opened', from: ip, payloads: this.#ring.kept.payloads },
           'somebody looks at the inspector',
+        ),
+      onPayloads: ({ ip }, { payloads, until }) =>
+        this.#log.info(
+          {
+            event: 'inspector_payloads',
+            from: ip,
+            payloads,
+            ...(until !== undefined && { until: new Date(until).toISOString() }),
+          },
+          'somebody changed whose messages the inspector keeps',
         ),
     }
   }

@@ -1,6 +1,6 @@
 /** What `mcp-bridge demo` does: serves a legacy server of its own, calls it as a modern client, and opens the inspector. */
 import { browserOf, type Settings } from '../config/settings.js'
-import { callDemo, type DemoCall, requestOf, SAMPLE } from '../demo/client.js'
+import { callDemo, paramsOf, requestOf, SAMPLE } from '../demo/client.js'
 import { browser } from '../oauth/person/browser.js'
 import { discoverCommand } from './announce.js'
 import type { Program } from './program.js'
@@ -16,7 +16,7 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
   const stopping = new AbortController()
   const own = ofThisProgram(settings, program)
   await serve({ kind: 'run', settings: own, files: [], notes: [], format: undefined }, program, {
-    tries: (url) => [callCommand(url, SAMPLE), discoverCommand(url)],
+    tries: (url) => [callCommand(url), discoverCommand(url)],
     onListening(url, inspector) {
       output.err(WELCOME)
       callDemo(url, stopping.signal).catch(() => {})
@@ -40,8 +40,8 @@ function ofThisProgram(settings: Settings, { node, script }: Program): Settings 
 }
 
 /** The command that calls a tool. */
-function callCommand(url: string, call: DemoCall): string {
-  const { headers, body } = requestOf(call, 1)
+function callCommand(url: string): string {
+  const { headers, body } = requestOf('tools/call', paramsOf(SAMPLE), 1)
   const lines = Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`)
   return [`curl -s ${url}`, ...lines, `-d '${body}'`].join(' \\\n    ')
 }

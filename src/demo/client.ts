@@ -35,23 +35,24 @@ const THINKS = 2_500
 /** Most calls at once: a bridge that does not answer gets no more. */
 const MAX_OPEN = 8
 
-/** The members of a tools/call request of 2026-07-28, and its headers. `meta` adds to what `_meta` has to have. */
-export function requestOf({ name, args }: DemoCall, id: number, more: Json = {}, meta: Json = {}) {
+/** A request of 2026-07-28: its body and its headers. `meta` adds to what `_meta` has to have. */
+export function requestOf(method: string, params: Json, id: number, meta: Json = {}) {
+  const { name } = params
   const envelope = { [PROTOCOL_VERSION]: NEWEST_MODERN, [CLIENT_CAPABILITIES]: {}, ...meta }
   return {
     headers: {
       'content-type': 'application/json',
       'mcp-protocol-version': NEWEST_MODERN,
-      'mcp-method': 'tools/call',
-      'mcp-name': name,
+      'mcp-method': method,
+      ...(typeof name === 'string' && { 'mcp-name': name }),
     },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id,
-      method: 'tools/call',
-      params: { name, arguments: args, ...more, _meta: envelope },
-    }),
+    body: JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, _meta: envelope } }),
   }
+}
+
+/** The params of a call of a tool. */
+export function paramsOf({ name, args }: DemoCall): Json {
+  return { name, arguments: args }
 }
 
 /** Calls tools at an address, one a second, until the signal is given. */
@@ -63,24 +64,25 @@ export async function callDemo(url: string, signal: AbortSignal): Promise<void> 
     [CLIENT_CAPABILITIES]: { elicitation: { form: {} } },
   }
 
-  async function ask(call: DemoCall, more: Json = {}): Promise<Json> {
+  async function send(method: string, params: Json, { progress }: Pick<DemoCall, 'progress'> = {}): Promise<Json> {
     id++
-    const progress = call.progress ? { [PROGRESS_TOKEN]: id } : {}
-    const { headers, body } = requestOf(call, id, more, { ...meta, ...progress })
+    const token = progress ? { [PROGRESS_TOKEN]: id } : {}
+    const { headers, body } = requestOf(method, params, id, { ...meta, ...token })
     const accept = 'application/json, text/event-stream'
     const response = await fetch(url, { method: 'POST', headers: { ...headers, accept }, body, signal })
     return lastIn(new Uint8Array(await response.arrayBuffer()), response.headers.get('content-type'))
   }
   async function run(call: DemoCall): Promise<void> {
-    const { result } = await ask(call)
+    const { result } = await send('tools/call', paramsOf(call), call)
     const { resultType, inputRequests, requestState } = (result ?? {}) as Json
     if (resultType !== 'input_required') return
     await pause(THINKS, signal)
     const answer = { action: 'accept', content: { time: '19:30' } }
     const inputResponses = Object.fromEntries(Object.keys(inputRequests as Json).map((key) => [key, answer]))
-    await ask(call, { inputResponses, requestState })
+    await send('tools/call', { ...paramsOf(call), inputResponses, requestState }, call)
   }
 
+  await send('tools/list', {}).catch(() => {})
   for (let turn = 0; !signal.aborted; turn++) {
     if (open < MAX_OPEN) {
       open++

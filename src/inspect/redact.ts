@@ -25,14 +25,20 @@ const CREDENTIAL = /\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{6,}/gi
 /** Levels of JSON within strings of JSON that are examined. */
 const DEEPEST = 4
 
-/** A function that hides secrets. `hide` has globs of JSON Pointers: `*` is one name, `**` any number of them. */
-export function redactor(hide: readonly string[]): (text: string) => Redacted {
+/**
+ * A function that hides secrets. `hide` has globs of JSON Pointers: `*` is one name, `**` any number of them. `isHidden`
+ * says what else is hidden of one text.
+ */
+export function redactor(hide: readonly string[]): (text: string, isHidden?: (pointer: string) => boolean) => Redacted {
   const globs = hide.map(globOf)
-  const isHidden = (pointer: string) => globs.some((glob) => glob.test(pointer))
-  return (text) => new Redaction(text, isHidden, 0).run()
+  return (text, isHidden) => {
+    const hides = (pointer: string) => globs.some((glob) => glob.test(pointer)) || isHidden?.(pointer) === true
+    return new Redaction(text, hides, 0).run()
+  }
 }
 
-function globOf(glob: string): RegExp {
+/** Matches the JSON Pointers of a glob, and those below them. */
+export function globOf(glob: string): RegExp {
   const segments = glob.split('/').map((segment) => {
     if (segment === '**') return '(?:.*)'
     return segment

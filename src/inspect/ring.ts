@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import type { MessageSeen, Seen, Sight, Witness } from '../ports/seen.js'
 import { own } from '../rpc/own.js'
 import { lengthOf, type Wire } from '../rpc/source.js'
+import { SecretArguments } from './secret-arguments.js'
 
 /** Whose payloads are kept: nobody's, those of calls that failed, or all. */
 export type Payloads = 'off' | 'errors' | 'all'
@@ -51,6 +52,8 @@ type Message = Extract<Seen, { kind: 'message' }>
 export class Ring {
   readonly #bounds: RingBounds
   readonly #payloads: Payloads
+  /** Until then the payloads of all calls are kept, in milliseconds since 1970. */
+  #allUntil = 0
   readonly #now: () => number
   /** Consecutive events from `#head` on; what is before has left. */
   #events: Seen[] = []
@@ -65,6 +68,8 @@ export class Ring {
   readonly #digests = new Map<string, string>()
   readonly #methods = new Map<string, string>()
   readonly #listeners = new Set<() => void>()
+  /** What the tools of the servers take that is secret. */
+  readonly secretArguments = new SecretArguments()
 
   constructor({
     bounds = RING,
@@ -92,6 +97,17 @@ export class Ring {
     return this.#recorded
   }
 
+  /** Whose payloads are kept now, and in milliseconds since 1970 until when, if that ends by itself. */
+  get kept(): { payloads: Payloads; until?: number } {
+    if (this.#payloads !== 'all' && this.#now() < this.#allUntil) return { payloads: 'all', until: this.#allUntil }
+    return { payloads: this.#payloads }
+  }
+
+  /** Keeps the payloads of all calls for some milliseconds. With 0, again those that are configured. */
+  keepAll(milliseconds: number): void {
+    this.#allUntil = this.#now() + milliseconds
+  }
+
   /** Events after the one with this number, oldest first, at most `most`. If some of them have left, the next ones. */
   after(seq: number, most = Number.POSITIVE_INFINITY): readonly Seen[] {
     const first = this.#events[this.#head]?.seq
@@ -109,7 +125,8 @@ export class Ring {
   readonly witness: Witness = (sight, text) => {
     const seen = sight.kind === 'message' ? this.#message(sight) : this.#kept(sight)
     if (seen.kind === 'message') {
-      if (text !== undefined && this.#payloads !== 'off') this.#keepText(seen, text)
+      this.secretArguments.note(sight as Extract<Sight, { kind: 'message' }>, text)
+      if (text !== undefined && (this.#payloads !== 'off' || seen.at < this.#allUntil)) this.#keepText(seen, text)
     } else if (seen.kind === 'call') this.#decide(seen)
     const weight = seen.kind === 'message' ? weightOfMessage(seen) : weightOf(seen)
     this.#events.push(seen)
@@ -177,7 +194,7 @@ export class Ring {
   #keepText(message: Message, wire: Wire): void {
     const text = beginningOf(wire)
     const cut = lengthOf(wire) - text.length
-    if (this.#payloads === 'all') {
+    if (this.#payloads === 'all' || message.at < this.#allUntil) {
       message.payload = { text, cut, hidden: 0 }
       return
     }

@@ -1,4 +1,7 @@
-/** The inspector over HTTP: its page, and what the page reads. All of it can only be read. */
+/**
+ * The inspector over HTTP: its page, and what the page reads. All of it can only be read, except for how long the texts of
+ * messages are kept.
+ */
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Seen } from '../ports/seen.js'
@@ -31,10 +34,14 @@ export interface InspectorOptions {
   servers(): readonly ServerNow[]
   /** Called when somebody begins to look at events. */
   onViewer(request: FastifyRequest): void
+  /** Called when somebody has the texts of all calls kept, or ends that. */
+  onPayloads(request: FastifyRequest, kept: Ring['kept']): void
 }
 
 /** Most streams of events at once. */
 const MAX_VIEWERS = 16
+/** Milliseconds for which a viewer can have the texts of all calls kept. */
+const KEPT_FOR = 5 * 60 * 1_000
 /** Most calls in one answer. */
 const MAX_CALLS = 2_000
 
@@ -70,7 +77,8 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
   const withPayload = (seen: Seen): Seen => {
     if (seen.kind !== 'message' || !seen.payload) return seen
     const { text, cut } = seen.payload
-    return { ...seen, payload: { cut, ...redact(text) } }
+    const isHidden = (pointer: string) => ring.secretArguments.has(seen.server, pointer)
+    return { ...seen, payload: { cut, ...redact(text, isHidden) } }
   }
 
   app.addHook('onRequest', (_request, reply, done) => {
@@ -134,6 +142,16 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const now = options.servers()
       const gone = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
       return { servers: [...now.map((one) => ({ ...seen.get(one.name), ...one })), ...gone] }
+    })
+
+    secret.get(`${INSPECT}/payloads`, async () => ring.kept)
+
+    secret.post(`${INSPECT}/payloads`, async (request) => {
+      const keep = queryOf(request).get('keep')
+      if (keep !== 'all' && keep !== 'configured') throw new Fault('invalidRequest', 'keep is all or configured')
+      ring.keepAll(keep === 'all' ? KEPT_FOR : 0)
+      options.onPayloads(request, ring.kept)
+      return ring.kept
     })
 
     secret.get(`${INSPECT}/sessions`, async () => ({ sessions: [...viewsOf(ring).sessions.values()] }))

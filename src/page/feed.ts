@@ -3,11 +3,13 @@ import type { CallView, ServerNow } from '../inspect/views.js'
 import type { Seen } from '../ports/seen.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { eventIn } from './event.js'
-import { add, forget, serversNow, source } from './state.js'
+import { add, forget, kept, serversNow, source } from './state.js'
 
 /** Milliseconds before the first attempt to connect again, and most of them. */
 const FIRST = 500
 const LONGEST = 10_000
+/** Milliseconds after something has ended at which it is looked at again. */
+const AFTER = 500
 /** Largest file, in bytes. */
 const MAX_FILE = 64 * 1024 * 1024
 
@@ -44,7 +46,7 @@ export async function follow(given: string | undefined): Promise<void> {
 
 /** Reads one stream. Resolves to why it ended. */
 async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
-  const response = await get(`events?after=${last}`, signal)
+  const response = await get(`events?after=${last}`, { signal })
   if (response.status === 401) {
     source.value = { kind: 'refused', why: 'the bridge does not know this token: open the address that it printed' }
     return 'refused'
@@ -52,6 +54,7 @@ async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
   if (!response.ok || !response.body) return `the bridge answered ${response.status}`
   source.value = { kind: 'live' }
   onLive()
+  lookAtPayloads().catch(() => {})
   const decoder = new SseDecoder()
   const reader = response.body.getReader()
   for (;;) {
@@ -99,15 +102,31 @@ export async function lookAtServers(): Promise<void> {
   if (response?.ok) serversNow.value = ((await response.json()) as { servers: ServerNow[] }).servers
 }
 
+/** Reads whose messages the bridge keeps as text. If `keep` is given, changes that before. */
+export async function lookAtPayloads(keep?: 'all' | 'configured'): Promise<void> {
+  const response = keep === undefined ? await get('payloads') : await get(`payloads?keep=${keep}`, { method: 'POST' })
+  if (!response.ok) return
+  const now = (await response.json()) as NonNullable<typeof kept.value>
+  kept.value = now
+  const { until } = now
+  if (until !== undefined)
+    setTimeout(
+      () => {
+        if (kept.value === now) lookAtPayloads().catch(() => {})
+      },
+      until - Date.now() + AFTER,
+    )
+}
+
 /** Everything that the bridge has kept, as a file; undefined if there is none. */
 export async function exported(format: 'jsonl' | 'har'): Promise<Blob | undefined> {
   const response = await get(`export?format=${format}`)
   return response.ok ? response.blob() : undefined
 }
 
-function get(path: string, signal?: AbortSignal): Promise<Response> {
+function get(path: string, more: RequestInit = {}): Promise<Response> {
   const headers = { authorization: `Bearer ${token ?? ''}` }
-  return fetch(new URL(`inspect/${path}`, location.href), { headers, ...(signal && { signal }) })
+  return fetch(new URL(`inspect/${path}`, location.href), { headers, ...more })
 }
 
 /** Shows the events of an exported file in place of those of the bridge. Resolves to what is wrong with it, if anything is. */

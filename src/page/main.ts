@@ -2,11 +2,11 @@
 import { html } from 'htm/preact'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { shown } from '../inspect/words.js'
+import { clock, shown } from '../inspect/words.js'
 import { followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
-import { exported, follow, open } from './feed.js'
+import { exported, follow, lookAtPayloads, open } from './feed.js'
 import { followKeys, KEYS } from './keys.js'
 import {
   CHOICES,
@@ -16,6 +16,7 @@ import {
   filterProblem,
   filterText,
   helpOpen,
+  kept,
   note,
   PLACES,
   paused,
@@ -47,6 +48,7 @@ function App() {
       ${place.value === 'calls' && html`<${Filters} />`}
       <div class="buttons">
         ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
+        <${Texts} />
         ${source.value.kind === 'live' && html`<button type="button" onClick=${() => save('jsonl')}>Export JSONL</button><button type="button" onClick=${() => save('har')}>Export HAR</button>`}
         <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
         <button type="button" aria-haspopup="dialog" onClick=${() => toggleHelp(true)}>Keys</button>
@@ -76,6 +78,17 @@ function Connection() {
           ? ['○', from.why]
           : ['○', from.kind]
   return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}<span class=${lost > 0 ? 'lost' : 'faint'}>${' '}${seen.toLocaleString()} events, ${lost.toLocaleString()} lost</span></p>`
+}
+
+/** Whether the texts of messages are kept, and the switch for it. */
+function Texts() {
+  const { value: now } = kept
+  if (source.value.kind !== 'live' || !now || (now.payloads === 'all' && now.until === undefined)) return null
+  const isOn = now.until !== undefined
+  const keep = () => {
+    lookAtPayloads(isOn ? 'configured' : 'all').catch(() => say('The bridge does not answer'))
+  }
+  return html`<button type="button" aria-pressed=${isOn ? 'true' : 'false'} onClick=${keep}>${isOn ? `Texts are kept until ${clock(now.until ?? 0).slice(0, -2)}` : 'Keep texts for 5 min'}</button>`
 }
 
 function Filters() {

@@ -32,6 +32,8 @@ export const helpOpen = signal(false)
 export const note = signal('')
 /** What the bridge says about its servers now. */
 export const serversNow = signal<readonly ServerNow[]>([])
+/** Whose messages the bridge keeps as text now, and until when, if that ends by itself. */
+export const kept = signal<{ payloads: string; until?: number } | undefined>(undefined)
 /** The calls that were shown when the list was paused. */
 const pausedCalls = signal<readonly CallView[] | undefined>(undefined)
 /** Changes when events were added. */
@@ -96,6 +98,7 @@ export function forget(): void {
   batch(() => {
     pausedCalls.value = undefined
     serversNow.value = []
+    kept.value = undefined
     version.value++
   })
 }

@@ -78,6 +78,14 @@ t.test('its client meets every outcome, reports progress and answers a question'
   await ended('tool:book_table status:ok')
   const [asked] = await inspector.calls('tool:book_table status:ok')
   t.equal(asked?.rounds, 1, 'the question and its answer are one call')
+  await ended('tool:open_safe')
+  const [opened] = await inspector.calls('tool:open_safe')
+  const safe = textsOn(await inspector.call(opened?.id ?? ''), 'server')
+  t.match(
+    safe[0],
+    /"safe":"small","combination":"‹hidden›"/,
+    'the client has listed the tools, so their schemas are known',
+  )
   const [report] = await inspector.calls('tool:write_report')
   const progress = (await inspector.call(report?.id ?? '')).events.filter(
     (seen) => seen.kind === 'message' && seen.method === 'notifications/progress',

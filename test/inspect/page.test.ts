@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import type { Ring } from '../../src/inspect/ring.js'
+import { Ring } from '../../src/inspect/ring.js'
 import type { InspectorOptions, Page } from '../../src/inspect/routes.js'
 import { Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
@@ -142,6 +142,33 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   await browser.emulate({ scheme: 'light' })
   await browser.screenshot(`${pictures}light.png`)
   t.same(await problems(browser), [], 'axe-core finds nothing in light')
+  withoutMistakes()
+})
+
+t.test('texts are kept for five minutes when somebody asks for it', { skip }, async (t) => {
+  const ring = new Ring()
+  const { browser, shows, go, withoutMistakes } = await look(t, ring)
+  const press = () =>
+    browser.evaluate(
+      `[...document.querySelectorAll('button')].find(({ innerText }) => /texts/i.test(innerText)).click()`,
+    )
+  const texts = { request: '{"note":"a text"}', result: '{}' }
+  tellCall(ring.witness, { id: 'c1', texts })
+  await go('#/calls/c1?tab=raw')
+  await shows(/No text was kept of this call/)
+  await shows(/Keep texts for 5 min/)
+  await press()
+  await shows(/Texts are kept until \d\d:\d\d:\d\d/)
+  t.same(await problems(browser), [])
+  tellCall(ring.witness, { id: 'c2', texts })
+  await go('#/calls/c2')
+  await shows(/"note":"a text"/)
+  await press()
+  await shows(/Keep texts for 5 min/)
+  tellCall(ring.witness, { id: 'c3', texts })
+  await go('#/calls/c3?tab=raw')
+  await shows(/No text was kept of this call/)
+
   withoutMistakes()
 })
 

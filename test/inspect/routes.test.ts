@@ -2,7 +2,9 @@
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import t, { type Test } from 'tap'
+import { Ring } from '../../src/inspect/ring.js'
 import { MAX_BEHIND } from '../../src/inspect/viewer.js'
+import type { CallView } from '../../src/inspect/views.js'
 import type { Seen } from '../../src/ports/seen.js'
 import { SseDecoder } from '../../src/rpc/sse.js'
 import { until } from '../support/eventually.js'
@@ -241,6 +243,41 @@ t.test('a viewer that does not read is dropped, and is told; others see everythi
   deaf.resume()
   await until(() => closed, 'the connection is closed')
   t.match(text, /event: dropped\ndata: \{"why":"This viewer reads too slowly/)
+})
+
+t.test('a viewer can have the texts of all calls kept for five minutes', async (t) => {
+  let now = 1_000
+  const ring = new Ring({ now: () => now })
+  const told: unknown[] = []
+  const base = await startInspector(t, ring, { onPayloads: (_request, kept) => told.push(kept) })
+  const put = async (keep: string, headers: Record<string, string> = { authorization }) =>
+    await fetch(`${base}/inspect/payloads?keep=${keep}`, { method: 'POST', headers })
+  const texts = { request: '{"a":1}', result: '{"b":2}' }
+  const isKept = async (id: string) => {
+    tellCall(ring.witness, { id, texts })
+    const { body } = await read<CallView>(`${base}/inspect/calls/${id}`)
+    return body.events.some((seen) => seen.kind === 'message' && seen.payload?.text === texts.request)
+  }
+  t.equal(await isKept('c1'), false, 'nothing is kept by default')
+  t.equal((await put('all', {})).status, 401)
+  t.equal((await put('all', { authorization, origin: 'https://evil.example' })).status, 403)
+  t.equal((await put('everything')).status, 400)
+  t.same((await read(`${base}/inspect/payloads?keep=all`)).body, { payloads: 'off' }, 'reading changes nothing')
+  t.equal(await isKept('c2'), false)
+  t.same(told, [])
+
+  t.same(await (await put('all')).json(), { payloads: 'all', until: 301_000 })
+  t.equal(await isKept('c3'), true)
+  now = 300_999
+  t.equal(await isKept('c4'), true)
+  now = 301_000
+  t.equal(await isKept('c5'), false, 'it ends by itself')
+  t.same((await read(`${base}/inspect/payloads`)).body, { payloads: 'off' })
+  await put('all')
+  t.equal(await isKept('c6'), true)
+  t.same(await (await put('configured')).json(), { payloads: 'off' })
+  t.equal(await isKept('c7'), false, 'or when somebody ends it')
+  t.same(told, [{ payloads: 'all', until: 301_000 }, { payloads: 'all', until: 601_000 }, { payloads: 'off' }])
 })
 
 t.test('viewers are bounded in number', async (t) => {

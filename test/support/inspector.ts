@@ -29,6 +29,7 @@ export async function startInspector(
     page: undefined,
     servers: () => [],
     onViewer: () => {},
+    onPayloads: () => {},
     ...more,
   })
   await app.listen(where)
