@@ -15,6 +15,8 @@ interface At {
   server: string
   /** Path of the bridge's program. */
   bridge: string
+  /** A free port for operators. */
+  admin: number
   redis: string | undefined
 }
 
@@ -46,10 +48,13 @@ export interface Running {
   candidate: Candidate
   port: number
   process: ChildProcess | undefined
+  /** Reads the events of its inspector. */
+  reader?: ChildProcess | undefined
 }
 
 const ERAS = ['modern', 'legacy'] as const
 const KEY = 'a secret that the bench shares with itself'
+const TOKEN = 'the-token-of-the-inspector'
 
 type Configured = { entry?: object; log: object }
 const QUIET = { metrics: false, log: { level: 'warn' } }
@@ -65,9 +70,26 @@ const WAYS = {
   'sign-in off': () => ({ ...QUIET, entry: { oauth: false } }),
   'no token': ({ port }: At) => ({ ...QUIET, oauth: { store: emptyStore(port) } }),
   'stored token': ({ port, server }: At) => ({ ...QUIET, oauth: { store: storeWithToken(port, server) } }),
+  'no inspector': () => QUIET,
+  metadata: (at: At) => inspected(at, 'off'),
+  'payloads, watched': (at: At) => inspected(at, 'all'),
+  'payloads, read': (at: At) => inspected(at, 'all'),
 } satisfies Record<string, (at: At) => Configured>
 export type Way = keyof typeof WAYS
-const FOR_PROGRAMS: readonly Way[] = ['extras off', 'extras on']
+const FOR_PROGRAMS: readonly Way[] = [
+  'extras off',
+  'extras on',
+  'no inspector',
+  'metadata',
+  'payloads, watched',
+  'payloads, read',
+]
+/** Ways with a reader of the inspector's events, and what it asks for: the page gets no texts with them. */
+const READ: Partial<Record<Way, string>> = { 'payloads, watched': '', 'payloads, read': '?payloads' }
+
+function inspected({ admin }: At, payloads: string) {
+  return { ...QUIET, admin: urlAt(admin, ''), inspect: { payloads, token: TOKEN } }
+}
 
 /** The command line of a server of an era on a pipe, away from the proxy's core. */
 export function stdioServer(era: Era): [string, ...string[]] {
@@ -178,8 +200,13 @@ export async function launch(
 ): Promise<Running> {
   if (!candidate.proxy) return { candidate, port: serverPort, process: undefined }
   const port = await freePort()
-  const { bridge = ownBuild } = candidate
-  const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort), bridge, redis })
+  const admin = await freePort()
+  const { bridge = ownBuild, way } = candidate
+  const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort), bridge, admin, redis })
   const stderr = candidate.writes ? 'ignore' : 'inherit'
-  return { candidate, port, process: start('proxy', [...node, ...args], ['ignore', 'ignore', stderr]) }
+  const process = start('proxy', [...node, ...args], ['ignore', 'ignore', stderr])
+  const query = way && READ[way]
+  if (query === undefined) return { candidate, port, process }
+  const events = urlAt(admin, `/inspect/events${query}`)
+  return { candidate, port, process, reader: start('rest', [beside('viewer.mjs'), events, TOKEN], 'inherit') }
 }

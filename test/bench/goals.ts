@@ -52,6 +52,10 @@ const goals: readonly Goal[] = [
       figure: cpuOver('extras', lane, 'extras on', 'extras off'),
     }),
   ),
+  ...[...HTTP, ...STDIO].flatMap((lane) => [
+    inspected(lane, 'with the metadata of an inspector', 'metadata', { most: 1.03 }),
+    inspected(lane, 'with all payloads kept and events read', 'payloads, watched', { most: 1.1 }),
+  ]),
   ...HTTP.map(
     (lane): Goal => ({
       goal: `start, ${lane}: later than the pass-through`,
@@ -124,6 +128,11 @@ function ratio(scenario: string, connections: number, lane: string, of: keyof Fi
       return cellOf(block?.cells ?? [], lane)?.ratios[of]
     },
   }
+}
+
+function inspected(lane: string, what: string, way: Way, limit: Goal['limit']): Goal {
+  const goal = `small, 64 connections, ${lane}: CPU ${what}, against without`
+  return { goal, limit, unit: '×', figure: cpuOver('inspect', lane, way, 'no inspector') }
 }
 
 /** CPU of a lane that is configured in one way, against the other way. */

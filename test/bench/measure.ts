@@ -122,7 +122,7 @@ export function measure(
 
     await each(among, async (candidate) => {
       const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
-      if (running.process) started.unshift(running.process)
+      for (const child of [running.process, running.reader]) if (child) started.unshift(child)
       const ready = { ...running, job: await jobFor(running, scenario.question), windows: [] }
       await load(generator, ready, { connections: Math.max(...connections), milliseconds: pace.warmUp })
       all.push(ready)

@@ -91,8 +91,8 @@ export function initializeBody(): string {
   return bodyOf('initialize', { protocolVersion: LEGACY, capabilities: {}, clientInfo })
 }
 
-export function urlAt(port: number): string {
-  return `http://127.0.0.1:${port}/mcp`
+export function urlAt(port: number, path = '/mcp'): string {
+  return `http://127.0.0.1:${port}${path}`
 }
 
 /** Headers of a message in a session, or of the one that opens it. */
