@@ -23,8 +23,9 @@ export function Detail() {
   useEffect(() => {
     let isOld = false
     withPayloads.value = undefined
-    if (id !== undefined)
-      callWithPayloads(id)
+    // A call that the page has forgotten, the bridge has forgotten, too.
+    if (call)
+      callWithPayloads(call.id)
         .then((found) => {
           if (!isOld) withPayloads.value = found
         })
