@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { Chromium } from '../support/chromium.js'
 import { main } from '../support/cli.js'
 import { until } from '../support/eventually.js'
-import { call } from '../support/modern.js'
+import { messages } from '../support/inspected.js'
 import { ToolScope } from '../support/scope.js'
 
 const { values } = parseArgs({ options: { calls: { type: 'string' }, minutes: { type: 'string' } } })
@@ -106,9 +106,10 @@ async function load(url: string, answers: { right: number; wrong: number }): Pro
   const caller = async () => {
     for (let i = next++; i < calls; i = next++) {
       await sleep(began + i * every - performance.now())
-      const { status } = await call(url, 'tools/call', { name: 'weather', arguments: { city: 'Oslo' } }).catch(() => ({
-        status: 0,
-      }))
+      const status = await messages.post(url, messages.call('weather', { city: 'Oslo' }, { id: i })).then(
+        async (response) => (await response.text()) && response.status,
+        () => 0,
+      )
       if (status === 200) answers.right++
       else answers.wrong++
     }
