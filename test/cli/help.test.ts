@@ -72,6 +72,13 @@ t.test('the README has fewer than 1,500 words', async (t) => {
   t.ok(words.length < 1_500, `${words.length} words`)
 })
 
+t.test('the README has a picture of the inspector, which is small', async (t) => {
+  const [, path = ''] = /!\[[^\]]+\]\(([^)]+)\)/.exec(readFileSync(new URL('README.md', root), 'utf8')) ?? []
+  const picture = readFileSync(new URL(path, root))
+  t.equal(picture.subarray(8, 12).toString(), 'WEBP')
+  t.ok(picture.length < 150 * 1024, `${picture.length} bytes`)
+})
+
 t.test('every environment variable that the bridge reads is in docs/configuration.md', async (t) => {
   const page = configurationPage()
   const source = new URL('src/', root)
