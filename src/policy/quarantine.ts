@@ -16,7 +16,7 @@ import { ECHOED, printable } from '../printable.js'
 import { type Call, type CallLog, type Final, type Handler, type Policy, type Told, unheard } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
-import { EMPTY, edit, mapElements, objectIn, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, mapElements, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import { OWN, refuse, toolOf } from './refusal.js'
 import { fetchTools, nextCursor, toolList, withTools } from './tool-list.js'
 
@@ -221,7 +221,7 @@ export class Quarantine {
     const tools = mapElements(result, 'tools', (tool) => {
       const name = value(tool, 'name')
       if (typeof name === 'string' && this.#handlingOf('tools/call', name, trustStatus) !== 'refuse') return tool
-      return edit(tool, { _meta: write(edit(objectIn(tool, '_meta') ?? EMPTY, { [MARK]: mark })) })
+      return edit(tool, { _meta: edit(objectIn(tool, '_meta') ?? EMPTY, { [MARK]: mark }) })
     })
     return tools === undefined ? reply : { ...reply, result: edit(result, { tools }) }
   }

@@ -96,5 +96,5 @@ function marked(tool: Payload, mark: Json): Payload {
   const titles = [value(tool, 'title'), annotations && value(annotations, 'title'), value(tool, 'name')]
   const title = titles.find((one) => typeof one === 'string') ?? ''
   const meta = edit(objectIn(tool, '_meta') ?? EMPTY, { [`${OWN}unavailable`]: mark })
-  return edit(tool, { title: JSON.stringify(`${title} (unavailable)`), _meta: write(meta) })
+  return edit(tool, { title: JSON.stringify(`${title} (unavailable)`), _meta: meta })
 }

@@ -1,6 +1,5 @@
 /** `x-mcp-header` in a tool's input schema (MCP 2026-07-28, streamable-http, schema extension). */
-import { cut } from '../rpc/source.js'
-import { arrayIn, edit, type Json, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { edit, keys, mapElements, objectIn, type Payload, raw, type Value, value } from '../rpc/splice.js'
 
 /** A property whose value is repeated in the header `Mcp-Param-<header>`. */
 export interface Annotation {
@@ -80,14 +79,9 @@ export function annotationsOfTool(tool: Payload): ToolAnnotations {
 
 /** A list of tools without those whose annotations are invalid: clients over HTTP must leave these out. */
 export function withoutMisannotated(list: Payload): Payload {
-  const tools = arrayIn(list, 'tools')
-  if (!tools || !raw(list, 'tools')?.includes(KEYWORD)) return list
-  const kept = tools.elements.filter((span) => {
-    const tool = payloadAt(tools.source, span)
-    return !tool || annotationsOfTool(tool).misannotated === undefined
-  })
-  if (kept.length === tools.elements.length) return list
-  return edit(list, { tools: `[${kept.map(({ start, end }) => cut(tools.source, start, end)).join(',')}]` })
+  if (!raw(list, 'tools')?.includes(KEYWORD)) return list
+  const tools = mapElements(list, 'tools', (tool) => (annotationsOfTool(tool).misannotated === undefined ? tool : []))
+  return tools ? edit(list, { tools }) : list
 }
 
 /** The schema without annotations. */
@@ -104,33 +98,27 @@ function walk(
   path: string[] | undefined,
   visit: (at: Payload, path: string[] | undefined) => Payload,
 ): Payload {
-  const edits: Record<string, Json> = {}
-  const inner = (at: Payload, inside: string[] | undefined) => write(walk(at, inside, visit))
+  const edits: Record<string, Value> = {}
   const map = (keyword: string, pathOf: (name: string) => string[] | undefined) => {
     const members = objectIn(schema, keyword)
     if (!members) return
-    const changed: Record<string, Json> = {}
+    const changed: Record<string, Value> = {}
     for (const name of keys(members)) {
       const member = objectIn(members, name)
-      if (member) changed[name] = inner(member, pathOf(name))
+      if (member) changed[name] = walk(member, pathOf(name), visit)
     }
-    edits[keyword] = write(edit(members, changed))
+    edits[keyword] = edit(members, changed)
   }
 
   map('properties', (name) => path && [...path, name])
   for (const keyword of SCHEMA_MAP) map(keyword, () => undefined)
   for (const keyword of SCHEMA) {
     const member = objectIn(schema, keyword)
-    if (member) edits[keyword] = inner(member, undefined)
+    if (member) edits[keyword] = walk(member, undefined, visit)
   }
   for (const keyword of SCHEMA_LIST) {
-    const list = arrayIn(schema, keyword)
-    if (!list) continue
-    const elements = list.elements.map((span) => {
-      const element = payloadAt(list.source, span)
-      return element ? inner(element, undefined) : cut(list.source, span.start, span.end)
-    })
-    edits[keyword] = `[${elements.join(',')}]`
+    const list = mapElements(schema, keyword, (element) => walk(element, undefined, visit))
+    if (list) edits[keyword] = list
   }
   const visited = raw(schema, KEYWORD) === undefined ? schema : visit(schema, path)
   return edit(visited, edits)

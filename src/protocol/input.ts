@@ -158,7 +158,7 @@ function isPlain(filled: unknown): boolean {
 /** A legacy server's question in the form for modern clients. `capabilities` are those that the client declared. */
 export function liftQuestion(method: string, params: Payload, capabilities: Payload): Json {
   const meta = objectIn(params, '_meta')
-  const bare = meta ? withoutEnvelope(edit(params, { _meta: write(edit(meta, { progressToken: undefined })) })) : params
+  const bare = meta ? withoutEnvelope(edit(params, { _meta: edit(meta, { progressToken: undefined }) })) : params
   const question = edit(lifted(method, bare, capabilities), { task: undefined })
   const text = write(question)
   return text === '{}' ? `{"method":"${method}"}` : `{"method":"${method}","params":${text}}`
@@ -180,7 +180,7 @@ export function lowerAnswer(method: string, answer: Payload, revision: LegacyRev
   if (!blocks || traits[revision].samplingTools) return bare
   const payloads = blocks.elements.map((span) => payloadAt(blocks.source, span))
   const [only] = payloads
-  if (only && payloads.length === 1) return edit(bare, { content: write(only) })
+  if (only && payloads.length === 1) return edit(bare, { content: only })
   const texts = payloads.map((block) => (block && value(block, 'type') === 'text' ? value(block, 'text') : undefined))
   if (!texts.every((text) => typeof text === 'string')) return undefined
   return edit(bare, { content: `{"type":"text","text":${JSON.stringify(texts.join('\n'))}}` })

@@ -165,7 +165,7 @@ export function encodeReply(
 /** A result with the id of its task in `_meta`. */
 function ofTask(payload: Payload, taskId: string): Payload {
   const meta = objectIn(payload, '_meta') ?? EMPTY
-  return edit(payload, { _meta: write(edit(meta, { [RELATED_TASK]: `{"taskId":${JSON.stringify(taskId)}}` })) })
+  return edit(payload, { _meta: edit(meta, { [RELATED_TASK]: `{"taskId":${JSON.stringify(taskId)}}` }) })
 }
 
 /** Marks every tool as callable as a task, if the bridge makes the tasks. */

@@ -19,7 +19,7 @@ import type { Call, Final, RpcError } from './call.js'
 import { type LegacyRevision, MODERN, traits } from './eras.js'
 import { Fault } from './fault.js'
 import { lift } from './lift.js'
-import { TASKS_EXTENSION, writeMeta } from './meta.js'
+import { TASKS_EXTENSION, unlessEmpty } from './meta.js'
 import { methodTraits } from './methods.js'
 import { offersTasks } from './tasks.js'
 
@@ -37,22 +37,17 @@ export function initializeParams(revision: string, clientInfo: Json, capabilitie
   return `{"protocolVersion":${JSON.stringify(revision)},"capabilities":${capabilities},"clientInfo":${clientInfo}}`
 }
 
-/** Params of a request to a legacy server; undefined for none. */
-export function encodeParams(
-  call: Call,
-  revision: LegacyRevision,
-  progressToken: number | undefined,
-): Json | undefined {
+/** Params of a request to a legacy server. */
+export function encodeParams(call: Call, revision: LegacyRevision, progressToken: number | undefined): Payload {
   let params = call.params
-  const meta = writeMeta(
+  const meta = unlessEmpty(
     progressToken === undefined ? call.meta : edit(call.meta, { progressToken: String(progressToken) }),
   )
   if (meta !== undefined) params = edit(params, { _meta: meta })
   if (call.method === 'tools/call' && has(params, 'task')) params = edit(params, { task: undefined })
   if (call.method === 'completion/complete' && !traits[revision].completionContext)
     params = edit(params, { context: undefined })
-  const text = write(params)
-  return text === '{}' ? undefined : text
+  return params
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Turns a legacy result into the bridge's form: removes what modern clients must not see, adds what they require. */
-import { edit, type Json, mapElements, objectIn, opens, type Payload, raw, value, write } from '../rpc/splice.js'
+import { edit, mapElements, objectIn, opens, type Payload, raw, value, write } from '../rpc/splice.js'
 import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './annotations.js'
 import { withoutEnvelope } from './meta.js'
 
@@ -41,12 +41,12 @@ function liftTool(tool: Payload): Payload {
 }
 
 /** The schema as modern clients require it; undefined if it needs no change. */
-function liftSchema(schema: Payload): Json | undefined {
+function liftSchema(schema: Payload): Payload | undefined {
   let fitting = schema
   if (raw(schema, 'type') !== '"object"') fitting = edit(fitting, { type: '"object"' })
   if (raw(schema, 'properties') === 'null') fitting = edit(fitting, { properties: undefined })
   if (write(schema).includes(KEYWORD)) fitting = withSoundAnnotations(fitting)
-  return fitting === schema ? undefined : write(fitting)
+  return fitting === schema ? undefined : fitting
 }
 
 /** Clients must drop a tool with an invalid annotation, so the annotations are removed instead. */
@@ -74,5 +74,5 @@ export function fewCompletions(result: Payload): Payload {
   const values = completion && (value(completion, 'values') as unknown)
   if (!completion || !Array.isArray(values) || values.length <= MAX_COMPLETIONS) return result
   const few = { values: JSON.stringify(values.slice(0, MAX_COMPLETIONS)), hasMore: 'true' }
-  return edit(result, { completion: write(edit(completion, few)) })
+  return edit(result, { completion: edit(completion, few) })
 }

@@ -1,5 +1,5 @@
 /** Keys of `_meta` that belong to the protocol itself (MCP 2026-07-28, basic/index, `_meta`). */
-import { type Edits, edit, isEmpty, type Json, objectIn, type Payload, write } from '../rpc/splice.js'
+import { type Edits, edit, isEmpty, objectIn, type Payload } from '../rpc/splice.js'
 
 const RESERVED = 'io.modelcontextprotocol/'
 
@@ -39,13 +39,13 @@ function withoutEnvelopeKeys(meta: Payload): Payload {
   return edit(meta, ENVELOPE)
 }
 
-/** The text of a `_meta`; undefined if it is empty. */
-export function writeMeta(meta: Payload): Json | undefined {
-  return isEmpty(meta) ? undefined : write(meta)
+/** The `_meta` as a new value; undefined if it is empty. */
+export function unlessEmpty(meta: Payload): Payload | undefined {
+  return isEmpty(meta) ? undefined : meta
 }
 
 /** A result, or the params of a notification, without the protocol's own keys in `_meta`. */
 export function withoutEnvelope(payload: Payload): Payload {
   const meta = objectIn(payload, '_meta')
-  return meta ? edit(payload, { _meta: writeMeta(withoutEnvelopeKeys(meta)) }) : payload
+  return meta ? edit(payload, { _meta: unlessEmpty(withoutEnvelopeKeys(meta)) }) : payload
 }

@@ -15,6 +15,7 @@ import {
   type Payload,
   parseObject,
   raw,
+  type Value,
   value,
   wire,
   write,
@@ -208,7 +209,7 @@ function stamp({ result, type, server, cache = NO_CACHING }: Reply & { kind: 're
 }
 
 function stampType(result: Payload, type: string, server: Json | undefined): Payload {
-  const edits: Record<string, Json> = { resultType: JSON.stringify(type) }
+  const edits: Record<string, Value> = { resultType: JSON.stringify(type) }
   if (server !== undefined) edits['_meta'] = withMeta(result, SERVER_INFO, server)
   return edit(result, edits)
 }
@@ -218,8 +219,8 @@ function ofSubscription(payload: Payload, id: Request['id']): Payload {
   return edit(payload, { _meta: withMeta(payload, SUBSCRIPTION_ID, id) })
 }
 
-/** The text of the payload's `_meta` with one more key. */
-function withMeta(payload: Payload, key: string, json: Json): Json {
+/** The payload's `_meta` with one more key. */
+function withMeta(payload: Payload, key: string, json: Json): Value {
   const meta = objectIn(payload, '_meta')
-  return meta ? write(edit(meta, { [key]: json })) : `{${JSON.stringify(key)}:${json}}`
+  return meta ? edit(meta, { [key]: json }) : `{${JSON.stringify(key)}:${json}}`
 }

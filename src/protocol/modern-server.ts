@@ -2,7 +2,7 @@
 
 import { ECHOED, printable } from '../printable.js'
 import type { Response } from '../rpc/message.js'
-import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 import type { CacheHint, Call, Final, Notice } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
@@ -16,7 +16,7 @@ const CACHE_HINTS = { ttlMs: undefined, cacheScope: undefined }
 const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32020]: 400, [-32021]: 400, [-32022]: 400 }
 
 /** Params of a request to a modern server. */
-export function encodeParams(call: Call, progressToken: number | undefined): Json {
+export function encodeParams(call: Call, progressToken: number | undefined): Payload {
   const { params, meta, caller, answers } = call
   const envelope = edit(meta, {
     [PROTOCOL_VERSION]: VERSION,
@@ -26,17 +26,17 @@ export function encodeParams(call: Call, progressToken: number | undefined): Jso
     progressToken: progressToken === undefined ? undefined : String(progressToken),
   })
   const retry = answers && { inputResponses: answers.responses, requestState: answers.state }
-  return write(edit(params, { ...retry, _meta: write(envelope) }))
+  return edit(params, { ...retry, _meta: envelope })
 }
 
 /** Params of a notification to a modern server. */
-export function encodeNotice({ params, meta, caller }: Notice): Json {
+export function encodeNotice({ params, meta, caller }: Notice): Payload {
   const envelope = {
     [PROTOCOL_VERSION]: VERSION,
     [CLIENT_INFO]: caller.clientInfo,
     [CLIENT_CAPABILITIES]: caller.capabilities,
   }
-  return write(edit(params, { _meta: write(edit(meta, envelope)) }))
+  return edit(params, { _meta: edit(meta, envelope) })
 }
 
 /** Params of the bridge's own `server/discover`, which detects a server's era. */

@@ -1,7 +1,7 @@
 /** JSON-RPC 2.0 messages, with their ids kept exactly as received. */
 import { firstCharacter, type Member, type ScanOptions, type Span, scanArray, scanValue, unquote } from './scan.js'
 import { cut, join, pieces, type Source, type Wire } from './source.js'
-import { type Json, type Payload, parseSource } from './splice.js'
+import { EMPTY, isEmpty, type Json, type Payload, parseSource, write } from './splice.js'
 
 /** The JSON text of a request id: `7` and `"7"` differ, and 9007199254740993 keeps its value. */
 export type Id = string & { readonly Id: unique symbol }
@@ -176,14 +176,25 @@ export function keptKey(kept: ReadonlyMap<string, unknown>, id: Id): string | un
   return kept.has(other) ? other : undefined
 }
 
-export function request(id: Id | number, method: string, params: Json | undefined): string {
-  const head = `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`
-  return params === undefined ? `${head}}` : `${head},"params":${params}}`
+/** Params to send; undefined for none. */
+export type Sent = Json | Payload | undefined
+
+export function request(id: Id | number, method: string, params: Sent): string {
+  return withParams(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`, params)
 }
 
-export function notification(method: string, params: Json | undefined): string {
-  const head = `{"jsonrpc":"2.0","method":${JSON.stringify(method)}`
-  return params === undefined ? `${head}}` : `${head},"params":${params}}`
+export function notification(method: string, params: Sent): string {
+  return withParams(`{"jsonrpc":"2.0","method":${JSON.stringify(method)}`, params)
+}
+
+function withParams(head: string, params: Sent): string {
+  if (params === undefined || isLeftOut(params)) return `${head}}`
+  return `${head},"params":${typeof params === 'string' ? params : write(params)}}`
+}
+
+/** Whether these params are left out of the message: EMPTY, and an object that its edits have emptied. */
+export function isLeftOut(params: Sent): boolean {
+  return typeof params === 'object' && (params === EMPTY || params.edits !== undefined) && isEmpty(params)
 }
 
 export function result(id: Id, json: Json): string

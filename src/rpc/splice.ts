@@ -9,8 +9,11 @@ import { cut, type Piece, pieces, type Source, sourceOf, type Wire, weightOf } f
 /** The JSON text of one value. */
 export type Json = string
 
+/** A new value: its text, or an object or a list with edits of its own, which is rendered with the rest. */
+export type Value = Json | Payload | List
+
 /** New values by member name; `undefined` removes the member. */
-export type Edits = Readonly<Record<string, Json | undefined>>
+export type Edits = Readonly<Record<string, Value | undefined>>
 
 /** A JSON object with pending edits. */
 export interface Payload {
@@ -18,7 +21,18 @@ export interface Payload {
   readonly start: number
   readonly end: number
   readonly members: readonly Member[]
-  readonly edits: ReadonlyMap<string, Json | undefined> | undefined
+  readonly edits: ReadonlyMap<string, Value | undefined> | undefined
+}
+
+/** A JSON array with pending edits: objects that replace elements, by their positions in the array. */
+export interface List {
+  readonly source: Source
+  readonly start: number
+  readonly end: number
+  readonly elements: readonly Span[]
+  readonly replaced: ReadonlyMap<number, readonly Payload[]>
+  /** The rendered text, once there is one: lists of tools are kept, and sent again and again. */
+  text?: Json
 }
 
 /** Up to this many members, comparing each with each is faster than a set. */
@@ -48,22 +62,33 @@ export function payloadAt(source: Source, { start, end, members }: Span & Partia
 /** The object under `key`; undefined if there is none. */
 export function objectIn(payload: Payload, key: string): Payload | undefined {
   if (payload.edits?.has(key)) {
-    const text = payload.edits.get(key)
-    return text?.startsWith('{') ? parseObject(text) : undefined
+    const edited = payload.edits.get(key)
+    if (typeof edited === 'string') return edited.startsWith('{') ? parseObject(edited) : undefined
+    return edited && isPayload(edited) ? edited : undefined
   }
-  const member = find(payload, key)
+  const member = memberOf(payload, key)
   return member && payloadAt(payload.source, member)
 }
 
 /** The positions of the array under `key` and of its elements; undefined if there is none. */
 export function arrayIn(payload: Payload, key: string): (Span & { source: Source; elements: Span[] }) | undefined {
   const edited = payload.edits?.has(key)
-  const text = edited ? payload.edits?.get(key) : undefined
+  const text = edited ? raw(payload, key) : undefined
   const source = edited ? (text === undefined ? undefined : sourceOf(text)) : payload.source
-  const start = edited ? 0 : find(payload, key)?.start
+  const start = edited ? 0 : memberOf(payload, key)?.start
   if (source === undefined || start === undefined || source.text[start] !== '[') return undefined
   return { source, ...arrayAt(source, start) }
 }
+
+/** The array under `key`, with the edits of its elements; undefined if there is none. */
+export function listIn(payload: Payload, key: string): List | undefined {
+  const edited = payload.edits?.get(key)
+  if (typeof edited === 'object' && !isPayload(edited)) return edited
+  const array = arrayIn(payload, key)
+  return array && { ...array, replaced: NOTHING }
+}
+
+const NOTHING: List['replaced'] = new Map()
 
 /**
  * The array under `key`, with each object in it replaced by the result of `change`: one, several or none. Other
@@ -74,48 +99,48 @@ export function mapElements(
   key: string,
   change: (element: Payload) => Payload | readonly Payload[],
   others?: (element: Json) => Payload | readonly Payload[],
-): Json | undefined {
-  const array = arrayIn(payload, key)
-  if (!array) return undefined
-  const { source, elements, start, end } = array
-  let out = ''
-  let copied = start
-  let begun = false
+): List | undefined {
+  const list = listIn(payload, key)
+  if (!list) return undefined
+  const { source, elements, start, end } = list
+  const replaced = new Map(list.replaced)
+  let changed = false
   for (const [at, span] of elements.entries()) {
-    const before = payloadAt(source, span)
-    const after = before ? change(before) : others?.(cut(source, span.start, span.end))
-    if (!after || after === before) {
-      begun = true
-      continue
-    }
-    const texts = 'members' in after ? [write(after)] : after.map(write)
-    if (texts.length > 0) {
-      out += cut(source, copied, span.start) + texts.join(',')
-      copied = span.end
-      begun = true
-    } else if (begun) {
-      // A removed element takes the comma before it along; the first one the comma after it.
-      out += cut(source, copied, elements[at - 1]?.end ?? copied)
-      copied = span.end
-    } else {
-      out += cut(source, copied, span.start)
-      copied = elements[at + 1]?.start ?? end - 1
-    }
+    const before = list.replaced.get(at) ?? payloadAt(source, span)
+    const after = !before
+      ? others?.(cut(source, span.start, span.end))
+      : 'members' in before
+        ? change(before)
+        : before.flatMap(change)
+    if (!after || after === before || isSame(after, before)) continue
+    replaced.set(at, 'members' in after ? [after] : after)
+    changed = true
   }
-  return copied === start ? undefined : out + cut(source, copied, end)
+  return changed ? { source, start, end, elements, replaced } : undefined
+}
+
+function isSame(after: Payload | readonly Payload[], before: Payload | readonly Payload[] | undefined): boolean {
+  if (!before || 'members' in before || 'members' in after) return false
+  return after.length === before.length && after.every((one, at) => one === before[at])
 }
 
 /** The text of the value under `key`; the last one of duplicates, as with JSON.parse. */
 export function raw(payload: Payload, key: string): Json | undefined {
-  if (payload.edits?.has(key)) return payload.edits.get(key)
-  const member = find(payload, key)
+  if (payload.edits?.has(key)) {
+    const edited = payload.edits.get(key)
+    return typeof edited === 'object' ? textOf(edited) : edited
+  }
+  const member = memberOf(payload, key)
   return member && cut(payload.source, member.start, member.end)
 }
 
 /** The first character of the value under `key`, which determines its kind. */
 export function opens(payload: Payload, key: string): string | undefined {
-  if (payload.edits?.has(key)) return payload.edits.get(key)?.charAt(0)
-  const member = find(payload, key)
+  if (payload.edits?.has(key)) {
+    const edited = payload.edits.get(key)
+    return typeof edited === 'object' ? (isPayload(edited) ? '{' : '[') : edited?.charAt(0)
+  }
+  const member = memberOf(payload, key)
   return member && payload.source.text.charAt(member.start)
 }
 
@@ -132,7 +157,7 @@ export function textUnder(payload: Payload, key: string): string {
 }
 
 export function has(payload: Payload, key: string): boolean {
-  return payload.edits?.has(key) ? payload.edits.get(key) !== undefined : find(payload, key) !== undefined
+  return payload.edits?.has(key) ? payload.edits.get(key) !== undefined : memberOf(payload, key) !== undefined
 }
 
 /** Names of all members after the edits, in order. */
@@ -166,20 +191,36 @@ export function duplicateKey({ members }: Payload): string | undefined {
 }
 
 /** The memory that the object keeps alive, in characters and bytes: its whole text, and its edits. */
-export function sizeOf({ source, edits }: Payload): number {
-  let size = weightOf(source)
-  for (const text of edits?.values() ?? []) size += text?.length ?? 0
+export function sizeOf(payload: Payload): number {
+  return weightOf(payload.source) + sizeOfEdits(payload, payload.source)
+}
+
+function sizeOfEdits({ edits }: Payload, counted: Source): number {
+  let size = 0
+  for (const edited of edits?.values() ?? []) {
+    if (typeof edited === 'string') size += edited.length
+    else if (edited) size += sizeOfNested(edited, counted)
+  }
+  return size
+}
+
+function sizeOfNested(nested: Payload | List, counted: Source): number {
+  const own = nested.source === counted ? 0 : weightOf(nested.source)
+  if (isPayload(nested)) return own + sizeOfEdits(nested, nested.source)
+  let size = own + nested.end - nested.start
+  for (const payloads of nested.replaced.values())
+    for (const payload of payloads) size += sizeOfNested(payload, nested.source)
   return size
 }
 
 /** The object with these members set or removed. Nothing is rendered yet. */
 export function edit(payload: Payload, edits: Edits): Payload {
-  let merged: Map<string, Json | undefined> | undefined
+  let merged: Map<string, Value | undefined> | undefined
   for (const key in edits) {
-    const text = edits[key]
-    if (text === undefined && !payload.edits?.has(key) && !find(payload, key)) continue
+    const edited = edits[key]
+    if (edited === undefined && !payload.edits?.has(key) && !memberOf(payload, key)) continue
     merged ??= new Map(payload.edits)
-    merged.set(key, text)
+    merged.set(key, edited)
   }
   if (!merged) return payload
   const { source, start, end, members } = payload
@@ -191,18 +232,45 @@ export function write(payload: Payload): Json {
   const { source, start, end, edits } = payload
   if (!edits) return cut(source, start, end)
   let out = ''
-  for (const part of render(payload, edits)) out += typeof part === 'string' ? part : cut(source, part.start, part.end)
+  for (const part of render(payload, edits)) out += typeof part === 'string' ? part : textOfPart(part, source)
   return out
 }
 
 /** Renders the object for sending; large unchanged parts stay bytes. */
 export function wire(payload: Payload): Wire {
-  const { source, start, end, edits } = payload
-  if (!source.asides) return write(payload)
-  if (!edits) return pieces(source, start, end)
-  return render(payload, edits).flatMap((part): Piece[] =>
-    typeof part === 'string' ? [part] : pieces(source, part.start, part.end),
-  )
+  if (!payload.source.asides) return write(payload)
+  return piecesOf(payload)
+}
+
+/** A part of a rendered object or list: a new text, a span of the old one, or something with edits of its own. */
+type Part = string | Span | Payload | List
+
+function isPayload(part: Span | Payload | List): part is Payload {
+  return 'members' in part
+}
+
+function textOfPart(part: Span | Payload | List, source: Source): Json {
+  return 'source' in part ? textOf(part) : cut(source, part.start, part.end)
+}
+
+/** Renders an edited value. */
+export function textOf(nested: Payload | List): Json {
+  if (isPayload(nested)) return write(nested)
+  if (nested.text !== undefined) return nested.text
+  let out = ''
+  for (const part of renderList(nested)) out += typeof part === 'string' ? part : textOfPart(part, nested.source)
+  nested.text = out
+  return out
+}
+
+function piecesOf(nested: Payload | List): Piece[] {
+  const { source, start, end } = nested
+  const parts = isPayload(nested) ? nested.edits && render(nested, nested.edits) : renderList(nested)
+  if (!parts) return pieces(source, start, end)
+  return parts.flatMap((part): Piece[] => {
+    if (typeof part === 'string') return [part]
+    return 'source' in part ? piecesOf(part) : pieces(source, part.start, part.end)
+  })
 }
 
 /**
@@ -210,8 +278,8 @@ export function wire(payload: Payload): Wire {
  * including white space. A replaced member keeps its place; a new one goes to the end. All duplicates of an edited key
  * are removed.
  */
-function render({ members }: Payload, edits: ReadonlyMap<string, Json | undefined>): (string | Span)[] {
-  const parts: (string | Span)[] = []
+function render({ members }: Payload, edits: NonNullable<Payload['edits']>): Part[] {
+  const parts: Part[] = []
   const placed = new Set<string>()
   let separator = '{'
   let run: Span | undefined
@@ -234,17 +302,48 @@ function render({ members }: Payload, edits: ReadonlyMap<string, Json | undefine
   }
   for (const [key, added] of edits) {
     if (added === undefined || placed.has(key)) continue
-    parts.push(`${separator}${JSON.stringify(key)}:${added}`)
+    if (typeof added === 'string') parts.push(`${separator}${JSON.stringify(key)}:${added}`)
+    else parts.push(`${separator}${JSON.stringify(key)}:`, added)
     separator = ','
   }
   parts.push(separator === '{' ? '{}' : '}')
   return parts
 }
 
+/** The parts of the rendered list: replacements, and spans of the old one between them. */
+function renderList({ elements, replaced, start, end }: List): Part[] {
+  const parts: Part[] = []
+  let copied = start
+  let begun = false
+  for (const [at, span] of elements.entries()) {
+    const after = replaced.get(at)
+    if (!after) {
+      begun = true
+      continue
+    }
+    if (after.length > 0) {
+      parts.push({ start: copied, end: span.start })
+      for (const [place, payload] of after.entries()) parts.push(...(place === 0 ? [] : [',']), payload)
+      copied = span.end
+      begun = true
+    } else if (begun) {
+      // A removed element takes the comma before it along; the first one the comma after it.
+      parts.push({ start: copied, end: elements[at - 1]?.end ?? copied })
+      copied = span.end
+    } else {
+      parts.push({ start: copied, end: span.start })
+      copied = elements[at + 1]?.start ?? end - 1
+    }
+  }
+  parts.push({ start: copied, end })
+  return parts
+}
+
 /** Indexes of large objects, built on demand. Of equal names, the last counts. */
 const indices = new WeakMap<readonly Member[], ReadonlyMap<string, Member>>()
 
-function find({ members }: Payload, key: string): Member | undefined {
+/** The received member with this name, whatever the edits; the last one of duplicates. */
+export function memberOf({ members }: Payload, key: string): Member | undefined {
   if (members.length > MANY) return indexOf(members).get(key)
   for (let i = members.length - 1; i >= 0; i--) if (members[i]?.key === key) return members[i]
   return undefined

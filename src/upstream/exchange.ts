@@ -3,9 +3,8 @@ import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'
-import type { Params, Request, Response } from '../rpc/message.js'
+import type { Params, Request, Response, Sent } from '../rpc/message.js'
 import { weightOf } from '../rpc/source.js'
-import type { Json } from '../rpc/splice.js'
 import { within } from '../time.js'
 import { answerTooLarge, ChannelError } from './transport/channel.js'
 import { Unread } from './unread.js'
@@ -34,7 +33,7 @@ export interface Question {
 export interface ExchangePeer {
   /** Begins a loan for messages that a principal has not read. */
   borrow(principal: string): Loan
-  send(exchange: Exchange, method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void
+  send(exchange: Exchange, method: string, params: Sent, headers?: Readonly<Record<string, string>>): void
   /** Cancels the request at the server. */
   cancel(exchange: Exchange, reason: string): void
   forget(exchange: Exchange): void
@@ -97,7 +96,7 @@ export class Exchange {
     return this.#arrivals !== undefined && this.#arrivals.length > 0
   }
 
-  send(method: string, params: Json | undefined, headers?: Readonly<Record<string, string>>): void {
+  send(method: string, params: Sent, headers?: Readonly<Record<string, string>>): void {
     if (this.#released !== undefined) return
     this.#sent = true
     this.#peer.send(this, method, params, headers)

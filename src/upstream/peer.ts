@@ -21,6 +21,7 @@ import {
   type RpcError,
   request,
   result as resultMessage,
+  type Sent,
 } from '../rpc/message.js'
 import { cut, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, raw } from '../rpc/splice.js'
@@ -51,7 +52,7 @@ export interface PeerEvents {
   /** The server has answered a request that was given up. */
   answeredLate?(id: number): void
   /** A request to test if a program still answers. Without it, a program that hangs is never ended. */
-  readonly ping?: { method: string; params: Json | undefined }
+  readonly ping?: { method: string; params: Sent }
 }
 
 export type PeerLog = Pick<Log, 'debug' | 'warn'>
@@ -111,13 +112,7 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** Sends a request and waits for its answer, within `timeout` milliseconds. Rejects with a ChannelError. */
-  async call(
-    method: string,
-    params: Json | undefined,
-    timeout: number,
-    headers?: Headers,
-    account?: Account,
-  ): Promise<Response> {
+  async call(method: string, params: Sent, timeout: number, headers?: Headers, account?: Account): Promise<Response> {
     const exchange = this.begin()
     exchange.account = account
     const late = () => exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`, { late: true }))
@@ -137,20 +132,14 @@ export class Peer implements Receiver, ExchangePeer {
 
   notify(
     method: string,
-    params: Json | undefined,
+    params: Sent,
     headers: Headers = this.headers,
     account: Account | undefined = this.account,
   ): Promise<void> {
     return this.#notify(method, params, headers, account)
   }
 
-  #notify(
-    method: string,
-    params: Json | undefined,
-    headers: Headers,
-    account: Account | undefined,
-    call?: string,
-  ): Promise<void> {
+  #notify(method: string, params: Sent, headers: Headers, account: Account | undefined, call?: string): Promise<void> {
     const text = notification(method, params)
     this.#watch?.sent({ form: 'notification', method }, text, call)
     return this.channel.send({ text, headers, account })
@@ -174,7 +163,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.#asked--
   }
 
-  send(exchange: Exchange, method: string, params: Json | undefined, headers?: Headers): void {
+  send(exchange: Exchange, method: string, params: Sent, headers?: Headers): void {
     if (this.#end) return
     this.#hangDetector.sent(exchange)
     const text = request(exchange.id, method, params)

@@ -47,9 +47,9 @@ export function elicitation(params: Payload, to: Downlevel): Question {
     selections,
   )
   if (adapted === fields) return { params: asked, uplift: asIs }
-  const form = withoutRequired(edit(schema, { properties: write(adapted) }), selections)
+  const form = withoutRequired(edit(schema, { properties: adapted }), selections)
   return {
-    params: edit(asked, { requestedSchema: write(form) }),
+    params: edit(asked, { requestedSchema: form }),
     uplift: (answer) => (selections.length === 0 ? answer : reassembled(answer, selections)),
   }
 }

@@ -3,11 +3,13 @@ import { cut } from '../../rpc/source.js'
 import {
   edit,
   type Json,
+  keys,
   mapElements,
   objectIn,
   type Payload,
   parseObject,
   payloadAt,
+  type Value,
   write,
 } from '../../rpc/splice.js'
 
@@ -38,7 +40,7 @@ export function entriesOf(object: Payload): Entry[] {
   }))
 }
 
-/** The object with these members. */
+/** An object of these members. */
 export function objectOf(members: readonly Json[]): Payload {
   return parseObject(`{${members.join(',')}}`)
 }
@@ -47,7 +49,7 @@ export function objectOf(members: readonly Json[]): Payload {
 export function inObject(object: Payload, key: string, change: Change): Payload {
   const before = objectIn(object, key)
   const after = before && change(before)
-  return !after || after === before ? object : edit(object, { [key]: write(after) })
+  return !after || after === before ? object : edit(object, { [key]: after })
 }
 
 /** Changes the elements of the array under `key`, if there is one, as `mapElements` does. */
@@ -61,20 +63,18 @@ export function inArray(object: Payload, key: string, ...changes: Changes): Payl
  * values that are not objects; undefined keeps them.
  */
 export function mapMembers(object: Payload, change: Change, others?: (entry: Entry) => Json | undefined): Payload {
-  let changed = false
-  const members = entriesOf(object).map((entry) => {
-    const after = entry.object && change(entry.object)
-    const json = after ? (after === entry.object ? undefined : write(after)) : others?.(entry)
-    if (json === undefined) return entry.text
-    changed = true
-    return () => `${JSON.stringify(entry.key)}:${json}`
-  })
-  return changed ? objectOf(members.map((text) => text())) : object
+  const edits = new Map<string, Value>()
+  for (const entry of entriesOf(object)) {
+    const after = entry.object ? change(entry.object) : others?.(entry)
+    // Of equal names, the last one counts.
+    if (after === undefined || after === entry.object) edits.delete(entry.key)
+    else edits.set(entry.key, after)
+  }
+  return edits.size === 0 ? object : edit(object, Object.fromEntries(edits))
 }
 
 /** Keeps only the members for which `keep` is true. */
 export function keepMembers(object: Payload, keep: (key: string) => boolean): Payload {
-  const entries = entriesOf(object)
-  const kept = entries.filter(({ key }) => keep(key))
-  return kept.length === entries.length ? object : objectOf(kept.map((entry) => entry.text()))
+  const others = keys(object).filter((key) => !keep(key))
+  return others.length === 0 ? object : edit(object, Object.fromEntries(others.map((key) => [key, undefined])))
 }

@@ -1,5 +1,5 @@
 /** Sampling requests for older clients. */
-import { arrayIn, edit, objectIn, type Payload, payloadAt, value, write } from '../../rpc/splice.js'
+import { arrayIn, edit, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
 import { sampledBlock } from './content.js'
 import { fit } from './fit.js'
 import { inArray, inObject } from './members.js'
@@ -35,6 +35,6 @@ function samplingMessage(message: Payload, to: Downlevel): Payload | readonly Pa
   if (speaks(to, 'samplingTools')) return inArray(fitting, 'content', (block) => sampledBlock(block, to))
   return blocks.elements.flatMap((span) => {
     const block = payloadAt(blocks.source, span)
-    return block ? edit(fitting, { content: write(sampledBlock(block, to)) }) : []
+    return block ? edit(fitting, { content: sampledBlock(block, to) }) : []
   })
 }

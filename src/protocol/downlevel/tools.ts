@@ -50,14 +50,14 @@ function adaptedTool(tool: Payload, to: Downlevel, promises: () => boolean): Pay
   const input = described(before ?? ANY_INPUT, to)
   const adapted = edit(tool, {
     execution: undefined,
-    ...(input !== before && { inputSchema: write(input) }),
+    ...(input !== before && { inputSchema: input }),
     ...outputOf(tool, to, promises),
   })
   return fit(adapted, shapes.tool, to)
 }
 
 /** The edit of a tool's `outputSchema`; empty if it stays. */
-function outputOf(tool: Payload, to: Downlevel, promises: () => boolean): { outputSchema?: Json | undefined } {
+function outputOf(tool: Payload, to: Downlevel, promises: () => boolean): { outputSchema?: Payload | undefined } {
   const schema = objectIn(tool, 'outputSchema')
   // `fit` removes an `outputSchema` that is not an object or that the revision does not have.
   if (!schema || !speaks(to, 'structuredContent')) return {}
@@ -68,7 +68,7 @@ function outputOf(tool: Payload, to: Downlevel, promises: () => boolean): { outp
     return { outputSchema: undefined }
   }
   const adapted = described(direct ? schema : wrappedSchema(schema, sound), to)
-  return adapted === schema ? {} : { outputSchema: write(adapted) }
+  return adapted === schema ? {} : { outputSchema: adapted }
 }
 
 /** An object schema as clients before 2026-07-28 check it: only at its root. */

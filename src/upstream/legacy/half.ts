@@ -4,8 +4,8 @@
 import type { Gauge } from '../../ports/events.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import type { Call, Handler, LegacyRoute, Notice, Sender } from '../../protocol/call.js'
-import { writeMeta } from '../../protocol/meta.js'
-import { edit, objectIn, value, write } from '../../rpc/splice.js'
+import { unlessEmpty } from '../../protocol/meta.js'
+import { edit, objectIn, value } from '../../rpc/splice.js'
 import type { Verdict } from '../era/verdict.js'
 import type { Access, Half } from '../half.js'
 import type { ServerOptions } from '../options.js'
@@ -53,10 +53,10 @@ export class LegacyHalf implements Half {
   }
 
   async notify(notice: Notice): Promise<void> {
-    const meta = writeMeta(notice.meta)
-    const params = write(meta === undefined ? notice.params : edit(notice.params, { _meta: meta }))
+    const meta = unlessEmpty(notice.meta)
+    const params = meta === undefined ? notice.params : edit(notice.params, { _meta: meta })
     const { session, release } = await this.#sessions.lend(notice)
-    await session.notify(notice.method, params === '{}' ? undefined : params).finally(release)
+    await session.notify(notice.method, params).finally(release)
   }
 
   /** How a legacy client is served. Answers for servers of both eras: a modern server may support sessions, too. */

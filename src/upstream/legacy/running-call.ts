@@ -6,7 +6,7 @@ import type { Call, Final, Told } from '../../protocol/call.js'
 import { liftQuestion, lowerAnswer } from '../../protocol/input.js'
 import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
 import { atLeast, isLogLevel } from '../../protocol/methods.js'
-import type { Params, Response } from '../../rpc/message.js'
+import type { Params, Response, Sent } from '../../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
 import { type Arrival, type Exchange, noteDropped, type Question } from '../exchange.js'
 import { answerOf, outsideSession } from '../failure.js'
@@ -39,7 +39,7 @@ export class RunningCall {
   /** Unanswered questions, by their keys in `inputRequests`. Created with the first one. */
   #questions: Map<string, Question> | undefined
   /** The request, until it is sent. Questions that arrived before it are answered first. */
-  #unsent: { method: string; params: Json | undefined } | undefined
+  #unsent: { method: string; params: Sent } | undefined
   #asked = 0
   #over = false
 
@@ -70,7 +70,7 @@ export class RunningCall {
   }
 
   /** Sets the request. The first leg sends it when no earlier question is open. */
-  send(method: string, params: Json | undefined): void {
+  send(method: string, params: Sent): void {
     this.#unsent = { method, params }
   }
 

@@ -7,7 +7,7 @@ import { MAX_NAME } from '../../protocol/lengths.js'
 import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import { atLeast, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { offersTasks } from '../../protocol/tasks.js'
-import type { Params, Request, Response } from '../../rpc/message.js'
+import type { Params, Request, Response, Sent } from '../../rpc/message.js'
 import { cut, weightOf } from '../../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
 import { within } from '../../time.js'
@@ -255,12 +255,12 @@ export class LegacySession {
     this.serverRequests.ended(exchange)
   }
 
-  notify(method: string, params: Json | undefined): Promise<void> {
+  notify(method: string, params: Sent): Promise<void> {
     return this.#peer.notify(method, params)
   }
 
   /** Sends a request of the bridge itself. Rejects with a ChannelError. */
-  async request(method: string, params: Json | undefined): Promise<Response> {
+  async request(method: string, params: Sent): Promise<Response> {
     const response = await this.#peer.call(method, params, REQUEST_TIMEOUT)
     this.#served = true
     return response

@@ -93,9 +93,8 @@ export class LegacyTasks {
   }
 
   /** The params of a `tools/call` that creates a task. */
-  augmented(call: Call, { handshake }: LegacySession): Json {
-    const params = parseObject(encodeParams(call, handshake.revision, undefined) ?? '{}')
-    return write(edit(params, { task: `{"ttl":${this.#options.ttl}}` }))
+  augmented(call: Call, { handshake }: LegacySession): Payload {
+    return edit(encodeParams(call, handshake.revision, undefined), { task: `{"ttl":${this.#options.ttl}}` })
   }
 
   /** Calls a tool as a task. Resolves to the server's error if it refuses. Rejects with a ChannelError, or a Fault. */
