@@ -10,6 +10,7 @@ import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
+import { changesOf, type Made } from '../protocol/rules.js'
 import { type Span, type TraceContext, type Tracer, traceIn } from '../protocol/trace.js'
 import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import { lengthOf, type Wire, weightOf, wireOf } from '../rpc/source.js'
@@ -128,9 +129,9 @@ export class CallLogEntry implements CallLog {
     if (this.call !== undefined) tellReceived(this.#logger, message, this.#message)
   }
 
-  /** Tells the inspector a message to the client before the answer. */
-  said(text: Wire): void {
-    if (this.call !== undefined) tellSent(this.#logger, text, this.#message)
+  /** Tells the inspector a message to the client before the answer. `made` is what it was made of. */
+  said(text: Wire, made?: Made): void {
+    if (this.call !== undefined) tellSent(this.#logger, text, this.#message, { made, era: this.#fields.clientEra })
   }
 
   handedOver(): UpstreamSpan {
@@ -155,19 +156,22 @@ export class CallLogEntry implements CallLog {
     return Fault.from(error, this.#handed)
   }
 
-  /** Ends the call with the server's reply: a result, an input request or an error. `text` is the answer as sent. */
-  ended(reply: Final, text?: Wire): void {
+  /**
+   * Ends the call with the server's reply: a result, an input request or an error. `text` is the answer as sent, `made`
+   * what it was made of.
+   */
+  ended(reply: Final, text?: Wire, made?: Made): void {
     const { call } = this
     if (call !== undefined && reply.kind === 'input') {
       const state = raw(reply.result, 'requestState')
       if (state !== undefined) this.#logger.telemetry?.watch?.asks(call, state)
     }
-    this.answered(outcomeOf(reply), text, reply.kind === 'error' ? reply.error.code : undefined)
+    this.answered(outcomeOf(reply), text, reply.kind === 'error' ? reply.error.code : undefined, made)
   }
 
   /** Ends the call with an outcome. */
-  answered(outcome: Answered, text: Wire | undefined, code?: number): void {
-    if (text !== undefined) this.said(text)
+  answered(outcome: Answered, text: Wire | undefined, code?: number, made?: Made): void {
+    if (text !== undefined) this.said(text, made)
     if (this.#logs(outcome) && this.#logger.isLevelEnabled('info'))
       this.#logger.info(this.#line({ outcome, code }), 'call')
     this.#tell(outcome, undefined, this.#span && { code }, code)
@@ -308,6 +312,8 @@ export class CallLogEntry implements CallLog {
   }
 }
 
+const TOWARDS = { modern: 'modern client', legacy: 'legacy client' } as const
+
 /** What a message with a client belongs to. */
 interface About {
   call?: string | undefined
@@ -333,6 +339,7 @@ export function tellReceived(
       method: isResponse ? undefined : message.method,
       id: message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id),
       bytes: source ? weightOf(source) : 0,
+      source,
       server,
       call,
       session,
@@ -342,12 +349,18 @@ export function tellReceived(
 }
 
 /** Tells the inspector an encoded message to a client, if there is an inspector. Returns what the message is. */
-export function tellSent({ telemetry }: Logger, text: Wire, { call, session }: About): Head | undefined {
+export function tellSent(
+  { telemetry }: Logger,
+  text: Wire,
+  { call, session }: About,
+  { made, era }: { made: Made | undefined; era: Era },
+): Head | undefined {
   if (!telemetry?.watch) return undefined
   const { server, watch } = telemetry
   const head = headOf(text)
   if (!head) return undefined
   const { form, method, id } = head
+  const changed = changesOf({ form, method }, made, TOWARDS[era])
   watch.witness(
     {
       kind: 'message',
@@ -357,6 +370,9 @@ export function tellSent({ telemetry }: Logger, text: Wire, { call, session }: A
       method,
       id: id === undefined ? undefined : idValue(id),
       bytes: lengthOf(text),
+      changes: changed?.changes,
+      more: changed?.more,
+      source: changed?.source,
       server,
       call,
       session,

@@ -88,14 +88,14 @@ export class ModernDownstream {
       const tell: Tell = (told) => {
         increasing ??= onlyIncreasing()
         if (ended || !increasing(told)) return undefined
-        const text = encodeReply(told, id, decoded)
-        record.said(text)
+        const { text, made } = encodeReply(told, id, decoded)
+        record.said(text, made)
         return send({ text })
       }
       const reply = await this.#upstream.handle(toCall(decoded, arrived, record, tell))
       ended = true
-      const text = encodeReply(reply, id, decoded)
-      record.ended(reply, text)
+      const { text, made } = encodeReply(reply, id, decoded)
+      record.ended(reply, text, made)
       const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
       last = { text, last: { status } }
     } catch (error) {

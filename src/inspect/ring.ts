@@ -67,6 +67,8 @@ export class Ring {
   readonly #undecided = new Map<string, { message: Message; text: string; cut: number }[]>()
   readonly #digests = new Map<string, string>()
   readonly #methods = new Map<string, string>()
+  /** The numbers of messages, by what identifies them. */
+  readonly #numbers = new WeakMap<object, number>()
   readonly #listeners = new Set<() => void>()
   /** What the tools of the servers take that is secret. */
   readonly secretArguments = new SecretArguments()
@@ -140,7 +142,7 @@ export class Ring {
 
   /** As `#kept`, for messages: they are most of the events. */
   #message(sight: Extract<Sight, { kind: 'message' }>): Message {
-    const { method, id, session, http, changes } = sight
+    const { method, id, session, http, changes, more, source } = sight
     const seen: Message = {
       v: 1,
       seq: ++this.#seq,
@@ -160,6 +162,9 @@ export class Ring {
     if (http) seen.http = shown(http)
     if (changes)
       seen.changes = changes.slice(0, MAX_CHANGES).map(({ at, op, rule }) => ({ at: short(at), op, rule: short(rule) }))
+    if (more) seen.more = more
+    if (source && sight.dir === 'in') this.#numbers.set(source, seen.seq)
+    else if (source) seen.of = this.#numbers.get(source)
     return seen
   }
 

@@ -16,11 +16,18 @@ export function rowsOf({ events }: Pick<CallView, 'events'>): Row[] {
   const rows: Row[] = []
   for (const message of events) {
     if (message.kind !== 'message') continue
-    const cause = message.dir === 'out' ? rows.find((row) => isCause(row, message)) : undefined
+    const cause = message.dir === 'out' ? causeOf(rows, message) : undefined
     if (cause) cause[message.hop] = message
     else rows.push({ [message.hop]: message })
   }
   return rows
+}
+
+/** The row of the message that this one passes on. If that is not known, or it was passed on before, the first that fits. */
+function causeOf(rows: readonly Row[], message: Message): Row | undefined {
+  const other = message.hop === 'client' ? 'server' : 'client'
+  const known = message.of === undefined ? undefined : rows.find((row) => row[other]?.seq === message.of)
+  return known && !known[message.hop] ? known : rows.find((row) => isCause(row, message))
 }
 
 /** Whether the message goes out because of the one in this row. */

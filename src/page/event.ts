@@ -13,7 +13,21 @@ const KINDS: readonly string[] = [
   'trust',
   'lost',
 ]
-const NUMBERS = new Set(['v', 'seq', 'at', 'ms', 'upstreamMs', 'code', 'bytes', 'pid', 'status', 'count', 'round'])
+const NUMBERS = new Set([
+  'v',
+  'seq',
+  'at',
+  'ms',
+  'upstreamMs',
+  'code',
+  'bytes',
+  'pid',
+  'status',
+  'count',
+  'round',
+  'more',
+  'of',
+])
 const OUTCOMES: readonly unknown[] = [undefined, 'ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault']
 type Fields = Readonly<Record<string, unknown>>
 

@@ -23,9 +23,9 @@ import { Fault, isOfSignIn, needsSignIn } from '../protocol/fault.js'
 import { uncovered } from '../protocol/input.js'
 import { methodTraits } from '../protocol/methods.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
-import type { Request, Response } from '../rpc/message.js'
+import type { Request, Response, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import { EMPTY, edit, type Json, objectIn, parseObject, raw, value } from '../rpc/splice.js'
+import { EMPTY, edit, objectIn, parseObject, raw, value } from '../rpc/splice.js'
 import { pause } from '../time.js'
 import { refuse } from './refusal.js'
 
@@ -338,7 +338,7 @@ class SigningTunnel implements Tunnel {
     return this.#tunnel.revision
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void> {
     let hasSaid = false
     const heard: SayTunnelled = (message) => {
       hasSaid = true
@@ -346,7 +346,7 @@ class SigningTunnel implements Tunnel {
     }
     for (let signIns = 0; ; signIns++) {
       try {
-        return await this.#tunnel.ask(request, signal, heard)
+        return await this.#tunnel.ask(request, signal, heard, call)
       } catch (error) {
         if (hasSaid || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
         await this.#account.signIn(error.signInFor, signal)
@@ -354,7 +354,7 @@ class SigningTunnel implements Tunnel {
     }
   }
 
-  notify(method: string, params: Json | undefined): void {
+  notify(method: string, params: Sent): void {
     this.#tunnel.notify(method, params)
   }
 

@@ -16,12 +16,15 @@ export interface Side {
   name?: string | undefined
 }
 
-/** One member that the bridge has changed. */
+/** One value that the bridge has changed. */
 export interface Change {
-  /** JSON Pointer (RFC 6901). */
+  /**
+   * JSON Pointer (RFC 6901) into the message that came in. Elements after one that was removed move up in the message
+   * that goes out.
+   */
   at: string
   op: 'add' | 'remove' | 'replace'
-  /** The row of docs/translation.md that says why. */
+  /** The id of the row of docs/translation.md that says why. */
   rule: string
 }
 
@@ -78,8 +81,18 @@ export interface MessageSeen {
   bytes: number
   /** A witness keeps only headers that cannot be secret. */
   http?: { status?: number | undefined; headers: Readonly<Record<string, string>> } | undefined
-  /** What the bridge changed on the way from the other wire. */
+  /**
+   * What the bridge changed in a message of the other wire to send this one. Undefined if it passes on none. The new
+   * values are those of the text.
+   */
   changes?: readonly Change[] | undefined
+  /** Number of further changes, which are not listed. */
+  more?: number | undefined
+  /**
+   * Identifies a received message: this one, or the one that this one passes on. A witness turns it into the number of
+   * an event, and does not keep it.
+   */
+  source?: object | undefined
 }
 
 type Happening =
@@ -114,12 +127,18 @@ type Happening =
   /** The configuration or the trust in a server changed. `lost` counts events that are missing. */
   | { kind: 'config' | 'trust' | 'lost'; text: string; count?: number | undefined }
 
+type MessageEvent = Omit<MessageSeen, 'source'> & {
+  payload?: Payload | undefined
+  /** The number of the message that was passed on with these changes. */
+  of?: number | undefined
+}
+
 /** Something that happened, as a witness is told. */
 export type Sight = Belonging & Happening
 
 /** An event of the inspector. */
 export type Seen = { v: 1; seq: number /** Milliseconds since 1970. */; at: number } & Belonging &
-  (Exclude<Happening, MessageSeen> | (MessageSeen & { payload?: Payload | undefined }))
+  (Exclude<Happening, MessageSeen> | MessageEvent)
 
 /**
  * Told what happens. `text` is the text of a message as it is on the wire: whether it is kept is configured, and a part

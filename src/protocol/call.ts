@@ -4,13 +4,14 @@
  */
 import type { Signal } from '../hang-up.js'
 import type { Log } from '../logging.js'
-import type { Request, Response, RpcError } from '../rpc/message.js'
+import type { Request, Response, RpcError, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { Fault } from './fault.js'
 import type { LogLevel } from './methods.js'
 import type { Refusal } from './refusal.js'
+import type { Made } from './rules.js'
 import type { TraceContext } from './trace.js'
 
 export type { RpcError } from '../rpc/message.js'
@@ -160,7 +161,7 @@ export interface Tunnel {
    * back like a `Tell`. Rejects with a Fault if no answer can come. `call` is the id of the call for the inspector.
    */
   ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void>
-  notify(method: string, params: Json | undefined): void
+  notify(method: string, params: Sent): void
   /** Sends the client's answer to a request of the server. */
   respond(response: Response): void
   /**
@@ -173,6 +174,8 @@ export interface Tunnel {
 /** One message that belongs to a request of the client. */
 export interface TunnelMessage {
   text: Wire
+  /** What it was made of. */
+  made?: Made | undefined
   /** Set if this is the answer: the last message. */
   answer?: Response
   /** With the answer: number of notifications dropped because earlier ones had not been read. */
@@ -182,13 +185,19 @@ export interface TunnelMessage {
 /** Takes the messages that belong to a request of the client. Holds back like a `Tell`. */
 export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
 
+/** What the inspector is told of a message: the call that it seems to belong to, and what it was made of. */
+export interface AboutMessage {
+  call?: string | undefined
+  made?: Made | undefined
+}
+
 /** Receives what belongs to the session but to no request of the client. */
 export interface TunnelListener {
   /**
-   * A notification or a request of the server that cannot be assigned to a request of the client. `call` is the id of
-   * the call that it seems to belong to, for the inspector.
+   * A notification or a request of the server that cannot be assigned to a request of the client. `about` is what the
+   * inspector is told of it.
    */
-  message(text: Wire, call?: string): void
+  message(text: Wire, about?: AboutMessage): void
   /** Whether no connected client would notice the end of the session. */
   isIdle(): boolean
   ended(): void

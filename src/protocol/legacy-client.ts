@@ -1,9 +1,8 @@
 /** The codec of the legacy era towards clients: reads `initialize` and requests, writes replies. */
 
 import { ECHOED } from '../printable.js'
-import { error as errorMessage, type Id, notification, type Request, readId, result } from '../rpc/message.js'
+import { error as errorMessage, type Id, notification, type Request, readId } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
-import type { Wire } from '../rpc/source.js'
 import {
   EMPTY,
   edit,
@@ -15,7 +14,6 @@ import {
   parseObject,
   raw,
   value,
-  wire,
   write,
 } from '../rpc/splice.js'
 import type { Call, Reply, RpcError } from './call.js'
@@ -26,6 +24,7 @@ import { Fault } from './fault.js'
 import { MAX_CAPABILITIES } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
+import { type Encoded, encodedResult } from './rules.js'
 
 /** What a client states in `initialize`. */
 export interface Opening {
@@ -127,8 +126,8 @@ export function decodeRequest({ params }: Request): Decoded {
 }
 
 /**
- * The message for a reply to the request `id`. `task` is set if it is the result of that task. Throws a Fault if no
- * client could read it.
+ * The message for a reply to the request `id`, and what it was made of. `task` is set if it is the result of that task.
+ * Throws a Fault if no client could read it.
  */
 export function encodeReply(
   reply: Exclude<Reply, { kind: 'input' }>,
@@ -137,14 +136,15 @@ export function encodeReply(
   progressToken: Json | undefined,
   to: Downlevel,
   task?: string,
-): Wire {
+): Encoded {
   switch (reply.kind) {
     case 'notification': {
       const restored =
         reply.method === 'notifications/progress' && progressToken !== undefined
           ? edit(reply.params, { progressToken })
           : reply.params
-      return notification(reply.method, write(downlevelNotification(reply.method, restored, to)))
+      const made = downlevelNotification(reply.method, restored, to)
+      return { text: notification(reply.method, write(made)), made }
     }
     case 'result': {
       if (reply.type !== undefined)
@@ -154,11 +154,13 @@ export function encodeReply(
         )
       const stripped = withoutEnvelope(edit(reply.result, OF_A_MODERN_RESULT))
       const adapted = downlevelResult(call.method, call.params, stripped, to)
-      if (task !== undefined) return result(id, wire(ofTask(adapted, task)))
-      return result(id, wire(to.tasks && call.method === 'tools/list' ? withTaskSupport(adapted) : adapted))
+      if (task !== undefined) return encodedResult(id, ofTask(adapted, task))
+      return encodedResult(id, to.tasks && call.method === 'tools/list' ? withTaskSupport(adapted) : adapted)
     }
-    case 'error':
-      return errorMessage(id, legacyError(call, reply.error, to.revision))
+    case 'error': {
+      const made = legacyError(call, reply.error, to.revision)
+      return { text: errorMessage(id, made), made }
+    }
   }
 }
 
@@ -180,20 +182,20 @@ export function legacyError(
   error: RpcError,
   revision: LegacyRevision,
 ): RpcError {
-  const { code, message, data } = error
+  const { code, message, data, from } = error
   const details = data?.startsWith('{') ? parseObject(data) : EMPTY
   const failure = (more: Record<string, Json | undefined> = {}): RpcError => {
     const text = write(edit(details, more))
-    return { code: -32603, message, data: text === '{}' ? data : text }
+    return { code: -32603, message, data: text === '{}' ? data : text, from }
   }
   if (code === -32602) {
     if (call.method === 'resources/read' && isMissing(call.params, message, details))
-      return { code: -32002, message, data: write(edit(details, addressOf(call.params))) }
+      return { code: -32002, message, data: write(edit(details, addressOf(call.params))), from }
     return namesMissingKeys(edit(EMPTY, { data })) ? failure() : error
   }
   if (code === -32042) {
     const shown = revision === '2025-11-25' && canOpenAddresses(call.caller.capabilities)
-    return shown ? error : { code: -32603, message, data: `{"upstreamCode":${code}}` }
+    return shown ? error : { code: -32603, message, data: `{"upstreamCode":${code}}`, from }
   }
   if (code === -32020 || code === -32021 || code === -32022) return failure()
   if (code <= -32020 && code >= -32099) return failure({ upstreamCode: String(code) })

@@ -80,18 +80,20 @@ function decodeError(call: Call, error: Payload): RpcError {
     return {
       code: -32603,
       message: typeof message === 'string' ? message : 'The server answered with a malformed error',
+      from: error,
     }
   }
-  const foreign = () => ({ code: -32603, message, data: withMember(data, 'upstreamCode', String(code)) })
+  const foreign = () => ({ code: -32603, message, data: withMember(data, 'upstreamCode', String(code)), from: error })
   if (call.method === 'resources/read' && (code === -32002 || code === -32602)) {
     const uri = raw(call.params, 'uri') ?? 'null'
-    return { code: -32602, message, data: uri.length > ECHOED ? data : withMember(data, 'uri', uri) }
+    return { code: -32602, message, data: uri.length > ECHOED ? data : withMember(data, 'uri', uri), from: error }
   }
   if (code === -32002) return foreign()
   // Its data has URLs that a person may see only through an elicitation.
-  if (code === -32042) return { code: -32603, message, data: withMember(undefined, 'upstreamCode', String(code)) }
+  if (code === -32042)
+    return { code: -32603, message, data: withMember(undefined, 'upstreamCode', String(code)), from: error }
   if (code <= -32020 && code >= -32099) return foreign()
-  return { code, message, data }
+  return { code, message, data, from: error }
 }
 
 /** The data of an error with one more member; unchanged if it already has the member. */

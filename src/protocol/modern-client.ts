@@ -1,9 +1,8 @@
 /** The codec of 2026-07-28 towards clients: reads requests with their envelope, writes results with their type. */
 
 import { memoize } from '../rpc/memoize.js'
-import { error as errorMessage, notification, type Params, type Request, readId, result } from '../rpc/message.js'
+import { error as errorMessage, notification, type Params, type Request, readId } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
-import type { Wire } from '../rpc/source.js'
 import {
   duplicateKey,
   EMPTY,
@@ -17,7 +16,6 @@ import {
   raw,
   type Value,
   value,
-  wire,
   write,
 } from '../rpc/splice.js'
 import type { Answers, CacheHint, Caller, Reply } from './call.js'
@@ -34,6 +32,7 @@ import {
   withoutRequestKeys,
 } from './meta.js'
 import { isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
+import { type Encoded, encodedResult } from './rules.js'
 
 /** A request, decoded. */
 export interface Decoded {
@@ -173,30 +172,28 @@ function invalid(message: string, data?: Record<string, Json>): Fault {
   return new Fault('invalidEnvelope', message, data ? { data } : {})
 }
 
-/** The message for a reply to the request `decoded`, which the client sent under `id`. */
+/** The message for a reply to the request `decoded`, which the client sent under `id`, and what it was made of. */
 export function encodeReply(
   reply: Reply,
   id: Request['id'],
   { method, progressToken }: Pick<Decoded, 'method' | 'progressToken'>,
-): Wire {
+): Encoded {
   const subscription = method === 'subscriptions/listen' ? id : undefined
   switch (reply.kind) {
     case 'notification': {
       const progress = reply.method === 'notifications/progress' && progressToken !== undefined
       const params = progress ? edit(reply.params, { progressToken }) : reply.params
-      return notification(
-        reply.method,
-        write(subscription === undefined ? params : ofSubscription(params, subscription)),
-      )
+      const made = subscription === undefined ? params : ofSubscription(params, subscription)
+      return { text: notification(reply.method, write(made)), made }
     }
     case 'result': {
       const stamped = stamp(reply, method)
-      return result(id, wire(subscription === undefined ? stamped : ofSubscription(stamped, subscription)))
+      return encodedResult(id, subscription === undefined ? stamped : ofSubscription(stamped, subscription))
     }
     case 'input':
-      return result(id, wire(stampType(reply.result, 'input_required', reply.server)))
+      return encodedResult(id, stampType(reply.result, 'input_required', reply.server))
     case 'error':
-      return errorMessage(id, reply.error)
+      return { text: errorMessage(id, reply.error), made: reply.error }
   }
 }
 

@@ -73,11 +73,11 @@ function decodeError(error: Payload): Final {
   const message = value(error, 'message')
   if (typeof code !== 'number' || !Number.isInteger(code) || typeof message !== 'string') {
     const said = typeof message === 'string' ? message : 'The server answered with a malformed error'
-    return { kind: 'error', error: { code: -32603, message: said } }
+    return { kind: 'error', error: { code: -32603, message: said, from: error } }
   }
   const data = raw(error, 'data')
   const malformed = code === -32602 && namesMissingKeys(error)
-  return { kind: 'error', error: { code, message, data }, status: malformed ? 400 : STATUSES[code] }
+  return { kind: 'error', error: { code, message, data, from: error }, status: malformed ? 400 : STATUSES[code] }
 }
 
 /** Whether an error says that the envelope of a request was incomplete, and not that its arguments were invalid. */

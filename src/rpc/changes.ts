@@ -9,46 +9,58 @@ export interface Changed {
   at: string
   /** The pointer with `*` for each position in a list, for tables. */
   path: string
-  /** An element of a list that became another object: both. */
-  became?: { before: Payload; after: Payload }
+  /** An element of a list that was removed, or became another object. */
+  became?: { before: Payload; after: Payload | undefined }
 }
 
-/** The changes of an object that is found at `at` in its message, in no particular order. Equal texts are no change. */
-export function changesIn(payload: Payload, at: string): Changed[] {
-  const changes: Changed[] = []
-  inObject(payload, at, at, changes)
-  return changes
+/** Changes, and the number of those that are not listed. */
+export interface Found {
+  changes: Changed[]
+  more: number
 }
 
-function inObject(payload: Payload, at: string, path: string, changes: Changed[]): void {
+/**
+ * The changes of an object that is found at `at` in its message, in no particular order: at most so many. Equal texts
+ * are no change.
+ */
+export function changesIn(payload: Payload, at: string, most = Number.POSITIVE_INFINITY): Found {
+  const found: Found = { changes: [], more: 0 }
+  inObject(payload, at, at, (change) => {
+    if (found.changes.length < most) found.changes.push(change)
+    else found.more++
+  })
+  return found
+}
+
+type Report = (change: Changed) => void
+
+function inObject(payload: Payload, at: string, path: string, report: Report): void {
   if (!payload.edits) return
   for (const [key, value] of payload.edits) {
     const token = key.includes('~') || key.includes('/') ? key.replaceAll('~', '~0').replaceAll('/', '~1') : key
     const place = { at: `${at}/${token}`, path: `${path}/${token}` }
     const member = memberOf(payload, key)
     if (value === undefined) {
-      if (member) changes.push({ op: 'remove', ...place })
-    } else if (!member) changes.push({ op: 'add', ...place })
-    else if (isFrom(value, payload.source, member.start)) inside(value, place.at, place.path, changes)
-    else if (text(value) !== cut(payload.source, member.start, member.end)) changes.push({ op: 'replace', ...place })
+      if (member) report({ op: 'remove', ...place })
+    } else if (!member) report({ op: 'add', ...place })
+    else if (isFrom(value, payload.source, member.start)) inside(value, place.at, place.path, report)
+    else if (text(value) !== cut(payload.source, member.start, member.end)) report({ op: 'replace', ...place })
   }
 }
 
-function inside(nested: Payload | List, at: string, path: string, changes: Changed[]): void {
-  if ('members' in nested) return inObject(nested, at, path, changes)
+function inside(nested: Payload | List, at: string, path: string, report: Report): void {
+  if ('members' in nested) return inObject(nested, at, path, report)
   const { source, elements, replaced } = nested
   // One element that became several moves the others: then the list as a whole is another one.
-  for (const payloads of replaced.values())
-    if (payloads.length > 1) return void changes.push({ op: 'replace', at, path })
+  for (const payloads of replaced.values()) if (payloads.length > 1) return report({ op: 'replace', at, path })
   for (const [index, [after]] of replaced) {
     const place = { at: `${at}/${index}`, path: `${path}/*` }
     const span = elements[index]
     if (!span) continue
-    if (!after) changes.push({ op: 'remove', ...place })
-    else if (isFrom(after, source, span.start)) inObject(after, place.at, place.path, changes)
-    else if (write(after) !== cut(source, span.start, span.end)) {
+    if (after && isFrom(after, source, span.start)) inObject(after, place.at, place.path, report)
+    else if (!after || write(after) !== cut(source, span.start, span.end)) {
       const before = payloadAt(source, span)
-      changes.push({ op: 'replace', ...place, ...(before && { became: { before, after } }) })
+      report({ op: after ? 'replace' : 'remove', ...place, ...(before && { became: { before, after } }) })
     }
   }
 }

@@ -188,8 +188,14 @@ export function notification(method: string, params: Sent): string {
 }
 
 function withParams(head: string, params: Sent): string {
-  if (params === undefined || isLeftOut(params)) return `${head}}`
-  return `${head},"params":${typeof params === 'string' ? params : write(params)}}`
+  const json = jsonOf(params)
+  return json === undefined ? `${head}}` : `${head},"params":${json}}`
+}
+
+/** The text of params; undefined if they are left out. */
+export function jsonOf(params: Sent): Json | undefined {
+  if (typeof params !== 'object') return params
+  return isLeftOut(params) ? undefined : write(params)
 }
 
 /** Whether these params are left out of the message: EMPTY, and an object that its edits have emptied. */
@@ -248,4 +254,6 @@ export interface RpcError {
   code: number
   message: string
   data?: Json | undefined
+  /** The error as received, if it came from a server. */
+  from?: Payload | undefined
 }

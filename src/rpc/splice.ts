@@ -43,6 +43,9 @@ const MANY = 64
 /** The object `{}`, for messages without params. */
 export const EMPTY: Payload = { source: sourceOf('{}'), start: 0, end: 2, members: [], edits: undefined }
 
+/** The object `{}`, for what the bridge says itself: its edits are no changes of a received message. */
+export const OWN: Payload = parseObject('{}')
+
 /** The object in a text. Throws a JsonError if it is not one JSON object. */
 export function parseObject(text: Json, options?: ScanOptions): Payload {
   return parseSource(sourceOf(text), options)

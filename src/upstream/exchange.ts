@@ -4,13 +4,13 @@ import type { Call } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response, Sent } from '../rpc/message.js'
-import { weightOf } from '../rpc/source.js'
+import { type Source, weightOf } from '../rpc/source.js'
 import { within } from '../time.js'
 import { answerTooLarge, ChannelError } from './transport/channel.js'
 import { Unread } from './unread.js'
 
 export type Arrival =
-  | { kind: 'notification'; method: string; params: Params }
+  | { kind: 'notification'; method: string; params: Params; source?: Source }
   | { kind: 'question'; question: Question }
   | Response
 
@@ -69,8 +69,9 @@ export class Exchange {
   receivedBefore = 0
   /** The account for the request, if it is not that of the peer. */
   account: Account | undefined
-  /** The id of the call for the inspector. */
+  /** For the inspector: the id of the call, and the message that passes without edits as the request. */
   call: string | undefined
+  made: Source | undefined
   readonly #peer: ExchangePeer
   /** Created when the first message has to wait. */
   #arrivals: Unread<Arrival> | undefined

@@ -4,6 +4,7 @@ import type { Account } from '../protocol/account.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, SMALL } from '../protocol/memory.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
+import type { Made } from '../protocol/rules.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
 import {
   type Batch,
@@ -24,8 +25,9 @@ import {
   type Sent,
 } from '../rpc/message.js'
 import { cut, type Source, sourceOf } from '../rpc/source.js'
-import { type Json, objectIn, raw } from '../rpc/splice.js'
+import { type Json, objectIn, type Payload, raw } from '../rpc/splice.js'
 import { type Arrival, Exchange, type ExchangePeer } from './exchange.js'
+import { errorIn } from './failure.js'
 import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
 import { type Channel, ChannelError, type ChannelErrorOptions, type Receiver } from './transport/channel.js'
@@ -141,19 +143,19 @@ export class Peer implements Receiver, ExchangePeer {
 
   #notify(method: string, params: Sent, headers: Headers, account: Account | undefined, call?: string): Promise<void> {
     const text = notification(method, params)
-    this.#watch?.sent({ form: 'notification', method }, text, call)
+    this.#watch?.sent({ form: 'notification', method }, text, call, madeOf(params))
     return this.channel.send({ text, headers, account })
   }
 
-  respond(id: Id, answer: Json | RpcError): void {
-    if (typeof answer === 'string') this.answer('result', id, resultMessage(id, answer))
-    else this.answer('error', id, errorMessage(id, answer))
+  respond(id: Id, answer: Json | RpcError, made?: Made): void {
+    if (typeof answer === 'string') this.answer('result', id, resultMessage(id, answer), made)
+    else this.answer('error', id, errorMessage(id, answer), made)
   }
 
   /** Sends an encoded answer to a request of the server. */
-  answer(form: 'result' | 'error', id: Id, text: string): void {
+  answer(form: 'result' | 'error', id: Id, text: string, made?: Made): void {
     this.settled()
-    this.#watch?.answered(form, id, text)
+    this.#watch?.answered(form, id, text, made)
     const { headers, account } = this
     this.channel.send({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
   }
@@ -167,7 +169,12 @@ export class Peer implements Receiver, ExchangePeer {
     if (this.#end) return
     this.#hangDetector.sent(exchange)
     const text = request(exchange.id, method, params)
-    this.#watch?.sent({ form: 'request', method, id: exchange.id }, text, exchange.call)
+    this.#watch?.sent(
+      { form: 'request', method, id: exchange.id },
+      text,
+      exchange.call,
+      exchange.made ?? madeOf(params),
+    )
     this.channel
       .send({
         text,
@@ -176,7 +183,16 @@ export class Peer implements Receiver, ExchangePeer {
         headers: headers ?? this.headers,
         account: exchange.account ?? this.account,
       })
-      .catch((error: ChannelError | Fault) => exchange.fail(error))
+      .catch((error: ChannelError | Fault) => {
+        if (this.#watch) this.#tellRefusal(error, exchange)
+        exchange.fail(error)
+      })
+  }
+
+  /** Tells the inspector an error that came with an HTTP status of its own. */
+  #tellRefusal(error: ChannelError | Fault, { call }: Exchange): void {
+    const said = error instanceof ChannelError && error.refusal && errorIn(error.refusal)
+    if (said) this.#watch?.received(said, call)
   }
 
   cancel(exchange: Exchange, reason: string): void {
@@ -325,6 +341,11 @@ export class Peer implements Receiver, ExchangePeer {
   #first({ outcome: { kind } }: Response): Exchange | undefined {
     return kind === 'error' && this.#lastId === 1 ? this.#exchanges.get(1) : undefined
   }
+}
+
+/** What params were made of, if that is known. */
+function madeOf(params: Sent): Payload | undefined {
+  return typeof params === 'object' ? params : undefined
 }
 
 function parse(source: Source): Message | undefined {

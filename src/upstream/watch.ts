@@ -1,5 +1,6 @@
 /** Tells the inspector the messages on one channel to a server. */
 import type { Sight, Witness } from '../ports/seen.js'
+import { changesOf, type Made } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import { weightOf, wireOf } from '../rpc/source.js'
 
@@ -9,7 +10,11 @@ export interface Watching {
   server: string
 }
 
-type Sent = { form: 'request' | 'notification' | 'result' | 'error'; method?: string; id?: string | number | undefined }
+type Message = {
+  form: 'request' | 'notification' | 'result' | 'error'
+  method?: string
+  id?: string | number | undefined
+}
 
 /** Most open requests of the server whose calls are remembered. */
 const MAX_ASKED = 1_000
@@ -25,8 +30,9 @@ export class Watch {
     this.#server = server
   }
 
-  /** A message is sent to the server, for this call. */
-  sent({ form, method, id }: Sent, text: string, call: string | undefined): void {
+  /** A message is sent to the server, for this call. `made` is what it was made of. */
+  sent({ form, method, id }: Message, text: string, call: string | undefined, made?: Made): void {
+    const changed = changesOf({ form, method }, made, 'server')
     const sight: Sight = {
       kind: 'message',
       hop: 'server',
@@ -35,6 +41,9 @@ export class Watch {
       method,
       id,
       bytes: text.length,
+      changes: changed?.changes,
+      more: changed?.more,
+      source: changed?.source,
       server: this.#server,
       call,
       session: undefined,
@@ -43,9 +52,9 @@ export class Watch {
   }
 
   /** The answer to a request of the server is sent. */
-  answered(form: 'result' | 'error', id: Id, text: string): void {
+  answered(form: 'result' | 'error', id: Id, text: string, made: Made | undefined): void {
     const key = idKey(id)
-    this.sent({ form, id: idValue(id) }, text, this.#asked.get(key))
+    this.sent({ form, id: idValue(id) }, text, this.#asked.get(key), made)
     this.#asked.delete(key)
   }
 
@@ -61,6 +70,7 @@ export class Watch {
       method: isResponse ? undefined : message.method,
       id: message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id),
       bytes: source ? weightOf(source) : 0,
+      source,
       server: this.#server,
       call,
       session: undefined,

@@ -97,7 +97,7 @@ t.test('what was taken off a result of the specification is put on again, and th
       const bare = edit(parseObject(text), { resultType: undefined, ttlMs: undefined, cacheScope: undefined })
       const result = withoutEnvelope(bare)
       const reply: Reply = { kind: 'result', result, server, cache: { ttlMs: 5, scope: 'public' } }
-      const { result: encoded } = JSON.parse(textOf(encodeReply(reply, '1' as Id, { ...decodedCall, method })))
+      const { result: encoded } = JSON.parse(textOf(encodeReply(reply, '1' as Id, { ...decodedCall, method }).text))
       t.same(problems('2026-07-28', definition, encoded), [], `${definition}/${name}`)
       t.equal(encoded.resultType, 'complete')
       t.same(encoded._meta['io.modelcontextprotocol/serverInfo'], { name: 's', version: '1' })
@@ -114,7 +114,7 @@ t.test('a result says that it is complete, whatever the server wrote', async (t)
     server,
   }
   t.equal(
-    encodeReply(reply, '"a"' as Id, decodedCall),
+    encodeReply(reply, '"a"' as Id, decodedCall).text,
     `{"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","n":1.0,"_meta":{"k":1,"io.modelcontextprotocol/serverInfo":${server}}}}`,
   )
 })
@@ -126,11 +126,11 @@ t.test('progress goes back under the token of the client, errors under its id', 
     params: parseObject('{"progressToken":41,"progress":0.5}'),
   }
   t.equal(
-    encodeReply(progress, '7' as Id, decodedCall),
+    encodeReply(progress, '7' as Id, decodedCall).text,
     '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":5,"progress":0.5}}',
   )
   t.equal(
-    encodeReply({ kind: 'error', error: { code: 4711, message: 'm', data: '{"x":1.0}' } }, '7' as Id, decodedCall),
+    encodeReply({ kind: 'error', error: { code: 4711, message: 'm', data: '{"x":1.0}' } }, '7' as Id, decodedCall).text,
     '{"jsonrpc":"2.0","id":7,"error":{"code":4711,"message":"m","data":{"x":1.0}}}',
   )
 })

@@ -70,6 +70,7 @@ export class RelayedMessages {
           method: what?.method,
           id: what?.id,
           bytes: length,
+          changes: hop === from ? undefined : [],
           server,
           call: this.#about.call,
           session: this.#about.session,

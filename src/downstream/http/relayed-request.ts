@@ -428,7 +428,7 @@ function errorOf(status: number): Final {
 /** The result that ends a subscription. */
 function subscriptionEnded(id: Id): string {
   const listen = { method: 'subscriptions/listen', progressToken: undefined }
-  return encodeReply({ kind: 'result', result: EMPTY }, id, listen) as string
+  return encodeReply({ kind: 'result', result: EMPTY }, id, listen).text as string
 }
 
 /** Removes the server's headers, because they belong to a body that is not sent. `Allow` stays. */

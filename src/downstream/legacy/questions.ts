@@ -159,7 +159,7 @@ export class Questions {
     const question: Asked = { request: asked, id, outcome, uplift }
     all.asked.push(question)
     const message = request(id, method, text === '{}' ? undefined : text)
-    record.said(message)
+    record.said(message, 'anew')
     await send(message)
     return question
   }

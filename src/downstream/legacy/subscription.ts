@@ -14,6 +14,7 @@ import {
   edit,
   isEmpty,
   type Json,
+  OWN,
   objectIn,
   type Payload,
   parseObject,
@@ -147,7 +148,7 @@ export class Changes {
   /** Reports everything as changed, because changes may have been missed. */
   #tellAll(): void {
     for (const { method } of this.#lists) this.#options.deliver(method, EMPTY)
-    for (const uri of this.#uris) this.#options.deliver(UPDATED, edit(EMPTY, { uri: JSON.stringify(uri) }))
+    for (const uri of this.#uris) this.#options.deliver(UPDATED, edit(OWN, { uri: JSON.stringify(uri) }))
   }
 
   #filter(uris: ReadonlySet<string>): Payload {

@@ -11,6 +11,7 @@ import {
   edit,
   has,
   type Json,
+  OWN,
   objectIn,
   type Payload,
   parseObject,
@@ -47,7 +48,7 @@ export async function drive(handle: Handler, call: Call, created: Payload, clien
     return {
       ...call,
       method,
-      params: edit(EMPTY, { taskId, ...more }),
+      params: edit(OWN, { taskId, ...more }),
       meta: EMPTY,
       progress: false,
       answers: undefined,
@@ -106,7 +107,8 @@ function unanswered(task: Payload, answered: ReadonlySet<string>): Payload | und
 
 function outcomeOf(task: Payload, status: string): Final {
   const result = objectIn(task, 'result')
-  if (status === 'completed' && result) return { kind: 'result', result }
+  // A text of its own: it is not the result of a message, but a part of that.
+  if (status === 'completed' && result) return { kind: 'result', result: parseObject(write(result)) }
   const error = objectIn(task, 'error')
   if (status === 'failed' && error) {
     const [code, message] = [value(error, 'code'), value(error, 'message')]

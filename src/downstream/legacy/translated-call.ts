@@ -11,7 +11,7 @@ import type { Loan } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks, withTasks } from '../../protocol/tasks.js'
 import type { Wire } from '../../rpc/source.js'
-import { EMPTY, edit, type Json, type Payload, parseObject } from '../../rpc/splice.js'
+import { edit, type Json, OWN, type Payload, parseObject } from '../../rpc/splice.js'
 import type { CallLogEntry } from '../call-log.js'
 import { type Questions, Unanswered } from './questions.js'
 import { Rounds } from './rounds.js'
@@ -86,7 +86,7 @@ async function waitForTask(call: Call, created: Payload, context: Running): Prom
   const last = await drive(context.handle, call, created, {
     ask: (input) => askClient(input, call.signal, context),
     say: (message) => {
-      const params = edit(EMPTY, { progress: String(++progress), message })
+      const params = edit(OWN, { progress: String(++progress), message })
       return call.progress ? call.tell({ kind: 'notification', method: 'notifications/progress', params }) : undefined
     },
   })

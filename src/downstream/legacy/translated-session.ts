@@ -30,7 +30,18 @@ import {
   result,
 } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  OWN,
+  objectIn,
+  type Payload,
+  parseObject,
+  raw,
+  value,
+  write,
+} from '../../rpc/splice.js'
 import { CallLogEntry, subject, tell, tellReceived, tellSent } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { EmulatedTasks } from './emulated-tasks.js'
@@ -98,12 +109,13 @@ export class TranslatedSession implements ClientSession {
     const opening = decodeInitialize(request)
     const caller = { revision: NEWEST_MODERN, clientInfo: opening.clientInfo, capabilities: opening.capabilities }
     const controller = new HangUp()
-    const call = callOf('server/discover', EMPTY, EMPTY, { caller, controller, record, options })
+    const call = callOf('server/discover', OWN, EMPTY, { caller, controller, record, options })
     record.note({ clientRevision: opening.revision })
     const discovered = await options.upstream.handle(call)
     if (discovered.kind === 'error') {
-      const text = errorMessage(request.id, legacyError(call, discovered.error, opening.revision))
-      record.ended(discovered, text)
+      const made = legacyError(call, discovered.error, opening.revision)
+      const text = errorMessage(request.id, made)
+      record.ended(discovered, text, made)
       return { text }
     }
     if (discovered.kind !== 'result')
@@ -116,7 +128,7 @@ export class TranslatedSession implements ClientSession {
     loan.demand(kept.length + clientInfo.length + capabilities.length)
     const session = new TranslatedSession(opening, to, parseObject(kept), loan, options)
     const text = result(request.id, answer)
-    record.ended(discovered, text)
+    record.ended(discovered, text, 'anew')
     return { text, session }
   }
 
@@ -276,8 +288,8 @@ export class TranslatedSession implements ClientSession {
     let ended = false
     const tell: Tell = (told) => {
       if (ended || !CALL_NOTIFICATIONS.has(told.method) || !increasing(told)) return undefined
-      const text = encodeReply(told, id, call, progressToken, this.#to)
-      record.said(text)
+      const { text, made } = encodeReply(told, id, call, progressToken, this.#to)
+      record.said(text, made)
       return send({ text })
     }
     const call = callOf(method, withoutTask(method, params), meta, {
@@ -290,8 +302,8 @@ export class TranslatedSession implements ClientSession {
     })
     try {
       const outcome = await this.#run(call, record, (text) => send({ text }))
-      const text = encodeReply(outcome, id, call, progressToken, this.#to)
-      record.ended(outcome, text)
+      const { text, made } = encodeReply(outcome, id, call, progressToken, this.#to)
+      record.ended(outcome, text, made)
       return { text, last: { status: 200 } }
     } finally {
       ended = true
@@ -335,8 +347,8 @@ export class TranslatedSession implements ClientSession {
       record,
       options: this.#options,
     })
-    const text = encodeReply(outcome, id, call, undefined, this.#to, String(taskId))
-    record.ended(outcome, text)
+    const { text, made } = encodeReply(outcome, id, call, undefined, this.#to, String(taskId))
+    record.ended(outcome, text, made)
     return { text, last: { status: 200 } }
   }
 
@@ -366,11 +378,12 @@ export class TranslatedSession implements ClientSession {
   }
 
   #deliver(method: string, params: Payload): void {
-    const text = write(downlevelNotification(method, params, this.#to))
+    const made = downlevelNotification(method, params, this.#to)
     const uri = raw(params, 'uri')
     const { outlet, log, session } = this.#options
+    const text = write(made)
     const message = notification(method, text === '{}' ? undefined : text)
-    tellSent(log, message, { session })
+    tellSent(log, message, { session }, { made, era: 'legacy' })
     outlet.deliver(message, uri === undefined ? method : `${method} ${uri}`)
   }
 }

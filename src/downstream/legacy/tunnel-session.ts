@@ -1,11 +1,11 @@
 /** A legacy client's session with a legacy server: messages pass through a tunnel unchanged. */
-import type { SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
+import type { AboutMessage, SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type TraceContext, withTrace } from '../../protocol/trace.js'
 import { error as errorMessage, idKey, type Notification, type Request, type Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
-import { EMPTY, edit, write } from '../../rpc/splice.js'
+import { EMPTY, edit } from '../../rpc/splice.js'
 import { CallLogEntry, subject, tell, tellReceived, tellSent } from '../call-log.js'
 import type { Send } from '../frames.js'
 import { replyIn } from '../outcome.js'
@@ -37,8 +37,8 @@ export class TunnelSession implements ClientSession {
     this.#report('opened')
     tunnel.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
-      message: (text, call) => {
-        this.#tellSent(text, call)
+      message: (text, about) => {
+        this.#tellSent(text, about)
         outlet.deliver(text)
       },
       // Deferred, so that the errors of calls in flight are still sent in this session.
@@ -70,15 +70,15 @@ export class TunnelSession implements ClientSession {
     record.follow(metaOf(request), trace)
     record.begun(request)
     const span = record.handedOver()
-    const say: SayTunnelled = ({ text, answer, dropped }) => {
+    const say: SayTunnelled = ({ text, made, answer, dropped }) => {
       if (dropped) record.note({ dropped })
       if (!answer) {
-        record.said(text)
+        record.said(text, made)
         return send({ text })
       }
       const reply = replyIn(answer)
       span.over(reply)
-      record.ended(reply, text)
+      record.ended(reply, text, made)
       return send({ text, last: { status: 200 } })
     }
     try {
@@ -102,7 +102,7 @@ export class TunnelSession implements ClientSession {
     this.#tellReceived(message)
     if (message.kind === 'response') this.#tunnel.respond(message)
     else if (message.method === 'notifications/cancelled') this.#running.cancel(message.params)
-    else this.#tunnel.notify(message.method, typeof message.params === 'string' ? undefined : write(message.params))
+    else this.#tunnel.notify(message.method, typeof message.params === 'string' ? EMPTY : message.params)
   }
 
   listened(): void {}
@@ -118,9 +118,9 @@ export class TunnelSession implements ClientSession {
     tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal })
   }
 
-  #tellSent(text: Wire, call: string | undefined): void {
+  #tellSent(text: Wire, { call, made }: AboutMessage = {}): void {
     const { log, session } = this.#options
-    const head = tellSent(log, text, { call, session })
+    const head = tellSent(log, text, { call, session }, { made, era: 'legacy' })
     if (head?.form !== 'request' || head.id === undefined) return
     if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
     this.#asked.set(idKey(head.id), call)
@@ -138,5 +138,5 @@ export class TunnelSession implements ClientSession {
 function traced(request: Request, { trace }: UpstreamSpan): Request {
   if (!trace || request.params === 'not an object') return request
   const params = request.params === 'absent' ? EMPTY : request.params
-  return { ...request, params: edit(params, { _meta: write(withTrace(metaOf(request), trace)) }) }
+  return { ...request, params: edit(params, { _meta: withTrace(metaOf(request), trace) }) }
 }

@@ -12,6 +12,7 @@ import {
   EMPTY,
   edit,
   type Json,
+  OWN,
   objectIn,
   type Payload,
   parseObject,
@@ -157,7 +158,7 @@ class Listening {
   /** Reports everything as changed, because changes may have been lost. */
   missed(): void {
     for (const method of this.#lists) this.#keep({ method, params: EMPTY })
-    for (const uri of this.#uris) this.#keep({ method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) })
+    for (const uri of this.#uris) this.#keep({ method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) })
   }
 
   lost(): void {

@@ -10,9 +10,17 @@ import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.j
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
-import { type Notification, notification, parseMessage, type Request, type Response } from '../../rpc/message.js'
+import {
+  jsonOf,
+  type Notification,
+  notification,
+  parseMessage,
+  type Request,
+  type Response,
+  type Sent,
+} from '../../rpc/message.js'
 import { join, sourceOf, type Wire } from '../../rpc/source.js'
-import { EMPTY, type Json, keys, objectIn, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
+import { EMPTY, keys, objectIn, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
 import { backoff, pause, unlessAborted } from '../../time.js'
 import { KeptSettings } from './kept-settings.js'
 import { OpenServerRequests } from './open-server-requests.js'
@@ -106,8 +114,8 @@ export class ReopeningTunnel implements Tunnel {
     }
   }
 
-  notify(method: string, params: Json | undefined): void {
-    if (method === 'notifications/initialized') this.#settings.initialized(params)
+  notify(method: string, params: Sent): void {
+    if (method === 'notifications/initialized') this.#settings.initialized(jsonOf(params))
     // Between two sessions, a notification can only be about the lost one.
     if (!this.#tunnel.over) this.#tunnel.notify(method, params)
   }
@@ -130,8 +138,8 @@ export class ReopeningTunnel implements Tunnel {
   #attach(tunnel: DirectTunnel, listener: TunnelListener): void {
     tunnel.attach({
       isIdle: () => listener.isIdle(),
-      message: (text, call) => {
-        if (tunnel === this.#tunnel) listener.message(text, call)
+      message: (text, about) => {
+        if (tunnel === this.#tunnel) listener.message(text, about)
       },
       ended: () => {
         if (tunnel === this.#tunnel && !this.#closed.aborted) this.#lost(listener)

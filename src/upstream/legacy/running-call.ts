@@ -147,6 +147,7 @@ export class RunningCall {
       lowered
         ? write(lowered)
         : { code: -32603, message: "The client's answer cannot be expressed in the protocol revision of the session" },
+      'anew',
     )
   }
 

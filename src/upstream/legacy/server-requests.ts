@@ -2,6 +2,7 @@
 import { capabilityFor, isShowable, type Needed, uncovered } from '../../protocol/input.js'
 import type { Loan } from '../../protocol/memory.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
+import type { Made } from '../../protocol/rules.js'
 import { type Id, idKey, type Params, type Request, type RpcError, readId } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
@@ -31,7 +32,8 @@ export interface ServerRequestsOptions {
   hasAsked(exchange: Exchange): boolean
   /** Notes that the server has sent a request during a call. */
   asks(exchange: Exchange): void
-  respond(id: Id, answer: Json | RpcError): void
+  /** `made` is what the answer is made of, for the inspector. */
+  respond(id: Id, answer: Json | RpcError, made?: Made): void
   /** Called when the server has withdrawn a question. */
   settled(): void
 }
@@ -144,13 +146,13 @@ export class ServerRequests {
   }
 
   /** Sends the answer to a question, unless the server has withdrawn it. */
-  respond(question: Question, answer: Json | RpcError): void {
+  respond(question: Question, answer: Json | RpcError, made?: Made): void {
     const { id } = question.request
     question.loan.end()
     // The server may have used the same id for another request meanwhile.
     if (this.#open.get(idKey(id)) !== question) return
     this.#open.delete(idKey(id))
-    this.#options.respond(id, answer)
+    this.#options.respond(id, answer, made)
   }
 
   /** Ends all loans. Nothing can be answered any more. */

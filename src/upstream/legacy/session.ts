@@ -130,7 +130,7 @@ export class LegacySession {
       hasAsked: (exchange) => askers.has(this.running.of(exchange)),
       asks: (exchange) => askers.add(this.running.of(exchange)),
       borrow: () => peer.borrow(identity.who),
-      respond: (id, answer) => peer.respond(id, answer),
+      respond: (id, answer, made) => peer.respond(id, answer, made),
       settled: () => peer.settled(),
     })
     this.handshake = handshake

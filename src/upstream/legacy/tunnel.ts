@@ -1,10 +1,11 @@
 /** A legacy client's own session with a legacy server. Messages pass unchanged, except for ids and progress tokens. */
 import type { Signal } from '../../hang-up.js'
 import type { Log } from '../../logging.js'
-import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
+import type { AboutMessage, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Loan } from '../../protocol/memory.js'
+import type { Made } from '../../protocol/rules.js'
 import {
   type Id,
   type Notification,
@@ -14,9 +15,10 @@ import {
   type Response,
   request as requestMessage,
   response as responseMessage,
+  type Sent,
 } from '../../rpc/message.js'
 import { join, lengthOf, type Wire } from '../../rpc/source.js'
-import { type Edits, edit, type Json, objectIn, payloadAt, raw, value, write } from '../../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, callFault, sessionGone } from '../failure.js'
@@ -77,9 +79,13 @@ export class DirectTunnel implements Tunnel {
     peer.events = {
       ...(delivery && { arrived: (exchange) => delivery.add(exchange) }),
       callOf: ({ kind, method }) => (kind === 'request' || method === LOG ? this.#onlyCall : undefined),
-      asked: (request, exchange) => this.#deliver(write(request), exchange?.call ?? this.#onlyCall),
+      asked: (request, exchange) =>
+        this.#deliver(write(request), { call: exchange?.call ?? this.#onlyCall, made: madeOf(request) }),
       notified: (method, params) =>
-        this.#deliver(write({ kind: 'notification', method, params }), method === LOG ? this.#onlyCall : undefined),
+        this.#deliver(write({ kind: 'notification', method, params }), {
+          call: method === LOG ? this.#onlyCall : undefined,
+          made: madeOf({ params }),
+        }),
       ended: (error) => this.#end(error),
       // A restarted server refuses the stream. A request finds out whether the session is lost, too.
       streamLost: () => {
@@ -92,7 +98,8 @@ export class DirectTunnel implements Tunnel {
 
   /** Sends the client's `initialize` to the server. Rejects with a ChannelError; the caller then closes the channel. */
   static async open(peer: Peer, opening: Request, options: TunnelOptions): Promise<DirectTunnel> {
-    const answer = await peer.call('initialize', textOf(opening.params), options.timeout)
+    const params = typeof opening.params === 'string' ? undefined : opening.params
+    const answer = await peer.call('initialize', params, options.timeout)
     return new DirectTunnel(peer, options, opening.id, answer)
   }
 
@@ -124,6 +131,7 @@ export class DirectTunnel implements Tunnel {
     this.#used()
     const exchange = this.#peer.begin(this.#options.principal)
     exchange.call = call
+    if (typeof request.params === 'string') exchange.made = request.source
     this.#delivery?.enter(exchange)
     const token = tokenOf(request.params)
     const hangUp = () => {
@@ -143,14 +151,12 @@ export class DirectTunnel implements Tunnel {
         if (arrival.kind === 'response') {
           const text = responseMessage(request.id, arrival)
           // Awaited here, because messages that came after the answer are sent when this ends.
-          return await say({ text, answer: arrival, dropped: exchange.dropped })
+          return await say({ text, answer: arrival, dropped: exchange.dropped, made: arrival.outcome.source })
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
-        const params =
-          progress && typeof arrival.params !== 'string'
-            ? write(edit(arrival.params, { progressToken: token }))
-            : textOf(arrival.params)
-        const held = say({ text: notification(arrival.method, params) })
+        const received = typeof arrival.params === 'string' ? undefined : arrival.params
+        const params = progress && received ? edit(received, { progressToken: token }) : received
+        const held = say({ text: notification(arrival.method, params), made: params ?? arrival.source })
         if (held) await held
         this.#delivery?.done(exchange)
       }
@@ -180,7 +186,7 @@ export class DirectTunnel implements Tunnel {
     this.#options.onUse()
   }
 
-  notify(method: string, params: Json | undefined): void {
+  notify(method: string, params: Sent): void {
     const delivered = this.#peer.notify(method, params).catch((error: unknown) => {
       this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
       if (sessionGone(error)) this.#forget()
@@ -203,7 +209,7 @@ export class DirectTunnel implements Tunnel {
 
   respond(response: Response): void {
     const { id, outcome } = response
-    if (id !== undefined) this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)))
+    if (id !== undefined) this.#peer.answer(outcome.kind, id, join(responseMessage(id, response)), outcome.source)
   }
 
   attach(listener: TunnelListener): void {
@@ -252,13 +258,13 @@ export class DirectTunnel implements Tunnel {
     return open.next().done ? call : undefined
   }
 
-  #deliver(text: Wire, call?: string): void {
-    if (this.#delivery) this.#delivery.pass(() => this.#send(text, call), lengthOf(text))
-    else this.#send(text, call)
+  #deliver(text: Wire, about: AboutMessage): void {
+    if (this.#delivery) this.#delivery.pass(() => this.#send(text, about), lengthOf(text))
+    else this.#send(text, about)
   }
 
-  #send(text: Wire, call: string | undefined): void {
-    if (this.#listener) this.#listener.message(text, call)
+  #send(text: Wire, about: AboutMessage): void {
+    if (this.#listener) this.#listener.message(text, about)
     else if (this.#waiting.length < MAX_WAITING && this.#holds(text)) this.#waiting.push(text)
   }
 
@@ -316,6 +322,11 @@ function plain(message: Request | Notification): Wire {
   return message.kind === 'request' ? requestMessage(message.id, method, text) : notification(method, text)
 }
 
+/** What a message that passes without edits was made of, for the inspector. */
+function madeOf({ params, source }: Pick<Request, 'params' | 'source'>): Made | undefined {
+  return typeof params === 'string' ? (source ?? EMPTY) : params
+}
+
 function textOf(params: Params): Json | undefined {
   return typeof params === 'string' ? undefined : write(params)
 }
@@ -325,9 +336,8 @@ function tokenOf(params: Params): Json | undefined {
   return meta && raw(meta, 'progressToken')
 }
 
-function withToken(params: Params, progressToken: Json | undefined): Json | undefined {
-  const meta = typeof params === 'string' ? undefined : objectIn(params, '_meta')
-  if (typeof params === 'string' || !meta || progressToken === undefined) return textOf(params)
-  const edits: Edits = { _meta: write(edit(meta, { progressToken })) }
-  return write(edit(params, edits))
+function withToken(params: Params, progressToken: Json | undefined): Payload | undefined {
+  if (typeof params === 'string') return undefined
+  const meta = progressToken === undefined ? undefined : objectIn(params, '_meta')
+  return meta ? edit(params, { _meta: edit(meta, { progressToken }) }) : params
 }

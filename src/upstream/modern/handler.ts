@@ -17,7 +17,18 @@ import { isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
 import type { Params } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
-import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  OWN,
+  objectIn,
+  type Payload,
+  parseObject,
+  raw,
+  textUnder,
+  value,
+} from '../../rpc/splice.js'
 import { digest } from '../../seal.js'
 import { pause } from '../../time.js'
 import { starting } from '../era/starting.js'
@@ -279,7 +290,7 @@ async function listTools(
   cursor: Json | undefined,
   account: Account | undefined,
 ): Promise<Payload> {
-  const params = cursor === undefined ? EMPTY : parseObject(`{"cursor":${cursor}}`)
+  const params = cursor === undefined ? OWN : edit(OWN, { cursor })
   const listing: Call = { ...call, params }
   const headers = { ...requestHeaders('tools/list', params), ...credentialOf(call) }
   const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers, account)

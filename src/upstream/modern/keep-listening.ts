@@ -4,7 +4,7 @@
  */
 import type { Call, Final, Handler, Told } from '../../protocol/call.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, UPDATED } from '../../protocol/subscriptions.js'
-import { EMPTY, edit, objectIn, type Payload, value } from '../../rpc/splice.js'
+import { EMPTY, edit, OWN, objectIn, type Payload, value } from '../../rpc/splice.js'
 import { backoff, pause } from '../../time.js'
 
 /** Milliseconds between attempts: none before the first one, then doubling. */
@@ -68,7 +68,7 @@ async function tellMissed({ tell }: Call, agreed: Payload): Promise<void> {
   for (const { filter, method } of CHANGING_LISTS)
     if (value(agreed, filter) === true) await tell({ kind: 'notification', method, params: EMPTY })
   for (const uri of textsIn(agreed, 'resourceSubscriptions'))
-    await tell({ kind: 'notification', method: UPDATED, params: edit(EMPTY, { uri: JSON.stringify(uri) }) })
+    await tell({ kind: 'notification', method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) })
 }
 
 function textsIn(filter: Payload, name: string): unknown[] {

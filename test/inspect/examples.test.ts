@@ -1,0 +1,141 @@
+/** The examples of the specification, through the codecs of the bridge: what is shown as changed is what was changed. */
+import t from 'tap'
+import type { Call, Reply } from '../../src/protocol/call.js'
+import type { Downlevel } from '../../src/protocol/downlevel.js'
+import type { LegacyRevision } from '../../src/protocol/eras.js'
+import { decodeRequest as decodeLegacy, encodeReply as encodeLegacy } from '../../src/protocol/legacy-client.js'
+import { decodeReply as fromLegacy, encodeParams as toLegacy } from '../../src/protocol/legacy-server.js'
+import { decodeRequest, encodeReply } from '../../src/protocol/modern-client.js'
+import { decodeReply as fromModern, encodeParams as toModern } from '../../src/protocol/modern-server.js'
+import { changesOf, type Made, RULES, type Towards } from '../../src/protocol/rules.js'
+import { type Id, type Request, type Response, request } from '../../src/rpc/message.js'
+import { join } from '../../src/rpc/source.js'
+import { EMPTY, type Payload } from '../../src/rpc/splice.js'
+import { untruths } from '../support/law.js'
+import { parseText } from '../support/messages.js'
+import { exampleDefinitions, examples } from '../support/schema.js'
+
+const REVISIONS: readonly LegacyRevision[] = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
+const ID = '7' as Id
+const RESULTS: Readonly<Record<string, string>> = {
+  CallToolResult: 'tools/call',
+  ListToolsResult: 'tools/list',
+  ListPromptsResult: 'prompts/list',
+  ListResourcesResult: 'resources/list',
+  ListResourceTemplatesResult: 'resources/templates/list',
+  ReadResourceResult: 'resources/read',
+  GetPromptResult: 'prompts/get',
+  CompleteResult: 'completion/complete',
+}
+
+function callOf(method: string, parts: { params?: Payload; meta?: Payload } = {}): Call {
+  return {
+    method,
+    params: EMPTY,
+    meta: EMPTY,
+    progress: true,
+    caller: { revision: '2026-07-28', capabilities: '{}', clientInfo: '{"name":"c","version":"1"}' },
+    principal: 'p',
+    tell: () => undefined,
+    signal: new AbortController().signal,
+    abort() {},
+    log: { note() {}, warn() {} },
+    ...parts,
+  }
+}
+
+const target = (revision: LegacyRevision, strict: boolean): Downlevel => ({
+  revision,
+  strict,
+  tasks: false,
+  memory: { wrapped: new Set() },
+  lost() {},
+})
+
+/** What is wrong with what is shown of a message. */
+function wrongWith(
+  received: string,
+  sent: string,
+  about: { form: 'request' | 'result'; made: Made; towards: Towards },
+): string[] {
+  const found = changesOf({ form: about.form, method: undefined }, about.made, about.towards)
+  if (!found) return ['there are no changes']
+  const unknown = found.changes.filter(({ rule }) => !RULES.has(rule))
+  return [...unknown.map((change) => `no rule: ${JSON.stringify(change)}`), ...untruths(received, sent, found.changes)]
+}
+
+t.test('requests of the specification, to servers of every revision', async (t) => {
+  let checked = 0
+  for (const definition of exampleDefinitions().filter((name) => name.endsWith('Request')))
+    for (const { name, text } of examples(definition)) {
+      const message = parseText(text) as Request
+      if (message.kind !== 'request' || typeof message.params === 'string' || !text.includes('protocolVersion')) {
+        t.comment(`${definition}/${name} is no request of a client`)
+        continue
+      }
+      const { method, params, meta } = decodeRequest(message)
+      const call = callOf(method, { params, meta })
+      const legacy = decodeLegacy(message)
+      const made = [
+        ...REVISIONS.flatMap((revision) => [toLegacy(call, revision, 3), toLegacy(call, revision, undefined)]),
+        toModern(call, 3),
+        toModern(callOf(method, legacy), 3),
+      ]
+      for (const one of made) {
+        checked++
+        t.same(wrongWith(text, request(3, method, one), { form: 'request', made: one, towards: 'server' }), [], name)
+      }
+    }
+  t.ok(checked >= 100, `${checked} messages`)
+})
+
+t.test('results of the specification, to clients of every revision', async (t) => {
+  let checked = 0
+  for (const [definition, method] of Object.entries(RESULTS))
+    for (const { name, text } of examples(definition)) {
+      const received = `{"jsonrpc":"2.0","id":1,"result":${text}}`
+      const answer = parseText(received) as Response
+      const call = callOf(method)
+      const check = (reply: Reply, towards: Towards, encoded: { text: Parameters<typeof join>[0]; made: Made }) => {
+        checked++
+        t.equal(reply.kind, 'result')
+        t.same(
+          wrongWith(received, join(encoded.text), { form: 'result', made: encoded.made, towards }),
+          [],
+          `${definition}/${name} to a ${towards}`,
+        )
+      }
+      for (const reply of [fromModern(call, answer), fromLegacy(call, answer, '{"name":"s","version":"1"}')]) {
+        check(reply, 'modern client', encodeReply(reply, ID, { method, progressToken: undefined }))
+        if (reply.kind === 'input') continue
+        for (const revision of REVISIONS)
+          for (const strict of [false, true])
+            check(reply, 'legacy client', encodeLegacy(reply, ID, call, undefined, target(revision, strict)))
+      }
+    }
+  t.ok(checked >= 200, `${checked} messages`)
+})
+
+t.test('the check finds changes that are missing, wrong or invented', async (t) => {
+  const received = '{"id":1,"params":{"a":1.0,"list":[{"x":1},{"x":2}]}}'
+  const sent = '{"id":1,"params":{"a":1.0,"list":[{"x":3}],"b":true}}'
+  const changes = [
+    { op: 'remove', at: '/params/list/0', rule: 'r' },
+    { op: 'replace', at: '/params/list/1/x', rule: 'r' },
+    { op: 'add', at: '/params/b', rule: 'r' },
+  ] as const
+  t.same(untruths(received, sent, changes), [])
+  for (const change of changes)
+    t.not(
+      untruths(
+        received,
+        sent,
+        changes.filter((one) => one !== change),
+      ).length,
+      0,
+      `without ${change.at}`,
+    )
+  for (const at of ['/params/a/b', '/params/none'])
+    t.not(untruths(received, sent, [...changes, { op: 'remove', at, rule: 'r' }]).length, 0, `with ${at}`)
+  t.not(untruths(received, sent.replace('1.0', '1'), changes).length, 0, 'a number that was rounded')
+})

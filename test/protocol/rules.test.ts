@@ -1,0 +1,64 @@
+/** The rules of changes: rows of docs/translation.md. */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { changesOf, type Made, RULES, UNKNOWN } from '../../src/protocol/rules.js'
+import { sourceOf } from '../../src/rpc/source.js'
+import { edit, mapElements, objectIn, type Payload, parseObject, parseSource } from '../../src/rpc/splice.js'
+
+const document = readFileSync(new URL('../../docs/translation.md', import.meta.url), 'utf8')
+
+t.test('every rule is the id of one row of docs/translation.md', async (t) => {
+  const rows = document.split('\n').filter((line) => line.startsWith('|'))
+  for (const rule of RULES) t.equal(rows.filter((row) => row.includes(`<a id="${rule}"></a>`)).length, 1, rule)
+})
+
+/** An object in a received message. */
+const received = (key: string, json: string): Payload =>
+  objectIn(parseSource(sourceOf(`{"jsonrpc":"2.0","id":1,"${key}":${json}}`)), key) ?? parseObject('{}')
+
+t.test('an element that was removed from a list says why by what it was', async (t) => {
+  const bad = '{"name":"b","inputSchema":{"type":"object","properties":{"p":{"type":"object","x-mcp-header":"P"}}}}'
+  const list = received('result', `{"tools":[{"name":"a"},${bad},{"title":"c"}]}`)
+  const made = edit(list, { tools: mapElements(list, 'tools', () => []) })
+  const changes = changesOf({ form: 'result', method: undefined }, made, 'legacy client')?.changes ?? []
+  t.same(
+    changes.map(({ at, op, rule }) => `${op} ${at} ${rule}`),
+    [
+      'replace /id ids',
+      'remove /result/tools/0 unusable-tools',
+      'remove /result/tools/1 misannotated-tools',
+      'remove /result/tools/2 invalid-items',
+    ],
+  )
+})
+
+t.test('changes beyond the bound are counted', async (t) => {
+  const keys = Array.from({ length: 150 }, (_, i) => `k${i}`)
+  const result = received('result', JSON.stringify(Object.fromEntries(keys.map((key) => [key, 1]))))
+  const made = edit(result, Object.fromEntries(keys.map((key) => [key, undefined])))
+  const found = changesOf({ form: 'result', method: undefined }, made, 'legacy client')
+  t.match(found, { changes: { length: 101 }, more: 50 })
+})
+
+t.test('a message of the bridge itself has no changes', async (t) => {
+  const own: [form: 'request' | 'result' | 'error', made: Made | undefined][] = [
+    ['result', parseObject('{"tools":[]}')],
+    ['request', parseObject('{"uri":"x"}')],
+    ['error', { code: -32603, message: 'The server is down' }],
+    ['error', undefined],
+  ]
+  for (const [form, made] of own)
+    for (const towards of ['server', 'modern client', 'legacy client'] as const)
+      t.equal(changesOf({ form, method: 'resources/read' }, made, towards), undefined)
+})
+
+t.test('an error says which of its members changed', async (t) => {
+  const from = received('error', '{"code":-32002,"message":"m","data":{"a":1},"more":true}')
+  const made = { code: -32602, message: 'm', data: '{"a":1,"uri":"x"}', from }
+  const changes = changesOf({ form: 'error', method: undefined }, made, 'modern client')?.changes ?? []
+  t.same(
+    changes.map(({ at, op }) => `${op} ${at}`),
+    ['replace /id', 'replace /error/code', 'replace /error/data', 'remove /error/more'],
+  )
+  t.notOk(changes.some(({ rule }) => rule === UNKNOWN))
+})
