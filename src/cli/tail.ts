@@ -9,7 +9,7 @@ import { readFilter } from '../inspect/filter.js'
 import { type Message, rowsOf } from '../inspect/rows.js'
 import { socketFolder } from '../inspect/socket.js'
 import { type CallView, Views } from '../inspect/views.js'
-import { brief, clock, duration, shown, statusOf } from '../inspect/words.js'
+import { brief, clock, duration, placeOf, ruleAddress, shown, statusOf } from '../inspect/words.js'
 import { proxyAgent } from '../net/agent.js'
 import { proxiesOf } from '../net/proxy.js'
 import type { Seen } from '../ports/seen.js'
@@ -203,10 +203,14 @@ function sidesOf(call: CallView, paint: Paint): string {
   for (const { client, server } of rowsOf(call)) {
     const left = sideOf(client, 'client').padEnd(WIDTH)
     text += `    ${left} ${paint('dim', '│')} ${sideOf(server, 'server')}\n`
-    for (const { at, op, rule } of [...(client?.changes ?? []), ...(server?.changes ?? [])]) {
+    for (const change of [...(client?.changes ?? []), ...(server?.changes ?? [])]) {
+      const { op, rule } = change
       const sign = op === 'add' ? '+' : op === 'remove' ? '−' : '~'
-      text += `      ${paint(op === 'add' ? 'green' : 'red', `${sign} ${shown(at)}`)}  ${paint('dim', shown(rule))}\n`
+      const place = paint(op === 'add' ? 'green' : 'red', `${sign} ${placeOf(change)}`)
+      text += `      ${place}  ${paint('dim', ruleAddress(rule))}\n`
     }
+    const more = (client?.more ?? 0) + (server?.more ?? 0)
+    if (more > 0) text += `      ${paint('dim', `and ${more} more changes`)}\n`
   }
   return text
 }

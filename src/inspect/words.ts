@@ -1,6 +1,6 @@
 /** How the page writes values: times, sizes, sides and outcomes. */
 
-import type { Side } from '../ports/seen.js'
+import type { Change, Side } from '../ports/seen.js'
 import { printable } from '../printable.js'
 import type { CallView } from './views.js'
 
@@ -9,6 +9,16 @@ const NAMES = 120
 /** A text of a client or server: one line, without characters that hide or reverse others. */
 export function shown(text: string | undefined, max = NAMES): string {
   return text === undefined ? '' : printable(text, max)
+}
+
+/** What a change is about: a place in the message, or all of it. */
+export function placeOf({ at }: Change): string {
+  return at === '' ? 'the whole message' : shown(at)
+}
+
+/** The row of the documentation that says why something was changed. */
+export function ruleAddress(rule: string): string {
+  return `https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/translation.md#${encodeURIComponent(rule)}`
 }
 
 export function clock(at: number): string {

@@ -4,15 +4,12 @@ import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
 import { type Message, phasesOf, type Row, rowsOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
-import { clock, duration, full, shown, size, statusOf } from '../inspect/words.js'
+import { clock, duration, full, placeOf, ruleAddress, shown, size, statusOf } from '../inspect/words.js'
 import type { Change, Seen } from '../ports/seen.js'
 import { Waterfall } from './calls.js'
 import { callWithPayloads } from './feed.js'
 import { copyLink, copyText } from './keys.js'
 import { place, selected, selectedCall, TABS, tab } from './state.js'
-
-/** Each rule is a row of this document. */
-const RULES = 'https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/translation.md'
 
 export function Detail() {
   const { value: chosen } = selectedCall
@@ -130,6 +127,7 @@ function cell(call: CallView, row: Row, hop: Message['hop']) {
       ${message.payload && html`<pre class="text" tabindex="0">${message.payload.text}</pre>`}
       ${removed.length > 0 && html`<ul class="changes">${removed.map((change) => html`<${Changed} change=${change} removed=${true} />`)}</ul>`}
       ${added.length > 0 && html`<ul class="changes">${added.map((change) => html`<${Changed} change=${change} removed=${false} />`)}</ul>`}
+      ${message.more !== undefined && html`<p class="faint">${message.more} more changes are not listed</p>`}
     </td>
   `
 }
@@ -146,13 +144,14 @@ function line({ form, method, id, http }: Message, hop: Message['hop']): string 
   return words.join('  ') || hop
 }
 
-function Changed({ change: { at, op, rule }, removed }: { change: Change; removed: boolean }) {
+function Changed({ change, removed }: { change: Change; removed: boolean }) {
+  const { op, rule } = change
   const sign = op === 'replace' ? '~' : removed ? '−' : '+'
   const words = op === 'replace' ? (removed ? 'replaced' : 'replaced by') : removed ? 'removed' : 'added'
   return html`
     <li class=${removed ? 'removed' : 'added'}>
-      <span aria-hidden="true">${sign} </span><span class="hidden">${words} </span><code>${shown(at)}</code>
-      ${' '}<a href=${`${RULES}#${encodeURIComponent(rule)}`} target="_blank" rel="noreferrer">${shown(rule)}</a>
+      <span aria-hidden="true">${sign} </span><span class="hidden">${words} </span><code>${placeOf(change)}</code>
+      ${' '}<a href=${ruleAddress(rule)} target="_blank" rel="noreferrer">${shown(rule)}</a>
     </li>
   `
 }
@@ -217,7 +216,7 @@ function Why({ call }: { call: CallView }) {
     <h3>What the bridge changed</h3>
     ${changes.length === 0 ? html`<p class="empty">No change was seen.</p>` : null}
     <ul class="changes">
-      ${changes.map(({ change, message }) => html`<li><span class="faint">${whereOf(message)} </span>${change.op} <code>${shown(change.at)}</code>${': '}<a href=${`${RULES}#${encodeURIComponent(change.rule)}`} target="_blank" rel="noreferrer">${shown(change.rule)}</a></li>`)}
+      ${changes.map(({ change, message }) => html`<li><span class="faint">${whereOf(message)} </span>${change.op} <code>${placeOf(change)}</code>${': '}<a href=${ruleAddress(change.rule)} target="_blank" rel="noreferrer">${shown(change.rule)}</a></li>`)}
     </ul>
   `
 }

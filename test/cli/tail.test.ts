@@ -54,7 +54,7 @@ t.test('filters, both sides, and events as JSON', async (t) => {
   await until(() => filtered.said.out.split('\n').length === 8)
   t.match(
     filtered.said.out,
-    /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*envelope\n {6}\+ .*progressToken {2}progress\n/,
+    /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*protocolVersion {2}https:\S+translation\.md#envelope\n {6}\+ .*progressToken {2}https:\S+#progress\n/,
   )
   t.notMatch(filtered.said.out, /echo/)
   const json = run(t, { target, json: true, filter: 'tool:echo' })

@@ -3,10 +3,15 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import type { InspectorOptions, Page } from '../../src/inspect/routes.js'
+import { RULES } from '../../src/protocol/rules.js'
+import { SERVERS, type ServerKind } from '../matrix/servers.js'
+import { startBridge } from '../support/bridge.js'
 import { Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
+import { messages } from '../support/inspected.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
 import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
@@ -171,6 +176,40 @@ t.test('texts are kept for five minutes when somebody asks for it', { skip }, as
 
   withoutMistakes()
 })
+
+t.test(
+  'what the bridge changed in a real call is marked on both sides, with links to its rules',
+  { skip },
+  async (t) => {
+    const ring = tickingRing({ payloads: 'all' })
+    const legacy = SERVERS.find(({ era }) => era === 'legacy') as ServerKind
+    const { entry } = await legacy.start(t)
+    const { url } = await startBridge(t, entry, {}, { watch: new Watch(ring.witness) })
+    await (
+      await messages.post(url, messages.call('echo', { text: 'hello' }, { meta: { progressToken: 'mine' } }))
+    ).text()
+    const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
+    await until(async () => (await rows()).length === 1)
+    await go('#/calls/c1')
+    await shows(/resultType/)
+    const sides = await browser.evaluate<string[][]>(
+      `[...document.querySelectorAll('.sides tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))`,
+    )
+    t.match(sides.at(0)?.[0], /→ tools\/call.*?− .*?clientInfo envelope.*?~ .*?progressToken progress-tokens/s)
+    t.match(sides.at(0)?.[1], /→ tools\/call.*?~ .*?progressToken progress-tokens/s)
+    t.notMatch(sides.at(0)?.[1], /clientInfo/)
+    t.match(sides.at(-1)?.[0], /← result.*?\+ .*?\/result\/resultType result-type/s)
+    const links = await browser.evaluate<string[]>(
+      `[...document.querySelectorAll('.changes a')].map(({ href }) => href)`,
+    )
+    const rules = links.map((link) => /\/docs\/translation\.md#(.*)$/.exec(link)?.[1] ?? link)
+    for (const rule of rules) t.ok(RULES.has(rule), rule)
+    await go('#/calls/c1?tab=why')
+    await shows(/bridge → server replace \/params\/_meta\/progressToken: progress-tokens/)
+    t.same(await problems(browser), [])
+    withoutMistakes()
+  },
+)
 
 t.test('servers, sessions and refusals have their tables', { skip }, async (t) => {
   const ring = tickingRing()

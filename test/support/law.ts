@@ -131,6 +131,10 @@ function placesOf(changes: readonly Change[]): Place {
   return root
 }
 
+function hasChange({ op, below }: Place): boolean {
+  return op !== undefined || [...below.values()].some(hasChange)
+}
+
 /** The text as far as there are changes in it. `before` gives the places of the elements of lists, which may have moved. */
 function nodeOf(raw: string, place: Place | undefined, before?: Node): Node {
   const source = sourceOf(raw.trim())
@@ -174,13 +178,14 @@ function applied(before: Node, after: Node, place: Place, at: string, wrong: str
       )
     }
     for (const [key, here] of place.below) {
-      if (here.op !== undefined && here.op !== 'add' && !before.members.has(key))
-        wrong.push(`${at}/${key} is not there`)
+      if (here.op !== 'add' && hasChange(here) && !before.members.has(key)) wrong.push(`${at}/${key} is not there`)
       const other = others.get(key)
       if (here.op === 'add' && other) members.set(key, other)
     }
     return { raw: before.raw, members }
   }
+  const isThere = (index: string) => before.elements?.[Number(index)] !== undefined
+  for (const [key, here] of place.below) if (hasChange(here) && !isThere(key)) wrong.push(`${at}/${key} is not there`)
   if (!before.elements) return before
   const elements: Node[] = []
   for (const [index, node] of before.elements.entries()) {
