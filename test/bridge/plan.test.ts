@@ -19,6 +19,8 @@ const AROUND = [
   ...['$schema', 'discover', 'registry', 'discoverAllow', 'discoverLoopback', 'readOnlyTools', 'trustStore', 'publish'],
   ...[
     'listen',
+    'tls',
+    'socketMode',
     'admin',
     'metrics',
     'publicUrl',
