@@ -19,7 +19,7 @@ export const access = {
     .string()
     .default('http://127.0.0.1:8080/mcp')
     .describe(
-      'Where clients connect: an address like http://127.0.0.1:8080/mcp, or https:// with "tls", a unix socket like unix:/run/mcp-bridge.sock, or stdio.',
+      'Where clients connect: http://127.0.0.1:8080/mcp, https:// with "tls", unix:/run/mcp-bridge.sock, or stdio.',
     ),
   tls: z
     .strictObject({
