@@ -1,9 +1,9 @@
 /** A mount: one server as the bridge serves it, with its policies. Its HTTP side is made when it is served over HTTP. */
 
 import { shareOf } from '../config/settings.js'
-import type { Logger } from '../downstream/call-log.js'
 import type { RelayOptions } from '../downstream/http/relay.js'
 import type { SessionSettings } from '../downstream/legacy/session.js'
+import type { Logger } from '../downstream/logger.js'
 import { type PipeOptions, servePipe } from '../downstream/stdio.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import { type Cache, isOfCache } from '../policy/cache.js'

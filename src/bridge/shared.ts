@@ -1,7 +1,8 @@
 /** What the bridge makes once for all its mounts. */
-import type { LoggedCalls } from '../downstream/call-log.js'
+
 import type { EventStore } from '../downstream/http/event-store.js'
 import type { Refusals } from '../downstream/http/refusals.js'
+import type { LoggedCalls } from '../downstream/logger.js'
 import type { Results } from '../policy/cache/results.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { Bound } from '../protocol/bound.js'

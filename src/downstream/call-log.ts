@@ -3,41 +3,20 @@
  * inspector when it begins, its messages with the client, and how it ended.
  */
 
-import type { Log, LogEvent, LogFields } from '../logging.js'
-import type { BridgeEvent, Observe } from '../ports/events.js'
+import type { LogEvent, LogFields } from '../logging.js'
 import type { CallSeen, Outcome, Side } from '../ports/seen.js'
 import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
-import { changesOf, type Made } from '../protocol/rules.js'
-import { type Span, type TraceContext, type Tracer, traceIn } from '../protocol/trace.js'
-import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
-import { lengthOf, type Wire, weightOf, wireOf } from '../rpc/source.js'
+import type { Made } from '../protocol/rules.js'
+import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
+import type { Notification, Request, Response } from '../rpc/message.js'
+import type { Wire } from '../rpc/source.js'
 import { type Json, type Payload, raw, value } from '../rpc/splice.js'
+import type { Logger } from './logger.js'
 import { type Answered, endOf, isFailure, outcomeOf } from './outcome.js'
-import type { Watch } from './watch.js'
-
-/** The log of a server. */
-export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 'warn' | 'error'> {
-  /** Metrics and traces; none by default. */
-  readonly telemetry?: Telemetry | undefined
-  /** Which calls have a line; all by default. */
-  readonly calls?: LoggedCalls | undefined
-}
-
-/** Which calls are logged when they end. `failed`: those with a tool error, an error or a fault. */
-export type LoggedCalls = 'all' | 'failed' | 'none'
-
-/** Where events and spans of a server go. */
-export interface Telemetry {
-  /** The name of the server in the configuration. */
-  server: string
-  observe?: Observe | undefined
-  tracer?: Tracer | undefined
-  /** The inspector; none by default. */
-  watch?: Watch | undefined
-}
+import { type About, tellReceived, tellSent } from './watched-messages.js'
 
 /** Whose call it is, for the log and the inspector. */
 export interface Whose {
@@ -310,83 +289,6 @@ export class CallLogEntry implements CallLog {
   #known(end: object): Record<string, unknown> {
     return { ...this.#fields, server: this.#logger.telemetry?.server, ...end }
   }
-}
-
-const TOWARDS = { modern: 'modern client', legacy: 'legacy client' } as const
-
-/** What a message with a client belongs to. */
-interface About {
-  call?: string | undefined
-  session?: string | undefined
-}
-
-/** Tells the inspector a message from a client, if there is an inspector. */
-export function tellReceived(
-  { telemetry }: Logger,
-  message: Request | Notification | Response,
-  { call, session }: About,
-): void {
-  if (!telemetry?.watch) return
-  const { server, watch } = telemetry
-  const isResponse = message.kind === 'response'
-  const source = isResponse ? message.outcome.source : message.source
-  watch.witness(
-    {
-      kind: 'message',
-      hop: 'client',
-      dir: 'in',
-      form: isResponse ? message.outcome.kind : message.kind,
-      method: isResponse ? undefined : message.method,
-      id: message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id),
-      bytes: source ? weightOf(source) : 0,
-      source,
-      server,
-      call,
-      session,
-    },
-    source && wireOf(source),
-  )
-}
-
-/** Tells the inspector an encoded message to a client, if there is an inspector. Returns what the message is. */
-export function tellSent(
-  { telemetry }: Logger,
-  text: Wire,
-  { call, session }: About,
-  { made, era }: { made: Made | undefined; era: Era },
-): Head | undefined {
-  if (!telemetry?.watch) return undefined
-  const { server, watch } = telemetry
-  const head = headOf(text)
-  if (!head) return undefined
-  const { form, method, id } = head
-  const changed = changesOf({ form, method }, made, TOWARDS[era])
-  watch.witness(
-    {
-      kind: 'message',
-      hop: 'client',
-      dir: 'out',
-      form,
-      method,
-      id: id === undefined ? undefined : idValue(id),
-      bytes: lengthOf(text),
-      changes: changed?.changes,
-      more: changed?.more,
-      source: changed?.source,
-      server,
-      call,
-      session,
-    },
-    text,
-  )
-  return head
-}
-
-type Unnamed<E> = E extends BridgeEvent ? Omit<E, 'server'> : never
-
-/** Reports an event of the server to the metrics, if there are any. */
-export function tell({ telemetry }: Logger, event: Unnamed<BridgeEvent>): void {
-  telemetry?.observe?.({ ...event, server: telemetry.server })
 }
 
 /** The subject of a call for the log: the name of its tool or prompt, or its URI without query and user. */

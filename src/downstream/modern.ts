@@ -23,8 +23,10 @@ import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Id, type Notification, type Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
-import { CallLogEntry, type Logger, subject, tellReceived } from './call-log.js'
+import { CallLogEntry, subject } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
+import type { Logger } from './logger.js'
+import { tellReceived } from './watched-messages.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {

@@ -12,11 +12,11 @@ import { error as errorMessage, type Id, idKey, type Message, parseMessage, type
 import { own } from '../rpc/own.js'
 import { cut, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
 import { within } from '../time.js'
-import type { Logger } from './call-log.js'
 import { answerLost, type Send } from './frames.js'
 import { Conversation } from './legacy/conversation.js'
 import { InFlight } from './legacy/in-flight.js'
 import type { SessionSettings } from './legacy/session.js'
+import type { Logger } from './logger.js'
 import { ModernDownstream } from './modern.js'
 import { idToAnswer, readMessage } from './read-message.js'
 

@@ -2,7 +2,7 @@
 import type { Sight, Witness } from '../ports/seen.js'
 import { changesOf, type Made } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
-import { weightOf, wireOf } from '../rpc/source.js'
+import { receivedMessage } from '../rpc/received.js'
 
 /** A bridge's inspector, for the channels to one server. */
 export interface Watching {
@@ -60,22 +60,9 @@ export class Watch {
 
   /** A message of the server has arrived, for this call. */
   received(message: Request | Notification | Response, call: string | undefined): void {
-    const isResponse = message.kind === 'response'
-    const source = isResponse ? message.outcome.source : message.source
-    const sight: Sight = {
-      kind: 'message',
-      hop: 'server',
-      dir: 'in',
-      form: isResponse ? message.outcome.kind : message.kind,
-      method: isResponse ? undefined : message.method,
-      id: message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id),
-      bytes: source ? weightOf(source) : 0,
-      source,
-      server: this.#server,
-      call,
-      session: undefined,
-    }
-    this.#witness(sight, source && wireOf(source))
+    const { head, bytes, source, text } = receivedMessage(message)
+    const belonging = { server: this.#server, call, session: undefined }
+    this.#witness({ kind: 'message', hop: 'server', dir: 'in', ...head, bytes, source, ...belonging }, text)
     if (message.kind !== 'request' || call === undefined) return
     if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
     this.#asked.set(idKey(message.id), call)

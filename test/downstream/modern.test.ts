@@ -1,7 +1,7 @@
 /** How a modern request is answered, with an upstream that a test plays: what is told, and in which order. */
 import t from 'tap'
-import type { Logger } from '../../src/downstream/call-log.js'
 import type { Frame } from '../../src/downstream/frames.js'
+import type { Logger } from '../../src/downstream/logger.js'
 import { ModernDownstream } from '../../src/downstream/modern.js'
 import { HangUp } from '../../src/hang-up.js'
 import type { Call, Final, Handler, Told } from '../../src/protocol/call.js'

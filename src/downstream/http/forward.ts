@@ -5,7 +5,7 @@ import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { Fault } from '../../protocol/fault.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { encodeEvent } from '../../rpc/sse.js'
-import { type Logger, tell } from '../call-log.js'
+import { type Logger, tell } from '../logger.js'
 import { idIn } from '../read-message.js'
 import { type ErrorRendering, refuse, whenOver } from './replies.js'
 

@@ -4,7 +4,7 @@ import { idValue, type Message, parseMessage, type Request, type Response } from
 import { lengthOf, sourceOfBytes } from '../../rpc/source.js'
 import { type Json, raw } from '../../rpc/splice.js'
 import { SseDecoder } from '../../rpc/sse.js'
-import type { Logger } from '../call-log.js'
+import type { Logger } from '../logger.js'
 
 /** What the messages belong to. */
 interface About {

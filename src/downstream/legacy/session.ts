@@ -7,8 +7,8 @@ import type { TraceContext } from '../../protocol/trace.js'
 import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
-import type { Logger } from '../call-log.js'
 import type { Send } from '../frames.js'
+import type { Logger } from '../logger.js'
 
 /** An open session of a legacy client. */
 export interface ClientSession {

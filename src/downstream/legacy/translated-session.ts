@@ -42,8 +42,10 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
-import { CallLogEntry, subject, tell, tellReceived, tellSent } from '../call-log.js'
+import { CallLogEntry, subject } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
+import { tell } from '../logger.js'
+import { tellReceived, tellSent } from '../watched-messages.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
