@@ -7,9 +7,9 @@ import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { env, execPath, kill } from 'node:process'
+import process, { env, execPath, kill } from 'node:process'
 import { createInterface } from 'node:readline'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
@@ -30,7 +30,7 @@ const { PATH = env.Path, Path: _, ...others } = env
 const endsDescendants = /\/t\b/i.test(spawnSync('taskkill', ['/?'], { encoding: 'utf8' }).stdout)
 
 const folder = mkdtempSync(join(tmpdir(), 'mcp-bridge-windows-'))
-after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 200 }))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 200 }))
 /** What npm writes for a program of a package: a batch file that passes its arguments on. */
 for (const name of ['notes.cmd', 'notes.bat'])
   writeFileSync(join(folder, name), `@echo off\r\n"${execPath}" "${SERVER}" %*\r\n`)
