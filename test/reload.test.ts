@@ -1,5 +1,7 @@
 /** The configuration changes while the bridge runs: what stays the same notices nothing. */
 import { renameSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parseSettings } from '../src/config/settings.js'
@@ -162,6 +164,28 @@ t.test(
     await says(running, /"event":"server_ready","server":"b","era":"legacy"/)
   },
 )
+
+t.test('a file that changes while the bridge starts is read again', async (t) => {
+  const release: (() => void)[] = []
+  const slow = createServer((_request, response) => {
+    release.push(() => response.writeHead(404).end())
+  })
+  await new Promise<void>((resolve) => {
+    slow.listen(0, '127.0.0.1', resolve)
+  })
+  t.teardown(() => slow.close().closeAllConnections())
+  const discover = [`http://127.0.0.1:${(slow.address() as AddressInfo).port}`]
+  const [a, b] = [legacyStdio(t).server, legacyStdio(t).server]
+  const config = { mcpServers: { a }, listen: 'http://127.0.0.1:0/mcp', discover, discoverLoopback: true }
+  const file = temporaryFile(t, 'config.json', config)
+  const running = startProgram(t, ['--config', file])
+  // The bridge has read its file, and looks for servers before it listens.
+  await until(() => release.length > 0, 'the search for servers')
+  writeFileSync(file, JSON.stringify({ ...config, mcpServers: { a, b } }))
+  for (const answer of release.splice(0)) answer()
+  slow.on('request', () => release.pop()?.())
+  await says(running, /"event":"config_changed","added":\["b"\]/)
+})
 
 t.test('SIGHUP has it read again, with the files that it refers to', async (t) => {
   const { running, write, origin, a } = await program(t, 'config.json')

@@ -1,5 +1,6 @@
 /** What `mcp-bridge` does without another command: serves, follows its configuration, and stops. */
 import { unwatchFile, watchFile } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
 import { Bridge } from '../bridge/bridge.js'
 import type { BridgeContext } from '../bridge/context.js'
 import type { FoundServers } from '../bridge/discovered-servers.js'
@@ -129,9 +130,11 @@ function followChanges(
     for (const file of followed) unwatchFile(file)
     followed = now
     // Looked at by name again and again: editors and Kubernetes put another file in its place.
-    for (const file of followed) watchFile(file, { interval: FILE_CHECK, persistent: false }, look)
+    for (const file of followed) watchFile(file, { interval: FILE_CHECK, persistent: false }, () => look())
+    // A file that has changed after it was read, and before it is watched, is read again.
+    setTimeout(() => look(true), FILE_CHECK).unref()
   }
-  const look = () => {
+  const look = (onlyIfDifferent = false) => {
     let command: Command
     try {
       command = parseCommand(program.argv, program.env)
@@ -142,13 +145,14 @@ function followChanges(
     }
     if (command.kind !== 'run') return
     const { settings } = command
+    if (onlyIfDifferent && isDeepStrictEqual(settings, current.settings)) return
     follow(command.files)
     warnOfConfig(log, command.notes, command.files)
     current.settings = settings
     reload(log, bridge, found?.with(settings) ?? settings)
   }
   follow(files)
-  program.onReload(look)
+  program.onReload(() => look())
 }
 
 /** Warns of what is left out of the configuration, and of who else may write it: they decide which programs are started. */

@@ -89,6 +89,7 @@ const WALL = [
   'oauth/store/in-turn.ts',
   'page/calls.ts',
   'page/detail.ts',
+  'page/feed.ts',
   'protocol/refusal.ts',
   'telemetry/opentelemetry.ts',
   'upstream/era/shared-verdicts.ts',
