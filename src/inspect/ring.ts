@@ -1,6 +1,7 @@
 /** The events of the inspector, the newest ones: a ring with bounds. Nothing secret is copied into it. */
 import { createHash } from 'node:crypto'
 import type { MessageSeen, Seen, Sight, Witness } from '../ports/seen.js'
+import { MAX_CHANGES } from '../protocol/rules.js'
 import { own } from '../rpc/own.js'
 import { lengthOf, type Wire } from '../rpc/source.js'
 import { SecretArguments } from './secret-arguments.js'
@@ -21,8 +22,6 @@ export const RING: RingBounds = { calls: 2_000, messages: 20_000, bytes: 16 * 10
 /** Most characters kept of a payload, and of any other text. */
 const MAX_PAYLOAD = 16 * 1024
 const MAX_TEXT = 200
-/** Most changes and headers kept of a message. */
-const MAX_CHANGES = 100
 /** Most calls whose payloads wait for the outcome. */
 const MAX_UNDECIDED = 1_000
 /** Most session ids whose digests are remembered. */
@@ -160,8 +159,8 @@ export class Ring {
     }
     if (sight.continues !== undefined) seen.continues = sight.continues
     if (http) seen.http = shown(http)
-    if (changes)
-      seen.changes = changes.slice(0, MAX_CHANGES).map(({ at, op, rule }) => ({ at: short(at), op, rule: short(rule) }))
+    // Rules are constants of the program, so they need no copy.
+    if (changes) seen.changes = changes.slice(0, MAX_CHANGES).map(({ at, op, rule }) => ({ at: short(at), op, rule }))
     if (more) seen.more = more
     if (source && sight.dir === 'in') this.#numbers.set(source, seen.seq)
     else if (source) seen.of = this.#numbers.get(source)

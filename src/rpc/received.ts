@@ -2,13 +2,16 @@
 import { idValue, type Notification, type Request, type Response } from './message.js'
 import { type Wire, weightOf, wireOf } from './source.js'
 
+/** What kind of message it is. The id is undefined in a notification, and in an error without one. */
+export interface ReceivedHead {
+  form: 'request' | 'notification' | 'result' | 'error'
+  method: string | undefined
+  id: string | number | undefined
+}
+
 /** What a received message is. */
 export interface ReceivedMessage {
-  head: {
-    form: 'request' | 'notification' | 'result' | 'error'
-    method: string | undefined
-    id: string | number | undefined
-  }
+  head: ReceivedHead
   bytes: number
   /** The object that its payload was read from; undefined if it has none. */
   source: Request['source'] | Response['outcome']['source']
@@ -16,15 +19,20 @@ export interface ReceivedMessage {
   text: Wire | undefined
 }
 
-/** Describes a message. Its id is undefined if it is a notification, or an error without one. */
+/** Describes a message without its payload. */
+export function receivedHead(message: Request | Notification | Response): ReceivedHead {
+  return {
+    form: message.kind === 'response' ? message.outcome.kind : message.kind,
+    method: message.kind === 'response' ? undefined : message.method,
+    id: message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id),
+  }
+}
+
+/** Describes a message. */
 export function receivedMessage(message: Request | Notification | Response): ReceivedMessage {
   const source = message.kind === 'response' ? message.outcome.source : message.source
   return {
-    head: {
-      form: message.kind === 'response' ? message.outcome.kind : message.kind,
-      method: message.kind === 'response' ? undefined : message.method,
-      id: message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id),
-    },
+    head: receivedHead(message),
     bytes: source ? weightOf(source) : 0,
     source,
     text: source && wireOf(source),

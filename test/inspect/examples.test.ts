@@ -13,20 +13,10 @@ import { join } from '../../src/rpc/source.js'
 import { EMPTY, type Payload } from '../../src/rpc/splice.js'
 import { untruths } from '../support/law.js'
 import { parseText } from '../support/messages.js'
-import { exampleDefinitions, examples } from '../support/schema.js'
+import { exampleDefinitions, examples, METHODS_OF_RESULTS } from '../support/schema.js'
 
 const REVISIONS: readonly LegacyRevision[] = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
 const ID = '7' as Id
-const RESULTS: Readonly<Record<string, string>> = {
-  CallToolResult: 'tools/call',
-  ListToolsResult: 'tools/list',
-  ListPromptsResult: 'prompts/list',
-  ListResourcesResult: 'resources/list',
-  ListResourceTemplatesResult: 'resources/templates/list',
-  ReadResourceResult: 'resources/read',
-  GetPromptResult: 'prompts/get',
-  CompleteResult: 'completion/complete',
-}
 
 function callOf(method: string, parts: { params?: Payload; meta?: Payload } = {}): Call {
   return {
@@ -91,7 +81,7 @@ t.test('requests of the specification, to servers of every revision', async (t) 
 
 t.test('results of the specification, to clients of every revision', async (t) => {
   let checked = 0
-  for (const [definition, method] of Object.entries(RESULTS))
+  for (const [definition, method] of Object.entries(METHODS_OF_RESULTS))
     for (const { name, text } of examples(definition)) {
       const received = `{"jsonrpc":"2.0","id":1,"result":${text}}`
       const answer = parseText(received) as Response

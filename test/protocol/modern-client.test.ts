@@ -7,7 +7,7 @@ import type { Id, Request } from '../../src/rpc/message.js'
 import { edit, parseObject, write } from '../../src/rpc/splice.js'
 import { faultOf } from '../support/faults.js'
 import { parseText, textOf } from '../support/messages.js'
-import { exampleDefinitions, examples, problems } from '../support/schema.js'
+import { exampleDefinitions, examples, METHODS_OF_RESULTS, problems } from '../support/schema.js'
 
 const decode = (text: string) => decodeRequest(parseText(text) as Request)
 const withMeta = (meta: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{${meta}}}}`
@@ -81,17 +81,7 @@ const decodedCall = decode(
 const server = '{"name":"s","version":"1"}'
 
 t.test('what was taken off a result of the specification is put on again, and the schema holds', async (t) => {
-  const byDefinition: Record<string, string> = {
-    CallToolResult: 'tools/call',
-    ListToolsResult: 'tools/list',
-    ListPromptsResult: 'prompts/list',
-    ListResourcesResult: 'resources/list',
-    ListResourceTemplatesResult: 'resources/templates/list',
-    ReadResourceResult: 'resources/read',
-    GetPromptResult: 'prompts/get',
-    CompleteResult: 'completion/complete',
-    DiscoverResult: 'server/discover',
-  }
+  const byDefinition = { ...METHODS_OF_RESULTS, DiscoverResult: 'server/discover' }
   for (const [definition, method] of Object.entries(byDefinition)) {
     for (const { name, text } of examples(definition)) {
       const bare = edit(parseObject(text), { resultType: undefined, ttlMs: undefined, cacheScope: undefined })

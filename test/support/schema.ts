@@ -42,3 +42,15 @@ export function examples(definition: string): { name: string; text: string }[] {
 export function exampleDefinitions(): string[] {
   return readdirSync(new URL('2026-07-28/examples/', folder))
 }
+
+/** The methods of the results that have a definition and examples of their own. */
+export const METHODS_OF_RESULTS: Readonly<Record<string, string>> = {
+  CallToolResult: 'tools/call',
+  ListToolsResult: 'tools/list',
+  ListPromptsResult: 'prompts/list',
+  ListResourcesResult: 'resources/list',
+  ListResourceTemplatesResult: 'resources/templates/list',
+  ReadResourceResult: 'resources/read',
+  GetPromptResult: 'prompts/get',
+  CompleteResult: 'completion/complete',
+}

@@ -1,6 +1,7 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
 import type { MessageSeen } from '../../ports/seen.js'
-import { idValue, type Message, parseMessage, type Request, type Response } from '../../rpc/message.js'
+import { type Message, parseMessage } from '../../rpc/message.js'
+import { receivedHead } from '../../rpc/received.js'
 import { lengthOf, sourceOfBytes } from '../../rpc/source.js'
 import { type Json, raw } from '../../rpc/splice.js'
 import { SseDecoder } from '../../rpc/sse.js'
@@ -59,7 +60,7 @@ export class RelayedMessages {
     if (!telemetry?.watch) return
     const { watch, server } = telemetry
     const message = length > MAX_PARSED ? undefined : read(text)
-    const what = message && factsOf(message)
+    const what = message && message.kind !== 'batch' && message.kind !== 'invalid' ? receivedHead(message) : undefined
     for (const hop of from === 'client' ? (['client', 'server'] as const) : (['server', 'client'] as const))
       watch.witness(
         {
@@ -86,24 +87,6 @@ export function stateIn(body: Uint8Array): Json | undefined {
   return message?.kind === 'request' && typeof message.params !== 'string'
     ? raw(message.params, 'requestState')
     : undefined
-}
-
-function factsOf(message: Message): Pick<MessageSeen, 'form' | 'method' | 'id'> | undefined {
-  switch (message.kind) {
-    case 'request':
-      return { form: 'request', method: message.method, id: idOf(message) }
-    case 'notification':
-      return { form: 'notification', method: message.method }
-    case 'response':
-      return { form: message.outcome.kind, id: idOf(message) }
-    case 'batch':
-    case 'invalid':
-      return undefined
-  }
-}
-
-function idOf({ id }: Request | Response): string | number | undefined {
-  return id === undefined ? undefined : idValue(id)
 }
 
 function read(text: readonly Uint8Array[]): Message | undefined {
