@@ -4,5 +4,25 @@
  */
 import './build.mjs'
 import { writeFileSync } from 'node:fs'
+import { bundlePage } from './page.mjs'
 
-writeFileSync('dist/main.js', "import { register } from 'tsx/esm/api'\n\nregister()\nawait import('../src/main.ts')\n")
+const { page } = await bundlePage()
+const module = `export const PAGE = ${JSON.stringify(page)}`
+
+// The sources have no page of the inspector: the build puts it there.
+writeFileSync(
+  'dist/page-hook.js',
+  `const page = { format: 'module', shortCircuit: true, source: ${JSON.stringify(module)} }
+export const load = (url, context, next) => (url.includes('/src/inspect/page.ts') ? page : next(url, context))
+`,
+)
+writeFileSync(
+  'dist/main.js',
+  `import { register as registerHooks } from 'node:module'
+import { register } from 'tsx/esm/api'
+
+register()
+registerHooks('./page-hook.js', import.meta.url)
+await import('../src/main.ts')
+`,
+)
