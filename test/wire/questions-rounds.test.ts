@@ -183,7 +183,7 @@ for (const way of WAYS) {
 
   t.test(`78 a question ${way} that is taken back is not asked, and nothing is asked without a question`, async (t) => {
     const { steps, again, signal } = await start(t, way)
-    const quick = await steps([{ ask: [NAME], withdraw: 1 }, { wait: 100 }])
+    const quick = await steps([{ ask: [NAME], withdraw: 0 }, { wait: 100 }])
     t.match(quick.message.result, { resultType: 'complete' })
     t.same(quick.said, [{ withdrawn: true }])
 
