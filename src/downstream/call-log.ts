@@ -99,8 +99,9 @@ export class CallLogEntry implements CallLog {
     const watch = call === undefined ? undefined : this.#logger.telemetry?.watch
     if (!watch || call === undefined) return
     const continues = state === undefined ? undefined : watch.continued(state)
-    watch.witness({ ...this.#seen('begun'), server: this.#server, call, continues, session: this.#whose?.session })
-    if (request) this.received(request)
+    const now = this.#started
+    watch.witness({ ...this.#seen('begun'), server: this.#server, call, continues, session: this.#whose?.session, now })
+    if (request) tellReceived(this.#logger, request, { call, session: this.#whose?.session, now })
   }
 
   /** Tells the inspector a message of the client that belongs to the call. */
@@ -230,21 +231,20 @@ export class CallLogEntry implements CallLog {
 
   /** Tells the inspector how the call has ended. */
   #watched(outcome: Outcome, fault?: Fault, code?: number, why = fault?.message): void {
-    const end = {
+    const now = performance.now()
+    this.#logger.telemetry?.watch?.witness({
       ...this.#seen('ended'),
       outcome,
       code,
       fault: fault?.fault,
       blame: fault?.blame,
       why,
-      ms: performance.now() - this.#started,
+      ms: now - this.#started,
       upstreamMs: this.#passages > 0 ? this.#upstreamMs : undefined,
-    }
-    this.#logger.telemetry?.watch?.witness({
-      ...end,
       server: this.#server,
       call: this.call,
       session: this.#whose?.session,
+      now,
     })
   }
 

@@ -1,9 +1,10 @@
 /** Tells the inspector the messages with a client. */
+import type { Sight } from '../ports/seen.js'
 import type { Era } from '../protocol/eras.js'
-import { changesOf, type Made } from '../protocol/rules.js'
+import { changesOf, type Made, receivedFor } from '../protocol/rules.js'
 import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
-import { receivedMessage } from '../rpc/received.js'
-import { lengthOf, type Wire } from '../rpc/source.js'
+import { receivedMessage, receivedText } from '../rpc/received.js'
+import { lengthOf, type Wire, wireOf } from '../rpc/source.js'
 import type { Logger } from './logger.js'
 
 const TOWARDS = { modern: 'modern client', legacy: 'legacy client' } as const
@@ -12,25 +13,44 @@ const TOWARDS = { modern: 'modern client', legacy: 'legacy client' } as const
 export interface About {
   call?: string | undefined
   session?: string | undefined
+  /** `performance.now()` of the message, if it is known. */
+  now?: number | undefined
 }
 
 /** Tells the inspector a message from a client, if there is an inspector. */
 export function tellReceived(
   { telemetry }: Logger,
   message: Request | Notification | Response,
-  { call, session }: About,
+  { call, session, now }: About,
 ): void {
   if (!telemetry?.watch) return
   const { server, watch } = telemetry
-  const { head, bytes, source, text } = receivedMessage(message)
-  watch.witness({ kind: 'message', hop: 'client', dir: 'in', ...head, bytes, source, server, call, session }, text)
+  const { form, method, id, bytes } = receivedMessage(message)
+  const source = receivedText(message)
+  const sight: Sight = {
+    kind: 'message',
+    hop: 'client',
+    dir: 'in',
+    form,
+    method,
+    id,
+    bytes,
+    changed: undefined,
+    of: undefined,
+    server,
+    call,
+    session,
+    now,
+  }
+  const number = watch.witness(sight, source && wireOf(source))
+  if (source) source.seen = number
 }
 
 /** Tells the inspector an encoded message to a client, if there is an inspector. Returns what the message is. */
 export function tellSent(
   { telemetry }: Logger,
   text: Wire,
-  { call, session }: About,
+  { call, session, now }: About,
   { made, era }: { made: Made | undefined; era: Era },
 ): Head | undefined {
   if (!telemetry?.watch) return undefined
@@ -38,7 +58,6 @@ export function tellSent(
   const head = headOf(text)
   if (!head) return undefined
   const { form, method, id } = head
-  const changed = changesOf({ form, method }, made, TOWARDS[era])
   watch.witness(
     {
       kind: 'message',
@@ -48,12 +67,12 @@ export function tellSent(
       method,
       id: id === undefined ? undefined : idValue(id),
       bytes: lengthOf(text),
-      changes: changed?.changes,
-      more: changed?.more,
-      source: changed?.source,
+      changed: changesOf(form, method, made, TOWARDS[era]),
+      of: receivedFor(made)?.seen,
       server,
       call,
       session,
+      now,
     },
     text,
   )

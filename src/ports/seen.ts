@@ -28,6 +28,15 @@ export interface Change {
   rule: string
 }
 
+/** The changes of a message, in order. */
+export interface Changes {
+  readonly all: readonly Change[]
+  /** Number of further changes, which are not listed. */
+  readonly more: number
+  /** Bytes that they take if they are kept, about; 0 if they are remembered anyway. */
+  readonly weight: number
+}
+
 /** The text of a message, as far as it is kept. */
 export interface Payload {
   text: string
@@ -85,14 +94,9 @@ export interface MessageSeen {
    * What the bridge changed in a message of the other wire to send this one. Undefined if it passes on none. The new
    * values are those of the text.
    */
-  changes?: readonly Change[] | undefined
-  /** Number of further changes, which are not listed. */
-  more?: number | undefined
-  /**
-   * Identifies a received message: this one, or the one that this one passes on. A witness turns it into the number of
-   * an event, and does not keep it.
-   */
-  source?: object | undefined
+  changed?: Changes | undefined
+  /** The number of the message that was passed on with these changes. */
+  of?: number | undefined
 }
 
 type Happening =
@@ -127,14 +131,14 @@ type Happening =
   /** The configuration or the trust in a server changed. `lost` counts events that are missing. */
   | { kind: 'config' | 'trust' | 'lost'; text: string; count?: number | undefined }
 
-type MessageEvent = Omit<MessageSeen, 'source'> & {
+type MessageEvent = Omit<MessageSeen, 'changed'> & {
+  changes?: readonly Change[] | undefined
+  more?: number | undefined
   payload?: Payload | undefined
-  /** The number of the message that was passed on with these changes. */
-  of?: number | undefined
 }
 
-/** Something that happened, as a witness is told. */
-export type Sight = Belonging & Happening
+/** Something that happened, as a witness is told. `now` is `performance.now()` of then, if it is known. */
+export type Sight = Belonging & { now?: number | undefined } & Happening
 
 /** An event of the inspector. */
 export type Seen = { v: 1; seq: number /** Milliseconds since 1970. */; at: number } & Belonging &
@@ -142,6 +146,7 @@ export type Seen = { v: 1; seq: number /** Milliseconds since 1970. */; at: numb
 
 /**
  * Told what happens. `text` is the text of a message as it is on the wire: whether it is kept is configured, and a part
- * of it is copied if so. Never throws, and keeps no reference to what it is told.
+ * of it is copied if so. Returns the number of the event. Never throws, and keeps no reference to what it is told,
+ * except to changes.
  */
-export type Witness = (sight: Sight, text?: Wire) => void
+export type Witness = (sight: Sight, text?: Wire) => number

@@ -2,12 +2,12 @@
  * What the bridge changed in a message, and why: the edits of a message, each with a rule. A rule is the id of a row of
  * docs/translation.md.
  */
-import { type Changed, changesIn, type Found } from '../rpc/changes.js'
-import { Recent } from '../rpc/memoize.js'
+import { type Became, changesIn, type Op, Place } from '../rpc/changes.js'
 import { type Id, isLeftOut, type RpcError, result } from '../rpc/message.js'
 import type { Source, Wire } from '../rpc/source.js'
 import { EMPTY, keys, opens, type Payload, raw, wire } from '../rpc/splice.js'
 import { annotationsOfTool } from './annotations.js'
+import { ChangeList } from './change-list.js'
 
 /** Whom a message is sent to. */
 export type Towards = 'server' | 'modern client' | 'legacy client'
@@ -31,16 +31,6 @@ export function encodedResult(id: Id, made: Payload): Encoded {
 }
 
 type Form = 'request' | 'notification' | 'result' | 'error'
-
-/** A change with its rule. */
-export interface Change {
-  at: string
-  op: 'add' | 'remove' | 'replace'
-  rule: string
-}
-
-/** Maximum number of changes that are listed for one message. `more` counts those beyond. */
-export const MAX_CHANGES = 100
 
 /** The rule of a change for which there is none in the tables. */
 export const UNKNOWN = 'unlisted'
@@ -147,78 +137,82 @@ export const RULES: ReadonlySet<string> = new Set([
   ...OF_ELEMENTS.map(({ rule }) => rule),
 ])
 
-const known = new Recent<string>({ max: 500 })
+/** The empty lists of changes for each receiver, from which all others are made. */
+const NONE: Readonly<Record<Towards, ChangeList>> = {
+  server: new ChangeList((...change) => ruleOf('server', ...change)),
+  'modern client': new ChangeList((...change) => ruleOf('modern client', ...change)),
+  'legacy client': new ChangeList((...change) => ruleOf('legacy client', ...change)),
+}
+
+const MESSAGE = new Place()
+const ID = MESSAGE.member('id')
+const PARAMS = MESSAGE.member('params')
+const RESULT = MESSAGE.member('result')
+const ERROR = MESSAGE.member('error')
 
 /**
  * What the bridge changed in a message, compared with the received message that it passes on. Undefined if it passes on
  * none: the bridge made it.
  */
 export function changesOf(
-  { form, method }: { form: Form; method: string | undefined },
+  form: Form,
+  method: string | undefined,
   made: Made | undefined,
   towards: Towards,
-): { changes: Change[]; more: number; source: Source | undefined } | undefined {
-  const found = made === undefined ? undefined : foundIn(form, method, made)
-  if (!found) return undefined
-  const changes = found.changes.map((changed) => ({ at: changed.at, op: changed.op, rule: ruleOf(changed, towards) }))
-  // A message that no row says to be made of another one was made by the bridge alone.
-  if (changes[0]?.at === '' && changes[0].rule === UNKNOWN) return undefined
-  if (form !== 'notification' && changes[0]?.at !== '') changes.unshift({ at: '/id', op: 'replace', rule: 'ids' })
-  return { changes, more: found.more, source: found.source }
+): ChangeList | undefined {
+  if (made === undefined) return undefined
+  const none = NONE[towards]
+  if (made === 'anew') return anew(form, none)
+  const list = form === 'notification' ? none : none.with('replace', ID)
+  if ('code' in made) return made.from && inError(made, made.from, list)
+  if ('text' in made) return list
+  const isParams = form !== 'result'
+  const place = isParams ? PARAMS : RESULT
+  if (isParams && made.source === EMPTY.source) return isLeftOut(made) ? list : list.with('add', place)
+  // An object at the beginning of its text is not part of a message: the bridge made it.
+  if (made.start === 0)
+    return anew(isParams ? `request ${method}` : (ANEW[raw(made, 'resultType') ?? ''] ?? 'own'), none)
+  if (isParams && isLeftOut(made)) return list.with('remove', place)
+  return changesIn(made, place, list)
 }
 
-/** The changes, and the text of the message that was changed, if it is known. */
-type InMessage = Found & { source?: Source | undefined }
-
-const NOTHING: InMessage = { changes: [], more: 0 }
-
-function foundIn(form: Form, method: string | undefined, made: Made): InMessage | undefined {
-  if (made === 'anew') return { changes: [{ op: 'replace', at: '', path: form }], more: 0 }
-  if ('code' in made) return made.from && { ...inError(made, made.from), source: made.from.source }
-  if ('text' in made) return { changes: [], more: 0, source: made }
-  const isParams = form !== 'result'
-  const at = isParams ? '/params' : '/result'
-  if (made.source === EMPTY.source && isParams)
-    return isLeftOut(made) ? NOTHING : { changes: [{ op: 'add', at, path: at }], more: 0 }
-  const { source } = made
-  // An object at the beginning of its text is not part of a message: the bridge made it.
-  if (made.start === 0) {
-    const path = isParams ? `request ${method}` : (ANEW[raw(made, 'resultType') ?? ''] ?? 'own')
-    return { changes: [{ op: 'replace', at: '', path }], more: 0 }
-  }
-  if (isParams && isLeftOut(made)) return { changes: [{ op: 'remove', at, path: at }], more: 0, source }
-  return { ...changesIn(made, at, MAX_CHANGES), source }
+/** The received text that a message was made of; undefined if that is not known. */
+export function receivedFor(made: Made | undefined): Source | undefined {
+  if (made === undefined || made === 'anew') return undefined
+  if ('code' in made) return made.from?.source
+  if ('text' in made) return made
+  return made.start === 0 ? undefined : made.source
 }
 
 /** Results that the bridge makes of what a server says in another form. */
 const ANEW: Readonly<Record<string, string>> = { '"input_required"': 'input', '"task"': 'task' }
 
+/** The message as a whole became another one. If no row says so, the bridge alone has made it. */
+function anew(what: string, none: ChangeList): ChangeList | undefined {
+  const list = none.with('replace', new Place('', what, undefined, false))
+  return list.all[0]?.rule === UNKNOWN ? undefined : list
+}
+
 /** Errors are not edited, but written anew: what their three members were, and what they are. */
-function inError({ code, message, data }: RpcError, from: Payload): Found {
+function inError({ code, message, data }: RpcError, from: Payload, list: ChangeList): ChangeList {
   const sent: Readonly<Record<string, string | undefined>> = {
     code: String(code),
     message: JSON.stringify(message),
     data,
   }
-  const changes: Changed[] = []
+  let found = list
   for (const key of new Set([...keys(from), ...Object.keys(sent)])) {
     const before = raw(from, key)
     const after = sent[key]
-    const at = `/error/${key}`
-    if (before !== after)
-      changes.push({ op: before === undefined ? 'add' : after === undefined ? 'remove' : 'replace', at, path: at })
+    if (before === after) continue
+    const op = before === undefined ? 'add' : after === undefined ? 'remove' : 'replace'
+    found = found.with(op, ERROR.member(key))
   }
-  return { changes: changes.slice(0, MAX_CHANGES), more: Math.max(0, changes.length - MAX_CHANGES) }
+  return found
 }
 
-function ruleOf({ op, path, became }: Changed, towards: Towards): string {
+function ruleOf(towards: Towards, op: Op, path: string, became?: Became): string {
   const special = became && OF_ELEMENTS.find(({ fits }) => fits(path, became.before, became.after))
   if (special) return special.rule
-  const key = `${towards} ${op} ${path}`
-  let rule = known.get(key)
-  if (rule === undefined) {
-    rule = ROWS[towards].find(([ops, pattern]) => ops.includes(op) && pattern.test(path))?.[2] ?? UNKNOWN
-    known.set(key, rule)
-  }
-  return rule
+  return ROWS[towards].find(([ops, pattern]) => ops.includes(op) && pattern.test(path))?.[2] ?? UNKNOWN
 }

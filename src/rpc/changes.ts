@@ -1,68 +1,105 @@
 /** What the edits of an object change in the text that it was received in: read off the edits, not off the texts. */
+import { own } from './own.js'
 import { cut, type Source } from './source.js'
 import { type List, memberOf, type Payload, payloadAt, textOf, type Value, write } from './splice.js'
 
-/** One changed value. */
-export interface Changed {
-  op: 'add' | 'remove' | 'replace'
-  /** JSON Pointer (RFC 6901) into the received text; for `add`, to where the new member is put. */
-  at: string
+/** Most places that are remembered. The others are made anew each time. */
+const MAX_PLACES = 10_000
+/** Most characters of a name that are shown, and that are remembered. */
+const MAX_NAME = 200
+
+/** A place in a message. Places are compared as objects: messages of a kind are changed at the same ones. */
+export class Place {
+  /** JSON Pointer (RFC 6901) into the received text; of a new member, where it is put. */
+  readonly at: string
   /** The pointer with `*` for each position in a list, for tables. */
-  path: string
-  /** An element of a list that was removed, or became another object. */
-  became?: { before: Payload; after: Payload | undefined }
+  readonly path: string
+  /** Whether the same object stands for this place next time. */
+  readonly isKept: boolean
+  readonly #count: { places: number }
+  #below: Map<string | number, Place> | undefined
+
+  constructor(at = '', path = at, count = { places: 0 }, isKept = true) {
+    this.at = at
+    this.path = path
+    this.isKept = isKept
+    this.#count = count
+  }
+
+  /** The place of a member of this object. */
+  member(name: string): Place {
+    return this.#below?.get(name) ?? this.#add(name, tokenOf(name))
+  }
+
+  /** The place of an element of this list. */
+  element(index: number): Place {
+    return this.#below?.get(index) ?? this.#add(index, '*')
+  }
+
+  #add(key: string | number, step: string): Place {
+    const isKept = this.isKept && String(key).length <= MAX_NAME && this.#count.places < MAX_PLACES
+    const token = typeof key === 'number' ? String(key) : step
+    const place = new Place(own(`${this.at}/${token}`), own(`${this.path}/${step}`), this.#count, isKept)
+    if (!isKept) return place
+    this.#count.places++
+    this.#below ??= new Map()
+    this.#below.set(typeof key === 'string' ? own(key) : key, place)
+    return place
+  }
 }
 
-/** Changes, and the number of those that are not listed. */
-export interface Found {
-  changes: Changed[]
-  more: number
+function tokenOf(name: string): string {
+  const token = name.length > MAX_NAME ? `${name.slice(0, MAX_NAME - 1)}…` : name
+  return token.includes('~') || token.includes('/') ? token.replaceAll('~', '~0').replaceAll('/', '~1') : token
 }
 
-/**
- * The changes of an object that is found at `at` in its message, in no particular order: at most so many. Equal texts
- * are no change.
- */
-export function changesIn(payload: Payload, at: string, most = Number.POSITIVE_INFINITY): Found {
-  const found: Found = { changes: [], more: 0 }
-  inObject(payload, at, at, (change) => {
-    if (found.changes.length < most) found.changes.push(change)
-    else found.more++
-  })
+export type Op = 'add' | 'remove' | 'replace'
+
+/** An element of a list that was removed, or became another object. */
+export interface Became {
+  before: Payload
+  after: Payload | undefined
+}
+
+/** A list of changes. */
+export interface Collected<T> {
+  /** The list with one more. */
+  with(op: Op, place: Place, became?: Became): T
+}
+
+/** The list with the changes of an object that is found at this place, in no particular order. Equal texts are no change. */
+export function changesIn<T extends Collected<T>>(payload: Payload, place: Place, list: T): T {
+  if (!payload.edits) return list
+  let found = list
+  for (const [key, value] of payload.edits) {
+    const member = memberOf(payload, key)
+    if (value === undefined) {
+      if (member) found = found.with('remove', place.member(key))
+    } else if (!member) found = found.with('add', place.member(key))
+    else if (isFrom(value, payload.source, member.start)) found = inside(value, place.member(key), found)
+    else if (text(value) !== cut(payload.source, member.start, member.end))
+      found = found.with('replace', place.member(key))
+  }
   return found
 }
 
-type Report = (change: Changed) => void
-
-function inObject(payload: Payload, at: string, path: string, report: Report): void {
-  if (!payload.edits) return
-  for (const [key, value] of payload.edits) {
-    const token = key.includes('~') || key.includes('/') ? key.replaceAll('~', '~0').replaceAll('/', '~1') : key
-    const place = { at: `${at}/${token}`, path: `${path}/${token}` }
-    const member = memberOf(payload, key)
-    if (value === undefined) {
-      if (member) report({ op: 'remove', ...place })
-    } else if (!member) report({ op: 'add', ...place })
-    else if (isFrom(value, payload.source, member.start)) inside(value, place.at, place.path, report)
-    else if (text(value) !== cut(payload.source, member.start, member.end)) report({ op: 'replace', ...place })
-  }
-}
-
-function inside(nested: Payload | List, at: string, path: string, report: Report): void {
-  if ('members' in nested) return inObject(nested, at, path, report)
+function inside<T extends Collected<T>>(nested: Payload | List, place: Place, list: T): T {
+  if ('members' in nested) return changesIn(nested, place, list)
   const { source, elements, replaced } = nested
   // One element that became several moves the others: then the list as a whole is another one.
-  for (const payloads of replaced.values()) if (payloads.length > 1) return report({ op: 'replace', at, path })
+  for (const payloads of replaced.values()) if (payloads.length > 1) return list.with('replace', place)
+  let found = list
   for (const [index, [after]] of replaced) {
-    const place = { at: `${at}/${index}`, path: `${path}/*` }
     const span = elements[index]
     if (!span) continue
-    if (after && isFrom(after, source, span.start)) inObject(after, place.at, place.path, report)
+    const element = place.element(index)
+    if (after && isFrom(after, source, span.start)) found = changesIn(after, element, found)
     else if (!after || write(after) !== cut(source, span.start, span.end)) {
       const before = payloadAt(source, span)
-      report({ op: after ? 'replace' : 'remove', ...place, ...(before && { became: { before, after } }) })
+      found = found.with(after ? 'replace' : 'remove', element, before && { before, after })
     }
   }
+  return found
 }
 
 /** Whether a value is the one at this position, with edits. */

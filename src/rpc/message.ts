@@ -236,10 +236,27 @@ export interface Head {
 const STRING = '"(?:[^"\\\\]|\\\\.){0,1024}"'
 const HEAD = new RegExp(`^{"jsonrpc":"2.0",(?:"id":(${STRING}|-?\\d{1,64}),)?"(?:(result|error)":|method":(${STRING}))`)
 
+const NUMBERED = '{"jsonrpc":"2.0","id":'
+
+/** The head of an answer to a request with a number: most messages to clients are such. */
+function plainHeadOf(text: string): Head | undefined {
+  if (!text.startsWith(NUMBERED) || text[NUMBERED.length] === '"') return undefined
+  const end = text.indexOf(',', NUMBERED.length)
+  const form = text.startsWith('"result":', end + 1)
+    ? 'result'
+    : text.startsWith('"error":', end + 1)
+      ? 'error'
+      : undefined
+  return form && { form, id: text.slice(NUMBERED.length, end) as Id, method: undefined }
+}
+
 /** What an encoded message is, without reading all of it. Undefined for a text that the bridge has not encoded. */
 export function headOf(encoded: Wire): Head | undefined {
   const text = typeof encoded === 'string' ? encoded : encoded[0]
-  const [, id, outcome, method] = (typeof text === 'string' && HEAD.exec(text)) || []
+  if (typeof text !== 'string') return undefined
+  const plain = plainHeadOf(text)
+  if (plain) return plain
+  const [, id, outcome, method] = HEAD.exec(text) ?? []
   if (outcome !== undefined) return { form: outcome as 'result' | 'error', id: id as Id | undefined, method: undefined }
   if (method === undefined) return undefined
   return {

@@ -1,40 +1,26 @@
 /** Describes a received message, for those who watch messages. */
 import { idValue, type Notification, type Request, type Response } from './message.js'
-import { type Wire, weightOf, wireOf } from './source.js'
+import { type Source, weightOf } from './source.js'
 
-/** What kind of message it is. The id is undefined in a notification, and in an error without one. */
-export interface ReceivedHead {
+/** What a received message is. The id is undefined in a notification, and in an error without one. */
+export interface ReceivedMessage {
   form: 'request' | 'notification' | 'result' | 'error'
   method: string | undefined
   id: string | number | undefined
-}
-
-/** What a received message is. */
-export interface ReceivedMessage {
-  head: ReceivedHead
   bytes: number
-  /** The object that its payload was read from; undefined if it has none. */
-  source: Request['source'] | Response['outcome']['source']
-  /** The message as received. */
-  text: Wire | undefined
 }
 
 /** Describes a message without its payload. */
-export function receivedHead(message: Request | Notification | Response): ReceivedHead {
-  return {
-    form: message.kind === 'response' ? message.outcome.kind : message.kind,
-    method: message.kind === 'response' ? undefined : message.method,
-    id: message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id),
-  }
+export function receivedMessage(message: Request | Notification | Response): ReceivedMessage {
+  const source = receivedText(message)
+  const bytes = source ? weightOf(source) : 0
+  if (message.kind === 'notification') return { form: message.kind, method: message.method, id: undefined, bytes }
+  const id = message.id === undefined ? undefined : idValue(message.id)
+  if (message.kind === 'request') return { form: message.kind, method: message.method, id, bytes }
+  return { form: message.outcome.kind, method: undefined, id, bytes }
 }
 
-/** Describes a message. */
-export function receivedMessage(message: Request | Notification | Response): ReceivedMessage {
-  const source = message.kind === 'response' ? message.outcome.source : message.source
-  return {
-    head: receivedHead(message),
-    bytes: source ? weightOf(source) : 0,
-    source,
-    text: source && wireOf(source),
-  }
+/** The text that a message was read from; undefined if the bridge has made the message. */
+export function receivedText(message: Request | Notification | Response): Source | undefined {
+  return message.kind === 'response' ? message.outcome.source : message.source
 }

@@ -9,6 +9,8 @@ export interface Source {
   /** JSON, with a mark for every string that was set aside. */
   readonly text: string
   readonly asides: readonly Aside[] | undefined
+  /** The number of the message for the inspector; 0 if it has none. */
+  seen: number
 }
 
 /** The exact bytes of a JSON string, quotes included, in the pieces in which they arrived. */
@@ -36,7 +38,7 @@ const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** A Source without any string set aside. */
 export function sourceOf(text: string): Source {
-  return { text, asides: undefined }
+  return { text, asides: undefined, seen: 0 }
 }
 
 /** The memory that a text keeps alive, in characters and bytes. A part keeps the whole text alive. */
@@ -169,7 +171,7 @@ function setAside(chunks: readonly Uint8Array[]): Source | undefined {
   }
   // A string without an end is invalid JSON. The scanner reports that.
   if (asides.length === 0 || start >= 0) return undefined
-  return { text: text + decodeAll(rest.upTo(seen)), asides }
+  return { text: text + decodeAll(rest.upTo(seen)), asides, seen: 0 }
 }
 
 function* blocksOf(pieces: readonly Uint8Array[]): Generator<Uint8Array, void> {

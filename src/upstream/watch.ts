@@ -1,8 +1,9 @@
 /** Tells the inspector the messages on one channel to a server. */
 import type { Sight, Witness } from '../ports/seen.js'
-import { changesOf, type Made } from '../protocol/rules.js'
+import { changesOf, type Made, receivedFor } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
-import { receivedMessage } from '../rpc/received.js'
+import { receivedMessage, receivedText } from '../rpc/received.js'
+import { wireOf } from '../rpc/source.js'
 
 /** A bridge's inspector, for the channels to one server. */
 export interface Watching {
@@ -32,7 +33,6 @@ export class Watch {
 
   /** A message is sent to the server, for this call. `made` is what it was made of. */
   sent({ form, method, id }: Message, text: string, call: string | undefined, made?: Made): void {
-    const changed = changesOf({ form, method }, made, 'server')
     const sight: Sight = {
       kind: 'message',
       hop: 'server',
@@ -41,12 +41,12 @@ export class Watch {
       method,
       id,
       bytes: text.length,
-      changes: changed?.changes,
-      more: changed?.more,
-      source: changed?.source,
+      changed: changesOf(form, method, made, 'server'),
+      of: receivedFor(made)?.seen,
       server: this.#server,
       call,
       session: undefined,
+      now: undefined,
     }
     this.#witness(sight, text)
   }
@@ -60,9 +60,25 @@ export class Watch {
 
   /** A message of the server has arrived, for this call. */
   received(message: Request | Notification | Response, call: string | undefined): void {
-    const { head, bytes, source, text } = receivedMessage(message)
-    const belonging = { server: this.#server, call, session: undefined }
-    this.#witness({ kind: 'message', hop: 'server', dir: 'in', ...head, bytes, source, ...belonging }, text)
+    const { form, method, id, bytes } = receivedMessage(message)
+    const source = receivedText(message)
+    const sight: Sight = {
+      kind: 'message',
+      hop: 'server',
+      dir: 'in',
+      form,
+      method,
+      id,
+      bytes,
+      changed: undefined,
+      of: undefined,
+      server: this.#server,
+      call,
+      session: undefined,
+      now: undefined,
+    }
+    const number = this.#witness(sight, source && wireOf(source))
+    if (source) source.seen = number
     if (message.kind !== 'request' || call === undefined) return
     if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
     this.#asked.set(idKey(message.id), call)

@@ -48,10 +48,10 @@ function wrongWith(
   sent: string,
   about: { form: 'request' | 'result'; made: Made; towards: Towards },
 ): string[] {
-  const found = changesOf({ form: about.form, method: undefined }, about.made, about.towards)
+  const found = changesOf(about.form, undefined, about.made, about.towards)
   if (!found) return ['there are no changes']
-  const unknown = found.changes.filter(({ rule }) => !RULES.has(rule))
-  return [...unknown.map((change) => `no rule: ${JSON.stringify(change)}`), ...untruths(received, sent, found.changes)]
+  const unknown = found.all.filter(({ rule }) => !RULES.has(rule))
+  return [...unknown.map((change) => `no rule: ${JSON.stringify(change)}`), ...untruths(received, sent, found.all)]
 }
 
 t.test('requests of the specification, to servers of every revision', async (t) => {

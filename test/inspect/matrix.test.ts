@@ -75,8 +75,9 @@ for (const client of CLIENTS) {
       const ring = new Ring({ payloads: 'all' })
       const texts = new Map<number, string>()
       const watch = new Watch((sight, text) => {
-        ring.witness(sight, text)
-        if (text !== undefined) texts.set(ring.last, join(text))
+        const number = ring.witness(sight, text)
+        if (text !== undefined) texts.set(number, join(text))
+        return number
       })
       await runPair(t, { client, server }, { watch })
       const views = new Views()

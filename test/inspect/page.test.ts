@@ -13,7 +13,7 @@ import { Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
-import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+import { listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
 const { bundlePage } = (await import(new URL('../../.ci/page.mjs', import.meta.url).href)) as {
@@ -333,7 +333,7 @@ t.test('names are text, however they are written', { skip }, async (t) => {
     form: 'request',
     bytes: 1,
     method: 'n'.repeat(1024 * 1024),
-    changes: [{ at: evil, op: 'add', rule: 'javascript:alert(1)' }],
+    changed: listed([{ at: evil, op: 'add', rule: 'javascript:alert(1)' }]),
   })
   const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 1)

@@ -136,7 +136,6 @@ t.test('texts of others are cut, however long they are', async (t) => {
     more: { client: { era: 'modern', name: long, revision: long } },
   })
   const headers = Object.fromEntries([['content-type', long]])
-  const changes = Array.from({ length: 5_000 }, () => ({ at: long, op: 'add', rule: long }) as const)
   ring.witness({
     kind: 'message',
     hop: 'client',
@@ -146,7 +145,6 @@ t.test('texts of others are cut, however long they are', async (t) => {
     method: long,
     id: long,
     http: { headers },
-    changes,
   })
   t.ok(JSON.stringify(ring.after(0)).length < 100_000)
 })

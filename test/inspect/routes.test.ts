@@ -247,7 +247,7 @@ t.test('a viewer that does not read is dropped, and is told; others see everythi
 
 t.test('a viewer can have the texts of all calls kept for five minutes', async (t) => {
   let now = 1_000
-  const ring = new Ring({ now: () => now })
+  const ring = new Ring({ origin: 0, now: () => now })
   const told: unknown[] = []
   const base = await startInspector(t, ring, { onPayloads: (_request, kept) => told.push(kept) })
   const put = async (keep: string, headers: Record<string, string> = { authorization }) =>

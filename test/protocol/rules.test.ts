@@ -20,7 +20,7 @@ t.test('an element that was removed from a list says why by what it was', async 
   const bad = '{"name":"b","inputSchema":{"type":"object","properties":{"p":{"type":"object","x-mcp-header":"P"}}}}'
   const list = received('result', `{"tools":[{"name":"a"},${bad},{"title":"c"}]}`)
   const made = edit(list, { tools: mapElements(list, 'tools', () => []) })
-  const changes = changesOf({ form: 'result', method: undefined }, made, 'legacy client')?.changes ?? []
+  const changes = changesOf('result', undefined, made, 'legacy client')?.all ?? []
   t.same(
     changes.map(({ at, op, rule }) => `${op} ${at} ${rule}`),
     [
@@ -36,8 +36,8 @@ t.test('changes beyond the bound are counted', async (t) => {
   const keys = Array.from({ length: 150 }, (_, i) => `k${i}`)
   const result = received('result', JSON.stringify(Object.fromEntries(keys.map((key) => [key, 1]))))
   const made = edit(result, Object.fromEntries(keys.map((key) => [key, undefined])))
-  const found = changesOf({ form: 'result', method: undefined }, made, 'legacy client')
-  t.match(found, { changes: { length: 101 }, more: 50 })
+  const found = changesOf('result', undefined, made, 'legacy client')
+  t.match(found, { all: { length: 100 }, more: 51 })
 })
 
 t.test('a message of the bridge itself has no changes', async (t) => {
@@ -49,13 +49,13 @@ t.test('a message of the bridge itself has no changes', async (t) => {
   ]
   for (const [form, made] of own)
     for (const towards of ['server', 'modern client', 'legacy client'] as const)
-      t.equal(changesOf({ form, method: 'resources/read' }, made, towards), undefined)
+      t.equal(changesOf(form, 'resources/read', made, towards), undefined)
 })
 
 t.test('an error says which of its members changed', async (t) => {
   const from = received('error', '{"code":-32002,"message":"m","data":{"a":1},"more":true}')
   const made = { code: -32602, message: 'm', data: '{"a":1,"uri":"x"}', from }
-  const changes = changesOf({ form: 'error', method: undefined }, made, 'modern client')?.changes ?? []
+  const changes = changesOf('error', undefined, made, 'modern client')?.all ?? []
   t.same(
     changes.map(({ at, op }) => `${op} ${at}`),
     ['replace /id', 'replace /error/code', 'replace /error/data', 'remove /error/more'],

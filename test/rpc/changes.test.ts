@@ -1,6 +1,6 @@
 /** What edits change in a received text: as places, and as bytes. */
 import t from 'tap'
-import { changesIn } from '../../src/rpc/changes.js'
+import { type Collected, changesIn, type Op, Place } from '../../src/rpc/changes.js'
 import { sourceOfBytes } from '../../src/rpc/source.js'
 import {
   edit,
@@ -15,7 +15,20 @@ import {
 
 const isUtf8 = () => true
 const RECEIVED = '{ "a" : 1.0, "list":[ {"x":1} , 7, {"x":2},{"x":3} ], "_meta": {"k/~": {}, "gone":null} }'
-const changes = (payload: Payload) => changesIn(payload, '').changes.map(({ op, at }) => `${op} ${at}`)
+/** Changes as texts, with their places. */
+class Found implements Collected<Found> {
+  readonly all: readonly { op: Op; place: Place }[]
+
+  constructor(all: Found['all'] = []) {
+    this.all = all
+  }
+
+  with(op: Op, place: Place): Found {
+    return new Found([...this.all, { op, place }])
+  }
+}
+const found = (payload: Payload, place = new Place()) => changesIn(payload, place, new Found()).all
+const changes = (payload: Payload) => found(payload).map(({ op, place }) => `${op} ${place.at}`)
 const nested = (payload: Payload, key: string) => objectIn(payload, key) ?? parseObject('{}')
 
 t.test('edits in an object within an object are rendered with the rest, and are changes of their own', async (t) => {
@@ -24,8 +37,10 @@ t.test('edits in an object within an object are rendered with the rest, and are 
   const after = edit(before, { _meta: edit(meta, { 'k/~': edit(nested(meta, 'k/~'), { y: '2' }) }) })
   t.equal(write(after), '{"a" : 1.0, "list":[ {"x":1} , 7, {"x":2},{"x":3} ],"_meta": {"k/~": {"y":2},"added":1}}')
   t.same(changes(after), ['remove /_meta/gone', 'add /_meta/added', 'add /_meta/k~1~0/y'])
-  t.match(changesIn(after, '', 1), { changes: { length: 1 }, more: 2 })
-  t.same(changesIn(after, '/params').changes[0], { op: 'remove', at: '/params/_meta/gone', path: '/params/_meta/gone' })
+  const message = new Place()
+  const [first] = found(after, message.member('params'))
+  t.match(first, { op: 'remove', place: { at: '/params/_meta/gone', path: '/params/_meta/gone' } })
+  t.equal(first?.place, message.member('params').member('_meta').member('gone'), 'equal places are one object')
 })
 
 t.test('elements of a list have the positions that they had when they were received', async (t) => {
@@ -38,7 +53,7 @@ t.test('elements of a list have the positions that they had when they were recei
   t.equal(write(objectIn(edit(parseObject('{}'), { o: after }), 'o') ?? after), write(after))
   t.match(write(after), '"list":[ 7, {"x":"two"},{"new":1} ]')
   t.same(changes(after), ['remove /list/0', 'replace /list/2/x', 'replace /list/3'])
-  t.equal(changesIn(after, '').changes[2]?.path, '/list/*')
+  t.equal(found(after)[2]?.place.path, '/list/*')
 })
 
 t.test('a list in which one element became several is replaced as a whole', async (t) => {

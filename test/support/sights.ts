@@ -1,6 +1,6 @@
 /** What a bridge would tell a witness: calls with their messages, as the taps of both wires see them. */
 import { Ring } from '../../src/inspect/ring.js'
-import type { Outcome, Sight, Witness } from '../../src/ports/seen.js'
+import type { Change, Changes, Outcome, Sight, Witness } from '../../src/ports/seen.js'
 
 const CLIENT = { era: 'modern', revision: '2026-07-28', transport: 'http', name: 'test-client' } as const
 const UPSTREAM = { era: 'legacy', revision: '2025-11-25', transport: 'stdio', name: 'test-server' } as const
@@ -8,7 +8,12 @@ const UPSTREAM = { era: 'legacy', revision: '2025-11-25', transport: 'stdio', na
 /** A ring whose clock advances by a millisecond with each event. */
 export function tickingRing(options: Omit<NonNullable<ConstructorParameters<typeof Ring>[0]>, 'now'> = {}): Ring {
   let now = Date.UTC(2026, 6, 28, 3, 7, 20)
-  return new Ring({ ...options, now: () => now++ })
+  return new Ring({ ...options, origin: 0, now: () => now++ })
+}
+
+/** A list of changes. */
+export function listed(all: readonly Change[]): Changes {
+  return { all, more: 0, weight: 0 }
 }
 
 export interface CallOptions {
@@ -56,7 +61,7 @@ export function tellCall(
     { at: '/params/_meta/progressToken', op: 'add', rule: 'progress' },
   ] as const
   witness(
-    { ...message, hop: 'server', dir: 'out', form: 'request', method: 'tools/call', id: 31, changes },
+    { ...message, hop: 'server', dir: 'out', form: 'request', method: 'tools/call', id: 31, changed: listed(changes) },
     texts?.request,
   )
   witness({ ...message, hop: 'server', dir: 'in', form: 'notification', method: 'notifications/progress' })
@@ -66,7 +71,7 @@ export function tellCall(
   witness({ ...message, hop: 'server', dir: 'in', form, id: 31 }, texts?.result)
   const added = [{ at: '/result/resultType', op: 'add', rule: 'result-type' }] as const
   witness(
-    { ...message, hop: 'client', dir: 'out', form, id: 7, changes: added, http: { status: 200, headers } },
+    { ...message, hop: 'client', dir: 'out', form, id: 7, changed: listed(added), http: { status: 200, headers } },
     texts?.result,
   )
   witness({

@@ -1,8 +1,9 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
 import type { MessageSeen } from '../../ports/seen.js'
-import { type Message, parseMessage } from '../../rpc/message.js'
-import { receivedHead } from '../../rpc/received.js'
-import { lengthOf, sourceOfBytes } from '../../rpc/source.js'
+import { ChangeList } from '../../protocol/change-list.js'
+import { headIn } from '../../rpc/head.js'
+import { parseMessage } from '../../rpc/message.js'
+import { lengthOf, sourceOfBytes, whole } from '../../rpc/source.js'
 import { type Json, raw } from '../../rpc/splice.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import type { Logger } from '../logger.js'
@@ -13,15 +14,17 @@ interface About {
   session: string | undefined
 }
 
-/** Most bytes of a message that are parsed. Of a larger one only the size is told. */
-const MAX_PARSED = 64 * 1024
+/** Most bytes of a message that is read. Of a larger one only the size is told. */
+const MAX_READ = 64 * 1024
+const STATE = Buffer.from('"requestState"')
+const UNCHANGED = new ChangeList(() => '')
 
 /** What passes for one call. */
 export class RelayedMessages {
   readonly #logger: Logger
   readonly #about: About
-  /** Undefined after an event that is too large: later ones are not told. */
-  #events: SseDecoder | undefined = new SseDecoder(MAX_PARSED)
+  /** Reads an answer that is a stream of events; null after an event that is too large: later ones are not told. */
+  #events: SseDecoder | null | undefined
 
   constructor(logger: Logger, about: About) {
     this.#logger = logger
@@ -33,19 +36,20 @@ export class RelayedMessages {
     this.#pass('client', [body], 'request')
   }
 
-  /** The whole answer, or its beginning if that is larger than what is parsed. `length` is that of the whole. */
+  /** The whole answer, or its beginning if that is larger than what is read. `length` is that of the whole. */
   answer(bytes: Uint8Array, length = bytes.length): void {
     this.#pass('server', [bytes], 'result', length)
   }
 
   /** A part of the answer that is a stream of events. */
   chunk(bytes: Uint8Array): void {
-    if (!this.#events) return
+    if (this.#events === null) return
+    this.#events ??= new SseDecoder(MAX_READ)
     try {
       for (const { data } of this.#events.push(bytes)) if (data.length > 0) this.#pass('server', data, 'notification')
     } catch {
-      this.#events = undefined
-      const text = `Messages of ${this.#about.call} are missing: an event is larger than ${MAX_PARSED / 1024} KiB`
+      this.#events = null
+      const text = `Messages of ${this.#about.call} are missing: an event is larger than ${MAX_READ / 1024} KiB`
       this.#logger.telemetry?.watch?.witness({ kind: 'lost', text, server: this.#logger.telemetry.server })
     }
   }
@@ -59,22 +63,26 @@ export class RelayedMessages {
     const { telemetry } = this.#logger
     if (!telemetry?.watch) return
     const { watch, server } = telemetry
-    const message = length > MAX_PARSED ? undefined : read(text)
-    const what = message && message.kind !== 'batch' && message.kind !== 'invalid' ? receivedHead(message) : undefined
+    const { call, session } = this.#about
+    const head = length > MAX_READ ? undefined : headIn(whole(text))
+    const now = performance.now()
+    let of: number | undefined
     for (const hop of from === 'client' ? (['client', 'server'] as const) : (['server', 'client'] as const))
-      watch.witness(
+      of = watch.witness(
         {
           kind: 'message',
           hop,
           dir: hop === from ? 'in' : 'out',
-          form: what?.form ?? form,
-          method: what?.method,
-          id: what?.id,
+          form: head?.form ?? form,
+          method: head?.method,
+          id: head?.id,
           bytes: length,
-          changes: hop === from ? undefined : [],
+          changed: hop === from ? undefined : UNCHANGED,
+          of,
           server,
-          call: this.#about.call,
-          session: this.#about.session,
+          call,
+          session,
+          now,
         },
         text,
       )
@@ -83,15 +91,13 @@ export class RelayedMessages {
 
 /** The `requestState` of a request that continues another one. */
 export function stateIn(body: Uint8Array): Json | undefined {
-  const message = body.length <= MAX_PARSED ? read([body]) : undefined
-  return message?.kind === 'request' && typeof message.params !== 'string'
-    ? raw(message.params, 'requestState')
-    : undefined
-}
-
-function read(text: readonly Uint8Array[]): Message | undefined {
+  // Most requests have none and need not be parsed.
+  if (body.length > MAX_READ || !(body instanceof Buffer) || !body.includes(STATE)) return undefined
   try {
-    return parseMessage(sourceOfBytes(text))
+    const message = parseMessage(sourceOfBytes([body]))
+    return message.kind === 'request' && typeof message.params !== 'string'
+      ? raw(message.params, 'requestState')
+      : undefined
   } catch {
     return undefined
   }

@@ -1,0 +1,52 @@
+/** What a message is, read from as few of its bytes as that takes. */
+import t from 'tap'
+import { headIn } from '../../src/rpc/head.js'
+import { parseMessage } from '../../src/rpc/message.js'
+import { receivedMessage } from '../../src/rpc/received.js'
+import { sourceOf } from '../../src/rpc/source.js'
+
+const headOf = (text: string) => headIn(new TextEncoder().encode(text))
+
+t.test('the head of a message is the one that the parser reads', async (t) => {
+  const messages = [
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"id":1,"method":"x"}}',
+    ' { "params" : { "a" : [ "}" , {"b":"\\"]"} ] } , "method" : "tools/list" , "id" : "a\\u0062" , "jsonrpc":"2.0" } ',
+    '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":3}}',
+    '{"result":{"content":[{"type":"text","text":"id \\\\"}],"error":1},"jsonrpc":"2.0","id":100000000}',
+    '{"jsonrpc":"2.0","id":9007199254740993,"result":{}}',
+    '{"jsonrpc":"2.0","id":-3,"error":{"code":-32603,"message":"m"}}',
+    '{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"m"}}',
+    '{"jsonrpc":"2.0","error":{"code":-32603,"message":"é"}}',
+    '{"jsonrpc":"2.0","id":1,"method":"resources/é"}',
+  ]
+  for (const text of messages) {
+    const message = parseMessage(sourceOf(text))
+    if (message.kind === 'batch' || message.kind === 'invalid') throw new Error(`${text} is no message`)
+    const { form, method, id } = receivedMessage(message)
+    t.same(headOf(text), { form, method, id }, text)
+  }
+})
+
+t.test('what is no message has no head', async (t) => {
+  for (const text of [
+    '',
+    '[]',
+    '[{"jsonrpc":"2.0","id":1,"method":"x"}]',
+    '{',
+    '{}',
+    '{"a"',
+    '{"method":1}',
+    '{"id" 1}',
+  ])
+    t.equal(headOf(text), undefined, text)
+})
+
+t.test('a message that is cut off anywhere is read to its end', async (t) => {
+  const text = '{"result":{"content":[{"type":"text","text":"a\\"b"}]},"jsonrpc":"2.0","id":"s\\n"}'
+  for (let length = 0; length < text.length; length++) t.doesNotThrow(() => headOf(text.slice(0, length)))
+  t.equal(
+    headOf(`{"id":"${'x'.repeat(2_000)}","method":"tools/list"}`)?.id,
+    undefined,
+    'an id that is too long is none',
+  )
+})
