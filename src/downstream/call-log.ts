@@ -16,7 +16,7 @@ import type { Wire } from '../rpc/source.js'
 import { type Json, type Payload, raw, value } from '../rpc/splice.js'
 import type { Logger } from './logger.js'
 import { type Answered, endOf, isFailure, outcomeOf } from './outcome.js'
-import { type About, tellReceived, tellSent } from './watched-messages.js'
+import { type About, tellEncoded, tellReceived, tellSent } from './watched-messages.js'
 
 /** Whose call it is, for the log and the inspector. */
 export interface Whose {
@@ -62,6 +62,8 @@ export class CallLogEntry implements CallLog {
   /** How often the server has answered the call or given it up, and the milliseconds that this took in total. */
   #passages = 0
   #upstreamMs = 0
+  /** The id of the client's message, for the inspector. */
+  #id: string | number | undefined
   /** Whether the call has been sent to the server. */
   #handed = false
 
@@ -101,7 +103,7 @@ export class CallLogEntry implements CallLog {
     const continues = state === undefined ? undefined : watch.continued(state)
     const now = this.#started
     watch.witness({ ...this.#seen('begun'), server: this.#server, call, continues, session: this.#whose?.session, now })
-    if (request) tellReceived(this.#logger, request, { call, session: this.#whose?.session, now })
+    if (request) this.#id = tellReceived(this.#logger, request, { call, session: this.#whose?.session, now })
   }
 
   /** Tells the inspector a message of the client that belongs to the call. */
@@ -146,12 +148,17 @@ export class CallLogEntry implements CallLog {
       const state = raw(reply.result, 'requestState')
       if (state !== undefined) this.#logger.telemetry?.watch?.asks(call, state)
     }
-    this.answered(outcomeOf(reply), text, reply.kind === 'error' ? reply.error.code : undefined, made)
+    if (text !== undefined && call !== undefined) {
+      const form = reply.kind === 'error' ? 'error' : 'result'
+      const making = { made, era: this.#fields.clientEra }
+      tellEncoded(this.#logger, { form, method: undefined, id: this.#id }, text, this.#message, making)
+    }
+    this.answered(outcomeOf(reply), undefined, reply.kind === 'error' ? reply.error.code : undefined)
   }
 
-  /** Ends the call with an outcome. */
-  answered(outcome: Answered, text: Wire | undefined, code?: number, made?: Made): void {
-    if (text !== undefined) this.said(text, made)
+  /** Ends the call with an outcome. `text` is the answer, if the inspector has not been told. */
+  answered(outcome: Answered, text: Wire | undefined, code?: number): void {
+    if (text !== undefined) this.said(text)
     if (this.#logs(outcome) && this.#logger.isLevelEnabled('info'))
       this.#logger.info(this.#line({ outcome, code }), 'call')
     this.#tell(outcome, undefined, this.#span && { code }, code)

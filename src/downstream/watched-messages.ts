@@ -1,5 +1,5 @@
 /** Tells the inspector the messages with a client. */
-import type { Sight } from '../ports/seen.js'
+import type { MessageSeen, Sight } from '../ports/seen.js'
 import type { Era } from '../protocol/eras.js'
 import { changesOf, type Made, receivedFor } from '../protocol/rules.js'
 import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
@@ -17,13 +17,19 @@ export interface About {
   now?: number | undefined
 }
 
-/** Tells the inspector a message from a client, if there is an inspector. */
+/** What an encoded message was made of, and for whom. */
+interface Making {
+  made: Made | undefined
+  era: Era
+}
+
+/** Tells the inspector a message from a client, if there is an inspector. Returns the value of its id. */
 export function tellReceived(
   { telemetry }: Logger,
   message: Request | Notification | Response,
   { call, session, now }: About,
-): void {
-  if (!telemetry?.watch) return
+): string | number | undefined {
+  if (!telemetry?.watch) return undefined
   const { server, watch } = telemetry
   const { form, method, id, bytes } = receivedMessage(message)
   const source = receivedText(message)
@@ -44,37 +50,42 @@ export function tellReceived(
   }
   const number = watch.witness(sight, source && wireOf(source))
   if (source) source.seen = number
+  return id
 }
 
 /** Tells the inspector an encoded message to a client, if there is an inspector. Returns what the message is. */
-export function tellSent(
-  { telemetry }: Logger,
-  text: Wire,
-  { call, session, now }: About,
-  { made, era }: { made: Made | undefined; era: Era },
-): Head | undefined {
-  if (!telemetry?.watch) return undefined
-  const { server, watch } = telemetry
-  const head = headOf(text)
+export function tellSent(logger: Logger, text: Wire, about: About, making: Making): Head | undefined {
+  const head = logger.telemetry?.watch && headOf(text)
   if (!head) return undefined
   const { form, method, id } = head
-  watch.witness(
-    {
-      kind: 'message',
-      hop: 'client',
-      dir: 'out',
-      form,
-      method,
-      id: id === undefined ? undefined : idValue(id),
-      bytes: lengthOf(text),
-      changed: changesOf(form, method, made, TOWARDS[era]),
-      of: receivedFor(made)?.seen,
-      server,
-      call,
-      session,
-      now,
-    },
-    text,
-  )
+  tellEncoded(logger, { form, method, id: id === undefined ? undefined : idValue(id) }, text, about, making)
   return head
+}
+
+/** The same for a message that is known, so that its text need not be read. */
+export function tellEncoded(
+  { telemetry }: Logger,
+  { form, method, id }: Pick<MessageSeen, 'form' | 'method' | 'id'>,
+  text: Wire,
+  { call, session, now }: About,
+  { made, era }: Making,
+): void {
+  if (!telemetry?.watch) return
+  const { server, watch } = telemetry
+  const sight: Sight = {
+    kind: 'message',
+    hop: 'client',
+    dir: 'out',
+    form,
+    method,
+    id,
+    bytes: lengthOf(text),
+    changed: changesOf(form, method, made, TOWARDS[era]),
+    of: receivedFor(made)?.seen,
+    server,
+    call,
+    session,
+    now,
+  }
+  watch.witness(sight, text)
 }

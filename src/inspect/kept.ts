@@ -125,7 +125,12 @@ function isSame(one: Side, other: Side): boolean {
   )
 }
 
-/** Bytes that an event takes, about. */
+/** Bytes that a call takes that begins or ends, about. */
+export function weightOfCall({ name, why }: Extract<Sight, { kind: 'call' }>): number {
+  return OBJECT_BYTES + Math.min(name?.length ?? 0, MAX_TEXT) + Math.min(why?.length ?? 0, MAX_TEXT)
+}
+
+/** Bytes that another event takes, about. */
 export function weightOf(event: Other): number {
   let weight = OBJECT_BYTES
   for (const key in event) {

@@ -1,7 +1,7 @@
 /** The events of the inspector, the newest ones: a ring with bounds. Nothing secret is copied into it. */
 import type { Payload, Seen, Sight, Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
-import { Copies, short, shown, weightOf } from './kept.js'
+import { Copies, short, shown, weightOf, weightOfCall } from './kept.js'
 import { SecretArguments } from './secret-arguments.js'
 import { type Kept, Slots } from './slots.js'
 import { Texts } from './texts.js'
@@ -88,12 +88,15 @@ export class Ring {
     this.#allUntil = this.#origin + this.#now() + milliseconds
   }
 
-  /** Events after the one with this number, oldest first, at most `most`. If some of them have left, the next ones. */
-  after(number: number, most = Number.POSITIVE_INFINITY): readonly Seen[] {
+  /**
+   * Events after the one with this number, oldest first, at most `most`, with or without texts. If some of them have left,
+   * the next ones.
+   */
+  after(number: number, most = Number.POSITIVE_INFINITY, texts = true): readonly Seen[] {
     const first = Math.max(number + 1, this.#events.first)
     const end = Math.min(this.#events.next, first + most)
     const events: Seen[] = []
-    for (let next = first; next < end; next++) events.push(this.#events.read(next, this.#textAt))
+    for (let next = first; next < end; next++) events.push(this.#events.read(next, texts ? this.#textAt : undefined))
     return events
   }
 
@@ -145,7 +148,7 @@ export class Ring {
   #other(at: number, sight: Exclude<Sight, { kind: 'message' }>): number {
     const event = sight.kind === 'call' ? this.#copies.callOf(sight) : this.#copies.eventOf(sight)
     if (sight.kind === 'call' && sight.what === 'ended') this.#decide(sight)
-    const weight = weightOf(event)
+    const weight = sight.kind === 'call' ? weightOfCall(sight) : weightOf(event)
     this.#recorded += weight
     return this.#events.addOther(at, event, weight)
   }

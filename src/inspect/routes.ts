@@ -113,7 +113,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
         throw new Fault('overloaded', `Too many viewers of the inspector (at most ${MAX_VIEWERS})`)
       const query = queryOf(request)
       const after = numberOf(query.get('after') ?? request.headers['last-event-id'])
-      const show = query.has('payloads') ? withPayload : withoutPayload
+      const show = query.has('payloads') ? withPayload : undefined
       options.onViewer(request)
       reply.hijack()
       reply.raw.writeHead(200, { ...HEADERS, 'content-type': 'text/event-stream; charset=utf-8' })
@@ -132,7 +132,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     })
 
     secret.get<{ Params: { id: string } }>(`${INSPECT}/calls/:id`, async ({ params: { id } }) => {
-      const call = viewsOf(ring).call(id)
+      const call = viewsOf(ring, true).call(id)
       if (!call) throw new Fault('noSuchPath', 'There is no such call: it may have left the memory of the inspector')
       return { ...call, events: call.events.map(withPayload) }
     })
@@ -178,20 +178,14 @@ function tokenCheck(token: string | undefined): (authorization: string | undefin
   return (authorization) => timingSafeEqual(digest(/^bearer +([^ ].*)$/i.exec(authorization ?? '')?.[1] ?? ''), wanted)
 }
 
-function viewsOf(ring: Ring): Views {
+function viewsOf(ring: Ring, texts = false): Views {
   const views = new Views()
-  for (const seen of ring.after(0)) views.add(seen)
+  for (const seen of ring.after(0, undefined, texts)) views.add(seen)
   return views
 }
 
 function summaryOf({ events, ...call }: CallView): Omit<CallView, 'events'> {
   return { ...call, more: call.more + events.length }
-}
-
-function withoutPayload(seen: Seen): Seen {
-  if (seen.kind !== 'message' || !seen.payload) return seen
-  const { payload: _payload, ...rest } = seen
-  return rest
 }
 
 function queryOf({ url }: FastifyRequest): URLSearchParams {

@@ -91,8 +91,8 @@ export class Slots {
     columns.other[slot] = columns.changed[slot] = columns.id[slot] = undefined
   }
 
-  /** The event with this number. `textAt` reads texts. */
-  read(number: number, textAt: (text: number) => Payload | undefined): Seen {
+  /** The event with this number. `textAt` reads its text, if that is wanted. */
+  read(number: number, textAt: ((text: number) => Payload | undefined) | undefined): Seen {
     const columns = this.#columns
     const slot = number & columns.mask
     const code = columns.code[slot] as number
@@ -120,7 +120,7 @@ export class Slots {
     if (changed && changed.more > 0) seen.more = changed.more
     if (columns.of[slot] !== 0) seen.of = columns.of[slot] as number
     const text = columns.text[slot] as number
-    const payload = text === NONE || columns.waits[slot] ? undefined : textAt(text)
+    const payload = text === NONE || columns.waits[slot] ? undefined : textAt?.(text)
     if (payload) seen.payload = payload
     return seen
   }

@@ -1,7 +1,8 @@
 /** One reader of the inspector's events, over a stream of Server-Sent Events. It takes no memory while it does not read. */
 import type { ServerResponse } from 'node:http'
 import type { Seen } from '../ports/seen.js'
-import { encodeEvent, KEEP_ALIVE } from '../rpc/sse.js'
+import { KEEP_ALIVE } from '../rpc/sse.js'
+import { jsonOf } from './json.js'
 import type { Ring } from './ring.js'
 
 /** What a viewer gets. */
@@ -11,8 +12,8 @@ export interface ViewerOptions {
   after: number
   /** Identifies the ring: a viewer that comes back to another one begins again. */
   hello: object
-  /** The form in which an event is shown. */
-  show(seen: Seen): Seen
+  /** The form in which an event with its text is shown; undefined if no texts are shown. */
+  show: ((seen: Seen) => Seen) | undefined
 }
 
 /** Most bytes of new events while a viewer reads nothing of the previous ones. Then it is dropped. */
@@ -45,11 +46,12 @@ export function view(response: ServerResponse, { ring, after, hello, show }: Vie
   const flush = () => {
     gathering = undefined
     while (blockedAt === undefined && !response.writableEnded) {
-      const events = ring.after(cursor, BATCH)
+      const events = ring.after(cursor, BATCH, show !== undefined)
       if (events.length === 0) return
       let text = ''
       for (const seen of events) {
-        text += encodeEvent(JSON.stringify(show(seen)), { id: String(seen.seq) })
+        // JSON that was made here has no line breaks.
+        text += `id: ${seen.seq}\ndata: ${jsonOf(show ? show(seen) : seen)}\n\n`
         cursor = seen.seq
         if (text.length > CHUNK) break
       }

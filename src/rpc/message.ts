@@ -1,4 +1,5 @@
 /** JSON-RPC 2.0 messages, with their ids kept exactly as received. */
+import { own } from './own.js'
 import { firstCharacter, type Member, type ScanOptions, type Span, scanArray, scanValue, unquote } from './scan.js'
 import { cut, join, pieces, type Source, type Wire } from './source.js'
 import { EMPTY, isEmpty, type Json, type Payload, parseSource, write } from './splice.js'
@@ -153,7 +154,7 @@ export function idKey(id: Id): string {
 export function idValue(id: Id): string | number {
   if (id.startsWith('"')) return JSON.parse(id) as string
   const number = Number(id)
-  return Number.isSafeInteger(number) ? number : id
+  return Number.isSafeInteger(number) ? number : own(id)
 }
 
 /**
@@ -236,27 +237,10 @@ export interface Head {
 const STRING = '"(?:[^"\\\\]|\\\\.){0,1024}"'
 const HEAD = new RegExp(`^{"jsonrpc":"2.0",(?:"id":(${STRING}|-?\\d{1,64}),)?"(?:(result|error)":|method":(${STRING}))`)
 
-const NUMBERED = '{"jsonrpc":"2.0","id":'
-
-/** The head of an answer to a request with a number: most messages to clients are such. */
-function plainHeadOf(text: string): Head | undefined {
-  if (!text.startsWith(NUMBERED) || text[NUMBERED.length] === '"') return undefined
-  const end = text.indexOf(',', NUMBERED.length)
-  const form = text.startsWith('"result":', end + 1)
-    ? 'result'
-    : text.startsWith('"error":', end + 1)
-      ? 'error'
-      : undefined
-  return form && { form, id: text.slice(NUMBERED.length, end) as Id, method: undefined }
-}
-
 /** What an encoded message is, without reading all of it. Undefined for a text that the bridge has not encoded. */
 export function headOf(encoded: Wire): Head | undefined {
   const text = typeof encoded === 'string' ? encoded : encoded[0]
-  if (typeof text !== 'string') return undefined
-  const plain = plainHeadOf(text)
-  if (plain) return plain
-  const [, id, outcome, method] = HEAD.exec(text) ?? []
+  const [, id, outcome, method] = (typeof text === 'string' && HEAD.exec(text)) || []
   if (outcome !== undefined) return { form: outcome as 'result' | 'error', id: id as Id | undefined, method: undefined }
   if (method === undefined) return undefined
   return {

@@ -76,6 +76,20 @@ t.test('a payload is at most 16 KiB, says how much is missing, and keeps no larg
   t.ok(grown < 100_000_000, `200 parts of texts of a megabyte: ${grown} bytes`)
 })
 
+t.test('the oldest texts leave before their events, and leave them as they were', async (t) => {
+  const ring = tickingRing({ bounds: { calls: 1_000, messages: 1_000, bytes: 400_000 }, payloads: 'all' })
+  const texts = { request: 'x'.repeat(10_000), result: 'y'.repeat(10_000) }
+  for (let i = 1; i <= 20; i++) tellCall(ring.witness, { id: `c${i}`, texts })
+  const told = ring.after(0).filter((seen) => seen.kind === 'message' && seen.form !== 'notification')
+  const has = told.map((seen) => seen.kind === 'message' && seen.payload !== undefined)
+  const oldest = has.indexOf(true)
+  t.equal(told.length, 80)
+  t.ok(oldest > 0 && has.slice(oldest).every(Boolean), `texts from the ${oldest}th message on`)
+  t.ok(ring.bytes <= 400_000, `${ring.bytes} bytes`)
+  t.same(ring.after(0, undefined, false).length, ring.after(0).length)
+  t.notMatch(JSON.stringify(ring.after(0, undefined, false)), /payload/)
+})
+
 t.test('no payload is kept unless configured', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 'c1', texts: { request: '{"a":"CANARY"}', result: '{}' } })
