@@ -103,12 +103,11 @@ export class Bridge {
   #inspectUrl: string | undefined
   /** Makes reloads run one after another. */
   #reloading: Promise<unknown> = Promise.resolve()
-  /** Number of HTTP requests whose answers are not complete. */
-  #open = 0
+  /** The HTTP requests of clients. */
+  readonly #requests = { open: 0, draining: false }
   /** Whether clients can still answer questions of parked calls. */
   #answerable = true
   #stopping = false
-  #draining = false
   #hurried = false
 
   constructor(settings: Settings, context: BridgeContext) {
@@ -219,12 +218,12 @@ export class Bridge {
     this.#hurried ||= hurry
     const { drainDelay, drainTimeout } = this.#settings.timeouts
     if (this.#listener) await this.#until(performance.now() + drainDelay, () => false)
-    this.#draining = true
+    this.#requests.draining = true
     for (const mount of this.#all) mount.drain()
     this.#logDraining()
     await this.#until(performance.now() + drainTimeout, () => this.#idle)
     for (const mount of this.#all) mount.cut()
-    for (const until = performance.now() + LAST_WORDS; this.#open > 0 && performance.now() < until; )
+    for (const until = performance.now() + LAST_WORDS; this.#requests.open > 0 && performance.now() < until; )
       await pause(DRAIN_CHECK)
     this.#listener?.close()
     this.#admin?.close()
@@ -239,7 +238,10 @@ export class Bridge {
   }
 
   get #idle(): boolean {
-    return this.#open === 0 && this.#all.every(({ busy }) => busy.calls === 0 && !(busy.parked > 0 && this.#answerable))
+    return (
+      this.#requests.open === 0 &&
+      this.#all.every(({ busy }) => busy.calls === 0 && !(busy.parked > 0 && this.#answerable))
+    )
   }
 
   /** The readiness: not while shutting down, and not while no server is reachable. */
@@ -292,11 +294,7 @@ export class Bridge {
       refusals: this.#refusals,
       health: settings.admin === undefined ? options : undefined,
       published: await publisher(settings, listen, mounts),
-      onRequest: () => {
-        this.#open++
-        return () => this.#open--
-      },
-      draining: () => this.#draining,
+      requests: this.#requests,
       windows: this.#windows,
       isCarried: (connection) => this.#replicas?.isCarried(connection) ?? false,
     })
@@ -413,7 +411,7 @@ export class Bridge {
     if (this.#idle || this.#hurried) return
     const calls = this.#all.reduce((sum, { busy }) => sum + busy.calls, 0)
     const parked = this.#all.reduce((sum, { busy }) => sum + busy.parked, 0)
-    const fields = { requests: this.#open, calls, parked }
+    const fields = { requests: this.#requests.open, calls, parked }
     this.#log.info({ event: 'draining', ...fields }, 'waiting for requests in progress')
   }
 

@@ -23,6 +23,14 @@ import { Fault, type FaultName } from '../protocol/fault.js'
 import type { HttpMount } from './http-mount.js'
 import { linger } from './linger.js'
 
+/** The requests of clients, counted by all applications of a bridge. */
+export interface Requests {
+  /** Those whose answers are not complete. */
+  open: number
+  /** The bridge is shutting down. */
+  draining: boolean
+}
+
 /** Options of the application for clients. */
 export interface FrontOptions {
   settings: Settings
@@ -34,10 +42,7 @@ export interface FrontOptions {
   health: HealthOptions | undefined
   /** The published list of servers; undefined if none is published. */
   published: WellKnownOptions['published'] | undefined
-  /** Called for every request. Returns the function to call when its answer is complete. */
-  onRequest(): () => void
-  /** Whether the bridge is shutting down. */
-  draining(): boolean
+  requests: Requests
   /** The counts of requests for their limits. */
   windows: CountedWindows
   /** Whether another replica has forwarded the request on this connection. */
@@ -46,7 +51,7 @@ export interface FrontOptions {
 
 /** Builds the application for clients. It does not listen; the listener passes requests to its `routing`. */
 export async function front(options: FrontOptions): Promise<FastifyInstance> {
-  const { settings, listen, mounts, refusals, draining } = options
+  const { settings, listen, mounts, refusals, requests } = options
   const { bodyBytes } = settings.limits
   const { trustedProxies, auth: configured } = settings
   const app: FastifyInstance = fastify({
@@ -58,10 +63,12 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const served = servedPaths(settings, listen)
   const notFound = notFoundMessage([...served.values()].flat())
   refuseInJsonRpc(app, { refusals, notFound, bodyBytes })
+  const over = () => requests.open--
   app.addHook('onRequest', (request, reply, done) => {
-    reply.raw.once('close', options.onRequest())
+    requests.open++
+    reply.raw.on('close', over)
     checkRequest(request.raw)
-    if (draining()) {
+    if (requests.draining) {
       reply.header('connection', 'close')
       // A stream that opens now would have to end at once.
       if (request.method === 'GET' && !OPEN.includes(request.routeOptions.url ?? ''))
@@ -87,15 +94,12 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const open = [...mounts].flatMap(([name, mount]) => mount.open({ paths: served.get(name) ?? [] }))
   await app.register(auth, {
     mode: authMode(settings, listen.host),
-    open: (path) => [...reachable, ...open].some((known) => path === known || path === known.replace(/\/\*$/, '')),
-  })
-  app.addHook('onRequest', (request, _reply, done) => {
-    // Refused here, because Fastify's own 404 would read the body first.
-    if (request.is404) throw new Fault('noSuchPath', notFound)
-    done()
+    open: new Set([...reachable, ...open].flatMap((path) => [path, path.replace(/\/\*$/, '')])),
   })
   app.addHook('preParsing', (request, reply, payload, done) => {
-    sendContinue(request, reply, bodyBytes)
+    // Refused here, because Fastify's own 404 would read the body first.
+    if (request.is404) throw new Fault('noSuchPath', notFound)
+    if (request.headers.expect !== undefined) sendContinue(request, reply, bodyBytes)
     done(null, payload)
   })
   if (options.health) await app.register(health, options.health)

@@ -32,10 +32,10 @@ export interface AuthOptions {
   /** Address of the metadata of the protected resource (RFC 9728), sent with refusals. */
   resourceMetadata?: string | undefined
   /**
-   * Whether a path is served without authentication. For a route it is the route's own path, so that another spelling
-   * does not open a closed one; otherwise the requested path.
+   * Paths that are served without authentication. For a route it is the route's own path, so that another spelling does
+   * not open a closed one; otherwise the requested path.
    */
-  open?: ((path: string) => boolean) | undefined
+  open?: ReadonlySet<string> | undefined
 }
 
 interface Caller {
@@ -51,6 +51,7 @@ const REFUSALS = {
   wrong: { message: 'Unknown token', error: 'invalid_token' },
 } as const
 
+const NO_PATHS: ReadonlySet<string> = new Set()
 const ANYBODY: Caller = { principal: ANONYMOUS }
 const BEARER = /^bearer(?: +|$)/i
 
@@ -58,14 +59,14 @@ const BEARER = /^bearer(?: +|$)/i
  * A Fastify plugin that sets the principal of each request, or refuses it: with 401, or with 429 over a limit of
  * `rate-limit`.
  */
-export const auth = plugin<AuthOptions>(async function auth(app, { mode, resourceMetadata, open = () => false }) {
+export const auth = plugin<AuthOptions>(async function auth(app, { mode, resourceMetadata, open = NO_PATHS }) {
   const identify = identifierFor(mode)
 
   app.decorateRequest('principal', ANYBODY.principal)
   app.decorateRequest('credential', undefined)
 
   app.addHook('onRequest', (request, reply, done) => {
-    if (open(pathOf(request))) {
+    if (open.has(request.routeOptions.url ?? pathOf(request))) {
       done()
       return
     }
@@ -144,8 +145,9 @@ function challenge(params: Readonly<Record<string, string | undefined>>): string
   return said.length === 0 ? 'Bearer' : `Bearer ${said.join(', ')}`
 }
 
-function pathOf({ routeOptions, url }: FastifyRequest): string {
-  return routeOptions.url ?? url.replace(/[?#].*$/s, '')
+/** The requested path, without its query. */
+function pathOf({ url }: FastifyRequest): string {
+  return url.replace(/[?#].*$/s, '')
 }
 
 function sha256(text: string): Buffer {

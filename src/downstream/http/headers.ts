@@ -22,7 +22,8 @@ export interface RequestHeaders {
 
 /** Checks the number of headers, the HTTP version and the target of any request. Throws a Fault. */
 export function checkRequest({ url = '', rawHeaders, httpVersion }: FastifyRequest['raw']): void {
-  checkCount(rawHeaders)
+  if (rawHeaders.length / 2 > MAX_HEADERS)
+    throw new Fault('tooManyHeaders', `Too many headers (at most ${MAX_HEADERS}, and 16 KiB in total)`)
   // Node accepts a request line without a version as HTTP/0.9, and still reads headers and a body, which HTTP/0.9 does
   // not have.
   if (!httpVersion.startsWith('1.')) throw new Fault('invalidRequest', 'Unsupported HTTP version: send HTTP/1.1')
@@ -30,14 +31,8 @@ export function checkRequest({ url = '', rawHeaders, httpVersion }: FastifyReque
   if (!url.startsWith('/')) throw new Fault('invalidRequest', 'The request target must be a path')
 }
 
-function checkCount(rawHeaders: readonly string[]): void {
-  if (rawHeaders.length / 2 > MAX_HEADERS)
-    throw new Fault('tooManyHeaders', `Too many headers (at most ${MAX_HEADERS}, and 16 KiB in total)`)
-}
-
-/** Reads Node's `rawHeaders`. Throws a Fault if there are too many or they contradict each other. */
+/** Reads Node's `rawHeaders`, whose number `checkRequest` has checked. Throws a Fault if they contradict each other. */
 export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
-  checkCount(rawHeaders)
   const mcp = new Map<string, string[]>()
   let params = NO_PARAMS
   let once = ''
