@@ -19,6 +19,7 @@ type Done = (error: Error | null, body?: Buffer) => void
 
 /** A message is in memory twice while it is answered: as received, and as sent to the server. */
 const COPIES = 2
+const NOTHING: Buffer = Buffer.alloc(0)
 /**
  * Most pieces of a body: a fixed number, and one more for each so many bytes. Each piece costs the HTTP parser two
  * microseconds. That is nothing for pieces of usual size, but seconds for 4 MB in chunks of one byte.
@@ -37,9 +38,9 @@ export function readBodies(app: FastifyInstance, memory: Memory): void {
   })
 }
 
-/** Ends the loan of a request when its reply is over, at the latest. */
+/** Ends the loan of a request, if it has one, when its reply is over, at the latest. */
 export function lendUntilClosed(request: FastifyRequest, reply: FastifyReply): void {
-  if (request.loan) whenOver(reply, () => request.loan?.end())
+  whenOver(reply, () => request.loan?.end())
 }
 
 /** Takes the loan of a request. The caller ends it, and may keep the message longer than the answer takes. */
@@ -57,70 +58,105 @@ export function forget(request: FastifyRequest): void {
 
 function read(request: FastifyRequest, payload: Readable, memory: Memory, done: Done): void {
   const { bodyLimit: limit } = request.routeOptions
-  const { principal } = request
   const declared = Number(request.headers['content-length'] ?? Number.NaN)
-  let buffer = Buffer.alloc(0)
-  let length = 0
-  let pieces = 0
-
-  const broken = (cause: Error) =>
-    fail(new Fault('invalidRequest', 'The connection was lost before the body was complete', { cause }))
-  const leave = () => payload.off('data', take).off('end', end).off('error', broken)
-  const fail = (error: Fault) => {
-    leave()
-    takeOver(request)?.end()
-    done(error)
-  }
-  /** Doubles the buffer and the loan as bytes arrive, so that a declared length alone costs nothing. */
-  const grow = (needed: number) => {
-    const most = declared > 0 ? declared : limit
-    const size = Math.max(needed, Math.min(declared <= SMALL ? declared : 2 * buffer.length, most))
-    if (size > SMALL) {
-      request.loan ??= memory.borrow(principal)
-      request.loan.demand(size * COPIES)
-    }
-    const grown = Buffer.allocUnsafe(size)
-    buffer.copy(grown, 0, 0, length)
-    buffer = grown
-  }
-  const take = (chunk: Buffer) => {
-    const needed = length + chunk.length
-    try {
-      if (needed > limit) throw tooLarge(limit)
-      if (++pieces > PIECES.free + needed / PIECES.bytes) {
-        // Reading the rest would cost the time that the limit saves.
-        payload.pause()
-        setTimeout(() => payload.destroy(), LAST_WORDS).unref()
-        throw tooManyPieces()
-      }
-      if (needed > buffer.length) grow(needed)
-    } catch (error) {
-      return fail(Fault.from(error))
-    }
-    chunk.copy(buffer, length)
-    length = needed
-  }
-  const end = () => {
-    leave()
-    done(null, buffer.subarray(0, length))
-  }
-
-  if (declared > limit) return fail(tooLarge(limit))
+  if (declared > limit) return done(tooLarge(limit))
   if (declared > SMALL) {
     try {
-      memory.check(principal, declared * COPIES)
+      memory.check(request.principal, declared * COPIES)
     } catch (error) {
-      return fail(Fault.from(error))
+      return done(Fault.from(error))
     }
   }
-  payload.on('data', take).on('end', end).on('error', broken)
+  const reading = new Reading(request, payload, { memory, limit, declared, done })
+  payload.on('data', (chunk: Buffer) => reading.take(chunk))
+  payload.on('end', () => reading.end())
+  payload.on('error', (cause) =>
+    reading.fail(new Fault('invalidRequest', 'The connection was lost before the body was complete', { cause })),
+  )
+}
+
+interface ReadingOptions {
+  memory: Memory
+  limit: number
+  /** The length that the client has declared; NaN if it has not. */
+  declared: number
+  done: Done
+}
+
+/** Reads one body. */
+class Reading {
+  readonly #request: FastifyRequest
+  readonly #payload: Readable
+  readonly #options: ReadingOptions
+  #buffer: Buffer = NOTHING
+  #length = 0
+  #pieces = 0
+  #over = false
+
+  constructor(request: FastifyRequest, payload: Readable, options: ReadingOptions) {
+    this.#request = request
+    this.#payload = payload
+    this.#options = options
+  }
+
+  take(chunk: Buffer): void {
+    if (this.#over) return
+    // Most bodies are small and arrive in one piece, which is not copied.
+    if (chunk.length === this.#options.declared && chunk.length <= SMALL) {
+      this.#buffer = chunk
+      this.#length = chunk.length
+      return
+    }
+    try {
+      this.#add(chunk)
+    } catch (error) {
+      this.fail(Fault.from(error))
+    }
+  }
+
+  end(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#options.done(null, this.#buffer.subarray(0, this.#length))
+  }
+
+  fail(error: Fault): void {
+    if (this.#over) return
+    this.#over = true
+    takeOver(this.#request)?.end()
+    this.#options.done(error)
+  }
+
+  #add(chunk: Buffer): void {
+    const needed = this.#length + chunk.length
+    if (needed > this.#options.limit) throw tooLarge(this.#options.limit)
+    if (++this.#pieces > PIECES.free + needed / PIECES.bytes) {
+      // Reading the rest would cost the time that the limit saves.
+      this.#payload.pause()
+      setTimeout(() => this.#payload.destroy(), LAST_WORDS).unref()
+      throw new Fault('invalidRequest', 'The body arrives in too many small pieces: send it in larger chunks')
+    }
+    if (needed > this.#buffer.length) this.#grow(needed)
+    chunk.copy(this.#buffer, this.#length)
+    this.#length = needed
+  }
+
+  /** Doubles the buffer and the loan as bytes arrive, so that a declared length alone costs nothing. */
+  #grow(needed: number): void {
+    const { declared, limit, memory } = this.#options
+    const most = declared > 0 ? declared : limit
+    const size = Math.max(needed, Math.min(declared <= SMALL ? declared : 2 * this.#buffer.length, most))
+    if (size > SMALL) {
+      this.#request.loan ??= memory.borrow(this.#request.principal)
+      this.#request.loan.demand(size * COPIES)
+    }
+    const grown = Buffer.allocUnsafe(size)
+    this.#buffer.copy(grown, 0, 0, this.#length)
+    this.#buffer = grown
+  }
 }
 
 /** The Fault for a body over the limit, in bytes. */
 export function tooLarge(limit: number): Fault {
   return new Fault('bodyTooLarge', `The body is over ${limit} bytes (limits.bodyBytes)`)
-}
-
-function tooManyPieces(): Fault {
-  return new Fault('invalidRequest', 'The body arrives in too many small pieces: send it in larger chunks')
 }

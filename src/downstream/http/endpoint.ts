@@ -1,7 +1,6 @@
 /** The MCP endpoint over Streamable HTTP: both eras at one address. The era is determined for each message. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { HangUp } from '../../hang-up.js'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import type { Upstream } from '../../protocol/call.js'
 import { type Compat, classify, type SessionState } from '../../protocol/classify.js'
@@ -10,7 +9,7 @@ import { Fault } from '../../protocol/fault.js'
 import { checkHeaders, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
-import type { Id, Message, Request } from '../../rpc/message.js'
+import type { Message, Request } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
@@ -29,7 +28,7 @@ import { forward } from './forward.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { type Refusals, refusedOf } from './refusals.js'
 import type { Pass, Passing, Relay } from './relay.js'
-import { type ErrorRendering, explainInBand, refuse, sendJson, whenOver } from './replies.js'
+import { type ErrorRendering, explainInBand, refuse, sendJson } from './replies.js'
 import { HttpSession } from './session.js'
 import type { Sessions } from './sessions.js'
 import { Streams } from './streams.js'
@@ -60,7 +59,17 @@ export interface EndpointOptions {
   events: EventStore
 }
 
-type Posted = FastifyRequest<{ Body: Buffer }>
+/** A request at the endpoint. */
+interface Asked {
+  request: FastifyRequest
+  reply: FastifyReply
+  /** Passes it to the server; undefined if it may not be relayed. */
+  pass: Pass | undefined
+  /** The message that it has posted, when it has been read. */
+  message?: Message
+  /** The answer, if the message is a modern request. */
+  answer?: EventAnswer
+}
 
 /** Serves the endpoint. A Fastify plugin with its own context, so that its body parser applies to no other route. */
 export async function endpoint(app: FastifyInstance, options: EndpointOptions): Promise<void> {
@@ -94,141 +103,107 @@ class Endpoint {
     this.#modern = new ModernDownstream(options.upstream, options.compat, options.memory)
   }
 
-  async handle(request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<FastifyReply> {
-    lendUntilClosed(request, reply)
-    try {
-      if (request.method === 'POST') return await this.#post(request as Posted, reply, pass)
-      return await this.#useSession(request, reply, pass)
-    } catch (error) {
-      await forward(error, request, reply, this.#options)
-      return reply
-    }
+  /** Answers a request. Its failure is an answer, too. */
+  handle(request: FastifyRequest, reply: FastifyReply, pass?: Pass): void {
+    if (request.loan) lendUntilClosed(request, reply)
+    const asked: Asked = { request, reply, pass }
+    const answering = request.method === 'POST' ? this.#post(asked) : this.#useSession(asked)
+    answering.catch((error: unknown) => this.#failed(error, asked))
   }
 
-  /** Answers a request that the relay has handed back, because the server has changed its era. */
-  #answerHere(request: FastifyRequest, reply: FastifyReply, pass?: Pass): void {
-    this.handle(request, reply, pass).catch((error: unknown) => this.#refuse(reply, Fault.from(error), undefined))
+  #failed(error: unknown, asked: Asked): void {
+    const { request, reply, message } = asked
+    asked.answer?.leave()
+    if (error instanceof OwnedByReplica && this.#options.replicas) {
+      forward(error, request, reply, this.#options).catch((broken: Error) => reply.send(broken))
+      return
+    }
+    if (request.method !== 'POST') {
+      reply.send(error)
+      return
+    }
+    const fault = Fault.from(error, message !== undefined)
+    const { refusals, log, refusing } = this.#options
+    refusals.note(fault, { ...refusedOf(request), server: log.telemetry?.server })
+    // A refused notification gets no JSON-RPC error, only an HTTP status (MCP 2026-07-28, streamable-http).
+    if (message?.kind === 'notification' && fault.status === 200) reply.code(400).send()
+    // The body may be readable even if the headers are invalid: then the error has the id of the request.
+    else refuse(reply, fault, { ...refusing, id: message ? idToAnswer(message) : idIn(request.body) })
   }
 
   /** Answers GET (opens a stream of a session) and DELETE (ends a session). */
-  async #useSession(request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<FastifyReply> {
+  async #useSession({ request, reply, pass }: Asked): Promise<void> {
     const { lookup } = readHeaders(request.raw.rawHeaders)
     checkNotModern(lookup, reply)
     const id = single(lookup, 'mcp-session-id')
     const { sessions, relay } = this.#options
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
     if (id !== undefined && !session && pass && relay && (await relay.takesSession(id, request.principal))) {
-      if (request.method === 'DELETE' && relay.endOurs(id)) return reply.code(200).send()
-      pass({ era: 'legacy', method: request.method, endless: request.method === 'GET', opens: false })
-      return reply
+      if (request.method === 'DELETE' && relay.endOurs(id)) reply.code(200).send()
+      else pass({ era: 'legacy', method: request.method, endless: request.method === 'GET', opens: false })
+      return
     }
     if (request.method === 'GET') checkTakesEvents(request)
     if (id === undefined) throw new Fault('invalidRequest', 'Session required: call initialize first')
     if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
-    if (request.method === 'GET') {
-      session.listen(reply, single(lookup, 'last-event-id'))
-      return reply
-    }
+    if (request.method === 'GET') return session.listen(reply, single(lookup, 'last-event-id'))
     sessions.end(id)
-    return reply.code(200).send()
+    reply.code(200).send()
   }
 
-  async #post(request: Posted, reply: FastifyReply, pass: Pass | undefined): Promise<FastifyReply> {
-    let message: Message | undefined
-    try {
-      const headers = readHeaders(request.raw.rawHeaders)
-      const { relay } = this.#options
-      if (pass && relay?.takesModern(headers.lookup, request.body)) {
-        pass(relay.modern(headers.lookup), () => this.#answerHere(request, reply))
-        return reply
-      }
-      message = bodyOf(request)
-      await this.#take(message, headers, request, reply, pass)
-    } catch (error) {
-      if (error instanceof OwnedByReplica) throw error
-      const fault = Fault.from(error, message !== undefined)
-      if (message?.kind === 'notification' && fault.status === 200) this.#refuseSilently(reply, fault)
-      // The body may be readable even if the headers are invalid: then the error has the id of the request.
-      else this.#refuse(reply, fault, message ? idToAnswer(message) : idIn(request.body))
-    }
-    return reply
-  }
-
-  #refuse(reply: FastifyReply, fault: Fault, id: Id | undefined): void {
-    this.#note(reply, fault)
-    refuse(reply, fault, { ...this.#options.refusing, id })
-  }
-
-  /** Refuses a notification. It gets no JSON-RPC error, only an HTTP status (MCP 2026-07-28, streamable-http). */
-  #refuseSilently(reply: FastifyReply, fault: Fault): void {
-    this.#note(reply, fault)
-    reply.code(400).send()
-  }
-
-  #note({ request }: FastifyReply, fault: Fault): void {
-    const { refusals, log } = this.#options
-    refusals.note(fault, { ...refusedOf(request), server: log.telemetry?.server })
-  }
-
-  async #take(
-    message: Message,
-    headers: RequestHeaders,
-    request: Posted,
-    reply: FastifyReply,
-    pass: Pass | undefined,
-  ): Promise<void> {
+  async #post(asked: Asked): Promise<void> {
+    const { request, reply, pass } = asked
+    const { relay, sessions, compat } = this.#options
+    const headers = readHeaders(request.raw.rawHeaders)
     const { lookup } = headers
-    const { sessions, relay, compat } = this.#options
+    const body = request.body as Buffer | undefined
+    if (pass && relay?.takesModern(lookup, body)) return pass(relay.modern(lookup), () => this.handle(request, reply))
+    const message = readMessage(body ? [body] : [])
+    asked.message = message
     const id = single(lookup, 'mcp-session-id')
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
     const version = versionHeader(lookup)
-    const modern = version !== undefined && looksModern(version)
-    const opens = message.kind === 'request' && message.method === 'initialize'
-    const known = id === undefined || session !== undefined
-    if (!known && !modern && !opens && pass && (await relay?.takesSession(id, request.principal))) {
-      if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
-      return pass(passingOf(message))
+    if (id !== undefined && !session && pass && relay) {
+      const opens = message.kind === 'request' && message.method === 'initialize'
+      const elsewhere = !opens && !(version !== undefined && looksModern(version))
+      if (elsewhere && (await relay.takesSession(id, request.principal))) {
+        if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
+        return pass(passingOf(message))
+      }
     }
     const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
     const verdict = classify(message, version, state, compat)
-    if (verdict.era === 'modern') return this.#takeModern(message, 'bare' in verdict, headers, request, reply)
-    if (verdict.as === 'initialize') return this.#open(message as Request, request, reply, pass)
-    if (session) return this.#takeLegacy(message, session, request, reply)
-    throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+    if (verdict.era === 'modern') await this.#takeModern(message, 'bare' in verdict, headers, asked)
+    else if (verdict.as === 'initialize') await this.#open(message as Request, asked)
+    else if (session) await this.#takeLegacy(message, session, request, reply)
+    else throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
   }
 
-  async #takeModern(
+  #takeModern(
     message: Message,
     bare: boolean,
     { lookup, params }: RequestHeaders,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<void> {
+    asked: Asked,
+  ): Promise<void> | undefined {
+    const { request, reply } = asked
     const { principal, credential } = request
     const { log } = this.#options
     if (message.kind === 'notification') {
       this.#modern.notify(message, { principal, credential, log })
       reply.code(202).send()
-      return
+      return undefined
     }
     if (message.kind !== 'request')
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
     if (!bare) checkHeaders(message, lookup)
-    const abort = whileConnected(reply)
+    const { endless } = methodTraits(message.method)
+    const answer = new EventAnswer(reply, endless ? own(message.id) : message.id, this.#options)
+    asked.answer = answer
+    const { abort } = answer
     const trace = traceHeaders(request)
     const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const
-    const { endless } = methodTraits(message.method)
-    const answer = new EventAnswer(reply, endless ? own(message.id) : message.id, abort, this.#options)
-    try {
-      const answered = this.#modern.answer(message, arrived, (frame) => answer.send(frame))
-      if (!endless) return await answered
-      // An endless call keeps a copy of what it needs. The rest is forgotten as soon as nobody can answer instead.
-      await Promise.race([answered, answer.begun()])
-      forget(request)
-    } catch (error) {
-      answer.leave()
-      throw error
-    }
+    const answered = this.#modern.answer(message, arrived, (frame) => answer.send(frame))
+    return endless ? untilBegun(answered, answer, asked) : answered
   }
 
   async #takeLegacy(
@@ -253,7 +228,7 @@ class Endpoint {
     reply.code(202).send()
   }
 
-  async #open(message: Request, request: FastifyRequest, reply: FastifyReply, pass: Pass | undefined): Promise<void> {
+  async #open(message: Request, { request, reply, pass }: Asked): Promise<void> {
     const { upstream, sessions, log, memory, settings, commitAfter, refusing } = this.#options
     const { passthrough } = refusing
     const { principal, credential } = request
@@ -262,9 +237,7 @@ class Endpoint {
       .legacyRoute({ caller, principal, credential })
       .catch((error: unknown) => Fault.from(error))
     if (pass && !(route instanceof Fault) && route !== 'translate' && route.transport === 'http')
-      return pass({ ...passingOf(message), opens: true }, () =>
-        this.#answerHere(request, reply, (passing) => pass(passing)),
-      )
+      return pass({ ...passingOf(message), opens: true }, () => this.handle(request, reply, (passing) => pass(passing)))
     sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
     let opened: string | undefined
@@ -302,8 +275,13 @@ class Endpoint {
   }
 }
 
-function bodyOf({ body }: Posted): Message {
-  return readMessage(body ? [body] : [])
+/**
+ * Waits until an endless call has ended, or its event stream begins. Such a call keeps a copy of what it needs. The rest
+ * is forgotten as soon as nobody can answer instead.
+ */
+async function untilBegun(answered: Promise<void>, answer: EventAnswer, asked: Asked): Promise<void> {
+  await Promise.race([answered, answer.begun()])
+  forget(asked.request)
 }
 
 /** The revision of a relayed session, as its version header states it. Client and server negotiated it themselves. */
@@ -337,16 +315,4 @@ function checkNotModern(lookup: HeaderLookup, reply: FastifyReply): void {
 function notAllowed(reply: FastifyReply, allow: string): never {
   reply.header('allow', allow)
   throw new Fault('methodNotAllowed', 'Method not allowed: send messages with POST')
-}
-
-/**
- * Aborts when the client disconnects before its answer is complete. The event is taken from the response, because the
- * request emits 'close' as soon as its body has been read.
- */
-function whileConnected(reply: FastifyReply): HangUp {
-  const controller = new HangUp()
-  whenOver(reply, () => {
-    if (!reply.raw.writableFinished) controller.abort()
-  })
-  return controller
 }

@@ -4,14 +4,14 @@
  */
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import type { HangUp } from '../../hang-up.js'
+import { HangUp } from '../../hang-up.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { answerLost, type Frame } from '../frames.js'
 import { Outgoing } from './outgoing.js'
-import { type ErrorRendering, explain, lendAnswer, sendEvents, sendJson, statusOf } from './replies.js'
+import { type ErrorRendering, explain, lendAnswer, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
 
 /** Options of an answer. */
 export interface EventAnswerOptions {
@@ -32,9 +32,10 @@ interface Stream {
 
 /** The answer. `send` takes its frames. */
 export class EventAnswer {
+  /** Aborts when the client disconnects before the answer is complete, and if its event stream cannot go on. */
+  readonly abort = new HangUp()
   readonly #reply: FastifyReply
   readonly #id: Id
-  readonly #abort: HangUp
   readonly #options: EventAnswerOptions
   readonly #commit: NodeJS.Timeout
   #stream: Stream | undefined
@@ -43,12 +44,14 @@ export class EventAnswer {
   #held: Promise<void> | undefined
   #release = () => {}
 
-  /** Aborts the call with `abort` if its event stream cannot go on. */
-  constructor(reply: FastifyReply, id: Id, abort: HangUp, options: EventAnswerOptions) {
+  constructor(reply: FastifyReply, id: Id, options: EventAnswerOptions) {
     this.#reply = reply
     this.#id = id
-    this.#abort = abort
     this.#options = options
+    // The request emits 'close' as soon as its body has been read, so the event is taken from the response.
+    whenOver(reply, () => {
+      if (!reply.raw.writableFinished) this.abort.abort()
+    })
     // Headers are sent with the first bytes, so a stream without events yet starts with a comment.
     this.#commit = setTimeout(() => this.#open().readable.push(KEEP_ALIVE), options.commitAfter)
   }
@@ -77,7 +80,7 @@ export class EventAnswer {
       // There is no memory left for the event. The client may still get an error as its answer, so its connection does
       // not end the call.
       readable.destroy(error as Error)
-      this.#abort.abort(error)
+      this.abort.abort(error)
     }
     return undefined
   }

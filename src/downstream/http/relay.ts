@@ -71,7 +71,7 @@ export class Relay {
   async register(
     app: FastifyInstance,
     { path, refusing }: { path: string; refusing: ErrorRendering },
-    handle: (request: FastifyRequest, reply: FastifyReply, pass: Pass) => Promise<FastifyReply>,
+    handle: (request: FastifyRequest, reply: FastifyReply, pass: Pass) => void,
   ): Promise<void> {
     const { url } = this.#options.relayed
     const { default: replyFrom } = await import('@fastify/reply-from')

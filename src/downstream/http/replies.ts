@@ -53,7 +53,7 @@ export function sendEvents(reply: FastifyReply, events: Readable): void {
  */
 export function whenOver({ raw }: FastifyReply, then: () => void): void {
   if (raw.destroyed) then()
-  else raw.once('close', then)
+  else raw.on('close', then)
 }
 
 /** How faults are sent to clients. */

@@ -71,7 +71,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
       done()
     },
     handler: async (request, reply) => {
-      lendUntilClosed(request, reply)
+      if (request.loan) lendUntilClosed(request, reply)
       const { sessionId } = request.query
       try {
         const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
