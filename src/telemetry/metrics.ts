@@ -34,6 +34,8 @@ type CallEvent = Extract<BridgeEvent, { kind: 'call' }>
 
 /** The counters for one combination of labels. Kept, because looking them up costs more than counting. */
 interface Series {
+  /** An event that it counts. */
+  first: CallEvent
   labels: Record<string, string>
   calls: number
   /** Set for known methods whose calls end by themselves. */
@@ -44,6 +46,8 @@ interface Series {
 export class Metrics {
   readonly #registry = new Registry()
   readonly #series = new Map<string, Series>()
+  /** The last one of each known method: most calls are like the one before. */
+  readonly #last = new Map<string, Series>()
   readonly #servers = atMost(MAX_VALUES, (server) => this.#begin(server))
   readonly #reasons = atMost(MAX_VALUES)
   readonly #features = atMost(MAX_VALUES)
@@ -154,7 +158,8 @@ export class Metrics {
   }
 
   #called(event: CallEvent): void {
-    const series = this.#seriesOf(event)
+    const last = this.#last.get(event.method)
+    const series = last && isAlike(last.first, event) ? last : this.#seriesOf(event)
     series.calls++
     const { ms, upstreamMs } = event
     series.times?.total.observe(ms / 1000)
@@ -171,25 +176,40 @@ export class Metrics {
     const traits = Object.hasOwn(methods, event.method) ? methods[event.method] : undefined
     const method = traits ? event.method : OTHER
     const key = `${server} ${clientEra} ${serverEra} ${method} ${outcome} ${blame} ${relayed}`
-    const known = this.#series.get(key)
-    if (known) return known
-    const eras = { client_era: clientEra, server_era: serverEra }
-    const { total, upstream, bridge } = this.#times
-    const series = {
-      labels: { server, ...eras, method, outcome, blame, relayed: String(relayed) },
-      calls: 0,
-      times:
-        traits && !traits.endless
-          ? {
-              total: total.tally({ server, method }),
-              upstream: upstream.tally({ server, method }),
-              bridge: bridge.tally({ ...eras, method }),
-            }
-          : undefined,
+    let series = this.#series.get(key)
+    if (!series) {
+      const eras = { client_era: clientEra, server_era: serverEra }
+      const { total, upstream, bridge } = this.#times
+      series = {
+        first: event,
+        labels: { server, ...eras, method, outcome, blame, relayed: String(relayed) },
+        calls: 0,
+        times:
+          traits && !traits.endless
+            ? {
+                total: total.tally({ server, method }),
+                upstream: upstream.tally({ server, method }),
+                bridge: bridge.tally({ ...eras, method }),
+              }
+            : undefined,
+      }
+      this.#series.set(key, series)
     }
-    this.#series.set(key, series)
+    if (traits) this.#last.set(method, series)
     return series
   }
+}
+
+/** Whether two events have the same labels, if their methods are equal and known. */
+function isAlike(one: CallEvent, other: CallEvent): boolean {
+  return (
+    one.outcome === other.outcome &&
+    one.server === other.server &&
+    one.clientEra === other.clientEra &&
+    one.serverEra === other.serverEra &&
+    one.blame === other.blame &&
+    one.relayed === other.relayed
+  )
 }
 
 /** Passes the first `max` values of a label; replaces others by `other`. */
