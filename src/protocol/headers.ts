@@ -8,8 +8,8 @@ import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { methodTraits } from './methods.js'
 
-/** All values of an `Mcp-*` header in the order received. The name is in lower case. */
-export type HeaderLookup = (name: string) => readonly string[]
+/** The value of an `Mcp-*` header, or all its values in the order received. The name is in lower case. */
+export type HeaderLookup = (name: string) => string | readonly string[] | undefined
 
 /** Prefix of the headers that mirror arguments, in lower case. */
 export const PARAM_PREFIX = 'mcp-param-'
@@ -20,14 +20,16 @@ const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 
 /** The value of a header that may occur once. Equal repetitions are allowed; different values throw a Fault. */
 export function single(lookup: HeaderLookup, name: string): string | undefined {
-  return onlyOne(lookup(name), name)
+  const found = lookup(name)
+  return typeof found === 'object' ? onlyOne(found, name) : trim(found)
 }
 
 /** `MCP-Protocol-Version`. Proxies may join equal values with commas. */
 export function versionHeader(lookup: HeaderLookup): string | undefined {
-  const values = lookup('mcp-protocol-version')
-  const joined = values.some((text) => text.includes(','))
-  return onlyOne(joined ? values.flatMap((text) => text.split(',')) : values, 'mcp-protocol-version')
+  const found = lookup('mcp-protocol-version')
+  if (typeof found === 'string' && !found.includes(',')) return trim(found)
+  const values = [found ?? []].flat().flatMap((text) => text.split(','))
+  return onlyOne(values, 'mcp-protocol-version')
 }
 
 function onlyOne(values: readonly string[], name: string): string | undefined {

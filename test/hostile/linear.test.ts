@@ -147,7 +147,7 @@ t.test('H12 headers of any length are read in steps that grow as they do', async
         name === 'mcp-method' ? ['tools/call'] : [`=?base64?${btoa('x'.repeat(size))}?=`],
       ),
     'many headers': (size) => () =>
-      readHeaders(Array.from({ length: Math.min(size, 200) }, (_, i) => `mcp-param-${i}`)),
+      readHeaders({ headers: {}, rawHeaders: Array.from({ length: Math.min(size, 200) }, (_, i) => `mcp-param-${i}`) }),
   }
   for (const [name, prepare] of Object.entries(headers)) growsInStep(t, name, prepare)
 })

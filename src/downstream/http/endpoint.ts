@@ -133,7 +133,7 @@ class Endpoint {
 
   /** Answers GET (opens a stream of a session) and DELETE (ends a session). */
   async #useSession({ request, reply, pass }: Asked): Promise<void> {
-    const { lookup } = readHeaders(request.raw.rawHeaders)
+    const { lookup } = readHeaders(request.raw)
     checkNotModern(lookup, reply)
     const id = single(lookup, 'mcp-session-id')
     const { sessions, relay } = this.#options
@@ -154,7 +154,7 @@ class Endpoint {
   async #post(asked: Asked): Promise<void> {
     const { request, reply, pass } = asked
     const { relay, sessions, compat } = this.#options
-    const headers = readHeaders(request.raw.rawHeaders)
+    const headers = readHeaders(request.raw)
     const { lookup } = headers
     const body = request.body as Buffer | undefined
     if (pass && relay?.takesModern(lookup, body)) return pass(relay.modern(lookup), () => this.handle(request, reply))

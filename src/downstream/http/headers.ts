@@ -10,8 +10,7 @@ import type { TraceContext } from '../../protocol/trace.js'
 const MAX_HEADERS = 100
 /** Headers that must not be repeated, because they decide where a request goes and what it means. */
 const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'content-type', 'content-length'])
-const NONE: readonly string[] = []
-const NO_PARAMS = new Map<string, string>()
+const NO_PARAMS: Map<string, string> = new Map()
 
 /** The MCP headers of a request. */
 export interface RequestHeaders {
@@ -31,8 +30,25 @@ export function checkRequest({ url = '', rawHeaders, httpVersion }: FastifyReque
   if (!url.startsWith('/')) throw new Fault('invalidRequest', 'The request target must be a path')
 }
 
-/** Reads Node's `rawHeaders`, whose number `checkRequest` has checked. Throws a Fault if they contradict each other. */
-export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
+/** Reads the headers of a request, whose number `checkRequest` has checked. Throws a Fault if they contradict each other. */
+export function readHeaders({
+  headers,
+  rawHeaders,
+}: Pick<FastifyRequest['raw'], 'headers' | 'rawHeaders'>): RequestHeaders {
+  let params = NO_PARAMS
+  let names = 0
+  for (const name in headers) {
+    names++
+    if (!name.startsWith(PARAM_PREFIX)) continue
+    if (params === NO_PARAMS) params = new Map()
+    params.set(name, headers[name] as string)
+  }
+  // Node keeps each header as it is if none is repeated.
+  if (2 * names === rawHeaders.length) return { lookup: (name) => headers[name], params }
+  return readRepeated(rawHeaders)
+}
+
+function readRepeated(rawHeaders: readonly string[]): RequestHeaders {
   const mcp = new Map<string, string[]>()
   let params = NO_PARAMS
   let once = ''
@@ -53,7 +69,7 @@ export function readHeaders(rawHeaders: readonly string[]): RequestHeaders {
       else mcp.set(name, [value])
     }
   }
-  return { lookup: (name) => mcp.get(name) ?? NONE, params }
+  return { lookup: (name) => mcp.get(name), params }
 }
 
 /** The trace context of a request (W3C Trace Context); undefined if it has none. */

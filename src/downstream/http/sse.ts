@@ -48,7 +48,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
   readBodies(app, options.memory)
 
   app.get(paths.stream, async (request, reply) => {
-    readHeaders(request.raw.rawHeaders)
+    readHeaders(request.raw)
     checkTakesEvents(request)
     const { id, session } = sessions.add(request.principal, (id) => new SseSession(id, request, options))
     session.onClose = () => sessions.end(id)
