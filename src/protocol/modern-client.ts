@@ -1,13 +1,15 @@
 /** The codec of 2026-07-28 towards clients: reads requests with their envelope, writes results with their type. */
 
-import { memoize } from '../rpc/memoize.js'
+import { memoize, Recent } from '../rpc/memoize.js'
 import { error as errorMessage, notification, type Params, type Request, readId } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
+import { cut } from '../rpc/source.js'
 import {
   duplicateKey,
   EMPTY,
   edit,
   has,
+  isEmpty,
   type Json,
   objectIn,
   opens,
@@ -55,15 +57,8 @@ export function decodeRequest({ method, params }: Request): Decoded {
   if (typeof params === 'string') throw new Fault('invalidEnvelope', 'params has to be an object with a _meta')
   const meta = objectIn(params, '_meta')
   if (!meta) throw new Fault('invalidEnvelope', 'params._meta has to be an object')
-  const twice = duplicateKey(params) ?? duplicateKey(meta)
-  if (twice !== undefined) throw new Fault('invalidRequest', `The member "${twice.slice(0, 64)}" appears twice`)
-  const decoded: Decoded = {
-    method,
-    params: edit(params, WITHOUT_RETRY),
-    meta: withoutRequestKeys(meta),
-    caller: decodeCaller(meta),
-    progressToken: decodeProgressToken(meta),
-  }
+  refuseDuplicate(params)
+  const decoded: Decoded = { method, params: edit(params, WITHOUT_RETRY), ...decodeMeta(meta) }
   const responses = raw(params, 'inputResponses')
   const state = raw(params, 'requestState')
   if (responses !== undefined || state !== undefined) decoded.answers = { responses, state }
@@ -91,11 +86,15 @@ export function detached({
     method,
     params: parseObject(own(texts[0])),
     meta: parseObject(own(texts[1])),
-    caller: { ...caller, clientInfo: own(clientInfo), capabilities: own(capabilities) },
+    caller: detachedCaller(caller),
     progressToken: own(progressToken),
     ...(answers && { answers: { responses: own(answers.responses), state: own(answers.state) } }),
     size,
   }
+}
+
+function detachedCaller(caller: Caller): Caller {
+  return { ...caller, clientInfo: own(caller.clientInfo), capabilities: own(caller.capabilities) }
 }
 
 /** Reads a notification. 2026-07-28 requires no envelope for it; a valid one is used. */
@@ -115,6 +114,33 @@ export function decodeNotification(params: Params): Pick<Decoded, 'params' | 'me
 export function decodeBareDiscover(): Decoded {
   const caller = { revision: NEWEST_MODERN, capabilities: '{}' }
   return { method: 'server/discover', params: EMPTY, meta: EMPTY, caller, progressToken: undefined }
+}
+
+type DecodedMeta = Pick<Decoded, 'meta' | 'caller' | 'progressToken'>
+
+/** What a `_meta` says that is nothing but an envelope. Clients send the same one with each request. */
+const envelopes = new Recent<{ caller: Caller; edits: Payload['edits'] }>()
+const MOST_KEYS = 4
+
+function decodeMeta(received: Payload): DecodedMeta {
+  const { source, start, end, members } = received
+  const mayRecur = members.length <= MOST_KEYS && !has(received, PROGRESS_TOKEN)
+  const text = mayRecur ? cut(source, start, end) : ''
+  const known = mayRecur ? envelopes.get(text) : undefined
+  if (known) {
+    const meta = { source, start, end, members, edits: known.edits }
+    return { meta, caller: known.caller, progressToken: undefined }
+  }
+  refuseDuplicate(received)
+  const meta = withoutRequestKeys(received)
+  const caller = decodeCaller(received)
+  if (mayRecur && isEmpty(meta)) envelopes.set(text, { caller: detachedCaller(caller), edits: meta.edits })
+  return { meta, caller, progressToken: decodeProgressToken(received) }
+}
+
+function refuseDuplicate(payload: Payload): void {
+  const twice = duplicateKey(payload)
+  if (twice !== undefined) throw new Fault('invalidRequest', `The member "${twice.slice(0, 64)}" appears twice`)
 }
 
 function decodeCaller(meta: Payload): Caller {

@@ -183,7 +183,11 @@ export function isEmpty(payload: Payload): boolean {
 /** A duplicate key of the object: parsers may disagree about its value. */
 export function duplicateKey({ members }: Payload): string | undefined {
   if (members.length <= FEW) {
-    return members.find(({ key }, at) => members.some((other, before) => before < at && other.key === key))?.key
+    for (let at = 1; at < members.length; at++) {
+      const { key } = members[at] as Member
+      for (let before = 0; before < at; before++) if (members[before]?.key === key) return key
+    }
+    return undefined
   }
   const seen = new Set<string>()
   for (const { key } of members) {
