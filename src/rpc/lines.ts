@@ -61,13 +61,19 @@ export class LineDecoder {
 
   #finish(piece: Uint8Array, lines: Line[]): void {
     const tooLong = this.#restLength + piece.length > this.#limit
-    if (piece.length > 0) this.#rest.push(piece)
-    const pieces = this.#rest.take()
-    this.#restLength = 0
+    // Most lines arrive in one piece.
+    const pieces = this.#restLength === 0 ? [piece] : this.#gathered(piece)
     const last = pieces.at(-1)
     if (last?.at(-1) === CARRIAGE_RETURN) pieces[pieces.length - 1] = last.subarray(0, -1)
     if (tooLong) lines.push(TOO_LONG)
-    else if (pieces.some(({ length }) => length > 0)) lines.push(pieces)
+    else if (pieces.length > 1 || pieces[0]?.length) lines.push(pieces)
+  }
+
+  /** The pieces of the current line, with the last one. */
+  #gathered(piece: Uint8Array): Uint8Array[] {
+    if (piece.length > 0) this.#rest.push(piece)
+    this.#restLength = 0
+    return this.#rest.take()
   }
 }
 

@@ -57,6 +57,8 @@ export function lengthOf(wire: Wire): number {
  * aside only if `isUtf8` is given, a fast test.
  */
 export function sourceOfBytes(pieces: readonly Uint8Array[], isUtf8?: IsUtf8): Source {
+  const [only] = pieces
+  if (only && pieces.length === 1 && only.length <= LARGE) return sourceOf(utf8.decode(only))
   const length = bytesIn(pieces)
   if (isUtf8 && length > LARGE) {
     const complete = inCompleteCharacters(pieces, length, isUtf8)

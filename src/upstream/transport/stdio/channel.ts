@@ -47,10 +47,20 @@ const LAST_WORDS = 100
 
 type Child = ChildProcess & { stdin: NonNullable<ChildProcess['stdin']>; stdout: NonNullable<ChildProcess['stdout']> }
 
-interface Queued {
-  line: string
-  resolve(): void
-  reject(error: ChannelError): void
+/** Lines that are written together. */
+class Write {
+  text: string
+  readonly written: Promise<void>
+  resolve: () => void = () => {}
+  reject: (error: ChannelError) => void = () => {}
+
+  constructor(line: string) {
+    this.text = line
+    this.written = new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
+  }
 }
 
 export class StdioChannel implements Channel {
@@ -73,7 +83,7 @@ export class StdioChannel implements Channel {
     () => this.#resume(),
   )
   #receiver: Receiver | undefined
-  #queue: Queued[] = []
+  #queue: Write[] = []
   #queued = 0
   /** There is no memory for the incomplete line, so the child is not read. */
   #starved = false
@@ -131,10 +141,15 @@ export class StdioChannel implements Channel {
       return Promise.reject(new ChannelError('The server does not read its input', { delivered: 'no' }))
     if (this.#loans.queue.hold(this.#queued + line.length)) return Promise.reject(requestTooLarge())
     this.#queued += line.length
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ line, resolve, reject })
-      if (!this.#blocked && this.#queue.length === 1) setImmediate(() => this.#flush())
-    })
+    const last = this.#queue.at(-1)
+    if (last && last.text.length < WRITE_AT_ONCE) {
+      last.text += line
+      return last.written
+    }
+    const write = new Write(line)
+    this.#queue.push(write)
+    if (!this.#blocked && this.#queue.length === 1) setImmediate(() => this.#flush())
+    return write.written
   }
 
   abandon(): void {}
@@ -206,14 +221,11 @@ export class StdioChannel implements Channel {
   #flush(): void {
     this.#blocked = false
     while (!this.#blocked && this.#queue.length > 0) {
-      let text = ''
-      let taken = 0
-      while (taken < this.#queue.length && text.length < WRITE_AT_ONCE) text += this.#queue[taken++]?.line
-      const written = this.#queue.splice(0, taken)
+      const { text, resolve } = this.#queue.shift() as Write
       this.#queued -= text.length
       this.#loans.queue.hold(this.#queued)
       this.#blocked = !this.#child.stdin.write(text)
-      for (const { resolve } of written) resolve()
+      resolve()
     }
   }
 
