@@ -1,38 +1,21 @@
-/**
- * Follows a call through its server: measures the server's time, passes the trace on, and continues with the other half
- * if the server turns out to be of the other era.
- */
+/** Follows a call through its server: continues with the other half if the server turns out to be of the other era. */
 import { OwnedByReplica } from '../ports/replicas.js'
-import type { Call, Final, Handler, UpstreamSpan } from '../protocol/call.js'
+import type { Call, Final, UpstreamSpan } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { withTrace } from '../protocol/trace.js'
 import { Contradiction } from './failure.js'
 
 /** Answers a call in the other era, after a Contradiction: nothing has been done for the call yet. */
 export type InOtherEra = (call: Call, why: Contradiction) => Promise<Final>
 
 /**
- * Returns a handler that reports the beginning and the end of each call of `next` to the call's log. If `next` rejects
- * with a Contradiction, `otherEra` answers the call.
+ * Returns the answer of a half. If that rejects with a Contradiction, the answer of `otherEra`. Ends `span` with it, the
+ * time that the call spends at the server.
  */
-export function handedOver(next: Handler, otherEra: InOtherEra): Handler {
-  return (call) => {
-    const span = call.log.handedOver?.()
-    const traced = span?.trace ? { ...call, meta: withTrace(call.meta, span.trace) } : call
-    return followed(traced, next(traced), otherEra, span)
-  }
-}
-
-/** Returns the answer of a half. If that rejects with a Contradiction, the answer of `otherEra`. */
-export function inEitherEra(call: Call, answering: Promise<Final>, otherEra: InOtherEra): Promise<Final> {
-  return followed(call, answering, otherEra, undefined)
-}
-
-async function followed(
+export async function inEitherEra(
   call: Call,
   answering: Promise<Final>,
   otherEra: InOtherEra,
-  span: UpstreamSpan | undefined,
+  span?: UpstreamSpan,
 ): Promise<Final> {
   for (let next = answering; ; ) {
     try {

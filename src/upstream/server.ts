@@ -3,13 +3,14 @@ import type { Signal } from '../hang-up.js'
 import type { Gauge } from '../ports/events.js'
 import type { Call, Final, Handler, LegacyRoute, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
 import { Fault, needsSignIn } from '../protocol/fault.js'
+import { withTrace } from '../protocol/trace.js'
 import { Capacity } from './capacity.js'
 import { Detection } from './era/detection.js'
 import { SharedVerdicts } from './era/shared-verdicts.js'
 import { starting } from './era/starting.js'
 import type { Verdict } from './era/verdict.js'
 import type { Contradiction } from './failure.js'
-import { handedOver, inEitherEra } from './handover.js'
+import { inEitherEra } from './handover.js'
 import { LegacyHalf } from './legacy/half.js'
 import { LISTEN } from './modern/channels.js'
 import { ModernHalf } from './modern/handler.js'
@@ -105,7 +106,11 @@ export class Server implements Upstream {
 
   readonly handle: Handler = (call) => {
     if (this.#options.replicas) this.#legacy.checkOwner(call)
-    return this.#answer(call)
+    const span = call.log.handedOver?.()
+    const traced = span?.trace ? { ...call, meta: withTrace(call.meta, span.trace) } : call
+    const verdict = this.#detection.current
+    const answering = verdict ? this.#half(verdict, traced) : this.#answerOnceKnown(traced)
+    return inEitherEra(traced, answering, this.#otherEra, span)
   }
 
   notify(notice: Notice): void {
@@ -160,11 +165,6 @@ export class Server implements Upstream {
   }
 
   readonly #otherEra = (call: Call, why: Contradiction): Promise<Final> => this.#answerInOtherEra(call, why)
-
-  readonly #answer = handedOver((call) => {
-    const verdict = this.#detection.current
-    return verdict ? this.#half(verdict, call) : this.#answerOnceKnown(call)
-  }, this.#otherEra)
 
   /** The answer of the half for this era. */
   #half({ era }: Verdict, call: Call): Promise<Final> {
