@@ -75,7 +75,8 @@ export class Peer implements Receiver, ExchangePeer {
   account: Account | undefined
   events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {} }
   readonly #log: PeerLog
-  readonly #invalidMessages: InvalidMessages
+  /** Created when the first one arrives. */
+  #invalidMessages: InvalidMessages | undefined
   readonly #exchanges = new Map<number, Exchange>()
   #lastId = 0
   #asked = 0
@@ -89,7 +90,6 @@ export class Peer implements Receiver, ExchangePeer {
     this.channel = channel
     this.#log = log
     this.#watch = watching && new Watch(watching)
-    this.#invalidMessages = new InvalidMessages(log)
     channel.attach(this)
   }
 
@@ -255,7 +255,7 @@ export class Peer implements Receiver, ExchangePeer {
 
   #take(source: Source, message: Message | undefined, stream: number | undefined): void {
     if (message && message.kind !== 'invalid' && message.kind !== 'batch') {
-      this.#invalidMessages.clear()
+      this.#invalidMessages?.clear()
       this.#hangDetector.end()
       return this.#route(message, stream)
     }
@@ -268,6 +268,7 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   #skip(what: string, { text }: Source): void {
+    this.#invalidMessages ??= new InvalidMessages(this.#log)
     if (this.#invalidMessages.add(what, text.length, this.#exchanges.size > 0))
       this.#giveUp('The server sent too much data that is not JSON-RPC', { protocol: true })
   }
