@@ -13,7 +13,6 @@ import type { Refusal } from './legacy/server-requests.js'
  * such results. Their `content` goes into the data of the Fault.
  */
 export function throwIfRefused(reply: Reply, refusals: readonly Refusal[]): void {
-  if (refusals.length === 0) return
   const failed = failureOf(reply)
   if (!failed) return
   const causes = refusals.filter(({ certain, said }) => certain || failed.text.includes(said))

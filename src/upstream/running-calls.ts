@@ -38,12 +38,13 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
     if (this.#calls.has(exchange)) this.#calls.set(exchange, call)
   }
 
-  /** Ends a call. Has to be called before its exchange is released. */
-  end(exchange: Exchange): void {
+  /** Ends a call. Has to be called before its exchange is released. Returns the call, unless it has ended before. */
+  end(exchange: Exchange): Call | undefined {
     const call = this.#calls.get(exchange)
-    if (!call) return
+    if (!call) return undefined
     this.#calls.delete(exchange)
     this.#presence?.end(exchange.id, call.principal, exchange.answered)
+    return call
   }
 
   /** The id for the inspector of the call that gets a log message; undefined for other messages. */

@@ -9,6 +9,8 @@ import { decodeReply, discoverResult, encodeParams, offers } from '../../protoco
 import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
 import type { Response } from '../../rpc/message.js'
+import type { Span } from '../../rpc/scan.js'
+import type { Source } from '../../rpc/source.js'
 import { type Json, objectIn, parseObject, payloadAt, raw, textUnder, value } from '../../rpc/splice.js'
 import { pause } from '../../time.js'
 import { starting } from '../era/starting.js'
@@ -20,7 +22,7 @@ import type { ToolFacts } from '../tools.js'
 import { listen } from './listen.js'
 import { addressKey, type ParkedCalls } from './parked.js'
 import type { Lease } from './pool.js'
-import { RunningCall } from './running-call.js'
+import { RunningCall, type RunningOptions } from './running-call.js'
 import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
@@ -33,6 +35,8 @@ interface Shared {
   parked: ParkedCalls
   tasks: LegacyTasks
   taskMode: ServerOptions['tasks']
+  /** How the answers to calls that are no tasks are read. */
+  answers: RunningOptions
 }
 
 /**
@@ -44,7 +48,10 @@ export function legacyHandler(
   parked: ParkedCalls,
   tasks: LegacyTasks,
 ): Handler {
-  const shared: Shared = { parked, tasks, taskMode }
+  const answers: RunningOptions = {
+    decode: (call, response, exchange, session) => answer(session, call, exchange, response, parked),
+  }
+  const shared: Shared = { parked, tasks, taskMode, answers }
   const isProgram = transport.kind === 'stdio'
   return async function answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
@@ -85,8 +92,7 @@ function giveBack(unused: Lease): void {
 function ask(lease: Lease, call: Call, shared: Shared): Promise<Final> {
   const { session } = lease
   const { handshake } = session
-  session.lastUsed = performance.now()
-  call.log.note({ serverEra: 'legacy', serverRevision: handshake.revision, serverTransport: session.transport })
+  call.log.note(session.described)
   if (call.method === 'server/discover') return discover(lease, shared)
   const { eras } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
@@ -118,13 +124,11 @@ async function prepared(
 }
 
 /** Sends the call to the server. */
-function send(lease: Lease, call: Call, { parked }: Shared): Promise<Final> {
-  const { session } = lease
+function send(lease: Lease, call: Call, { parked, answers }: Shared): Promise<Final> {
   // The running call needs a lease of its own, because it may outlive this leg.
-  const running = new RunningCall(lease.share(), call, {
-    decode: (leg, response, exchange) => answer(session, leg, exchange, response, parked),
-  })
-  running.send(call.method, encodeParams(call, session.handshake.revision, call.progress ? running.id : undefined))
+  const running = new RunningCall(lease.share(), call, answers)
+  const { revision } = lease.session.handshake
+  running.send(call.method, encodeParams(call, revision, call.progress ? running.id : undefined))
   return parked.run(running, call)
 }
 
@@ -184,15 +188,17 @@ function answer(
   response: Response,
   parked: ParkedCalls,
 ): Final {
-  const required = requiredUrls(call, response)
+  const { kind, source, member } = response.outcome
+  const required = kind === 'error' ? requiredUrls(call, source, member) : undefined
   if (required) return parked.afterVisit(session, call, required.ids, required.inputRequests)
-  const reply = decodeReply(call, response, session.handshake.serverInfo, session.lift)
-  if (reply.kind === 'result' && call.method === 'tools/list') {
-    const { source, member } = response.outcome
+  const lists = call.method === 'tools/list'
+  const reply = decodeReply(call, response, session.handshake.serverInfo, lists ? session.liftList : undefined)
+  if (reply.kind === 'result' && lists) {
     const page = payloadAt(source, member)
     if (page) session.tools.learn(page, raw(call.params, 'cursor'))
   }
-  throwIfRefused(reply, session.serverRequests.refusedDuring(exchange))
+  const refused = session.serverRequests.refusedDuring(exchange)
+  if (refused.length > 0) throwIfRefused(reply, refused)
   if (reply.kind !== 'error') return reply
   // If the method names a tool, prompt or resource, -32601 may be about that instead of the method.
   if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)
@@ -202,13 +208,10 @@ function answer(
 
 /**
  * The URLs of a `URLElicitationRequiredError` (MCP 2025-11-25, client/elicitation) as input requests; undefined if the
- * answer is another one. Throws a Fault if the client did not declare URL elicitation.
+ * error is another one. Throws a Fault if the client did not declare URL elicitation.
  */
-function requiredUrls(
-  call: Call,
-  { outcome: { kind, source, member } }: Response,
-): { ids: string[]; inputRequests: Json } | undefined {
-  const error = kind === 'error' ? payloadAt(source, member) : undefined
+function requiredUrls(call: Call, source: Source, member: Span): { ids: string[]; inputRequests: Json } | undefined {
+  const error = payloadAt(source, member)
   if (!error || value(error, 'code') !== URL_ELICITATION_REQUIRED || !methodTraits(call.method).asks) return undefined
   const data = objectIn(error, 'data')
   const wanted =

@@ -21,16 +21,41 @@ export interface Owner {
 type Open = () => Promise<LegacySession>
 
 /** The right to use a session for the time of one call. */
-export interface Lease {
-  session: LegacySession
+export class Lease {
+  readonly session: LegacySession
+  readonly #entry: Entry
+  readonly #pool: SessionPool
+  #held = true
+
+  /** For the pool only. */
+  constructor(session: LegacySession, entry: Entry, pool: SessionPool) {
+    this.session = session
+    this.#entry = entry
+    this.#pool = pool
+  }
+
   /** The session has left the pool: no other call will get it. */
-  readonly alone: boolean
+  get alone(): boolean {
+    return this.#entry.discarded
+  }
+
   /** Returns another lease of the same session, which has to be released as well. */
-  share(): Lease
+  share(): Lease {
+    this.#entry.users++
+    return new Lease(this.session, this.#entry, this.#pool)
+  }
+
   /** Ends the lease. Further calls do nothing. */
-  release(): void
+  release(): void {
+    if (!this.#held) return
+    this.#held = false
+    if (--this.#entry.users === 0) this.#pool.unused(this.#entry, this.session)
+  }
+
   /** Removes a lost or broken session from the pool. Existing leases stay valid until they are released. */
-  discard(): void
+  discard(): void {
+    this.#pool.discard(this.#entry, this.session)
+  }
 }
 
 const MAX_WAITING = 100
@@ -87,11 +112,24 @@ export class SessionPool {
     await Promise.all([...this.#ending].map((session) => session.close(hurry)))
   }
 
+  /** For leases only: the last one of a session has been released. */
+  unused(entry: Entry, session: LegacySession): void {
+    entry.lastUsed = performance.now()
+    if (entry.discarded) this.#retire(entry, session)
+    else this.#options.occupancy.touch(entry)
+  }
+
+  /** For leases only: takes a session out of the pool. */
+  discard(entry: Entry, session: LegacySession): void {
+    entry.discarded = true
+    if (this.#entries.get(entry.key) === entry) this.#lose(entry.key, session)
+  }
+
   #lend(entry: Entry): Lease | Promise<Lease> {
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     if (!entry.session) return this.#opened(entry)
     entry.users++
-    return this.#lease(entry, entry.session)
+    return new Lease(entry.session, entry, this)
   }
 
   async #opened(entry: Entry): Promise<Lease> {
@@ -100,43 +138,13 @@ export class SessionPool {
     entry.waiting++
     entry.users++
     try {
-      return this.#lease(entry, await (entry.opening as Promise<LegacySession>))
+      return new Lease(await (entry.opening as Promise<LegacySession>), entry, this)
     } catch (error) {
       entry.users--
       throw error
     } finally {
       entry.waiting--
     }
-  }
-
-  #lease(entry: Entry, session: LegacySession): Lease {
-    let held = true
-    return {
-      session,
-      discard: () => {
-        entry.discarded = true
-        if (this.#entries.get(entry.key) === entry) this.#lose(entry.key, session)
-      },
-      release: () => {
-        if (!held) return
-        held = false
-        this.#released(entry, session)
-      },
-      share: () => {
-        entry.users++
-        return this.#lease(entry, session)
-      },
-      get alone() {
-        return entry.discarded
-      },
-    }
-  }
-
-  #released(entry: Entry, session: LegacySession): void {
-    if (--entry.users > 0) return
-    entry.lastUsed = performance.now()
-    if (entry.discarded) this.#retire(entry, session)
-    else this.#options.occupancy.touch(entry)
   }
 
   /** Ends a session without leases. */

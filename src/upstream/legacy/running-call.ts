@@ -8,7 +8,7 @@ import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
 import { atLeast, isLogLevel } from '../../protocol/methods.js'
 import type { Params, Response, Sent } from '../../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
-import { type Arrival, type Exchange, noteDropped, type Question } from '../exchange.js'
+import type { Arrival, Exchange, Question } from '../exchange.js'
 import { answerOf, outsideSession } from '../failure.js'
 import { waitingCall } from '../waiting-call.js'
 import type { Lease } from './pool.js'
@@ -23,7 +23,7 @@ const GATHER = { quiet: 25, most: 250 }
 const NO_ROOM = { code: -32603, message: 'Too many calls wait for answers of their clients' }
 
 export interface RunningOptions {
-  decode(call: Call, response: Response, exchange: Exchange): Final
+  decode(call: Call, response: Response, exchange: Exchange, session: LegacySession): Final
   /** The id of the server's task that the call waits for, if any. */
   task?: string
   /** Called when the call is given up without an answer. */
@@ -42,12 +42,15 @@ export class RunningCall {
   #unsent: { method: string; params: Sent } | undefined
   #asked = 0
   #over = false
+  /** The call that the current leg belongs to. */
+  #call: Call
 
   constructor(lease: Lease, call: Call, { decode, task, onGivenUp }: RunningOptions) {
     this.session = lease.session
     this.#lease = lease
     this.#decode = decode
     this.#onGivenUp = onGivenUp
+    this.#call = call
     this.#exchange = lease.session.begin(call, task)
   }
 
@@ -77,7 +80,7 @@ export class RunningCall {
   /** Runs one leg, until the call is answered or the server asks. `mayAsk`: whether there is room for a parked call. */
   async leg(call: Call, mayAsk: () => boolean): Promise<LegEnd> {
     const exchange = this.#exchange
-    this.session.resume(exchange, call)
+    this.#resume(call)
     exchange.read = true
     let gathering: number | undefined = this.questions.size > 0 ? performance.now() : undefined
     for (;;) {
@@ -99,7 +102,7 @@ export class RunningCall {
           continue
         }
         exchange.read = false
-        this.session.resume(exchange, waitingCall(call))
+        this.#resume(waitingCall(call))
         for (const question of this.questions.values()) question.shown = true
         return { kind: 'asks' }
       }
@@ -107,8 +110,7 @@ export class RunningCall {
         if (mayAsk()) gathering = this.#keep(arrival.question) ?? gathering
         else this.session.serverRequests.respond(arrival.question, NO_ROOM)
       } else if (arrival.kind === 'response') {
-        noteDropped(exchange, call)
-        const last = this.#decode(call, arrival, exchange)
+        const last = this.#decode(call, arrival, exchange, this.session)
         if (call.caller.logLevel !== undefined && this.session.trailing > 0) await this.#tellTrailing(call)
         return last
       } else {
@@ -171,8 +173,7 @@ export class RunningCall {
     this.#over = true
     const { serverRequests } = this.session
     const { answered } = this.#exchange
-    const open = [...this.questions.values(), ...this.#exchange.takeQuestions()]
-    const moving = open.length > 0 ? this.#answerOrMove(open) : open
+    const moving = this.#questions || this.#exchange.unread ? this.#answerOrMove() : []
     if (!answered) this.#onGivenUp?.()
     this.session.finish(this.#exchange, reason)
     for (const question of moving) serverRequests.moveOn(question)
@@ -180,7 +181,8 @@ export class RunningCall {
   }
 
   /** Answers questions at the end of the call, for the client. Returns those that may belong to another call. */
-  #answerOrMove(open: readonly Question[]): readonly Question[] {
+  #answerOrMove(): readonly Question[] {
+    const open = [...this.questions.values(), ...this.#exchange.takeQuestions()]
     const { serverRequests } = this.session
     const { answered } = this.#exchange
     // A question that names no call belongs to another call if this one is answered, and may do so if it was given up.
@@ -189,6 +191,12 @@ export class RunningCall {
     this.#questions?.clear()
     for (const question of open) if (!moving.includes(question)) serverRequests.respond(question, noAnswerTo(question))
     return moving
+  }
+
+  #resume(call: Call): void {
+    if (this.#call === call) return
+    this.#call = call
+    this.session.resume(this.#exchange, call)
   }
 
   #next(gathering: number | undefined): Promise<Arrival | undefined> {

@@ -43,6 +43,7 @@ const HOLD = { 'roots/list': 55_000, others: 2_000 }
 
 /** The maximum number of refusals remembered per call. */
 const MAX_REFUSALS = 16
+const NONE: readonly Refusal[] = []
 
 export class ServerRequests {
   readonly #options: ServerRequestsOptions
@@ -80,7 +81,7 @@ export class ServerRequests {
 
   /** Requests that were refused during a call because of a missing capability. */
   refusedDuring(exchange: Exchange): readonly Refusal[] {
-    return this.#refusals.get(exchange) ?? []
+    return this.#refusals.get(exchange) ?? NONE
   }
 
   /** Takes a request of the server: answers or refuses it, or gives it to the call that it belongs to. */

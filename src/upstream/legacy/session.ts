@@ -45,8 +45,8 @@ export interface SessionOptions {
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   memory: Memory
-  /** Translates results into the middle form. Remembers its results for lists of tools. */
-  lift: Lift
+  /** Translates lists of tools into the middle form, and remembers the results. */
+  liftList: Lift
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   roots?: Json | undefined
   /** Tools, prompts and resources whose calls have made the server send requests. */
@@ -84,8 +84,10 @@ export class LegacySession {
   readonly tools: ToolCache
   /** The server supports tasks for `tools/call`. */
   readonly makesTasks: boolean
-  /** Translates results into the middle form. */
-  readonly lift: Lift
+  /** Translates lists of tools into the middle form. */
+  readonly liftList: Lift
+  /** What the log of a call says of its server. */
+  readonly described: { serverEra: string; serverRevision: string; serverTransport: string }
   /** Calls that the server has not answered. */
   readonly running: RunningCalls
   lastUsed = performance.now()
@@ -136,7 +138,9 @@ export class LegacySession {
     this.handshake = handshake
     this.#loan = memory.borrow(identity.who, SMALL)
     this.#loan.hold(weightOf(handshake.capabilities.source))
-    this.lift = options.lift
+    this.liftList = options.liftList
+    const { transport: serverTransport } = peer.channel
+    this.described = { serverEra: 'legacy', serverRevision: handshake.revision, serverTransport }
     this.makesTasks = offersTasks(handshake.capabilities)
     this.#log = log
     this.#onState = onState
@@ -247,9 +251,8 @@ export class LegacySession {
 
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
-    const call = this.running.of(exchange)
+    const call = this.running.end(exchange)
     if (call) noteDropped(exchange, call)
-    this.running.end(exchange)
     exchange.release(reason)
     this.lastUsed = performance.now()
     this.serverRequests.ended(exchange)

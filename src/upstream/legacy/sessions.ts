@@ -1,6 +1,6 @@
 /** The bridge's own sessions with a legacy server: who shares each session, and how it is opened. */
 import type { ChangeNotice } from '../../ports/replicas.js'
-import { ANONYMOUS, type Sender } from '../../protocol/call.js'
+import { ANONYMOUS, type Caller, type Sender } from '../../protocol/call.js'
 import { canBeAsked, carriedCapabilities, clientName } from '../../protocol/capabilities.js'
 import { NEWEST_MODERN } from '../../protocol/eras.js'
 import { needsSignIn } from '../../protocol/fault.js'
@@ -35,13 +35,15 @@ export class LegacySessions {
   readonly #pool: SessionPool
   /** Tools, prompts and resources whose calls have made the server send requests. */
   readonly #askers = new Askers()
-  /** Translates results into the middle form. Lists of tools are long and rarely change, so theirs is remembered. */
-  readonly #lift: Lift
+  /** Translates lists of tools into the middle form. They are long and rarely change, so the results are remembered. */
+  readonly #liftList: Lift
   readonly #lists: Loan
   /** The capabilities declared to the server for a client with these capabilities. */
   readonly #declared: (capabilities: Json) => Json
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   readonly #roots: Json | undefined
+  /** The last key of each caller: a client says the same of itself with each request. */
+  readonly #keys = new WeakMap<Caller, { principal: string; key: string }>()
 
   constructor(options: ServerOptions, access: Access) {
     this.#options = options
@@ -49,7 +51,7 @@ export class LegacySessions {
     const { roots, memory } = options
     this.#pool = new SessionPool(access.capacity)
     this.#lists = memory.borrow(EVERYBODY, SMALL)
-    this.#lift = rememberingLists(lift, this.#lists)
+    this.#liftList = rememberingLists(lift, this.#lists)
     this.#declared = memoize((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
@@ -61,9 +63,8 @@ export class LegacySessions {
    */
   lend(sender: Sender & { method?: string }): Lease | Promise<Lease> {
     const { principal, caller, method } = sender
-    const identity = this.identityOf(sender)
-    const owner = { key: this.#key(sender, identity), principal }
-    const open = () => this.#open(identity, sender)
+    const owner = { key: this.#key(sender), principal }
+    const open = () => this.#open(this.identityOf(sender), sender)
     // Anonymous callers may be different people. With a session of its own, each sees only the requests caused by its
     // call.
     const asks = method !== undefined && methodTraits(method).asks
@@ -128,7 +129,7 @@ export class LegacySessions {
     const patience = verdict.weak ? Math.min(timeouts.probe, timeouts.initialize) : undefined
     const openSession = async () => {
       const session = await this.#shakeHands(verdict, identity, patience)
-      const owner = { key: this.#key(sender, identity), principal: sender.principal }
+      const owner = { key: this.#key(sender), principal: sender.principal }
       const lease = await this.#pool.acquire(owner, () => Promise.resolve(session))
       lease.release()
     }
@@ -173,12 +174,22 @@ export class LegacySessions {
    * Calls with the same key share a session: those of one client of one principal with the same capabilities, or all
    * calls.
    */
-  #key({ principal, caller }: Sender, { clientInfo, capabilities }: Identity): string {
+  #key({ principal, caller }: Sender): string {
     const { isolation } = this.#options
     if (isolation === 'per-request') return `${principal} ${Math.random()}`
+    const known = this.#keys.get(caller)
+    if (known?.principal === principal) return known.key
+    const key = this.#keyOf(principal, caller)
+    this.#keys.set(caller, { principal, key })
+    return key
+  }
+
+  #keyOf(principal: string, caller: Caller): string {
+    const { isolation, clientInfo } = this.#options
+    const capabilities = this.#declared(caller.capabilities)
     // Only clients that the server cannot ask share a session: its requests could reach the wrong principal otherwise.
     if (isolation === 'shared' && !canBeAsked(caller.capabilities)) return capabilities
-    return `${principal} ${capabilities} ${clientName(clientInfo)}`
+    return `${principal} ${capabilities} ${clientName(caller.clientInfo ?? clientInfo)}`
   }
 
   /** The same capabilities, with `roots` as configured. */
@@ -237,7 +248,7 @@ export class LegacySessions {
         log,
         timeout,
         memory,
-        lift: this.#lift,
+        liftList: this.#liftList,
         onEnd,
         roots: this.#roots,
         askers: this.#askers,

@@ -160,7 +160,8 @@ export class LegacyTasks {
     const running = new RunningCall(lease.share(), call, {
       decode: (leg, response, exchange) => {
         const reply = decodeReply(leg, response, session.handshake.serverInfo)
-        throwIfRefused(reply, session.serverRequests.refusedDuring(exchange))
+        const refused = session.serverRequests.refusedDuring(exchange)
+        if (refused.length > 0) throwIfRefused(reply, refused)
         return reply
       },
       task: id,

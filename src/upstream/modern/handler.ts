@@ -166,7 +166,6 @@ export class ModernHalf implements Half {
         }
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          noteDropped(exchange, call)
           return this.#last(peer, call, decodeReply(call, arrival))
         }
         if (arrival.method === 'notifications/cancelled') {
