@@ -4,6 +4,7 @@
  */
 import type { FastifyReplyFromOptions } from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Signal } from '../../hang-up.js'
 import type { Account } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
 import { isModern } from '../../protocol/eras.js'
@@ -56,7 +57,7 @@ export class Relay {
   /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
   /** The signal of the request that is being handed to undici at this moment. */
-  #signal: AbortSignal | undefined
+  #signal: Signal | undefined
 
   constructor(options: RelayOptions) {
     this.#options = options

@@ -2,6 +2,7 @@
 
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { HangUp, type Signal } from '../../hang-up.js'
 import { type Account, type AccountRefusal, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
 import type { Final, Relayed, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
@@ -64,7 +65,7 @@ export class RelayedRequest {
   readonly passing: RelayedRequestOptions
   readonly #parts: Parts
   readonly #span: UpstreamSpan
-  readonly #controller = new AbortController()
+  readonly #hangUp = new HangUp()
   readonly #onOver: () => void
   #over = false
   /** How the call ended, as far as the server's answer shows. */
@@ -89,8 +90,8 @@ export class RelayedRequest {
   }
 
   /** Aborts when the client has disconnected or the request is cut. */
-  get signal(): AbortSignal {
-    return this.#controller.signal
+  get signal(): Signal {
+    return this.#hangUp
   }
 
   /** The headers to send to the server. */
@@ -163,7 +164,7 @@ export class RelayedRequest {
   cut(fault: Fault): void {
     this.#fault ??= fault
     if (this.#events) this.#finish()
-    else this.#controller.abort()
+    else this.#hangUp.abort()
   }
 
   /** Handles the server's answer, once its headers have come. */
@@ -406,7 +407,7 @@ export class RelayedRequest {
     const { reply, record } = this.#parts
     if (this.#over) return
     const complete = reply.raw.writableFinished
-    if (!complete) this.#controller.abort()
+    if (!complete) this.#hangUp.abort()
     this.#settle(this.#fault ?? (complete ? this.#ending : undefined))
     if (this.#fault) record.failed(this.#fault)
     else if (complete) record.ended(this.#ending)
@@ -440,7 +441,7 @@ function clearHeaders(reply: FastifyReply): void {
  * The `Authorization` to send after the server has refused one. A person may be asked to sign in, because a client's
  * request is waiting. Rejects with a Fault.
  */
-async function anotherFor(account: Account, refusal: AccountRefusal, signal: AbortSignal): Promise<string> {
+async function anotherFor(account: Account, refusal: AccountRefusal, signal: Signal): Promise<string> {
   try {
     return await account.refused(refusal, signal)
   } catch (error) {

@@ -2,6 +2,7 @@
  * The Streamable HTTP transport to servers: one POST per message, answers as JSON or events, broken streams resumed.
  */
 
+import { HangUp, type Signal } from '../../hang-up.js'
 import type { Account } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
@@ -240,10 +241,10 @@ class HttpChannel implements Channel {
     const key = reading.exchange ?? --this.#withoutExchange
     this.#readings.set(key, reading)
     try {
-      if (!account) return await this.#askOnce(request, reading)
-      return await askAs(account, reading.signal, (credential) =>
-        this.#askOnce(credential === undefined ? request : withCredential(request, credential), reading),
-      )
+      for (let redirects = 0; ; redirects++) {
+        const answer = await this.#askOnce({ ...request, path: this.#path }, reading, account)
+        if (!this.#follows(answer, redirects)) return answer
+      }
     } catch (error) {
       // A stream that broke after an event id can be resumed, so this is not a failure yet.
       if (!(error instanceof ChannelError) || reading.lastId === undefined || this.stateless || !this.alive) throw error
@@ -254,11 +255,11 @@ class HttpChannel implements Channel {
     }
   }
 
-  async #askOnce(request: HttpRequest, reading: Reading): Promise<Answer> {
-    for (let redirects = 0; ; redirects++) {
-      const answer = await this.#origin.ask({ ...request, path: this.#path }, reading)
-      if (!this.#follows(answer, redirects)) return answer
-    }
+  #askOnce(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<Answer> {
+    if (!account) return this.#origin.ask(request, reading)
+    return askAs(account, reading.signal, (credential) =>
+      this.#origin.ask(credential === undefined ? request : withCredential(request, credential), reading),
+    )
   }
 
   /**
@@ -320,7 +321,7 @@ class Reading implements Reader {
   retry = RETRY.usual
   /** Ends the current request. */
   #end: () => void = () => {}
-  #given: AbortController | undefined
+  readonly #given = new HangUp()
   readonly #receiver: Receiver | undefined
   readonly #onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void
   #over: NodeJS.Timeout | undefined
@@ -342,19 +343,18 @@ class Reading implements Reader {
 
   start(abort: () => void): void {
     this.#end = abort
-    if (this.#given?.signal.aborted) abort()
+    if (this.#given.aborted) abort()
   }
 
   /** Ends all requests for this answer. */
   abort(): void {
-    this.#given?.abort(new ChannelError('The request was aborted'))
+    this.#given.abort(new ChannelError('The request was aborted'))
     this.#end()
   }
 
   /** Aborts with `abort`. For credentials, which are obtained before the request is sent. */
-  get signal(): AbortSignal {
-    this.#given ??= new AbortController()
-    return this.#given.signal
+  get signal(): Signal {
+    return this.#given
   }
 
   head(status: number, headers: AnswerHeaders): BodyKind {
