@@ -46,7 +46,7 @@ const program: Program = {
   output: {
     out: (text) => process.stdout.write(text),
     err: (text) => STDERR.write(text),
-    write: (text) => STDERR.write(text),
+    write: STDERR.write.bind(STDERR),
     terminal,
   },
   errors: { readable: speaksToPeople(argv, terminal), probing: false },

@@ -8,6 +8,7 @@ import {
   has,
   type Json,
   objectIn,
+  opens,
   type Payload,
   parseObject,
   payloadAt,
@@ -160,8 +161,8 @@ export function discoverResult(
 }
 
 function offersCompletions(capabilities: Payload, revision: LegacyRevision): boolean {
-  if (traits[revision].completionsCapability) return objectIn(capabilities, 'completions') !== undefined
-  return objectIn(capabilities, 'prompts') !== undefined || objectIn(capabilities, 'resources') !== undefined
+  if (traits[revision].completionsCapability) return opens(capabilities, 'completions') === '{'
+  return opens(capabilities, 'prompts') === '{' || opens(capabilities, 'resources') === '{'
 }
 
 /** Whether the server's capabilities include a method. Methods of extensions need no capability. */
@@ -169,5 +170,5 @@ export function offers({ capabilities, revision }: Handshake, method: string): b
   const { capability } = methodTraits(method)
   if (capability === undefined) return true
   if (capability === 'completions') return offersCompletions(capabilities, revision)
-  return objectIn(capabilities, capability) !== undefined
+  return opens(capabilities, capability) === '{'
 }
