@@ -1,29 +1,15 @@
-/** The bridge: creates the mounts and the listeners, and starts, reloads and shuts down. */
+/** The bridge: creates the mounts, and starts, reloads and shuts down. */
 
 import { getHeapStatistics } from 'node:v8'
-import type { FastifyInstance } from 'fastify'
-import { INSPECT_ADDRESS } from '../config/schema/inspect.js'
-import {
-  ConfigError,
-  isLoopback,
-  type Listen,
-  parseListen,
-  type Settings,
-  servedPaths,
-  shareOf,
-} from '../config/settings.js'
+import { type Listen, type Settings, servedPaths, shareOf } from '../config/settings.js'
 import { homeFolder } from '../discovery/home.js'
 import { EventStore } from '../downstream/http/event-store.js'
 import { Refusals } from '../downstream/http/refusals.js'
 import type { PipeOptions } from '../downstream/stdio.js'
-import { INSPECT } from '../inspect/address.js'
 import { socketFolder } from '../inspect/socket.js'
 import type { ServerNow } from '../inspect/views.js'
 import type { Log } from '../logging.js'
-import type { PemFiles } from '../net/pem-files.js'
-import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
-import type { WellKnownOptions } from '../plugins/well-known.js'
 import { keepResults } from '../policy/cache/results.js'
 import type { Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
@@ -34,9 +20,8 @@ import { keyOf } from '../seal.js'
 import { pause } from '../time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
-import { filesAt } from './certificates.js'
 import { type BridgeContext, observerOf } from './context.js'
-import type { Listener } from './listener.js'
+import { HttpService, httpListen } from './http-service.js'
 import { Mount } from './mount.js'
 import { mountSettings, planOf } from './mount-settings.js'
 import type { Shared } from './shared.js'
@@ -59,8 +44,6 @@ export interface Changes {
 /** Milliseconds between two checks during shutdown, and for sending the last answers. */
 const DRAIN_CHECK = 20
 const LAST_WORDS = 500
-/** Most connections to the `admin` address. */
-const ADMIN_CONNECTIONS = 100
 /** Most servers that are warmed up at the same time. */
 const AT_ONCE = 4
 /** Options that need a restart. */
@@ -90,21 +73,12 @@ export class Bridge {
   readonly #shared: Shared
   readonly #refusals: Refusals
   readonly #replicas: RedisReplicas | undefined
-  /** The counts for limits of requests. A reload does not begin them anew. */
-  readonly #windows: CountedWindows
+  readonly #http: HttpService
   #mounts: ReadonlyMap<string, Mount>
   /** Retired mounts, whose calls have not ended yet. */
   readonly #retiring = new Set<Mount>()
-  #listen: (Listen & { kind: 'http' }) | undefined
-  #listener: Listener | undefined
-  #front: FastifyInstance | undefined
-  #admin: Listener | undefined
-  #adminUrl: string | undefined
-  #inspectUrl: string | undefined
   /** Makes reloads run one after another. */
   #reloading: Promise<unknown> = Promise.resolve()
-  /** The HTTP requests of clients. */
-  readonly #requests = { open: 0, draining: false }
   /** Whether clients can still answer questions of parked calls. */
   #answerable = true
   #stopping = false
@@ -117,8 +91,6 @@ export class Bridge {
     const { calls, subscriptions } = settings.limits
     const share = shareOf(settings)
     this.#replicas = context.replicas
-    const { replicas } = context
-    this.#windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('rate', name, ms)))
     const memory = new Memory({ max: memoryOf(settings), share })
     this.#refusals = new Refusals(context.log, observerOf(context))
     this.#shared = {
@@ -131,6 +103,14 @@ export class Bridge {
       refusals: this.#refusals,
       loggedCalls: settings.log.calls,
     }
+    const { metrics } = context
+    this.#http = new HttpService({
+      context,
+      refusals: this.#refusals,
+      state: () => this.#state(),
+      metrics: metrics && { contentType: metrics.contentType, text: () => metrics.text(this.#gauges()) },
+      now: this.#now,
+    })
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(
       names.map((name) => [name, new Mount(name, mountSettings(name, settings), this.#shared, context)]),
@@ -145,12 +125,12 @@ export class Bridge {
 
   /** The address of the inspector, without its token; undefined without an inspector on HTTP. */
   get inspectUrl(): string | undefined {
-    return this.#inspectUrl
+    return this.#http.inspectUrl
   }
 
   /** The `admin` address, if there is one. */
   get adminUrl(): string | undefined {
-    return this.#adminUrl
+    return this.#http.adminUrl
   }
 
   /** The mounts, by name of their server. */
@@ -159,16 +139,10 @@ export class Bridge {
   }
 
   /** Serves HTTP. Resolves to the URLs of the endpoints, by name of their server. */
-  async listen(listen: Listen & { kind: 'http' } = httpListen(this.#settings)): Promise<ReadonlyMap<string, string>> {
-    const { limits, admin } = this.#settings
-    this.#listen = listen
-    this.#front = await this.#build()
-    this.#listener = await this.#listenerOf(this.#front, limits.connections)
-    this.#replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
-    await this.#replicas?.connect()
-    const origin = await this.#listener.listen(listen)
-    if (admin !== undefined) await this.#serveAdmin(httpListen({ ...this.#settings, listen: admin }))
-    else if (this.#context.inspector) await this.#serveInspector()
+  async listen(
+    listen: Listen & { kind: 'http' } = httpListen(this.#settings.listen),
+  ): Promise<ReadonlyMap<string, string>> {
+    const origin = await this.#http.listen(listen, this.#settings, this.#mounts)
     return new Map([...servedPaths(this.#settings, listen)].map(([name, [first]]) => [name, origin + first]))
   }
 
@@ -217,20 +191,19 @@ export class Bridge {
     this.#stopping = true
     this.#hurried ||= hurry
     const { drainDelay, drainTimeout } = this.#settings.timeouts
-    if (this.#listener) await this.#until(performance.now() + drainDelay, () => false)
-    this.#requests.draining = true
+    if (this.#http.listening) await this.#until(performance.now() + drainDelay, () => false)
+    this.#http.requests.draining = true
     for (const mount of this.#all) mount.drain()
     this.#logDraining()
     await this.#until(performance.now() + drainTimeout, () => this.#idle)
     for (const mount of this.#all) mount.cut()
-    for (const until = performance.now() + LAST_WORDS; this.#requests.open > 0 && performance.now() < until; )
+    for (const until = performance.now() + LAST_WORDS; this.#http.requests.open > 0 && performance.now() < until; )
       await pause(DRAIN_CHECK)
-    this.#listener?.close()
-    this.#admin?.close()
+    this.#http.stopListening()
     this.#refusals.close()
     await this.#context.inspector?.close()
     await this.#replicas?.close()
-    await Promise.all([this.#front?.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
+    await Promise.all([this.#http.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
   }
 
   get #all(): readonly Mount[] {
@@ -239,7 +212,7 @@ export class Bridge {
 
   get #idle(): boolean {
     return (
-      this.#requests.open === 0 &&
+      this.#http.requests.open === 0 &&
       this.#all.every(({ busy }) => busy.calls === 0 && !(busy.parked > 0 && this.#answerable))
     )
   }
@@ -260,10 +233,9 @@ export class Bridge {
     }
   }
 
-  get #metrics(): HealthOptions['metrics'] {
-    const { metrics } = this.#context
-    return metrics && { contentType: metrics.contentType, text: () => metrics.text(this.#gauges()) }
-  }
+  /** What the inspector shows of the servers now. */
+  readonly #now = (): ServerNow[] =>
+    [...this.#mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy }))
 
   /** The usage of all bounds that can be read cheaply. */
   #gauges(): Gauge[] {
@@ -272,84 +244,11 @@ export class Bridge {
       { bound: 'memory', used: memory.used, limit: memory.max },
       { bound: 'calls', used: calls.used, limit: calls.max },
       { bound: 'subscriptions', used: subscriptions.used, limit: subscriptions.max },
-      { bound: 'connections', used: this.#listener?.connections ?? 0, limit: this.#settings.limits.connections },
+      { bound: 'connections', used: this.#http.connections, limit: this.#settings.limits.connections },
       { bound: 'cached_results', used: results.size, limit: results.max },
       { bound: 'cached_bytes', used: results.calculatedSize, limit: results.maxSize },
       ...[...this.#mounts.values()].flatMap(({ gauges }) => gauges),
     ]
-  }
-
-  async #build(settings = this.#settings, mounts = this.#mounts): Promise<FastifyInstance> {
-    const listen = this.#listen as Listen & { kind: 'http' }
-    // Metrics reveal the servers and their use, so they are served only on the loopback or with `auth.tokens`.
-    const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
-    const metrics = known ? this.#metrics : undefined
-    const options = { state: () => this.#state(), detailed: false, metrics }
-    const { front } = await import('./http-app.js')
-    const served = [...mounts].map(async ([name, mount]) => [name, await mount.http()] as const)
-    return front({
-      settings,
-      listen,
-      mounts: new Map(await Promise.all(served)),
-      refusals: this.#refusals,
-      health: settings.admin === undefined ? options : undefined,
-      published: await publisher(settings, listen, mounts),
-      requests: this.#requests,
-      windows: this.#windows,
-      isCarried: (connection) => this.#replicas?.isCarried(connection) ?? false,
-    })
-  }
-
-  async #serveAdmin(listen: Listen & { kind: 'http' }): Promise<void> {
-    const health = { state: () => this.#state(), detailed: true, metrics: this.#metrics }
-    const { adminFront } = await import('./http-app.js')
-    const admin = await adminFront({
-      settings: this.#settings,
-      listen,
-      refusals: this.#refusals,
-      health,
-      ...this.#inspect,
-    })
-    this.#admin = await this.#listenerOf(admin, ADMIN_CONNECTIONS)
-    this.#adminUrl = await this.#admin.listen(listen)
-    if (this.#context.inspector) this.#inspectUrl = this.#adminUrl + INSPECT
-  }
-
-  /** Serves the inspector at its own address; if another process has its port, at any other port. */
-  async #serveInspector(): Promise<void> {
-    const listen = httpListen({ listen: INSPECT_ADDRESS })
-    const { adminFront } = await import('./http-app.js')
-    const admin = await adminFront({ settings: this.#settings, listen, refusals: this.#refusals, ...this.#inspect })
-    const listener = await this.#listenerOf(admin, ADMIN_CONNECTIONS)
-    this.#admin = listener
-    const url = await listener.listen(listen).catch(() => listener.listen({ ...listen, port: 0 }))
-    this.#inspectUrl = url + INSPECT
-  }
-
-  get #inspect(): { inspect?: (app: FastifyInstance) => Promise<void> } {
-    const { inspector } = this.#context
-    return inspector ? { inspect: (app) => inspector.register(app, this.#now) } : {}
-  }
-
-  /** What the inspector shows of the servers now. */
-  readonly #now = (): ServerNow[] =>
-    [...this.#mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy }))
-
-  /** The certificate of the bridge, if it has one. */
-  get #pem(): PemFiles | undefined {
-    const { tls } = this.#settings
-    return tls && filesAt('tls', tls, this.#log)
-  }
-
-  async #listenerOf(front: FastifyInstance, maxConnections: number): Promise<Listener> {
-    const { Listener } = await import('./listener.js')
-    return new Listener(front, {
-      maxConnections,
-      write: this.#settings.timeouts.write,
-      pem: this.#pem,
-      socketMode: Number.parseInt(this.#settings.socketMode, 8),
-      refused: (fault, request) => this.#refusals.note(fault, request),
-    })
   }
 
   async #reload(wanted: Settings, report: WarmedUp): Promise<Changes> {
@@ -370,12 +269,7 @@ export class Bridge {
     changes.removed = gone.map(({ name }) => name).filter((name) => !mounts.has(name))
     try {
       if (this.#stopping) throw new Fault('draining', 'The bridge is shutting down')
-      if (this.#listener) {
-        this.#front = await this.#build(settings, mounts)
-        this.#listener.front = this.#front
-        this.#listener.maxConnections = settings.limits.connections
-        this.#listener.write = settings.timeouts.write
-      }
+      await this.#http.replace(settings, mounts)
     } catch (error) {
       for (const mount of fresh) await mount.close(true)
       throw error
@@ -411,7 +305,7 @@ export class Bridge {
     if (this.#idle || this.#hurried) return
     const calls = this.#all.reduce((sum, { busy }) => sum + busy.calls, 0)
     const parked = this.#all.reduce((sum, { busy }) => sum + busy.parked, 0)
-    const fields = { requests: this.#requests.open, calls, parked }
+    const fields = { requests: this.#http.requests.open, calls, parked }
     this.#log.info({ event: 'draining', ...fields }, 'waiting for requests in progress')
   }
 
@@ -426,45 +320,7 @@ function inWords({ added, changed, removed }: Changes): string {
   return parts.map(([what, names]) => `${what} ${names.join(', ')}`).join('; ') || 'unchanged'
 }
 
-/** The list of servers that the bridge publishes; undefined if it publishes none. */
-async function publisher(
-  settings: Settings,
-  listen: Listen & { kind: 'http' },
-  mounts: ReadonlyMap<string, Mount>,
-): Promise<WellKnownOptions['published'] | undefined> {
-  const { publish, publicUrl: base, auth } = settings
-  if (!publish || base === undefined) return undefined
-  const { publishing, publisherOf } = await import('../discovery/publish.js')
-  const { readSigningKey } = await import('../discovery/trust/keys.js')
-  const key = publish.key === undefined ? undefined : await readSigningKey(publish.key).catch(unusable)
-  const paths = servedPaths(settings, listen)
-  const wants = auth?.tokens ? ({ type: 'bearer' } as const) : undefined
-  const content = () => ({
-    publisher: publish.publisher ?? publisherOf(base),
-    base,
-    servers: [...mounts].flatMap(([name, { identity, isTrusted }]) => {
-      const path = paths.get(name)?.at(-1)
-      return identity && isTrusted && path !== undefined ? [{ name, path, ...identity, auth: wants }] : []
-    }),
-  })
-  const published = publishing({ content, key })
-  return async () => {
-    await Promise.all([...mounts.values()].flatMap((mount) => (mount.isTrusted ? [mount.introduce()] : [])))
-    return published()
-  }
-}
-
-function unusable(cause: unknown): never {
-  throw new ConfigError([{ path: 'publish.key', message: cause instanceof Error ? cause.message : String(cause) }])
-}
-
 /** Bytes of the memory ledger: as configured, otherwise a quarter of the heap limit. */
 function memoryOf({ limits }: Settings): number {
   return limits.memory ?? Math.floor(getHeapStatistics().heap_size_limit / 4)
-}
-
-function httpListen(settings: Pick<Settings, 'listen'>): Listen & { kind: 'http' } {
-  const listen = parseListen(settings.listen)
-  if (listen.kind !== 'http') throw new TypeError('listen is stdio, not an HTTP address')
-  return listen
 }
