@@ -14,6 +14,23 @@ const withMeta = (meta: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/list
 const VERSION = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
 const CAPABILITIES = '"io.modelcontextprotocol/clientCapabilities":{}'
 
+t.test('an envelope that has been read before says the same, whatever the request says beside it', async (t) => {
+  const client = '"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}'
+  const plain = withMeta(`${VERSION},${CAPABILITIES},${client}`)
+  const [first, again] = [decode(plain), decode(plain)]
+  t.same(again.caller, first.caller)
+  t.same(write(again.meta), '{}')
+  const more = decode(withMeta(`${VERSION},${CAPABILITIES},${client},"progressToken":7,"a/b":1`))
+  t.same(more.caller, first.caller)
+  t.same([more.progressToken, write(more.meta)], ['7', '{"a/b":1}'])
+  const other = decode(
+    withMeta(`${VERSION},${CAPABILITIES},"io.modelcontextprotocol/clientInfo":{"name":"d","version":"1"}`),
+  )
+  t.equal(other.caller.clientInfo, '{"name":"d","version":"1"}')
+  const twice = withMeta(`${VERSION},${CAPABILITIES},${CAPABILITIES}`)
+  for (const time of ['first', 'second']) t.equal(faultOf(() => decode(twice))?.fault, 'invalidRequest', time)
+})
+
 t.test("the specification's requests decode to what they say, and to nothing of their envelope", async (t) => {
   const requests = exampleDefinitions().filter((name) => name.endsWith('Request'))
   let decoded = 0

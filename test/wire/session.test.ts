@@ -129,6 +129,27 @@ t.test('39 principals and capability sets never meet in a session', async (t) =>
   t.equal(stdio.pids().length, 2)
 })
 
+t.test(
+  'the log level of a session is only lowered while it is in use, and set anew after a minute of rest',
+  async (t) => {
+    const stdio = legacyStdio(t)
+    const { url } = await startBridge(t, stdio.server)
+    const set = () =>
+      stdio
+        .messages()
+        .flatMap(({ method, params }) => (method === 'logging/setLevel' ? [(params as { level: string }).level] : []))
+    const callAt = (level: string) =>
+      call(url, 'tools/call', { name: 'log', arguments: {} }, { meta: { [LOG_LEVEL]: level } })
+    await callAt('debug')
+    await callAt('error')
+    t.same(set(), ['debug'])
+    const now = performance.now.bind(performance)
+    t.intercept(performance, 'now', { value: () => now() + 61_000 })
+    await callAt('error')
+    t.same(set(), ['debug', 'error'])
+  },
+)
+
 t.test('40 a session that the server has forgotten is opened again, and the call sent once more', async (t) => {
   const goneIn: [name: string, status: number, body: object | undefined][] = [
     ['404', 404, undefined],
