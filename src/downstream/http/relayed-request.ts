@@ -3,10 +3,10 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { HangUp, type Signal } from '../../hang-up.js'
-import { type Account, type AccountRefusal, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
+import type { Account, AccountRefusal } from '../../protocol/account.js'
 import type { Final, Relayed, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
-import { Fault, needsSignIn } from '../../protocol/fault.js'
+import { Fault } from '../../protocol/fault.js'
 import { encodeReply } from '../../protocol/modern-client.js'
 import { type Refusal, refusalOf } from '../../protocol/refusal.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
@@ -16,6 +16,7 @@ import { replyIn } from '../outcome.js'
 import { idIn } from '../read-message.js'
 import { type Headers, headerOf, isEvents, mediaType, sentOn } from './relay-headers.js'
 import { isMessage, READ_FIRST, RelayedEvents, readBeginning, responseIn } from './relayed-answer.js'
+import { RelayedCredential } from './relayed-credential.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedMessages } from './relayed-messages.js'
 import type { RelayedSessions } from './relayed-sessions.js'
@@ -76,11 +77,9 @@ export class RelayedRequest {
   #events: RelayedEvents | undefined
   #source: Readable | undefined
   #draining = false
-  /** The account that the request is sent for, and its credential. */
-  #account: Account | undefined
-  #credential: string | undefined
+  /** The credential of the account that the request is sent for. */
+  #credential: RelayedCredential | undefined
   #send: () => void = () => {}
-  #retries = 0
 
   constructor(parts: Parts, onOver: () => void) {
     this.passing = parts.passing
@@ -102,7 +101,7 @@ export class RelayedRequest {
     const sent = sentOn(headers, era === 'legacy' && !opens)
     const session = headerOf(sent, 'mcp-session-id')
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
-    const credential = this.#credential ?? request.credential
+    const credential = this.#credential?.value ?? request.credential
     if (credential !== undefined) sent['authorization'] = credential
     if (this.#span.trace) Object.assign(sent, { tracestate: undefined, ...this.#span.trace })
     return { ...sent, 'accept-encoding': 'identity', ...relayed.headers }
@@ -110,26 +109,21 @@ export class RelayedRequest {
 
   /** Sends it with the credential of an account, as soon as the account has one. */
   sendAs(account: Account, send: () => void): void {
-    this.#account = account
+    this.#credential = new RelayedCredential(account, this.signal)
     this.#send = send
     try {
-      const credential = account.authorization(this.signal)
-      if (typeof credential === 'object') this.#sendWith(credential)
-      else {
-        this.#credential = credential
-        send()
-      }
+      const obtaining = this.#credential.obtain()
+      if (obtaining) this.#sendAfter(obtaining)
+      else send()
     } catch (error) {
       this.#cannotSend(error)
     }
   }
 
-  #sendWith(pending: Promise<string | undefined>): void {
-    pending
-      .then((credential) => {
-        if (this.#over) return
-        this.#credential = credential
-        this.#send()
+  #sendAfter(obtaining: Promise<void>): void {
+    obtaining
+      .then(() => {
+        if (!this.#over) this.#send()
       })
       .catch((error: unknown) => this.#cannotSend(error))
   }
@@ -144,13 +138,12 @@ export class RelayedRequest {
   }
 
   /** Sends it again with another credential, if there is one. The server has not acted on the first attempt. */
-  #sendAgain(account: Account, refusal: AccountRefusal): void {
+  #sendAgain(credential: RelayedCredential, refusal: AccountRefusal): void {
     const { reply, fallback } = this.#parts
     // Modern requests go back to the policies, where `sign-in` can answer for the server.
     if (fallback && this.passing.era === 'modern') return this.#handBack(fallback)
     clearHeaders(reply)
-    const { endless } = this.passing
-    this.#sendWith(endless ? account.refused(refusal, this.signal) : anotherFor(account, refusal, this.signal))
+    this.#sendAfter(credential.replace(refusal, !this.passing.endless))
   }
 
   /** Ends a stream without an end of its own: now, or when it has begun. */
@@ -169,11 +162,10 @@ export class RelayedRequest {
 
   /** Handles the server's answer, once its headers have come. */
   answered({ statusCode, headers, stream }: Response): void {
-    const challenge = headers['www-authenticate']
-    const refusal = this.#account && refusedCredential(statusCode, challenge, this.#credential)
-    if (this.#account && refusal && this.#retries++ < MAX_RETRIES) {
+    const refusal = this.#credential?.refusedBy(statusCode, headers['www-authenticate'])
+    if (this.#credential && refusal) {
       stream.on('error', () => {}).resume()
-      return this.#sendAgain(this.#account, refusal)
+      return this.#sendAgain(this.#credential, refusal)
     }
     if (statusCode < 300 && this.passing.era === 'legacy') this.#noteSession(headers)
     if (statusCode < 300 && isEvents(headers)) return this.#sendEvents(stream)
@@ -435,17 +427,4 @@ function subscriptionEnded(id: Id): string {
 /** Removes the server's headers, because they belong to a body that is not sent. `Allow` stays. */
 function clearHeaders(reply: FastifyReply): void {
   for (const name of Object.keys(reply.getHeaders())) if (name !== 'allow') reply.removeHeader(name)
-}
-
-/**
- * The `Authorization` to send after the server has refused one. A person may be asked to sign in, because a client's
- * request is waiting. Rejects with a Fault.
- */
-async function anotherFor(account: Account, refusal: AccountRefusal, signal: Signal): Promise<string> {
-  try {
-    return await account.refused(refusal, signal)
-  } catch (error) {
-    if (!needsSignIn(error) || !error.signInFor) throw error
-    return account.signIn(error.signInFor, signal)
-  }
 }

@@ -1,0 +1,48 @@
+/** The credential of the account that a relayed request is sent for: obtained before, and replaced if the server refuses it. */
+import type { Signal } from '../../hang-up.js'
+import { type Account, type AccountRefusal, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
+import { needsSignIn } from '../../protocol/fault.js'
+
+export class RelayedCredential {
+  /** The `Authorization` to send; undefined if the account has none. */
+  value: string | undefined
+  readonly #account: Account
+  readonly #signal: Signal
+  #retries = 0
+
+  constructor(account: Account, signal: Signal) {
+    this.#account = account
+    this.#signal = signal
+  }
+
+  /** Obtains it. Returns undefined if it is known at once. Throws or rejects with a Fault. */
+  obtain(): Promise<void> | undefined {
+    const credential = this.#account.authorization(this.#signal)
+    if (typeof credential === 'object') return this.#take(credential)
+    this.value = credential
+    return undefined
+  }
+
+  /** The server's refusal of it; undefined if the answer is another one, or if it was replaced too often. */
+  refusedBy(status: number, challenge: string | string[] | undefined): AccountRefusal | undefined {
+    const refusal = refusedCredential(status, challenge, this.value)
+    return refusal && this.#retries++ < MAX_RETRIES ? refusal : undefined
+  }
+
+  /**
+   * Replaces it after a refusal. With `mayAsk`, a person may be asked to sign in, because a client's request is waiting.
+   * Rejects with a Fault.
+   */
+  async replace(refusal: AccountRefusal, mayAsk: boolean): Promise<void> {
+    try {
+      this.value = await this.#account.refused(refusal, this.#signal)
+    } catch (error) {
+      if (!mayAsk || !needsSignIn(error) || !error.signInFor) throw error
+      this.value = await this.#account.signIn(error.signInFor, this.#signal)
+    }
+  }
+
+  async #take(obtaining: Promise<string | undefined>): Promise<void> {
+    this.value = await obtaining
+  }
+}
