@@ -321,7 +321,7 @@ class Reading implements Reader {
   retry = RETRY.usual
   /** Ends the current request. */
   #end: () => void = () => {}
-  readonly #given = new HangUp()
+  #given: HangUp | undefined
   readonly #receiver: Receiver | undefined
   readonly #onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void
   #over: NodeJS.Timeout | undefined
@@ -343,17 +343,18 @@ class Reading implements Reader {
 
   start(abort: () => void): void {
     this.#end = abort
-    if (this.#given.aborted) abort()
+    if (this.#given?.aborted) abort()
   }
 
   /** Ends all requests for this answer. */
   abort(): void {
-    this.#given.abort(new ChannelError('The request was aborted'))
+    this.#given?.abort(new ChannelError('The request was aborted'))
     this.#end()
   }
 
   /** Aborts with `abort`. For credentials, which are obtained before the request is sent. */
   get signal(): Signal {
+    this.#given ??= new HangUp()
     return this.#given
   }
 
