@@ -9,6 +9,8 @@ export interface GuardedOptions {
   open?: (message: { method?: string }) => boolean
   /** The scope that a request needs. */
   scopeFor?: (message: { method?: string; params?: { name?: string } }) => string | undefined
+  /** The origin that clients know it by, if something stands before it. */
+  origin?: string
 }
 
 export interface Seen {
@@ -28,7 +30,7 @@ export class Guarded {
   readonly #options: GuardedOptions
   /** Tokens that are not taken any more, whatever their authorization server says. */
   readonly revoked = new Set<string>()
-  #origin = ''
+  #address = ''
 
   private constructor(oidc: Oidc, target: string, options: GuardedOptions) {
     this.#oidc = oidc
@@ -42,7 +44,7 @@ export class Guarded {
       guarded.#take(request, response).catch(() => response.destroy())
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    guarded.#origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    guarded.#address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     t.teardown(() => {
       server.closeAllConnections()
       server.close()
@@ -52,6 +54,15 @@ export class Guarded {
 
   get url(): string {
     return `${this.#origin}/mcp`
+  }
+
+  /** Where it listens. */
+  get address(): string {
+    return this.#address
+  }
+
+  get #origin(): string {
+    return this.#options.origin ?? this.#address
   }
 
   /** Requests that were refused. */

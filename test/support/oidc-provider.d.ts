@@ -16,6 +16,8 @@ declare module 'oidc-provider' {
   }
 
   export class Provider {
+    /** Whether X-Forwarded-Proto says how it was reached. */
+    proxy: boolean
     constructor(issuer: string, configuration: object)
     callback(): (request: IncomingMessage, response: ServerResponse) => void
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<InteractionDetails>

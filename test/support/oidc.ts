@@ -8,6 +8,8 @@ import { plant } from './secrets.js'
 
 export interface OidcOptions {
   port?: number
+  /** The address that others know it by, if something stands before it that says so in X-Forwarded-Proto. */
+  issuer?: string
   /** Scopes that resources have. */
   scopes?: string
   /** Seconds that an access token holds. */
@@ -46,6 +48,8 @@ const RESOURCE_SERVER = { client_id: 'resource-server', client_secret: 'resource
 
 export class Oidc {
   readonly issuer: string
+  /** Where it listens. */
+  readonly address: string
   readonly provider: Provider
   readonly requests: OidcRequest[] = []
   /** What the next requests of a path are answered with, in the place of the authorization server. */
@@ -54,8 +58,10 @@ export class Oidc {
 
   private constructor(server: Server, options: OidcOptions) {
     this.options = options
-    this.issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    this.address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    this.issuer = options.issuer ?? this.address
     this.provider = new Provider(this.issuer, configuration(options))
+    this.provider.proxy = options.issuer !== undefined
   }
 
   static async start(t: Test, options: OidcOptions = {}): Promise<Oidc> {
@@ -83,7 +89,7 @@ export class Oidc {
   /** What the authorization server says of a token, to the resource server. */
   async introspect(token: string): Promise<Introspection> {
     const { client_id, client_secret } = RESOURCE_SERVER
-    const answer = await fetch(`${this.issuer}/token/introspection`, {
+    const answer = await fetch(`${this.address}/token/introspection`, {
       method: 'POST',
       headers: { authorization: `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}` },
       body: new URLSearchParams({ token }),

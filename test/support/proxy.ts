@@ -13,6 +13,8 @@ export interface ProxyOptions {
   tls?: { key: string; cert: string }
   /** Where hosts are, by the name server of the proxy; by default on the loopback, whatever their name. */
   resolve?: (host: string) => string
+  /** Where targets of CONNECT are on the loopback, by `host:port`. */
+  ports?: Readonly<Record<string, number>>
 }
 
 export class ForwardProxy {
@@ -95,7 +97,7 @@ export class ForwardProxy {
     if (status !== undefined) return void socket.end(`HTTP/1.1 ${status} Refused\r\ncontent-length: 2\r\n\r\nNo`)
     this.tunnels.push(url)
     const { hostname, port } = new URL(`tcp://${url}`)
-    const there = connect(Number(port), this.#resolve(hostname), () => {
+    const there = connect(this.#options.ports?.[url] ?? Number(port), this.#resolve(hostname), () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
       there.write(head)
       there.pipe(socket).pipe(there)
