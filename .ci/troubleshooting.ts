@@ -35,9 +35,9 @@ const ENDS: Readonly<Record<EndEvent, readonly [first: string, code: number, ...
     'See [A server cannot be used](#a-server-cannot-be-used). `mcp-bridge probe <server>` shows which step fails.',
   ],
   listen_failed: [
-    '`mcp-bridge: port <port> is in use`, `cannot listen on port <port>`, or a sentence about a socket',
+    '`mcp-bridge: port <port> is in use`, or `cannot listen on …`',
     EXIT.failed,
-    'Another program listens on the port or socket, or this user may not.',
+    'Another program listens on the port or socket, this user may not, or this machine does not have the address.',
     'Choose another address with `--listen`, or end the other program.',
   ],
   unexpected_error: [

@@ -58,7 +58,7 @@ export const LOG_EVENTS = {
   inspector_listening: 'The inspector is served.',
   inspector_opened: 'Somebody looks at the events of the inspector.',
   inspector_payloads: 'Somebody changed whose messages the inspector keeps as text.',
-  inspector_failed: 'The socket of the inspector cannot be opened. The bridge works without it.',
+  inspector_failed: 'The socket or pipe of the inspector cannot be opened. The bridge works without it.',
   no_servers: 'No server was found yet. Each one is served as soon as it is found.',
   stopping: 'The bridge shuts down.',
   draining: 'The bridge waits for requests in progress before it shuts down.',

@@ -1,15 +1,17 @@
 /** The program in a network in which only a proxy leads outside. */
-import { createServer } from 'node:http'
+import { createServer, request as forward } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { execPath } from 'node:process'
 import t, { type Test } from 'tap'
 import { run, says, startProgram } from './support/cli.js'
 import { Collector } from './support/collector.js'
 import { until } from './support/eventually.js'
-import { temporaryFile } from './support/folder.js'
-import { modernServer, offers } from './support/found.js'
+import { temporaryFile, temporaryFolder } from './support/folder.js'
+import { manifestFor, modernServer, offers } from './support/found.js'
+import { startInspector, TOKEN } from './support/inspector.js'
 import { call } from './support/modern.js'
 import { ForwardProxy } from './support/proxy.js'
+import { tellCall, tickingRing } from './support/sights.js'
 import { makeCa, serveTls } from './support/tls.js'
 
 const HOST = 'mcp.acme.test'
@@ -172,4 +174,90 @@ t.test('programs get the variables of the proxy, because npx and uvx download th
     SECRET: 'kept',
   })
   t.match(stderr, `PROXY=${proxy} undefined`)
+})
+
+t.test('tail follows a bridge through the proxy, over http and https', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 'c1', name: 'echo' })
+  const inspector = await startInspector(t, ring, {}, undefined, ['bridge.acme.test'])
+  const { port } = await serveTls(t, await ca.serverOptions(['bridge.acme.test']), (request, response) => {
+    forward(`${inspector}${request.url}`, { headers: request.headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 0, answer.headers)
+      answer.pipe(response)
+    }).end()
+  })
+  const proxy = await ForwardProxy.start(t, { credentials: CREDENTIALS })
+  const both = { ...NONE, ...trusting(t), HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url }
+  const http = `http://bridge.acme.test:${new URL(inspector).port}`
+  for (const origin of [http, `https://bridge.acme.test:${port}`]) {
+    const tail = startProgram(t, ['tail', `${origin}/inspect#${TOKEN}`], both)
+    await until(() => tail.stdout().includes('tools/call echo'), `a line (${tail.stderr()})`)
+    tail.child.kill()
+  }
+  t.same(proxy.tunnels, [`bridge.acme.test:${port}`], 'a tunnel for https')
+  t.same(proxy.passed, [`${http}/inspect/events`], 'requests for http, because most proxies open no tunnel to any port')
+
+  const before = proxy.received.length
+  for (const [name, env, says] of [
+    ['NO_PROXY', { ...both, NO_PROXY: '.acme.test' }, /host name could not be resolved/],
+    [
+      'a wrong password',
+      { ...both, HTTP_PROXY: proxy.url.replace(PASSWORD, 'wrong') },
+      /requires a user and a password/,
+    ],
+    ['no proxy there', { ...both, HTTP_PROXY: 'http://127.0.0.1:1' }, /The proxy cannot be reached/],
+  ] as const) {
+    const { code, stderr } = await run(t, ['tail', `${http}/inspect#${TOKEN}`], env)
+    t.equal(code, 1, name)
+    t.match(stderr, says, name)
+    t.notMatch(stderr, new RegExp(`${TOKEN}|${PASSWORD}`), name)
+  }
+  t.equal(proxy.received.length, before + 1, 'only the wrong password has reached it')
+})
+
+t.test('a pinned server is reached through the proxy, and refused if another one answers behind it', async (t) => {
+  const host = 'mcp.acme.test:443'
+  const offered = offers()
+  const manifest = JSON.stringify(manifestFor(`https://${HOST}/mcp`))
+  const serve = async () => {
+    const answer = modernServer(offered)
+    return serveTls(t, await ca.serverOptions([HOST]), (request, response) =>
+      request.url === '/mcp' ? answer(request, response) : response.end(manifest),
+    )
+  }
+  const [own, other] = [await serve(), await serve()]
+  const ports = { [host]: own.port }
+  const proxy = await ForwardProxy.start(t, { credentials: CREDENTIALS, ports })
+  const env = { ...NONE, ...trusting(t), HTTPS_PROXY: proxy.url, XDG_CONFIG_HOME: temporaryFolder(t) }
+
+  const pinned = await run(t, ['trust', 'pin', HOST], env)
+  t.equal(pinned.code, 0, pinned.stderr)
+  const found = await run(t, ['discover', HOST], env)
+  t.equal(found.code, 0, found.stdout)
+  t.match(found.stdout, /trusted: it has the pinned key/)
+  const config = temporaryFile(t, 'mcp.json', { mcpServers: { acme: { url: `https://${HOST}/mcp` } } })
+  const callOver = async (args: readonly string[], name: string) => {
+    const program = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', '--log-format', 'json', ...args], env)
+    const [, url = ''] = await says(program, /"url":"(http:[^"]+)".*"listening"/)
+    const { text } = await call(url, 'tools/call', { name: 'read', arguments: {} })
+    program.child.kill('SIGTERM')
+    await program.ended
+    t.notMatch(program.stderr(), PASSWORD, name)
+    return text + program.stderr()
+  }
+  for (const args of [
+    ['--discover', HOST],
+    ['--config', config],
+  ])
+    t.match(await callOver(args, args.join(' ')), 'read done', args.join(' '))
+  t.ok(own.asked.includes('/mcp'))
+
+  ports[host] = other.port
+  offered.called.length = 0
+  const changed = await run(t, ['discover', HOST], env)
+  t.match(changed.stdout, /another key than the pinned one|a key that is not pinned/)
+  const program = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', '--discover', HOST], env)
+  await says(program, /shows a key that is not pinned/)
+  t.same(offered.called, [])
+  t.ok(proxy.tunnels.every((target) => target === host))
 })

@@ -1,6 +1,6 @@
 /** The inspector of a bridge: what it has seen, and how it is served. Loaded only if it is used. */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import type { Settings } from '../config/settings.js'
@@ -8,7 +8,7 @@ import { Watch } from '../downstream/watch.js'
 import { PAGE } from '../inspect/page.js'
 import { Ring } from '../inspect/ring.js'
 import { type InspectorOptions, inspector } from '../inspect/routes.js'
-import { socketName } from '../inspect/socket.js'
+import { pipeName, socketName } from '../inspect/socket.js'
 import type { Log } from '../logging.js'
 import { socketFront } from './http-app.js'
 
@@ -42,24 +42,26 @@ export class Inspector {
     await app.register(inspector, this.#options(servers, this.#settings.token ?? this.token))
   }
 
-  /** Serves the inspector on a socket in a folder, to the user of this process. Never rejects. */
+  /** Serves the inspector on a socket in a folder, on Windows on a pipe, to the user of this process. Never rejects. */
   async serveSocket(folder: string, servers: Servers): Promise<void> {
-    const path = join(folder, socketName(process.pid))
+    const file = join(folder, socketName(process.pid))
+    const path = process.platform === 'win32' ? pipeName(process.pid) : file
     try {
       const app = socketFront()
       await app.register(inspector, this.#options(servers, undefined))
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       // A process with the same id may have left one.
-      rmSync(path, { force: true })
+      rmSync(file, { force: true })
       await app.listen({ path })
-      chmodSync(path, 0o600)
+      if (path === file) chmodSync(file, 0o600)
+      else writeFileSync(file, path)
       this.#closeSocket = async () => {
         await app.close()
-        rmSync(path, { force: true })
+        rmSync(file, { force: true })
       }
-      this.#log.info({ event: 'inspector_listening', path }, 'serving the inspector to mcp-bridge tail')
+      this.#log.info({ event: 'inspector_listening', path: file }, 'serving the inspector to mcp-bridge tail')
     } catch (error) {
-      this.#log.warn({ event: 'inspector_failed', path, err: error }, 'the inspector cannot be served')
+      this.#log.warn({ event: 'inspector_failed', path: file, err: error }, 'the inspector cannot be served')
     }
   }
 

@@ -83,7 +83,7 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
   ],
   [
     ['XDG_STATE_HOME'],
-    'Folder with mcp-bridge/<process id>.sock, the socket of the inspector of a bridge on stdio. Default: ~/.local/state.',
+    'Folder with mcp-bridge/<process id>.sock, the socket of the inspector of a bridge on stdio; on Windows a file with the name of its pipe. Default: ~/.local/state.',
   ],
   [
     ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'],

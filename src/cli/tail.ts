@@ -1,6 +1,6 @@
 /** What `mcp-bridge tail` does: follows the inspector of a running bridge, and prints a line for each call. */
-import { readdirSync, rmSync } from 'node:fs'
-import { get as getHttp, type IncomingMessage } from 'node:http'
+import { lstatSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { get as getHttp, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { get as getHttps } from 'node:https'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
@@ -11,10 +11,11 @@ import { socketFolder } from '../inspect/socket.js'
 import { type CallView, Views } from '../inspect/views.js'
 import { brief, clock, duration, placeOf, ruleAddress, shown, statusOf } from '../inspect/words.js'
 import { proxyAgent } from '../net/agent.js'
-import { proxiesOf } from '../net/proxy.js'
+import { connectTo, type HttpProxy, proxiesOf } from '../net/proxy.js'
 import type { Seen } from '../ports/seen.js'
 import { printable } from '../printable.js'
 import { SseDecoder } from '../rpc/sse.js'
+import { causeOf } from '../upstream/transport/causes.js'
 import { UsageError } from './usage-error.js'
 
 export interface TailOptions {
@@ -51,7 +52,13 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const { matches, problem } = readFilter(options.filter)
   if (problem !== undefined) throw new UsageError(`the filter is wrong: ${problem}`, 'tail')
   const target = await targetOf(options)
-  const response = await connect(target, options.json, env)
+  let response: IncomingMessage
+  try {
+    response = await connect(target, options.json, env)
+  } catch (error) {
+    err(`mcp-bridge tail: ${unreachable(target, error)}\n`)
+    return false
+  }
   const status = response.statusCode ?? 0
   if (status !== 200) {
     response.destroy()
@@ -93,6 +100,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
 /** Which bridge is followed. Throws a UsageError if that is not clear. */
 async function targetOf({ target, sockets }: TailOptions): Promise<Target> {
   if (target !== undefined && /^https?:\/\//.test(target)) {
+    if (!URL.canParse(target)) throw new UsageError(`${printable(target)} is not a valid address`, 'tail')
     const url = new URL(target)
     const token = url.hash.slice(1)
     return { url: new URL('/inspect/events', url), token: token === '' ? undefined : token, socketPath: undefined }
@@ -125,45 +133,73 @@ async function running(folder: string): Promise<{ pid: string; path: string }[]>
   }
   const sockets = names.flatMap((name) => {
     const [, pid] = /^(\d+)\.sock$/.exec(name) ?? []
-    return pid === undefined ? [] : [{ pid, path: join(folder, name) }]
+    return pid === undefined ? [] : [{ pid, file: join(folder, name) }]
   })
-  const answers = await Promise.all(sockets.map(({ path }) => isAlive(path)))
-  return sockets.filter((_socket, i) => answers[i])
+  const paths = await Promise.all(sockets.map(({ file }) => livePath(file)))
+  return sockets.flatMap(({ pid }, i) => {
+    const path = paths[i]
+    return path === undefined ? [] : [{ pid, path }]
+  })
 }
 
-async function isAlive(socketPath: string): Promise<boolean> {
+/** The socket, or the pipe that a file of the folder names. Undefined if nothing answers there; if its process is gone, the file is removed. */
+async function livePath(file: string): Promise<string | undefined> {
   try {
-    const response = await connect(
-      { url: new URL('http://localhost/inspect/calls?limit=1'), token: undefined, socketPath },
-      false,
-    )
+    const socketPath = lstatSync(file).isFile() ? readFileSync(file, 'utf8') : file
+    // The bridge is just writing it.
+    if (socketPath === '') return undefined
+    const url = new URL('http://localhost/inspect/calls?limit=1')
+    const response = await connect({ url, token: undefined, socketPath }, false, {})
     response.destroy()
-    return true
+    return socketPath
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED') rmSync(socketPath, { force: true })
-    return false
+    // A socket without a process refuses; a pipe goes with its process.
+    if (error instanceof Error && 'code' in error && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT'))
+      rmSync(file, { force: true })
+    return undefined
   }
 }
 
 function connect(
   { url, token, socketPath }: Target,
   payloads: boolean,
-  env: TailOutput['env'] = {},
+  env: TailOutput['env'],
 ): Promise<IncomingMessage> {
   if (payloads) url.searchParams.set('payloads', '')
   const headers = token === undefined ? {} : { authorization: `Bearer ${decodeURIComponent(token)}` }
+  const proxy = socketPath === undefined ? proxiesOf(env)(url) : undefined
+  if (proxy && url.protocol === 'http:') return connectVia(proxy, url, headers)
   return new Promise((resolve, reject) => {
     const get = url.protocol === 'https:' ? getHttps : getHttp
-    const proxy = socketPath === undefined ? proxiesOf(env)(url) : undefined
     const way = socketPath !== undefined ? { socketPath } : { agent: proxy ? proxyAgent(proxy, url.protocol) : false }
     get(url, { headers, ...way }, resolve).once('error', reject)
   })
+}
+
+/** Without TLS the proxy gets the request itself: most proxies open tunnels only to port 443. */
+async function connectVia(proxy: HttpProxy, url: URL, headers: OutgoingHttpHeaders): Promise<IncomingMessage> {
+  const socket = await connectTo(proxy)
+  const { authorization } = proxy
+  const all = { ...headers, host: url.host, ...(authorization && { 'proxy-authorization': authorization }) }
+  const path = `${url.origin}${url.pathname}${url.search}`
+  return new Promise((resolve, reject) => {
+    getHttp({ path, headers: all, createConnection: () => socket }, resolve).once('error', reject)
+  })
+}
+
+/** Why a bridge cannot be reached, and what to do. The part after # is secret. */
+function unreachable({ url, socketPath }: Target, error: unknown): string {
+  const { what, next } = causeOf(error) ?? { what: error instanceof Error ? error.message : String(error) }
+  const place = socketPath ?? url.origin
+  return [`cannot connect to ${place}: ${what}`, ...(next === undefined ? [] : [`  ${next}`])].join('\n')
 }
 
 function refusalOf(status: number): string {
   if (status === 401)
     return 'the bridge requires its token: give the whole address that it printed, with the part after #'
   if (status === 404) return 'there is no inspector at this address: start the bridge with --inspect'
+  if (status === 407)
+    return 'a proxy requires a user and a password: put them into HTTP_PROXY, or the host into NO_PROXY'
   return `the bridge answered ${status}`
 }
 

@@ -1,4 +1,8 @@
-/** Where a bridge on stdio serves its inspector: a socket that only its user can open, and that `mcp-bridge tail` finds. */
+/**
+ * Where a bridge on stdio serves its inspector: a socket that only its user can open, and that `mcp-bridge tail` finds. Windows
+ * has named pipes in the place of sockets. They are in no folder, so a file in the folder has the name of the pipe.
+ */
+import { randomBytes } from 'node:crypto'
 import { isAbsolute, join } from 'node:path'
 
 /** The folder of the sockets. Undefined if there is no home folder. */
@@ -11,7 +15,16 @@ export function socketFolder(
   return home === undefined ? undefined : join(home, '.local', 'state', 'mcp-bridge')
 }
 
-/** The name of the socket of a process. */
+/** The name of the socket of a process, or of the file that names its pipe. */
 export function socketName(pid: number): string {
   return `${pid}.sock`
+}
+
+/**
+ * A new name for the pipe of a process. Every user of the machine may make pipes of any name: nobody can make this one first,
+ * because it cannot be guessed. Windows lets the user who made a pipe, administrators and the system write to it, and so send
+ * requests; Node.js offers no narrower choice.
+ */
+export function pipeName(pid: number): string {
+  return `\\\\.\\pipe\\mcp-bridge-${pid}-${randomBytes(16).toString('hex')}`
 }

@@ -1,9 +1,10 @@
 /** `mcp-bridge tail`: what it prints of a running bridge, which bridge it finds, and what a hostile name can do. */
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import { type TailOptions, tail } from '../../src/cli/tail.js'
+import { pipeName } from '../../src/inspect/socket.js'
 import type { Seen } from '../../src/ports/seen.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -114,4 +115,45 @@ t.test('without an address it finds the bridge of this user by its socket', asyn
   const chosen = run(t, { sockets, target: '4712' })
   await until(() => chosen.said.out.includes('echo'))
   await t.rejects(run(t, { sockets, target: '1' }).ended, /no bridge with --inspect has the process id 1/)
+})
+
+t.test('where a bridge listens on a pipe, the file in the folder names it', async (t) => {
+  const sockets = temporaryFolder(t)
+  const pipe = join(temporaryFolder(t), 'pipe')
+  const ring = tickingRing()
+  await startInspector(t, ring, { token: undefined }, { path: pipe })
+  const [file, left] = [join(sockets, '4711.sock'), join(sockets, '4712.sock')]
+  writeFileSync(file, pipe)
+  writeFileSync(left, `${pipe}-of-a-process-that-was-killed`)
+  tellCall(ring.witness, { id: 'c1', name: 'echo' })
+  const found = run(t, { sockets })
+  await until(() => found.said.out.includes('echo'))
+  t.ok(existsSync(file))
+  t.notOk(existsSync(left), 'the file of a pipe that is gone is removed')
+})
+
+t.test('names of pipes are of the process, and cannot be guessed', async (t) => {
+  const names = new Set(Array.from({ length: 100 }, () => pipeName(4711)))
+  t.equal(names.size, 100)
+  for (const name of names) t.match(name, /^\\\\\.\\pipe\\mcp-bridge-4711-[0-9a-f]{32}$/)
+})
+
+t.test('an address that does not lead to a bridge is named with what to do, and its token is not', async (t) => {
+  const cases: [target: string, says: RegExp][] = [
+    [
+      'http://127.0.0.1:1/inspect#SECRET',
+      /cannot connect to http:\/\/127\.0\.0\.1:1: Connection refused\n {2}Check whether/,
+    ],
+    [
+      'http://nobody.invalid/inspect#SECRET',
+      /cannot connect to http:\/\/nobody\.invalid: The host name could not be resolved/,
+    ],
+  ]
+  for (const [target, says] of cases) {
+    const { said, ended } = run(t, { target })
+    t.equal(await ended, false)
+    t.match(said.err, says)
+    t.notMatch(said.err, /SECRET| at /)
+  }
+  await t.rejects(run(t, { target: 'http://' }).ended, /http:\/\/ is not a valid address/)
 })

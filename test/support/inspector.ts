@@ -17,10 +17,11 @@ export async function startInspector(
   ring: Ring,
   more: Partial<InspectorOptions> = {},
   where: FastifyListenOptions = { port: 0, host: '127.0.0.1' },
+  allowedHosts: readonly string[] = [],
 ): Promise<string> {
   const app = fastify({ forceCloseConnections: true })
   app.setErrorHandler((error, _request, reply) => refuse(reply, Fault.from(error)))
-  await app.register(origin, { allowedHosts: [], allowedOrigins: [], addresses: true, open: [] })
+  await app.register(origin, { allowedHosts, allowedOrigins: [], addresses: true, open: [] })
   await app.register(inspector, {
     ring,
     version: '0.0.0',

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import process, { env, execPath, kill } from 'node:process'
@@ -35,12 +35,11 @@ process.on('exit', () => rmSync(folder, { recursive: true, force: true, maxRetri
 for (const name of ['notes.cmd', 'notes.bat'])
   writeFileSync(join(folder, name), `@echo off\r\n"${execPath}" "${SERVER}" %*\r\n`)
 
+const ENVIRONMENT = { ...others, Path: [folder, PATH].join(delimiter), XDG_STATE_HOME: join(folder, 'state') }
+
 /** Starts the bridge on stdio in front of a program. */
 function start(...args) {
-  const child = spawn(execPath, [BRIDGE, '--listen', 'stdio', ...args], {
-    stdio: 'pipe',
-    env: { ...others, Path: [folder, PATH].join(delimiter) },
-  })
+  const child = spawn(execPath, [BRIDGE, '--listen', 'stdio', ...args], { stdio: 'pipe', env: ENVIRONMENT })
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (chunk) => {
     stderr += chunk
@@ -164,4 +163,28 @@ await test('a configuration file names a program', async () => {
   assert.ok((await describe(bridge)).pid > 0)
   bridge.child.stdin.end()
   await bridge.ended()
+})
+
+await test('tail finds a bridge on stdio by its pipe, and the file with the name of the pipe goes with the bridge', async () => {
+  const sockets = join(ENVIRONMENT.XDG_STATE_HOME, 'mcp-bridge')
+  const bridge = start('--inspect', '--', execPath, SERVER)
+  await describe(bridge)
+  assert.deepEqual(readdirSync(sockets), [`${bridge.child.pid}.sock`])
+  assert.match(readFileSync(join(sockets, `${bridge.child.pid}.sock`), 'utf8'), /^\\\\\.\\pipe\\mcp-bridge-/)
+  const tail = spawn(execPath, [BRIDGE, 'tail'], { stdio: 'pipe', env: ENVIRONMENT })
+  let said = ''
+  const line = new Promise((resolve) =>
+    tail.stdout.setEncoding('utf8').on('data', (chunk) => {
+      said += chunk
+      if (said.includes('tools/call describe')) resolve()
+    }),
+  )
+  tail.stderr.setEncoding('utf8').on('data', (chunk) => {
+    said += chunk
+  })
+  await soon(line, () => `a line of tail (${said})`)
+  bridge.child.stdin.end()
+  assert.equal(await bridge.ended(), 0)
+  assert.deepEqual(readdirSync(sockets), [])
+  tail.kill()
 })
