@@ -130,6 +130,19 @@ t.test('a port that is in use is named, and another suggested', async (t) => {
   t.match(ended.stderr, new RegExp(`port ${port} is in use[\\s\\S]*--listen`))
 })
 
+t.test('an address that this machine does not have is named, and others suggested', async (t) => {
+  for (const [host, why] of [
+    ['192.0.2.1', /cannot listen on port 8080: this machine does not have the address 192\.0\.2\.1\n {2}Listen on 127/],
+    ['nobody.invalid', /cannot listen on nobody\.invalid: the host name could not be resolved\n {2}Listen on 127/],
+  ] as const) {
+    const listen = ['--listen', `http://${host}:8080/mcp`, '--allow-unauthenticated', '--log-format', 'pretty']
+    const ended = await run(t, [...listen, '--', execPath, '-e', ''])
+    t.equal(ended.code, 1, host)
+    t.match(ended.stderr, why)
+    t.notMatch(ended.stderr, /node:/, 'without a stack')
+  }
+})
+
 t.test('the version is that of the package', async (t) => {
   t.match((await run(t, ['-V'])).stdout, /^\d+\.\d+\.\d+\n$/)
 })

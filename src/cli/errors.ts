@@ -68,7 +68,8 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
   if (error instanceof Fault) return ofServer(error, circumstances)
   if (error instanceof ListenError)
     return { code: EXIT.failed, ...LISTEN, why: error.message, details: [], next: error.next, fields: {} }
-  if (error instanceof Error && 'code' in error && 'port' in error) return ofPort(error)
+  if (error instanceof Error && 'syscall' in error && /^(?:listen|getaddrinfo)$/.test(String(error.syscall)))
+    return ofListening(error)
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return { code: EXIT.failed, event: 'unexpected_error', kind: 'unexpected error', why: text, details: [], fields: {} }
 }
@@ -123,10 +124,31 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
 
 const LISTEN = { event: 'listen_failed', kind: 'cannot listen' } as const
 
-function ofPort(error: Error & { code?: unknown; port?: unknown }): CliError {
-  const { code, port } = error
-  const why = code === 'EADDRINUSE' ? `port ${port} is in use` : `cannot listen on port ${port}: ${error.message}`
-  const next = 'Choose another port with --listen http://127.0.0.1:8081/mcp.'
-  const shown = { ...LISTEN, why, details: [], next }
-  return { code: EXIT.failed, ...shown, fields: { port } }
+/** An error of `server.listen`. */
+type ListeningError = Error & { code?: unknown; address?: unknown; port?: unknown; hostname?: unknown }
+
+const OWN_ADDRESS = 'Listen on 127.0.0.1, on an address of this machine, or on 0.0.0.0 for all of them.'
+const OTHER_PORT = 'Choose another port with --listen http://127.0.0.1:8081/mcp.'
+
+/** Why the bridge cannot listen, by the code of the error: what is wrong, and what to do. */
+const LISTENING: Readonly<Record<string, (at: ListeningError) => readonly [string, string]>> = {
+  EADDRINUSE: ({ port }) => [`port ${port} is in use`, OTHER_PORT],
+  EACCES: ({ port }) => [
+    `cannot listen on port ${port}: this user may not`,
+    'Choose a port above 1023, as in --listen http://127.0.0.1:8081/mcp.',
+  ],
+  EADDRNOTAVAIL: ({ address, port }) => [
+    `cannot listen on port ${port}: this machine does not have the address ${address}`,
+    OWN_ADDRESS,
+  ],
+  ENOTFOUND: ({ hostname }) => [`cannot listen on ${hostname}: the host name could not be resolved`, OWN_ADDRESS],
+}
+
+function ofListening(error: ListeningError): CliError {
+  const { port } = error
+  const [why, next] = LISTENING[String(error.code)]?.(error) ?? [
+    `cannot listen on port ${port}: ${error.message}`,
+    OTHER_PORT,
+  ]
+  return { code: EXIT.failed, ...LISTEN, why, details: [], next, fields: { port } }
 }
