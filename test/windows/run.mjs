@@ -103,6 +103,7 @@ for (const [how, command] of Object.entries({
   'a .cmd with its path': [join(folder, 'notes.cmd')],
   'a .bat with its path': [join(folder, 'notes.bat')],
   'a .cmd that is named as npx is': ['notes'],
+  'a .cmd by the shell, as in cmd /c npx': ['cmd', '/c', 'notes'],
 })) {
   await test(`a program starts and ends with the bridge: ${how}`, async () => {
     const bridge = start('--', ...command, 'plain', '-y')
