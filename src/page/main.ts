@@ -77,7 +77,7 @@ function Connection() {
         : from.kind === 'waiting' || from.kind === 'refused'
           ? ['○', from.why]
           : ['○', from.kind]
-  return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}<span class=${lost > 0 ? 'lost' : 'faint'}>${' '}${seen.toLocaleString()} events, ${lost.toLocaleString()} lost</span></p>`
+  return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}${' '}<span class=${`count ${lost > 0 ? 'lost' : 'faint'}`}>${seen.toLocaleString()} events, ${lost.toLocaleString()} lost</span></p>`
 }
 
 /** Whether the texts of messages are kept, and the switch for it. */

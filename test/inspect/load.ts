@@ -1,7 +1,7 @@
 /**
  * `npm run test:page [-- --calls N] [-- --minutes N]`: the page of the inspector is open while many calls pass, by default 100,000
- * in five minutes. Prints how long the page's frames took, and whether it has missed an event without saying so. Exit code 1 says
- * that it has, or that it did not answer.
+ * in five minutes. Prints, from the browser's tracing, how long the page's frames, tasks and answers to keys took, and whether
+ * the page has missed an event without saying so. Exit code 1 says that it has, or that a call or the page failed.
  */
 import { spawn } from 'node:child_process'
 import { execPath } from 'node:process'
@@ -13,6 +13,7 @@ import { main } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { ToolScope } from '../support/scope.js'
+import { type Traced, trace } from './tracing.js'
 
 const { values } = parseArgs({ options: { calls: { type: 'string' }, minutes: { type: 'string' } } })
 const calls = Number(values.calls ?? 100_000)
@@ -23,12 +24,10 @@ const MAX_OPEN = 32
 const LOOK = 5_000
 const SERVER = fileURLToPath(new URL('../bench/stdio-server.mjs', import.meta.url))
 
-/** Notes in the page when each frame was drawn. A hidden page has none, and a headless one is not hidden. */
-const NOTE_FRAMES = `
-  window.frames_ = []
-  const frame = (at) => { frames_.push(at); requestAnimationFrame(frame) }
-  requestAnimationFrame(frame)
-  0`
+/** A longer task is felt, in milliseconds. */
+const LONG = 50
+/** After so many times the planned minutes no further call is made. */
+const LATEST = 2
 
 const scope = new ToolScope()
 try {
@@ -55,24 +54,28 @@ async function run(): Promise<boolean> {
   await browser.emulate({})
   await browser.open(address.href)
   await until(async () => /live/.test(await browser.text()), 'the page is live')
-  await browser.evaluate(NOTE_FRAMES)
 
   console.log(`${calls} calls in ${minutes} minutes, ${new Date().toISOString()}`)
   const answers = { right: 0, wrong: 0 }
-  const loading = load(url, answers)
-  let over = false
-  const ended = loading.then(() => {
-    over = true
+  const began = performance.now()
+  let took = 0
+  const loading = load(url, answers).then(() => {
+    took = performance.now() - began
   })
-  const frames: number[] = []
-  const keys: number[] = []
-  while (!over) {
-    await Promise.race([sleep(LOOK), ended])
-    frames.push(...gapsOf(await browser.evaluate<number[]>(`frames_.splice(0, frames_.length - 1)`)))
-    const before = performance.now()
+  const traced: Traced = { frames: [], dropped: 0, tasks: [], tasksCpu: [], keys: [], isComplete: true }
+  while (took === 0) {
+    const end = await trace(browser)
+    await Promise.race([sleep(LOOK), loading])
     await browser.press('k')
-    await browser.evaluate('new Promise((done) => requestAnimationFrame(() => done(0)))')
-    keys.push(performance.now() - before)
+    // The answer to the key is on the screen after the next frame.
+    await browser.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100)))')
+    const { frames, dropped, tasks, tasksCpu, keys, isComplete } = await end()
+    traced.frames.push(...frames)
+    traced.tasks.push(...tasks)
+    traced.tasksCpu.push(...tasksCpu)
+    traced.keys.push(...keys)
+    traced.dropped += dropped
+    traced.isComplete &&= isComplete
     const { right, wrong } = answers
     console.log(`${right} right, ${wrong} wrong answers; ${await counted(browser)}; frames ${summary(frames)}`)
   }
@@ -80,17 +83,24 @@ async function run(): Promise<boolean> {
   let seen = 0
   let lost = 0
   const counts = async () => {
-    ;[, seen = 0, lost = 0] = (/([\d,]+) events, ([\d,]+) lost/.exec(await browser.text()) ?? []).map((text) =>
-      Number(text.replaceAll(',', '')),
-    )
+    ;[seen = 0, lost = 0] =
+      (await counted(browser)).match(/[\d,]+/g)?.map((text) => Number(text.replaceAll(',', ''))) ?? []
     return seen + lost === last
   }
   const complete = await until(counts, 'every event is shown or counted as lost').then(
     () => true,
     () => false,
   )
-  console.log(`frames, milliseconds: ${summary(frames)}`)
-  console.log(`from a key to the next frame, milliseconds: ${summary(keys)}`)
+  const { frames, dropped, tasks, tasksCpu, keys, isComplete } = traced
+  const long = (all: readonly number[]) => all.filter((ms) => ms > LONG).length
+  console.log(
+    `${answers.right} calls in ${(took / 1_000).toFixed(0)} s; times of the page in milliseconds, as traced by the browser:`,
+  )
+  console.log(`frames, from their beginning to the screen: ${summary(frames)}; ${dropped} dropped`)
+  console.log(`tasks of at least 1 ms: ${summary(tasks)}; ${long(tasks)} longer than ${LONG}`)
+  console.log(`the same tasks, CPU time: ${summary(tasksCpu)}; ${long(tasksCpu)} longer than ${LONG}`)
+  console.log(`from a key to the screen: ${summary(keys)}`)
+  if (!isComplete) console.log('the browser has lost a part of what it traced')
   console.log(`the bridge recorded ${last} events; the page has seen ${seen}, and says that ${lost} are lost`)
   // The call that is shown may leave the bridge's memory while its texts are asked for.
   const mistakes = browser.mistakes.filter((text) => !/404.*\/inspect\/calls\/c\d+$/.test(text))
@@ -104,7 +114,7 @@ async function load(url: string, answers: { right: number; wrong: number }): Pro
   const every = (minutes * 60_000) / calls
   let next = 0
   const caller = async () => {
-    for (let i = next++; i < calls; i = next++) {
+    for (let i = next++; i < calls && performance.now() - began < minutes * 60_000 * LATEST; i = next++) {
       await sleep(began + i * every - performance.now())
       const status = await messages.post(url, messages.call('weather', { city: 'Oslo' }, { id: i })).then(
         async (response) => (await response.text()) && response.status,
@@ -122,12 +132,9 @@ async function read<T>({ origin, hash }: URL, path: string): Promise<T> {
   return (await (await fetch(`${origin}/inspect/${path}`, { headers })).json()) as T
 }
 
-async function counted(browser: Chromium): Promise<string> {
-  return /[\d,]+ events, [\d,]+ lost/.exec(await browser.text())?.[0] ?? 'no count'
-}
-
-function gapsOf(times: readonly number[]): number[] {
-  return times.slice(1).map((at, i) => at - (times[i] as number))
+/** What the page says about its events. Its whole text would take long to read. */
+function counted(browser: Chromium): Promise<string> {
+  return browser.evaluate<string>(`document.querySelector('.count').textContent`)
 }
 
 /** Percentiles and the longest. */

@@ -1,59 +1,18 @@
 /** The page of the inspector in a real browser, with events that a test tells: what it shows, its keys, its links, and attacks. */
-import { mkdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { Watch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
-import type { InspectorOptions, Page } from '../../src/inspect/routes.js'
 import { RULES } from '../../src/protocol/rules.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
 import { startBridge } from '../support/bridge.js'
-import { Chromium, noBrowser } from '../support/chromium.js'
+import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
-import { startInspector, TOKEN } from '../support/inspector.js'
+import { TOKEN } from '../support/inspector.js'
+import { look, pictures, problems } from '../support/inspector-page.js'
 import { listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
-const { bundlePage } = (await import(new URL('../../.ci/page.mjs', import.meta.url).href)) as {
-  bundlePage(): Promise<{ page: Page }>
-}
-const page = skip ? undefined : (await bundlePage()).page
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const pictures = fileURLToPath(new URL('../../results/inspector/', import.meta.url))
-mkdirSync(pictures, { recursive: true })
-
-/** A browser that shows the inspector of a ring. The page has made no mistake when the test ends. */
-async function look(t: Test, ring: Ring, more: Partial<InspectorOptions> = {}, fragment = TOKEN) {
-  const base = await startInspector(t, ring, { page, ...more })
-  const browser = await Chromium.start(t)
-  await browser.emulate({})
-  await browser.open(`${base}/inspect#${fragment}`)
-  const shows = (text: RegExp) => until(async () => text.test(await browser.text()), `the page shows ${text}`)
-  const rows = () =>
-    browser.evaluate<string[]>(
-      `[...document.querySelectorAll('.calls tbody tr:not(.space)')].map((row) => row.innerText)`,
-    )
-  const go = (place: string) => browser.evaluate(`location.hash = ${JSON.stringify(place)}`)
-  const withoutMistakes = () => {
-    t.same(browser.mistakes, [], 'no error and no violation of the policy')
-    t.same(
-      browser.requests.filter((url) => !url.startsWith(base) && url !== 'about:blank' && !url.startsWith('blob:')),
-      [],
-      'no request to another host',
-    )
-  }
-  return { base, browser, shows, rows, go, withoutMistakes }
-}
-
-/** Problems that axe-core finds. */
-async function problems(browser: Chromium): Promise<string[]> {
-  await browser.evaluate(`${axe};0`)
-  return browser.evaluate<string[]>(
-    `axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ').slice(0, 600)))`,
-  )
-}
 
 /** Calls of all kinds. */
 function tellEverything(ring: Ring): void {

@@ -44,6 +44,7 @@ export class Chromium {
   readonly requests: string[] = []
   readonly #child: ChildProcess
   readonly #waiting = new Map<number, (message: Incoming) => void>()
+  readonly #listeners = new Map<string, (params: Params) => void>()
   #id = 0
   #session: string | undefined
 
@@ -70,25 +71,25 @@ export class Chromium {
       const ended = new Promise((resolve) => child.once('exit', resolve))
       browser.#session = undefined
       // Its processes end in order, so that none writes to the profile any more.
-      browser.#send('Browser.close').catch(() => child.kill('SIGKILL'))
+      browser.send('Browser.close').catch(() => child.kill('SIGKILL'))
       await ended
       rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
     })
-    const { targetId } = await browser.#send<{ targetId: string }>('Target.createTarget', { url: 'about:blank' })
-    const attached = await browser.#send<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true })
+    const { targetId } = await browser.send<{ targetId: string }>('Target.createTarget', { url: 'about:blank' })
+    const attached = await browser.send<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true })
     browser.#session = attached.sessionId
-    for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await browser.#send(`${domain}.enable`)
+    for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await browser.send(`${domain}.enable`)
     return browser
   }
 
   async open(url: string): Promise<void> {
-    await this.#send('Page.navigate', { url })
+    await this.send('Page.navigate', { url })
     await until(() => this.evaluate<boolean>("document.readyState === 'complete'"), 'the page is there')
   }
 
   /** The value of an expression in the page. A promise is waited for. */
   async evaluate<T>(expression: string): Promise<T> {
-    const { result, exceptionDetails } = await this.#send<{
+    const { result, exceptionDetails } = await this.send<{
       result: { value: T }
       exceptionDetails?: { text: string; exception?: { description?: string } }
     }>('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
@@ -104,30 +105,36 @@ export class Chromium {
   /** Presses a key. */
   async press(key: string): Promise<void> {
     const text = key.length === 1 ? { text: key } : {}
-    await this.#send('Input.dispatchKeyEvent', { type: 'keyDown', key, ...text })
-    await this.#send('Input.dispatchKeyEvent', { type: 'keyUp', key })
+    await this.send('Input.dispatchKeyEvent', { type: 'keyDown', key, ...text })
+    await this.send('Input.dispatchKeyEvent', { type: 'keyUp', key })
   }
 
   /** Types a text into what has the focus. */
   async type(text: string): Promise<void> {
-    await this.#send('Input.insertText', { text })
+    await this.send('Input.insertText', { text })
   }
 
   /** Sets what the page is told about the reader and the screen. */
   async emulate({ scheme = 'dark', width = 1400, height = 900 }): Promise<void> {
     const features = [{ name: 'prefers-color-scheme', value: scheme }]
-    await this.#send('Emulation.setEmulatedMedia', { features })
-    await this.#send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false })
+    await this.send('Emulation.setEmulatedMedia', { features })
+    await this.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false })
   }
 
   /** Writes a picture of the page, as PNG or WebP by the name of the file. */
   async screenshot(file: string): Promise<void> {
     const format = file.endsWith('.webp') ? { format: 'webp', quality: 85 } : { format: 'png' }
-    const { data } = await this.#send<{ data: string }>('Page.captureScreenshot', format)
+    const { data } = await this.send<{ data: string }>('Page.captureScreenshot', format)
     writeFileSync(file, Buffer.from(data, 'base64'))
   }
 
-  #send<T>(method: string, params: Params = {}): Promise<T> {
+  /** Calls back for each event of the DevTools Protocol with this name. */
+  on(method: string, listener: (params: Params) => void): void {
+    this.#listeners.set(method, listener)
+  }
+
+  /** Sends a command of the DevTools Protocol. */
+  send<T>(method: string, params: Params = {}): Promise<T> {
     const id = ++this.#id
     const message = { id, method, params, ...(this.#session !== undefined && { sessionId: this.#session }) }
     ;(this.#child.stdio[3] as Writable).write(`${JSON.stringify(message)}\0`)
@@ -144,7 +151,8 @@ export class Chromium {
     if (id !== undefined) {
       this.#waiting.get(id)?.(message)
       this.#waiting.delete(id)
-    } else if (method === 'Network.requestWillBeSent') this.requests.push((params['request'] as { url: string }).url)
+    } else if (method !== undefined && this.#listeners.has(method)) this.#listeners.get(method)?.(params)
+    else if (method === 'Network.requestWillBeSent') this.requests.push((params['request'] as { url: string }).url)
     else if (method === 'Runtime.exceptionThrown') this.mistakes.push(JSON.stringify(params['exceptionDetails']))
     else if (method === 'Runtime.consoleAPICalled' && params['type'] === 'error')
       this.mistakes.push(JSON.stringify(params))

@@ -1,0 +1,50 @@
+/** The page of the inspector in a browser. */
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import type { Ring } from '../../src/inspect/ring.js'
+import type { InspectorOptions, Page } from '../../src/inspect/routes.js'
+import { Chromium, noBrowser } from './chromium.js'
+import { until } from './eventually.js'
+import { startInspector, TOKEN } from './inspector.js'
+
+const { bundlePage } = (await import(new URL('../../.ci/page.mjs', import.meta.url).href)) as {
+  bundlePage(): Promise<{ page: Page }>
+}
+const page = noBrowser ? undefined : (await bundlePage()).page
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** Where pictures of the page are kept. */
+export const pictures = fileURLToPath(new URL('../../results/inspector/', import.meta.url))
+mkdirSync(pictures, { recursive: true })
+
+/** A browser that shows the inspector of a ring. The page has made no mistake when the test ends. */
+export async function look(t: Test, ring: Ring, more: Partial<InspectorOptions> = {}, fragment = TOKEN) {
+  const base = await startInspector(t, ring, { page, ...more })
+  const browser = await Chromium.start(t)
+  await browser.emulate({})
+  await browser.open(`${base}/inspect#${fragment}`)
+  const shows = (text: RegExp) => until(async () => text.test(await browser.text()), `the page shows ${text}`)
+  const rows = () =>
+    browser.evaluate<string[]>(
+      `[...document.querySelectorAll('.calls tbody tr:not(.space)')].map((row) => row.innerText)`,
+    )
+  const go = (place: string) => browser.evaluate(`location.hash = ${JSON.stringify(place)}`)
+  const withoutMistakes = () => {
+    t.same(browser.mistakes, [], 'no error and no violation of the policy')
+    t.same(
+      browser.requests.filter((url) => !url.startsWith(base) && url !== 'about:blank' && !url.startsWith('blob:')),
+      [],
+      'no request to another host',
+    )
+  }
+  return { base, browser, shows, rows, go, withoutMistakes }
+}
+
+/** Problems that axe-core finds. */
+export async function problems(browser: Chromium): Promise<string[]> {
+  await browser.evaluate(`${axe};0`)
+  return browser.evaluate<string[]>(
+    `axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ').slice(0, 600)))`,
+  )
+}
