@@ -27,7 +27,6 @@ const packages: Record<string, readonly string[]> = {
   'preact/hooks': ['page'],
   '@preact/signals': ['page'],
   'htm/preact': ['page'],
-  '@tanstack/virtual-core': ['page/calls'],
   undici: [
     'upstream/transport/paused',
     'upstream/transport/tls-alert',

@@ -7,6 +7,8 @@ import type { CallView } from './views.js'
 /** A filter that was read. */
 export interface Filter {
   matches(call: CallView): boolean
+  /** Whether all calls match. */
+  isEmpty: boolean
   /** What is wrong with the text; the wrong word is ignored. */
   problem?: string
 }
@@ -54,6 +56,7 @@ export function readFilter(text: string): Filter {
   const [problem] = problems
   return {
     matches: (call) => tests.every((test) => test(call)),
+    isEmpty: tests.length === 0,
     ...(problem !== undefined && { problem }),
   }
 }

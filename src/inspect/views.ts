@@ -1,8 +1,8 @@
 /** What events add up to: calls, servers, sessions and refusals. The bridge, the terminal and the page use the same code. */
 import type { CallSeen, Outcome, Seen, Side } from '../ports/seen.js'
 
-/** Most of each that are kept. The oldest leave. */
-export const KEPT = { calls: 2_000, sessions: 1_000, servers: 200, refused: 500, stderr: 20 }
+/** Most of each that are kept. The oldest leave; with a call, its events. A ring holds fewer events. */
+export const KEPT = { calls: 2_000, events: 25_000, sessions: 1_000, servers: 200, refused: 500, stderr: 20 }
 /** Most events kept of one call. */
 const MAX_EVENTS = 500
 
@@ -96,6 +96,8 @@ export class Views {
   seen = 0
   /** Calls that are parts of others, by their ids. */
   readonly #parts = new Map<string, string>()
+  /** Events of all calls that are kept. */
+  #events = 0
 
   /** Adds the next event. Events that were added before are ignored. */
   add(seen: Seen): void {
@@ -146,7 +148,7 @@ export class Views {
     const call = known ?? this.#begin(id, seen.at, seen.what === 'ended')
     tellCall(call, seen)
     if (seen.session !== undefined) this.#callIn(seen.session, seen, !known)
-    keep(call, seen)
+    this.#keep(call, seen)
     const server = this.#server(seen.server)
     if (!known) server.calls++
     if (seen.what === 'begun') return
@@ -162,7 +164,7 @@ export class Views {
       if (seen.kind === 'message') call.method = seen.method ?? ''
     }
     if (seen.kind === 'question' && seen.what === 'parked') call.rounds++
-    keep(call, seen)
+    this.#keep(call, seen)
   }
 
   #begin(id: string, at: number, incomplete: boolean): CallView {
@@ -179,15 +181,30 @@ export class Views {
       more: 0,
     }
     this.calls.set(id, call)
-    if (this.calls.size > KEPT.calls) {
-      const [oldest] = this.calls.keys()
-      this.calls.delete(oldest as string)
-    }
+    if (this.calls.size > KEPT.calls) this.#forget()
     if (this.#parts.size > KEPT.calls) {
       const [oldest] = this.#parts.keys()
       this.#parts.delete(oldest as string)
     }
     return call
+  }
+
+  #keep(call: CallView, seen: Seen): void {
+    if (call.events.length >= MAX_EVENTS) {
+      call.more++
+      return
+    }
+    call.events.push(seen)
+    this.#events++
+    while (this.#events > KEPT.events && this.calls.size > 1) this.#forget()
+  }
+
+  /** Forgets the oldest call. */
+  #forget(): void {
+    const [[id, call] = []] = this.calls
+    if (id === undefined) return
+    this.calls.delete(id)
+    this.#events -= call?.events.length ?? 0
   }
 
   #server(name = ''): ServerView {
@@ -258,9 +275,4 @@ function tellCall(call: CallView, seen: CallSeen & Seen): void {
   Object.assign(call, { status: outcome, code, fault, blame, why, upstreamMs })
   if (call.incomplete && ms !== undefined) call.at = Math.min(call.at, seen.at - ms)
   call.ms = call.events.length === 0 ? ms : Math.max(ms ?? 0, seen.at - call.at)
-}
-
-function keep(call: CallView, seen: Seen): void {
-  if (call.events.length < MAX_EVENTS) call.events.push(seen)
-  else call.more++
 }

@@ -1,76 +1,116 @@
-/** The list of calls. Only the rows that can be seen are in the document. */
-import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
-import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core'
+/** The list of calls. Only the rows that can be seen are in the document: all rows are equally high. */
+import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { phasesOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, shown, statusOf } from '../inspect/words.js'
-import { selected, shownCalls, source } from './state.js'
+import { following, selected, shownCalls, source } from './state.js'
 
+/** Height of a row in pixels, as in the style sheet. */
 const ROW = 32
+/** Rows above and below those that can be seen. */
+const SPARE = 6
 const COLUMNS = ['Time', 'Call', 'Server', 'Client → server', 'Status', 'Duration', 'Where the time went']
 
-/** The list, which stays at its end as long as nobody scrolls. */
+/** The part of the list that can be seen: its first pixel, and how many there are. */
+interface Port {
+  top: number
+  height: number
+}
+
+/**
+ * The list. It follows the newest call until the reader scrolls up or selects a call; then its rows stay where they are,
+ * also when older ones leave.
+ */
 export function Calls() {
   const scroller = useRef<HTMLDivElement>(null)
-  const drawn = useSignal(0)
-  const atEnd = useRef(true)
-  const top = useRef(0)
-  const virtualizer = useRef<Virtualizer<HTMLDivElement, HTMLTableRowElement>>(null)
-  virtualizer.current ??= new Virtualizer<HTMLDivElement, HTMLTableRowElement>({
-    count: 0,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => ROW,
-    overscan: 12,
-    scrollToFn: elementScroll,
-    observeElementRect,
-    observeElementOffset,
-    onChange: () => {
-      drawn.value++
-    },
-  })
-  const list = virtualizer.current
+  const port = useSignal<Port>({ top: 0, height: innerHeight })
+  /** The first call that can be seen, and its place in the list. */
+  const anchor = useRef<{ id: string; index: number }>(undefined)
   const calls = shownCalls.value
-  list.setOptions({ ...list.options, count: calls.length, getItemKey: (index) => calls[index]?.id ?? index })
-  drawn.value
-  useEffect(() => list._didMount(), [list])
-  useEffect(() => {
-    list._willUpdate()
-    const { current: element } = scroller
-    if (element && atEnd.current) element.scrollTop = element.scrollHeight
-  })
-  const at = useComputed(() => shownCalls.value.findIndex(({ id }) => id === selected.value))
-  useSignalEffect(() => {
-    if (at.value >= 0) list.scrollToIndex(at.value, { align: 'auto' })
-  })
-  const onScroll = ({ currentTarget: element }: { currentTarget: HTMLDivElement }) => {
-    const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < ROW
-    // The list grows between scrolling and this event. Only who scrolls up leaves the end.
-    if (isAtEnd || element.scrollTop < top.current) atEnd.current = isAtEnd
-    top.current = element.scrollTop
+  const { height } = port.value
+  let { top } = port.value
+  if (following.value) top = calls.length * ROW - height
+  else if (anchor.current) {
+    const { id, index } = anchor.current
+    const now = calls[index]?.id === id ? index : calls.findIndex((call) => call.id === id)
+    if (now >= 0) top += (now - index) * ROW
   }
-  const items = list.getVirtualItems()
-  const before = items[0]?.start ?? 0
-  const after = list.getTotalSize() - (items.at(-1)?.end ?? 0)
+  top = Math.max(0, Math.min(top, calls.length * ROW - height))
+  const seen = Math.floor(top / ROW)
+  const seenCall = calls[seen]
+  anchor.current = seenCall && { id: seenCall.id, index: seen }
+
+  useLayoutEffect(() => {
+    const { current: element } = scroller
+    if (element && Math.abs(element.scrollTop - top) >= 1) element.scrollTop = top
+    port.value = sameOr(port.peek(), { top, height })
+  })
+  useEffect(() => {
+    const { current: element } = scroller
+    if (!element) return undefined
+    const observer = new ResizeObserver(() => {
+      const head = element.querySelector('thead')?.offsetHeight ?? 0
+      port.value = sameOr(port.peek(), { top: port.peek().top, height: element.clientHeight - head })
+    })
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [])
+  const { value: id } = selected
+  useEffect(() => {
+    const at = shownCalls.peek().findIndex((call) => call.id === id)
+    if (at < 0) return
+    const now = port.peek()
+    following.value = false
+    show(Math.min(at * ROW, Math.max(now.top, (at + 1) * ROW - now.height)))
+  }, [id])
+
+  const show = (to: number) => {
+    anchor.current = undefined
+    port.value = sameOr(port.peek(), { top: to, height: port.peek().height })
+  }
+  const onScroll = ({ currentTarget: element }: { currentTarget: HTMLDivElement }) => {
+    const { scrollTop } = element
+    const before = port.peek().top
+    if (Math.abs(scrollTop - before) < 1) return
+    // The list grows between scrolling and this event. Only who scrolls up leaves the end.
+    const isAtEnd = element.scrollHeight - scrollTop - element.clientHeight < ROW
+    if (isAtEnd || scrollTop < before) following.value = isAtEnd
+    show(scrollTop)
+  }
+  const first = Math.max(0, seen - SPARE)
+  const last = Math.min(calls.length, Math.ceil((top + height) / ROW) + SPARE)
+  const rows = calls.slice(first, last)
   return html`
-    <div class="scroller" ref=${scroller} onScroll=${onScroll} tabindex="0" role="region" aria-label="List of calls">
-      <table class="calls" aria-rowcount=${calls.length + 1} aria-live="off">
-        <caption class="hidden">Calls, oldest first</caption>
-        <thead>
-          <tr aria-rowindex="1">
-            ${COLUMNS.map((title) => html`<th scope="col">${title}</th>`)}
-          </tr>
-        </thead>
-        <tbody>
-          ${space(before)}
-          ${items.map(({ index, key }) => html`<${Row} key=${key} call=${calls[index]} index=${index} state=${stateOf(calls[index])} />`)}
-          ${space(after)}
-        </tbody>
-      </table>
-      ${calls.length === 0 && html`<p class="empty">${empty()}</p>`}
+    <div class="list">
+      <div class="scroller" ref=${scroller} onScroll=${onScroll} tabindex="0" role="region" aria-label="List of calls">
+        <table class="calls" aria-rowcount=${calls.length + 1} aria-live="off">
+          <caption class="hidden">Calls, oldest first</caption>
+          <thead>
+            <tr aria-rowindex="1">
+              ${COLUMNS.map((title) => html`<th scope="col">${title}</th>`)}
+            </tr>
+          </thead>
+          <tbody>
+            ${space(first * ROW)}
+            ${rows.map((call, i) => html`<${Row} key=${call.id} call=${call} index=${first + i} state=${stateOf(call)} />`)}
+            ${space((calls.length - last) * ROW)}
+          </tbody>
+        </table>
+        ${calls.length === 0 && html`<p class="empty">${empty()}</p>`}
+      </div>
+      ${!following.value && calls.length * ROW > height && html`<button type="button" class="newest" onClick=${follow}>↓ Newest</button>`}
     </div>
   `
+}
+
+function sameOr(before: Port, { top, height }: Port): Port {
+  return before.top === top && before.height === height ? before : { top, height }
+}
+
+function follow(): void {
+  following.value = true
 }
 
 function empty(): string {
@@ -87,13 +127,12 @@ function space(height: number) {
 }
 
 /** Differs when the row of a call has to be drawn again. A call is one object, which changes. */
-function stateOf(call: CallView | undefined): number | undefined {
+function stateOf(call: CallView): number {
   // The bar of an open call grows.
-  return call?.status === 'open' ? Date.now() : call && call.events.length + call.more
+  return call.status === 'open' ? Date.now() : call.events.length + call.more
 }
 
-function Row({ call, index }: { call: CallView | undefined; index: number; state: number | undefined }) {
-  if (!call) return null
+function Row({ call, index }: { call: CallView; index: number; state: number }) {
   const { sign, words } = statusOf(call)
   const isSelected = selected.value === call.id
   const choose = () => {

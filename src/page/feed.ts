@@ -10,6 +10,8 @@ const FIRST = 500
 const LONGEST = 10_000
 /** Milliseconds after something has ended at which it is looked at again. */
 const AFTER = 500
+/** Events of a file that are read or added at once. */
+const SLICE = 1_000
 /** Largest file, in bytes. */
 const MAX_FILE = 64 * 1024 * 1024
 
@@ -72,7 +74,11 @@ async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
   }
 }
 
+const utf8 = new TextDecoder()
+
 function textOf(pieces: readonly Uint8Array[]): string {
+  const [only] = pieces
+  if (pieces.length === 1) return utf8.decode(only)
   const decoder = new TextDecoder()
   return pieces.map((piece) => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
 }
@@ -134,6 +140,7 @@ export async function open(file: File): Promise<string | undefined> {
   if (file.size > MAX_FILE) return `${file.name} is larger than ${MAX_FILE / 1024 / 1024} MiB`
   const events: Seen[] = []
   for (const [i, line] of (await file.text()).split('\n').entries()) {
+    if (i % SLICE === SLICE - 1) await nextTask()
     if (line.trim() === '') continue
     const seen = eventIn(line)
     if (!seen) return `line ${i + 1} of ${file.name} is no event of mcp-bridge: use the export as JSONL`
@@ -142,6 +149,14 @@ export async function open(file: File): Promise<string | undefined> {
   stream?.abort()
   forget()
   source.value = { kind: 'file', name: file.name }
-  add(events)
+  for (let i = 0; i < events.length; i += SLICE) {
+    add(events.slice(i, i + SLICE))
+    await nextTask()
+  }
   return undefined
+}
+
+/** Lets the page answer keys in between. */
+function nextTask(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve))
 }

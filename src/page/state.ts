@@ -34,6 +34,8 @@ export const note = signal('')
 export const serversNow = signal<readonly ServerNow[]>([])
 /** Whose messages the bridge keeps as text now, and until when, if that ends by itself. */
 export const kept = signal<{ payloads: string; until?: number } | undefined>(undefined)
+/** Whether the list of calls stays at the newest. */
+export const following = signal(true)
 /** The calls that were shown when the list was paused. */
 const pausedCalls = signal<readonly CallView[] | undefined>(undefined)
 /** Changes when events were added. */
@@ -59,10 +61,24 @@ const filter = computed(() => {
 
 export const filterProblem = computed(() => filter.value.problem)
 
+/** Whether a call matches the filter. A call is examined again only when it has changed. */
+const isShown = computed(() => {
+  const { matches } = filter.value
+  const known = new WeakMap<CallView, { state: number; isMatch: boolean }>()
+  return (call: CallView): boolean => {
+    const state = call.events.length + call.more
+    const before = known.get(call)
+    if (before?.state === state) return before.isMatch
+    const isMatch = matches(call)
+    known.set(call, { state, isMatch })
+    return isMatch
+  }
+})
+
 /** Calls that match the filter, oldest first. */
 export const shownCalls = computed<readonly CallView[]>(() => {
   const all = pausedCalls.value ?? [...current.value.views.calls.values()]
-  return all.filter(filter.value.matches)
+  return filter.value.isEmpty ? all : all.filter(isShown.value)
 })
 
 /** The call that is shown in detail. */
@@ -71,29 +87,38 @@ export const selectedCall = computed(() => {
   return id === undefined ? undefined : { call: current.value.views.call(id) }
 })
 
-let pending: Seen[] = []
-let scheduled = false
+/** Milliseconds between two drawings, and the least number of times that a drawing fits between them. */
+const DRAW = 100
+const REST = 4
 
-/** Adds events. The page is drawn once for all that come within a frame. */
+let scheduled = false
+/** When the page may be drawn next, in milliseconds of `performance.now`. */
+let next = 0
+
+/**
+ * Adds events. However many come, drawing them takes at most a fifth of the time, so that the page can answer keys. A
+ * page that nobody sees is not drawn.
+ */
 export function add(events: readonly Seen[]): void {
-  pending.push(...events)
+  for (const seen of events) views.add(seen)
   if (scheduled) return
   scheduled = true
-  // A hidden page has no frames.
-  if (document.hidden) setTimeout(addPending, 500)
-  else requestAnimationFrame(addPending)
+  setTimeout(() => requestAnimationFrame(draw), next - performance.now())
 }
 
-function addPending(): void {
+function draw(began: number): void {
   scheduled = false
-  for (const seen of pending) views.add(seen)
-  pending = []
   version.value++
+  next = began + DRAW
+  // After the frame: what has passed since is what the drawing took.
+  setTimeout(() => {
+    const now = performance.now()
+    next = Math.max(next, now + (now - began) * REST)
+  })
 }
 
 /** Forgets all events: they are of another bridge, or of a file. */
 export function forget(): void {
-  pending = []
   views = new Views()
   batch(() => {
     pausedCalls.value = undefined

@@ -108,6 +108,18 @@ t.test('views stay within their bounds', async (t) => {
   t.equal(call.events.length, 500)
 })
 
+t.test('calls with many events leave before there are too many events', async (t) => {
+  const views = new Views()
+  const message = { v: 1, at: 1, kind: 'message', hop: 'client', dir: 'in', form: 'notification', bytes: 1 } as const
+  let seq = 0
+  for (let call = 1; call <= 100; call++)
+    for (let i = 0; i < 400; i++) views.add({ ...message, seq: ++seq, call: `c${call}` })
+  const events = [...views.calls.values()].reduce((sum, call) => sum + call.events.length, 0)
+  t.ok(events <= KEPT.events)
+  t.ok(events > KEPT.events - 500, 'no more than needed have left')
+  t.ok(views.call('c100'), 'the newest stay')
+})
+
 t.test('servers and sessions are put together from their events', async (t) => {
   const ring = tickingRing()
   ring.witness({
