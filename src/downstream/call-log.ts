@@ -16,7 +16,7 @@ import type { Wire } from '../rpc/source.js'
 import { type Json, type Payload, raw, value } from '../rpc/splice.js'
 import type { Logger } from './logger.js'
 import { type Answered, endOf, isFailure, outcomeOf } from './outcome.js'
-import { type About, tellEncoded, tellReceived, tellSent } from './watched-messages.js'
+import { type About, type Headers, tellEncoded, tellReceived, tellSent } from './watched-messages.js'
 
 /** Whose call it is, for the log and the inspector. */
 export interface Whose {
@@ -66,6 +66,8 @@ export class CallLogEntry implements CallLog {
   #id: string | number | undefined
   /** Whether the call has been sent to the server. */
   #handed = false
+  /** What the client calls itself, for the inspector. */
+  #client: string | undefined
 
   /** Without `whose` the inspector does not hear of the call. */
   constructor(logger: Logger, fields: CallFields, whose?: Whose) {
@@ -93,17 +95,19 @@ export class CallLogEntry implements CallLog {
   }
 
   /**
-   * Tells the inspector that the call has begun, with the client's message. `state` is the `requestState` of a call that
-   * continues another one.
+   * Tells the inspector that the call has begun, with the client's message, unless it is told of that otherwise. `state` is
+   * the `requestState` of a call that continues another one.
    */
-  begun(request: Request | undefined, state?: Json): void {
+  begun(request: Request | undefined, state?: Json, headers?: Headers): void {
     const { call } = this
     const watch = call === undefined ? undefined : this.#logger.telemetry?.watch
     if (!watch || call === undefined) return
     const continues = state === undefined ? undefined : watch.continued(state)
     const now = this.#started
-    watch.witness({ ...this.#seen('begun'), server: this.#server, call, continues, session: this.#whose?.session, now })
-    if (request) this.#id = tellReceived(this.#logger, request, { call, session: this.#whose?.session, now })
+    const session = this.#whose?.session
+    this.#client = request && watch.clientOf(request, session)
+    watch.witness({ ...this.#seen('begun'), server: this.#server, call, continues, session, now })
+    if (request) this.#id = tellReceived(this.#logger, request, { call, session, now }, headers)
   }
 
   /** Tells the inspector a message of the client that belongs to the call. */
@@ -280,10 +284,12 @@ export class CallLogEntry implements CallLog {
         era: clientEra,
         revision: clientEra === 'modern' ? NEWEST_MODERN : (clientRevision as string | undefined),
         transport: clientTransport as Side['transport'],
+        name: this.#client,
       },
       upstream: serverEra && {
         era: serverEra,
-        revision: serverEra === 'modern' ? NEWEST_MODERN : (serverRevision as string | undefined),
+        // A legacy client in a session of a legacy server has agreed on its revision with the server itself.
+        revision: serverEra === 'modern' ? NEWEST_MODERN : ((serverRevision ?? clientRevision) as string | undefined),
         transport: (relayed ? 'http' : serverTransport) as Side['transport'],
       },
       method,

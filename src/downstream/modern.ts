@@ -26,7 +26,7 @@ import { objectIn, parseObject } from '../rpc/splice.js'
 import { CallLogEntry, subject } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
 import type { Logger } from './logger.js'
-import { tellReceived } from './watched-messages.js'
+import { type Headers, tellReceived } from './watched-messages.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {
@@ -43,6 +43,8 @@ export interface Arrived {
   bare?: boolean
   /** The trace context of the headers. */
   trace?: TraceContext | undefined
+  /** All headers, for the inspector. It shows those that cannot be secret. */
+  headers?: Headers
 }
 
 /** The half. One instance serves all clients of a server. */
@@ -67,7 +69,7 @@ export class ModernDownstream {
     const record = new CallLogEntry(log, { clientEra: 'modern', clientTransport, method }, arrived)
     const kept = methodTraits(method).endless ? own(id) : id
     const decoded = decode(request, arrived, record)
-    record.begun(request, decoded instanceof Fault ? undefined : decoded.answers?.state)
+    record.begun(request, decoded instanceof Fault ? undefined : decoded.answers?.state, arrived.headers)
     // Not async itself, because that would keep the whole request in memory while it waits.
     return this.#answer(kept, decoded, arrived, record, send)
   }

@@ -1,12 +1,19 @@
 /** What the inspector learns of the calls of clients: their ids, and which call continues which. One for the whole bridge. */
 import type { Witness } from '../ports/seen.js'
+import { CLIENT_INFO } from '../protocol/meta.js'
+import { memoize } from '../rpc/memoize.js'
+import type { Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
-import type { Json } from '../rpc/splice.js'
+import { type Json, objectIn, parseObject, raw, value } from '../rpc/splice.js'
 
 /** Most calls that are remembered because they wait for answers of their clients. */
 const MAX_ASKING = 1_000
 /** Characters of a `requestState` that identify it, together with its length. */
 const ENOUGH = 256
+/** Most sessions whose clients' names are remembered. */
+const MAX_NAMED = 1_000
+/** Characters of a client's name. */
+const MAX_NAME = 120
 
 /** Tells a witness, and knows which call is which. */
 export class Watch {
@@ -14,6 +21,8 @@ export class Watch {
   #calls = 0
   /** Calls that ended with a question, by the `requestState` that the client has to send back. */
   readonly #asking = new Map<string, string>()
+  /** What clients call themselves, by their sessions. */
+  readonly #names = new Map<string, string>()
 
   constructor(witness: Witness) {
     this.witness = witness
@@ -22,6 +31,24 @@ export class Watch {
   /** The id of a new call. */
   begin(): string {
     return `c${++this.#calls}`
+  }
+
+  /**
+   * What the client of a request calls itself. Modern clients say it in the `_meta` of each request, legacy ones once
+   * in a session, in `initialize`.
+   */
+  clientOf(request: Request, session: string | undefined): string | undefined {
+    const { method, params } = request
+    if (typeof params === 'string') return session === undefined ? undefined : this.#names.get(session)
+    const meta = objectIn(params, '_meta')
+    const info = (meta && raw(meta, CLIENT_INFO)) ?? (method === 'initialize' ? raw(params, 'clientInfo') : undefined)
+    const name = info === undefined ? undefined : nameIn(info)
+    if (session === undefined) return name
+    if (method !== 'initialize' || name === undefined) return name ?? this.#names.get(session)
+    const [oldest] = this.#names.keys()
+    if (oldest !== undefined && this.#names.size >= MAX_NAMED) this.#names.delete(oldest)
+    this.#names.set(session, name)
+    return name
   }
 
   /** Notes that the answer to a call asks its client something. */
@@ -36,6 +63,16 @@ export class Watch {
     return this.#asking.get(keyOf(state))
   }
 }
+
+/** The name in a clientInfo. */
+const nameIn = memoize((info): string | undefined => {
+  try {
+    const name = value(parseObject(info), 'name')
+    return typeof name === 'string' ? own(name.slice(0, MAX_NAME)) : undefined
+  } catch {
+    return undefined
+  }
+})
 
 function keyOf(state: Json): string {
   return own(`${state.length} ${state.slice(-ENOUGH)}`)

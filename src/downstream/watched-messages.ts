@@ -17,6 +17,9 @@ export interface About {
   now?: number | undefined
 }
 
+/** Headers of a request, with names in lower case. */
+export type Headers = Readonly<Record<string, string | string[] | undefined>> | undefined
+
 /** What an encoded message was made of, and for whom. */
 interface Making {
   made: Made | undefined
@@ -28,6 +31,7 @@ export function tellReceived(
   { telemetry }: Logger,
   message: Request | Notification | Response,
   { call, session, now }: About,
+  headers?: Headers,
 ): string | number | undefined {
   if (!telemetry?.watch) return undefined
   const { server, watch } = telemetry
@@ -43,6 +47,7 @@ export function tellReceived(
     bytes,
     changed: undefined,
     of: undefined,
+    http: headers && { headers },
     server,
     call,
     session,

@@ -1,6 +1,6 @@
 /** What is kept of what a witness is told: nothing secret, no long text, and no part of a larger text. */
 import { createHash } from 'node:crypto'
-import type { MessageSeen, Side, Sight } from '../ports/seen.js'
+import type { Http, MessageSeen, Side, Sight } from '../ports/seen.js'
 import { own } from '../rpc/own.js'
 import type { Other } from './slots.js'
 
@@ -147,10 +147,10 @@ export function short(text: string): string {
 }
 
 /** The headers that may be shown. */
-export function shown({ status, headers }: NonNullable<MessageSeen['http']>): NonNullable<MessageSeen['http']> {
+export function shown({ status, headers }: NonNullable<MessageSeen['http']>): Http<string> {
   const kept = Object.entries(headers).flatMap(([name, value]) => {
     const lower = name.toLowerCase()
-    return SHOWN_HEADERS.has(lower) ? [[lower, short(value)] as const] : []
+    return SHOWN_HEADERS.has(lower) && typeof value === 'string' ? [[lower, short(value)] as const] : []
   })
   return { ...(status !== undefined && { status }), headers: Object.fromEntries(kept) }
 }

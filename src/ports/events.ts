@@ -22,12 +22,14 @@ export type BridgeEvent =
    * client.
    */
   | { kind: 'refusal'; server: string; reason: FaultName; path?: string | undefined; from?: string | undefined }
-  /** The era of a server was detected, or could not be detected. */
+  /** The era of a server was detected, or could not be detected. `ms` is how long that took. */
   | {
       kind: 'verdict'
       server: string
       era: Era | 'unknown'
+      revision?: string | undefined
       why: string
+      ms?: number | undefined
       transport?: 'http' | 'sse' | 'stdio' | undefined
     }
   /** A question from a legacy server to a modern client, or from a modern server to a legacy client. */

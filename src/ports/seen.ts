@@ -46,6 +46,12 @@ export interface Payload {
   hidden: number
 }
 
+/** The head of an HTTP message. Requests have no status. Names of headers are in lower case. */
+export interface Http<Value> {
+  status?: number | undefined
+  headers: Readonly<Record<string, Value>>
+}
+
 /** What an event belongs to. */
 interface Belonging {
   server?: string | undefined
@@ -88,8 +94,8 @@ export interface MessageSeen {
   method?: string | undefined
   id?: string | number | undefined
   bytes: number
-  /** A witness keeps only headers that cannot be secret. */
-  http?: { status?: number | undefined; headers: Readonly<Record<string, string>> } | undefined
+  /** A witness keeps only headers that cannot be secret, and have one value. */
+  http?: Http<string | readonly string[] | undefined> | undefined
   /**
    * What the bridge changed in a message of the other wire to send this one. Undefined if it passes on none. The new
    * values are those of the text.
@@ -131,7 +137,8 @@ type Happening =
   /** The configuration or the trust in a server changed. `lost` counts events that are missing. */
   | { kind: 'config' | 'trust' | 'lost'; text: string; count?: number | undefined }
 
-type MessageEvent = Omit<MessageSeen, 'changed'> & {
+type MessageEvent = Omit<MessageSeen, 'changed' | 'http'> & {
+  http?: Http<string> | undefined
   changes?: readonly Change[] | undefined
   more?: number | undefined
   payload?: Payload | undefined

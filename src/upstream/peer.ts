@@ -30,7 +30,13 @@ import { type Arrival, Exchange, type ExchangePeer } from './exchange.js'
 import { errorIn } from './failure.js'
 import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
-import { type Channel, ChannelError, type ChannelErrorOptions, type Receiver } from './transport/channel.js'
+import {
+  type Channel,
+  ChannelError,
+  type ChannelErrorOptions,
+  type HttpHead,
+  type Receiver,
+} from './transport/channel.js'
 import { Watch, type Watching } from './watch.js'
 
 /** What the owner of a peer handles. */
@@ -89,7 +95,7 @@ export class Peer implements Receiver, ExchangePeer {
   constructor(channel: Channel, log: PeerLog = SILENT, watching?: Watching) {
     this.channel = channel
     this.#log = log
-    this.#watch = watching && new Watch(watching)
+    this.#watch = watching && new Watch(watching, channel.transport !== 'stdio')
     channel.attach(this)
   }
 
@@ -143,7 +149,7 @@ export class Peer implements Receiver, ExchangePeer {
 
   #notify(method: string, params: Sent, headers: Headers, account: Account | undefined, call?: string): Promise<void> {
     const text = notification(method, params)
-    this.#watch?.sent({ form: 'notification', method }, text, call, madeOf(params))
+    this.#watch?.sent({ form: 'notification', method }, text, call, { made: madeOf(params), headers })
     return this.channel.send({ text, headers, account })
   }
 
@@ -155,8 +161,8 @@ export class Peer implements Receiver, ExchangePeer {
   /** Sends an encoded answer to a request of the server. */
   answer(form: 'result' | 'error', id: Id, text: string, made?: Made): void {
     this.settled()
-    this.#watch?.answered(form, id, text, made)
     const { headers, account } = this
+    this.#watch?.answered(form, id, text, { made, headers })
     this.channel.send({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
   }
 
@@ -169,12 +175,11 @@ export class Peer implements Receiver, ExchangePeer {
     if (this.#end) return
     this.#hangDetector.sent(exchange)
     const text = request(exchange.id, method, params)
-    this.#watch?.sent(
-      { form: 'request', method, id: exchange.id },
-      text,
-      exchange.call,
-      exchange.made ?? madeOf(params),
-    )
+    if (this.#watch)
+      this.#watch.sent({ form: 'request', method, id: exchange.id }, text, exchange.call, {
+        made: exchange.made ?? madeOf(params),
+        headers: headers ?? this.headers,
+      })
     this.channel
       .send({
         text,
@@ -191,8 +196,9 @@ export class Peer implements Receiver, ExchangePeer {
 
   /** Tells the inspector an error that came with an HTTP status of its own. */
   #tellRefusal(error: ChannelError | Fault, { call }: Exchange): void {
-    const said = error instanceof ChannelError && error.refusal && errorIn(error.refusal)
-    if (said) this.#watch?.received(said, call)
+    const refusal = error instanceof ChannelError ? error.refusal : undefined
+    const said = refusal && errorIn(refusal)
+    if (said) this.#watch?.received(said, call, { status: refusal.status, headers: {} })
   }
 
   cancel(exchange: Exchange, reason: string): void {
@@ -214,11 +220,11 @@ export class Peer implements Receiver, ExchangePeer {
     return this.#exchanges.get(exchange)?.answered === false
   }
 
-  message(source: Source, stream: number | undefined): void {
+  message(source: Source, stream: number | undefined, http?: HttpHead): void {
     if (this.#end) return
     const message = parse(source)
-    if (message?.kind === 'batch') this.#takeAll(message, stream)
-    else this.#take(source, message, stream)
+    if (message?.kind === 'batch') this.#takeAll(message, stream, http)
+    else this.#take(source, message, stream, http)
   }
 
   streamLost(): void {
@@ -243,21 +249,21 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** Reads each element once, and no nested arrays, so that the work is linear in the received length. */
-  #takeAll({ source, elements }: Batch, stream: number | undefined): void {
+  #takeAll({ source, elements }: Batch, stream: number | undefined, http: HttpHead | undefined): void {
     if (elements.length === 0 || elements.length > MAX_BATCH)
       return this.#skip('an empty array, or one of over 100 messages', source)
     for (const { start, end } of elements) {
       if (this.#end) return
       const element = sourceOf(cut(source, start, end))
-      this.#take(element, parse(element), stream)
+      this.#take(element, parse(element), stream, http)
     }
   }
 
-  #take(source: Source, message: Message | undefined, stream: number | undefined): void {
+  #take(source: Source, message: Message | undefined, stream: number | undefined, http: HttpHead | undefined): void {
     if (message && message.kind !== 'invalid' && message.kind !== 'batch') {
       this.#invalidMessages?.clear()
       this.#hangDetector.end()
-      return this.#route(message, stream)
+      return this.#route(message, stream, http)
     }
     const id = brokenAnswerTo(source)
     const exchange = id === undefined ? undefined : this.#exchanges.get(numberOf(id) ?? 0)
@@ -295,12 +301,12 @@ export class Peer implements Receiver, ExchangePeer {
       this.#giveUp(`The server hangs: it answered neither ${inARow} calls in a row nor ${ping.method}`)
   }
 
-  #route(message: Request | Notification | Response, stream: number | undefined): void {
+  #route(message: Request | Notification | Response, stream: number | undefined, http: HttpHead | undefined): void {
     switch (message.kind) {
       case 'response': {
         const id = message.id === undefined ? undefined : numberOf(message.id)
         const exchange = this.#exchanges.get(id ?? 0) ?? this.#first(message)
-        this.#watch?.received(message, exchange?.call)
+        this.#watch?.received(message, exchange?.call, http)
         if (exchange && !exchange.answered) this.#give(exchange, message)
         else {
           if (id !== undefined) this.events.answeredLate?.(id)
@@ -314,7 +320,7 @@ export class Peer implements Receiver, ExchangePeer {
         const owner = method === 'notifications/progress' ? progressOwner(params) : (by ?? listener(params))
         const exchange = owner === undefined ? undefined : this.#exchanges.get(owner)
         if (this.#watch)
-          this.#watch.received(message, owner === undefined ? this.events.callOf?.(message) : exchange?.call)
+          this.#watch.received(message, owner === undefined ? this.events.callOf?.(message) : exchange?.call, http)
         if (owner === undefined) return this.events.notified(message.method, message.params)
         if (exchange && !exchange.answered) this.#give(exchange, message)
         else this.#drop('a notification for a call that is over')
@@ -322,7 +328,7 @@ export class Peer implements Receiver, ExchangePeer {
       }
       case 'request': {
         const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
-        if (this.#watch) this.#watch.received(message, exchange?.call ?? this.events.callOf?.(message))
+        if (this.#watch) this.#watch.received(message, exchange?.call ?? this.events.callOf?.(message), http)
         if (++this.#asked > MAX_ASKED) {
           return this.respond(message.id, { code: -32603, message: `Too many open requests (at most ${MAX_ASKED})` })
         }

@@ -4,6 +4,7 @@ import { changesOf, type Made, receivedFor } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import { receivedMessage, receivedText } from '../rpc/received.js'
 import { wireOf } from '../rpc/source.js'
+import type { HttpHead } from './transport/channel.js'
 
 /** A bridge's inspector, for the channels to one server. */
 export interface Watching {
@@ -17,22 +18,31 @@ type Message = {
   id?: string | number | undefined
 }
 
+/** What a message was made of, and its headers, if the transport has any. */
+interface SentWith {
+  made?: Made | undefined
+  headers: Readonly<Record<string, string>>
+}
+
 /** Most open requests of the server whose calls are remembered. */
 const MAX_ASKED = 1_000
 
 export class Watch {
   readonly #witness: Witness
   readonly #server: string
+  readonly #isHttp: boolean
   /** The calls that open requests of the server belong to, by the keys of their ids. */
   readonly #asked = new Map<string, string>()
 
-  constructor({ witness, server }: Watching) {
+  /** `isHttp`: the messages have headers. */
+  constructor({ witness, server }: Watching, isHttp: boolean) {
     this.#witness = witness
     this.#server = server
+    this.#isHttp = isHttp
   }
 
-  /** A message is sent to the server, for this call. `made` is what it was made of. */
-  sent({ form, method, id }: Message, text: string, call: string | undefined, made?: Made): void {
+  /** A message is sent to the server, for this call. */
+  sent({ form, method, id }: Message, text: string, call: string | undefined, { made, headers }: SentWith): void {
     const sight: Sight = {
       kind: 'message',
       hop: 'server',
@@ -43,6 +53,7 @@ export class Watch {
       bytes: text.length,
       changed: changesOf(form, method, made, 'server'),
       of: receivedFor(made)?.seen,
+      http: this.#isHttp ? { headers } : undefined,
       server: this.#server,
       call,
       session: undefined,
@@ -52,14 +63,14 @@ export class Watch {
   }
 
   /** The answer to a request of the server is sent. */
-  answered(form: 'result' | 'error', id: Id, text: string, made: Made | undefined): void {
+  answered(form: 'result' | 'error', id: Id, text: string, more: SentWith): void {
     const key = idKey(id)
-    this.sent({ form, id: idValue(id) }, text, this.#asked.get(key), made)
+    this.sent({ form, id: idValue(id) }, text, this.#asked.get(key), more)
     this.#asked.delete(key)
   }
 
-  /** A message of the server has arrived, for this call. */
-  received(message: Request | Notification | Response, call: string | undefined): void {
+  /** A message of the server has arrived, for this call. `http` is the head of the response that it came in. */
+  received(message: Request | Notification | Response, call: string | undefined, http: HttpHead | undefined): void {
     const { form, method, id, bytes } = receivedMessage(message)
     const source = receivedText(message)
     const sight: Sight = {
@@ -72,6 +83,7 @@ export class Watch {
       bytes,
       changed: undefined,
       of: undefined,
+      http,
       server: this.#server,
       call,
       session: undefined,

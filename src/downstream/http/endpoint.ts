@@ -201,7 +201,9 @@ class Endpoint {
     asked.answer = answer
     const { abort } = answer
     const trace = traceHeaders(request)
-    const arrived = { principal, credential, abort, log, transport: 'http', paramHeaders: params, bare, trace } as const
+    const transport = 'http'
+    const headers = log.telemetry?.watch && request.headers
+    const arrived = { principal, credential, abort, log, transport, paramHeaders: params, bare, trace, headers } as const
     const answered = this.#modern.answer(message, arrived, (frame) => answer.send(frame))
     return endless ? untilBegun(answered, answer, asked) : answered
   }

@@ -86,10 +86,15 @@ export class Detection {
     const account = this.#accountOf(sender)
     const underway = this.#detecting.get(account)
     if (underway) return underway
+    const began = performance.now()
     const detecting = this.#detect(sender)
+      .then((verdict) => {
+        this.#report(verdict.era, verdict.why, { revision: verdict.revision, ms: performance.now() - began })
+        return verdict
+      })
       .catch((error: unknown) => {
         const fault = this.failed(error)
-        if (!isOfSignIn(fault)) this.#report('unknown', fault.fault)
+        if (!isOfSignIn(fault)) this.#report('unknown', fault.fault, { ms: performance.now() - began })
         throw fault
       })
       .finally(() => this.#detecting.delete(account))
@@ -183,7 +188,7 @@ export class Detection {
   #turnedModern(verdict: Verdict, peer: Peer, why: string): void {
     this.amend(verdict, { era: 'modern', revision: NEWEST_MODERN, why, alsoLegacy: false })
     this.#spare = peer
-    this.#report('modern', why)
+    this.#report('modern', why, { revision: NEWEST_MODERN })
   }
 
   /** The account of a sender. Without a sender, that of the local user. */
@@ -192,9 +197,9 @@ export class Detection {
   }
 
   /** Reports a verdict, for metrics and logs. */
-  #report(era: Era | 'unknown', why: string): void {
+  #report(era: Era | 'unknown', why: string, more: { revision?: string | undefined; ms?: number }): void {
     const { name, observe, transport } = this.#options
-    observe?.({ kind: 'verdict', server: name, era, why, transport: transport.kind })
+    observe?.({ kind: 'verdict', server: name, era, why, transport: transport.kind, ...more })
   }
 
   /**
@@ -299,7 +304,6 @@ export class Detection {
     this.#verdict = verdict
     this.worked(false)
     this.#options.log.debug({ event: 'era_detected', era, why }, 'protocol era detected')
-    this.#report(era, why)
     return verdict
   }
 }

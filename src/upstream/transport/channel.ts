@@ -57,9 +57,18 @@ export interface Channel {
   close(hurry?: boolean): Promise<void>
 }
 
+/** The head of an HTTP response. Names of headers are in lower case. */
+export interface HttpHead {
+  status: number
+  headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
 export interface Receiver {
-  /** A message has arrived; on the stream of this exchange, if the transport has such streams. */
-  message(source: Source, exchange: number | undefined): void
+  /**
+   * A message has arrived; on the stream of this exchange, if the transport has such streams. `http` is the head of the
+   * response that it came in.
+   */
+  message(source: Source, exchange: number | undefined, http?: HttpHead): void
   /** Whether an exchange still waits for its answer. */
   waiting(exchange: number): boolean
   /** The stream for the server's own messages has ended and cannot be opened again. */
@@ -77,10 +86,11 @@ export function deliver(
   pieces: readonly Uint8Array[],
   receiver: Receiver | undefined,
   exchange: number | undefined,
+  http?: HttpHead,
 ): void {
   const { source, repaired } = repairedSourceOf(pieces, isUtf8)
   if (repaired) receiver?.repaired('bytes that are not UTF-8')
-  receiver?.message(source, exchange)
+  receiver?.message(source, exchange, http)
 }
 
 export interface ChannelErrorOptions {

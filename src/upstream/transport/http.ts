@@ -11,7 +11,15 @@ import { own } from '../../rpc/own.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
 import { backoff, pause } from '../../time.js'
 import { OneWaySender } from '../one-way.js'
-import { type Channel, ChannelError, deliver, type Outgoing, type Receiver, type Transport } from './channel.js'
+import {
+  type Channel,
+  ChannelError,
+  deliver,
+  type HttpHead,
+  type Outgoing,
+  type Receiver,
+  type Transport,
+} from './channel.js'
 import {
   type Answer,
   type AnswerHeaders,
@@ -127,8 +135,8 @@ class HttpChannel implements Channel {
     if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading, account)
   }
 
-  #take({ body }: Answer, exchange: number): void {
-    deliver(body, this.#receiver, exchange)
+  #take(answer: Answer, exchange: number): void {
+    deliver(answer.body, this.#receiver, exchange, answer)
     if (this.#receiver?.waiting(exchange))
       throw new ChannelError('The body of the answer is not a JSON-RPC response to the request', { protocol: true })
   }
@@ -322,6 +330,8 @@ class Reading implements Reader {
   /** Ends the current request. */
   #end: () => void = () => {}
   #given: HangUp | undefined
+  /** The head of the response that is being read. */
+  #head: HttpHead | undefined
   readonly #receiver: Receiver | undefined
   readonly #onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void
   #over: NodeJS.Timeout | undefined
@@ -362,6 +372,7 @@ class Reading implements Reader {
     if (status >= 300) return 'whole'
     const type = mediaType(headers) ?? ''
     const kind = (Object.hasOwn(BODIES, type) && BODIES[type]) || 'nothing'
+    if (kind === 'events') this.#head = { status, headers }
     this.#onSuccess(headers, kind)
     return kind
   }
@@ -370,7 +381,8 @@ class Reading implements Reader {
     // An id that is too long for a header is not kept.
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
-    if (event.data.length > 0 && event.event === 'message') deliver(event.data, this.#receiver, this.exchange)
+    if (event.data.length > 0 && event.event === 'message')
+      deliver(event.data, this.#receiver, this.exchange, this.#head)
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
   }
 

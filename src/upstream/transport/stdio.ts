@@ -11,8 +11,8 @@ export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit'> {
   /** The complete environment of the child. It inherits no other variables. */
   env: Readonly<Record<string, string>>
   cwd?: string | undefined
-  /** Reports starts and ends of children, for metrics. `restarted`: in place of a child that ended by itself. */
-  onChild?: (what: 'started' | 'restarted' | 'ended') => void
+  /** Reports starts and ends of children. `restarted`: in place of a child that ended by itself. */
+  onChild?: (what: 'started' | 'restarted' | 'ended', pid: number) => void
 }
 
 export class StdioTransport implements Transport {
@@ -49,10 +49,11 @@ export class StdioTransport implements Transport {
       child.once('error', (cause: NodeJS.ErrnoException) => {
         reject(cannotStart(command, cause.code === 'ENOENT' ? notFound(command, cwd) : cause.message, cause))
       })
-      if (child.pid === undefined) return
+      const { pid } = child
+      if (pid === undefined) return
       const onExit = (wanted: boolean) => {
         if (!wanted) this.#missing++
-        this.#options.onChild?.('ended')
+        this.#options.onChild?.('ended', pid)
       }
       const channel = new StdioChannel(child, {
         ...this.#options,
@@ -62,7 +63,7 @@ export class StdioTransport implements Transport {
       // At once, so that the child ends with the bridge from now on.
       this.#channels.add(channel)
       child.once('spawn', () => {
-        this.#options.onChild?.(this.#missing > 0 ? 'restarted' : 'started')
+        this.#options.onChild?.(this.#missing > 0 ? 'restarted' : 'started', pid)
         this.#missing = Math.max(0, this.#missing - 1)
         resolve(channel)
       })
