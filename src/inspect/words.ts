@@ -1,10 +1,12 @@
 /** How the page writes values: times, sizes, sides and outcomes. */
-
 import type { Change, Side } from '../ports/seen.js'
 import { printable } from '../printable.js'
+import { tokensOf } from './values.js'
 import type { CallView } from './views.js'
 
 const NAMES = 120
+/** Before the names of members of `_meta` that the specification has. */
+const META = 'io.modelcontextprotocol/'
 
 /** A text of a client or server: one line, without characters that hide or reverse others. */
 export function shown(text: string | undefined, max = NAMES): string {
@@ -14,6 +16,17 @@ export function shown(text: string | undefined, max = NAMES): string {
 /** What a change is about: a place in the message, or all of it. */
 export function placeOf({ at }: Change): string {
   return at === '' ? 'the whole message' : shown(at)
+}
+
+/** A place in a message as people write it: `params._meta.…/protocolVersion`. */
+export function pathOf({ at }: Change): string {
+  if (at === '') return 'the whole message'
+  const names = tokensOf(at).map((token) => {
+    if (token.startsWith(META)) return `.…/${token.slice(META.length)}`
+    if (/^\d+$/.test(token)) return `[${token}]`
+    return /^[\w$/-]+$/.test(token) ? `.${token}` : `[${JSON.stringify(token)}]`
+  })
+  return shown(names.join('').replace(/^\./, ''))
 }
 
 /** The row of the documentation that says why something was changed. */

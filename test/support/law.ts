@@ -5,6 +5,7 @@
  */
 
 import { rowsOf } from '../../src/inspect/rows.js'
+import { movedTo, valueAt } from '../../src/inspect/values.js'
 import type { Views } from '../../src/inspect/views.js'
 import type { Change, Seen } from '../../src/ports/seen.js'
 import { RULES } from '../../src/protocol/rules.js'
@@ -45,8 +46,10 @@ export class Checked {
         besides.set(client.seq, server)
         besides.set(server.seq, client)
       }
-    const wrongWith = (from: Message, to: Message) =>
-      untruths(texts.get(from.seq) ?? '', texts.get(to.seq) ?? '', to.changes ?? [])
+    const wrongWith = (from: Message, to: Message) => {
+      const [received, sent, changes] = [texts.get(from.seq) ?? '', texts.get(to.seq) ?? '', to.changes ?? []]
+      return [...untruths(received, sent, changes), ...withoutValue(received, sent, changes)]
+    }
     const sameMethod = (to: Message) =>
       messages.find(
         (one) => one.dir === 'in' && one.hop !== to.hop && one.method === to.method && wrongWith(one, to).length === 0,
@@ -87,6 +90,17 @@ interface Place {
   op?: Change['op']
   isOpen?: true
   below: Map<string, Place>
+}
+
+/** Changes whose values the page does not find. */
+function withoutValue(received: string, sent: string, changes: readonly Change[]): string[] {
+  return changes
+    .filter(
+      ({ at, op }) =>
+        (op !== 'add' && valueAt(received, at) === undefined) ||
+        (op !== 'remove' && valueAt(sent, movedTo(at, changes)) === undefined),
+    )
+    .map(({ at, op }) => `${op} ${at} has no value`)
 }
 
 /** What is wrong with these changes; empty if they are true. */

@@ -1,0 +1,52 @@
+/** The values that the bridge has changed, as they stand in the texts of the two messages. */
+import type { Change } from '../ports/seen.js'
+import { arrayAt, JsonError, objectAt } from '../rpc/scan.js'
+import { sourceOf } from '../rpc/source.js'
+
+/** The JSON at a JSON Pointer in a text, as written; undefined if there is none, or the text is cut off. */
+export function valueAt(text: string, pointer: string): string | undefined {
+  let json = text.trim()
+  for (const token of tokensOf(pointer)) {
+    const span = within(json, token)
+    if (!span) return undefined
+    json = json.slice(span.start, span.end)
+  }
+  return json
+}
+
+/**
+ * Where a value is in the message that went out, by its place in the one that came in: elements of a list have moved up
+ * if others before them were removed.
+ */
+export function movedTo(at: string, changes: readonly Change[]): string {
+  const tokens = at.split('/')
+  const moved = tokens.map((token, i) => {
+    if (!/^\d+$/.test(token)) return token
+    const list = `${tokens.slice(0, i).join('/')}/`
+    const removed = changes.filter((change) => {
+      const index = change.op === 'remove' && change.at.startsWith(list) ? change.at.slice(list.length) : ''
+      return /^\d+$/.test(index) && Number(index) < Number(token)
+    })
+    return String(Number(token) - removed.length)
+  })
+  return moved.join('/')
+}
+
+/** The names in a JSON Pointer. */
+export function tokensOf(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+function within(json: string, token: string): { start: number; end: number } | undefined {
+  const source = sourceOf(json)
+  try {
+    if (json.startsWith('{')) return objectAt(source, 0).members.find(({ key }) => key === token)
+    if (json.startsWith('[') && /^\d+$/.test(token)) return arrayAt(source, 0).elements[Number(token)]
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+  }
+  return undefined
+}
