@@ -138,7 +138,10 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     })
 
     secret.get(`${INSPECT}/servers`, async () => {
-      const seen = viewsOf(ring).servers
+      const { servers } = viewsOf(ring)
+      const seen = new Map(
+        [...servers].map(([name, server]) => [name, { ...server, messages: server.messages.map(withPayload) }]),
+      )
       const now = options.servers()
       const gone = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
       return { servers: [...now.map((one) => ({ ...seen.get(one.name), ...one })), ...gone] }

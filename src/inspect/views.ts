@@ -2,7 +2,16 @@
 import type { CallSeen, Outcome, Seen, Side } from '../ports/seen.js'
 
 /** Most of each that are kept. The oldest leave; with a call, its events. A ring holds fewer events. */
-export const KEPT = { calls: 2_000, events: 25_000, sessions: 1_000, servers: 200, refused: 500, stderr: 20 }
+export const KEPT = {
+  calls: 2_000,
+  events: 25_000,
+  sessions: 1_000,
+  servers: 200,
+  refused: 500,
+  stderr: 20,
+  messages: 20,
+  processes: 100,
+}
 /** Most events kept of one call. */
 const MAX_EVENTS = 500
 
@@ -51,10 +60,13 @@ export interface ServerView {
   why?: string | undefined
   at?: number | undefined
   ms?: number | undefined
-  pid?: number | undefined
+  /** Its processes that run. */
+  pids: number[]
   starts: number
   calls: number
   failed: number
+  /** Messages that belong to no call: the probe of its era, handshakes, lists. The newest. */
+  messages: Of<'message'>[]
   /** The last lines that its process wrote to stderr. */
   stderr: string[]
 }
@@ -68,6 +80,8 @@ export interface ServerNow {
   why?: string | undefined
   calls: number
   parked: number
+  /** Messages that belong to no call, with their texts. */
+  messages?: readonly Of<'message'>[] | undefined
 }
 
 /** A session of a client with the bridge, or of the bridge with a server. */
@@ -81,6 +95,9 @@ export interface SessionView {
   at: number
   last: number
   calls: number
+  failed: number
+  /** Milliseconds of all its calls together. */
+  ms: number
 }
 
 /** Events as calls, servers, sessions and refusals. */
@@ -94,6 +111,8 @@ export class Views {
   last = 0
   lost = 0
   seen = 0
+  /** When the last event happened. */
+  at = 0
   /** Calls that are parts of others, by their ids. */
   readonly #parts = new Map<string, string>()
   /** Events of all calls that are kept. */
@@ -104,6 +123,7 @@ export class Views {
     if (seen.seq <= this.last) return
     if (this.last > 0) this.lost += seen.seq - this.last - 1
     this.last = seen.seq
+    this.at = seen.at
     this.seen++
     switch (seen.kind) {
       case 'call':
@@ -151,12 +171,19 @@ export class Views {
     this.#keep(call, seen)
     const server = this.#server(seen.server)
     if (!known) server.calls++
+    const { upstream } = seen
+    // A verdict on a legacy server has no revision yet: `initialize` says it.
+    if (upstream?.revision !== undefined && (server.era === 'unknown' || server.era === upstream.era))
+      Object.assign(server, { era: upstream.era, revision: upstream.revision })
     if (seen.what === 'begun') return
-    if (seen.outcome === 'fault' || seen.outcome === 'error') server.failed++
+    if (isFailure(seen.outcome)) server.failed++
   }
 
   #within(seen: Of<'message' | 'question'>): void {
-    if (seen.call === undefined) return
+    if (seen.call === undefined) {
+      if (seen.kind === 'message' && seen.hop === 'server') this.#ofServer(seen)
+      return
+    }
     const known = this.call(seen.call)
     const call = known ?? this.#begin(seen.call, seen.at, true)
     if (!known) {
@@ -189,6 +216,12 @@ export class Views {
     return call
   }
 
+  #ofServer(seen: Of<'message'>): void {
+    const { messages } = this.#server(seen.server)
+    messages.push(seen)
+    if (messages.length > KEPT.messages) messages.shift()
+  }
+
   #keep(call: CallView, seen: Seen): void {
     if (call.events.length >= MAX_EVENTS) {
       call.more++
@@ -210,7 +243,16 @@ export class Views {
   #server(name = ''): ServerView {
     const known = this.servers.get(name)
     if (known) return known
-    const server: ServerView = { name, era: 'unknown', starts: 0, calls: 0, failed: 0, stderr: [] }
+    const server: ServerView = {
+      name,
+      era: 'unknown',
+      starts: 0,
+      calls: 0,
+      failed: 0,
+      pids: [],
+      messages: [],
+      stderr: [],
+    }
     // An event without a server belongs to none that is listed.
     if (name !== '' && this.servers.size < KEPT.servers) this.servers.set(name, server)
     return server
@@ -221,10 +263,12 @@ export class Views {
     if (what === 'stderr') {
       server.stderr.push(line ?? '')
       if (server.stderr.length > KEPT.stderr) server.stderr.shift()
-    } else if (what === 'ended') server.pid = undefined
+      return
+    }
+    if (what === 'ended') server.pids = server.pids.filter((one) => one !== pid)
     else {
       server.starts++
-      server.pid = pid
+      if (pid !== undefined) server.pids = [...server.pids, pid].slice(-KEPT.processes)
     }
   }
 
@@ -236,17 +280,19 @@ export class Views {
     view.last = at
   }
 
-  #callIn(session: string, { server = '', principal, at }: Of<'call'>, isNew: boolean): void {
+  #callIn(session: string, { server = '', principal, at, outcome, ms = 0 }: Of<'call'>, isNew: boolean): void {
     const view = this.#sessionOf(session, { server, side: 'client', at })
     view.principal ??= principal
     view.last = at
     if (isNew) view.calls++
+    if (isFailure(outcome)) view.failed++
+    view.ms += ms
   }
 
   #sessionOf(id: string, { server, side, at }: Pick<SessionView, 'server' | 'side' | 'at'>): SessionView {
     const known = this.sessions.get(id)
     if (known) return known
-    const view: SessionView = { id, server, side, state: 'open', at, last: at, calls: 0 }
+    const view: SessionView = { id, server, side, state: 'open', at, last: at, calls: 0, failed: 0, ms: 0 }
     this.sessions.set(id, view)
     if (this.sessions.size > KEPT.sessions) {
       const [oldest] = this.sessions.keys()
@@ -254,6 +300,10 @@ export class Views {
     }
     return view
   }
+}
+
+function isFailure(outcome: Outcome | undefined): boolean {
+  return outcome === 'fault' || outcome === 'error'
 }
 
 function tellCall(call: CallView, seen: CallSeen & Seen): void {

@@ -4,8 +4,9 @@ import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { phasesOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
-import { brief, clock, duration, shown, statusOf } from '../inspect/words.js'
-import { following, selected, shownCalls, source } from './state.js'
+import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
+import { current, following, selected, shownCalls, source } from './state.js'
+import { NO_TOKEN } from './tables.js'
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 32
@@ -114,16 +115,13 @@ function follow(): void {
 }
 
 function empty(): string {
-  if (source.value.kind === 'no token')
-    return 'Open the address that the bridge printed at its start, or drop an exported JSONL file here.'
-  return 'No call yet, or none that the filter shows.'
+  if (source.value.kind === 'no token') return NO_TOKEN
+  const { size } = current.value.views.calls
+  return size === 0 ? 'No call yet. Calls appear here as they happen.' : `None of ${size} calls matches the filter.`
 }
 
 function space(height: number) {
-  return (
-    height > 0 &&
-    html`<tr aria-hidden="true" class="space"><td colspan=${COLUMNS.length} style=${{ height: `${height}px` }}></td></tr>`
-  )
+  return height > 0 && html`<tr aria-hidden="true" class="space"><td style=${{ height: `${height}px` }}></td></tr>`
 }
 
 /** Differs when the row of a call has to be drawn again. A call is one object, which changes. */
@@ -144,7 +142,7 @@ function Row({ call, index }: { call: CallView; index: number; state: number }) 
       <td>${clock(call.at)}</td>
       <td><a href=${`#/calls/${encodeURIComponent(call.id)}`}>${shown(call.method)} <b>${shown(call.name)}</b></a></td>
       <td>${shown(call.server)}</td>
-      <td>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>
+      <td title=${`${full(call.client)} → ${full(call.upstream)}`}>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>
       <td class=${`status ${call.status}`}><span aria-hidden="true">${sign} </span>${words}${why === undefined ? '' : `: ${shown(why)}`}</td>
       <td class="number">${call.status === 'open' ? '' : duration(call.ms)}</td>
       <td><${Waterfall} call=${call} /></td>

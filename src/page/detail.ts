@@ -2,14 +2,19 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
-import { type Message, phasesOf, type Row, rowsOf } from '../inspect/rows.js'
+import { type Message, phasesOf, type Row, rowsOf, type Who } from '../inspect/rows.js'
+import { movedTo, valueAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
-import { clock, duration, full, placeOf, ruleAddress, shown, size, statusOf } from '../inspect/words.js'
+import { clock, duration, full, pathOf, placeOf, ruleAddress, shown, size, statusOf } from '../inspect/words.js'
 import type { Change, Seen } from '../ports/seen.js'
-import { Waterfall } from './calls.js'
 import { callWithPayloads } from './feed.js'
 import { copyLink, copyText } from './keys.js'
+import { line, pretty, Raw, whereOf } from './raw.js'
 import { place, selected, selectedCall, TABS, tab } from './state.js'
+
+/** Characters of a changed value that are shown, and those in its tip. */
+const VALUE = 80
+const LONGEST = 1_000
 
 export function Detail() {
   const { value: chosen } = selectedCall
@@ -19,7 +24,6 @@ export function Detail() {
   const state = `${id} ${call?.status} ${call?.events.length}`
   useEffect(() => {
     let isOld = false
-    withPayloads.value = undefined
     // A call that the page has forgotten, the bridge has forgotten, too.
     if (call)
       callWithPayloads(call.id)
@@ -91,7 +95,7 @@ function panel(call: CallView) {
     case 'why':
       return html`<${Why} call=${call} />`
     case 'raw':
-      return html`<${Raw} call=${call} />`
+      return html`<${Texts} call=${call} />`
   }
 }
 
@@ -121,13 +125,21 @@ function cell(call: CallView, row: Row, hop: Message['hop']) {
   const removed = other?.dir === 'out' ? (other.changes ?? []).filter(({ op }) => op !== 'add') : []
   const added = message?.dir === 'out' ? (message.changes ?? []).filter(({ op }) => op !== 'remove') : []
   if (!message) return html`<td class="none" data-label=${hop}>${other && note(other)}</td>`
+  const text = message.payload?.text
   return html`
     <td data-label=${hop}>
-      <p><span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message, hop)} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span></p>
-      ${message.payload && html`<pre class="text" tabindex="0">${message.payload.text}</pre>`}
-      ${removed.length > 0 && html`<ul class="changes">${removed.map((change) => html`<${Changed} change=${change} removed=${true} />`)}</ul>`}
-      ${added.length > 0 && html`<ul class="changes">${added.map((change) => html`<${Changed} change=${change} removed=${false} />`)}</ul>`}
+      <p><span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message)} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span></p>
+      ${
+        removed.length + added.length > 0 &&
+        html`
+        <ul class="changes">
+          ${removed.map((change) => html`<${Changed} change=${change} removed=${true} value=${text && valueAt(text, change.at)} />`)}
+          ${added.map((change) => html`<${Changed} change=${change} removed=${false} value=${text && valueAt(text, movedTo(change.at, message.changes ?? []))} />`)}
+        </ul>
+      `
+      }
       ${message.more !== undefined && html`<p class="faint">${message.more} more changes are not listed</p>`}
+      ${text !== undefined && html`<pre class="text" tabindex="0">${pretty(text)}</pre>`}
     </td>
   `
 }
@@ -137,39 +149,42 @@ function note(other: Message): string {
   return 'stays with the bridge'
 }
 
-function line({ form, method, id, http }: Message, hop: Message['hop']): string {
-  const words = [form === 'request' || form === 'notification' ? shown(method) : form]
-  if (id !== undefined) words.push(`id ${shown(JSON.stringify(id), 40)}`)
-  if (http?.status !== undefined) words.push(`HTTP ${http.status}`)
-  return words.join('  ') || hop
-}
-
-function Changed({ change, removed }: { change: Change; removed: boolean }) {
-  const { op, rule } = change
+function Changed({ change, removed, value }: { change: Change; removed: boolean; value?: string | undefined }) {
+  const { at, op, rule } = change
   const sign = op === 'replace' ? '~' : removed ? '−' : '+'
   const words = op === 'replace' ? (removed ? 'replaced' : 'replaced by') : removed ? 'removed' : 'added'
   return html`
-    <li class=${removed ? 'removed' : 'added'}>
-      <span aria-hidden="true">${sign} </span><span class="hidden">${words} </span><code>${placeOf(change)}</code>
+    <li class=${op === 'replace' ? 'replaced' : removed ? 'removed' : 'added'}>
+      <span class="sign" aria-hidden="true">${sign} </span><span class="hidden">${words} </span><code title=${shown(at, LONGEST)}>${pathOf(change)}</code>
+      ${value !== undefined && at !== '' && html`${' '}<code class="value" title=${shown(value, LONGEST)}>${shown(value, VALUE)}</code>`}
       ${' '}<a href=${ruleAddress(rule)} target="_blank" rel="noreferrer">${shown(rule)}</a>
     </li>
   `
 }
 
 function Timeline({ call }: { call: CallView }) {
+  const phases = phasesOf(call, Date.now())
+  const whole = phases.at(-1)?.to || 1
+  const share = (ms: number) => `${Math.min(100, (Math.max(0, ms) / whole) * 100)}%`
+  const marks = call.events.filter((seen) => seen.kind === 'question' || isNotification(seen))
+  const lane = (who: Who, about: string) => {
+    const own = phases.filter((phase) => phase.who === who)
+    const sum = own.reduce((ms, { from, to }) => ms + to - from, 0)
+    const words = own.map(({ from, to }) => `from ${duration(from)} to ${duration(to)}`)
+    return html`
+      <div><span class=${`sample ${who}`}></span>${about}</div>
+      <div class="number">${own.length > 0 ? duration(sum) : '–'}</div>
+      <div class="lane" role="img" aria-label=${`${about}: ${words.join(', ') || 'no time'}`}>
+        ${own.map(({ from, to }, i) => html`<span class=${who} title=${`${duration(to - from)}, ${words[i]}`} style=${{ left: share(from), width: share(to - from) }}></span>`)}
+        ${marks.filter((seen) => laneOf(seen) === who).map((seen) => html`<i title=${`${duration(seen.at - call.at)}: ${whatOf(seen)}`} style=${{ left: share(seen.at - call.at) }}></i>`)}
+      </div>
+    `
+  }
   return html`
-    <p><${Waterfall} call=${call} /></p>
-    <ul class="legend">
-      <li><span class="sample bridge"></span>bridge</li>
-      <li><span class="sample server"></span>server</li>
-      <li><span class="sample client"></span>waits for the client or a person</li>
-    </ul>
-    <ul class="phases">
-      ${phasesOf(call, Date.now()).map(({ who, from, to }) => html`<li>${who}: ${duration(to - from)}, from ${duration(from)} to ${duration(to)}</li>`)}
-    </ul>
+    <div class="lanes">${LANES.map(([who, about]) => lane(who, about))}</div>
     <table class="events">
       <caption class="hidden">Events of the call</caption>
-      <thead><tr><th scope="col">After</th><th scope="col">Where</th><th scope="col">What</th></tr></thead>
+      <thead><tr><th scope="col" class="number">After</th><th scope="col">Where</th><th scope="col">What</th></tr></thead>
       <tbody>
         ${call.events.map((seen) => html`<tr><td class="number">${duration(seen.at - call.at)}</td><td>${whereOf(seen)}</td><td>${whatOf(seen)}</td></tr>`)}
       </tbody>
@@ -177,13 +192,23 @@ function Timeline({ call }: { call: CallView }) {
   `
 }
 
-function whereOf(seen: Seen): string {
-  if (seen.kind !== 'message') return 'bridge'
-  return seen.dir === 'in' ? `${seen.hop} → bridge` : `bridge → ${seen.hop}`
+/** Who is waited for, with the words for it. */
+const LANES = [
+  ['client', 'waits for the client or a person'],
+  ['bridge', 'bridge'],
+  ['server', 'server'],
+] as const
+
+function isNotification(seen: Seen): boolean {
+  return seen.kind === 'message' && seen.form === 'notification'
+}
+
+function laneOf(seen: Seen): Who {
+  return seen.kind === 'message' ? seen.hop : 'bridge'
 }
 
 function whatOf(seen: Seen): string {
-  if (seen.kind === 'message') return line(seen, seen.hop)
+  if (seen.kind === 'message') return line(seen)
   if (seen.kind === 'question') return `question ${seen.what}`
   if (seen.kind !== 'call') return seen.kind
   const again = seen.continues === undefined ? '' : ' again, with answers'
@@ -203,53 +228,40 @@ function Why({ call }: { call: CallView }) {
       'Way',
       call.relayed
         ? 'relayed: both sides speak the same era, so nothing was changed'
-        : 'translated or passed on by the bridge',
+        : call.client?.era === call.upstream?.era
+          ? 'passed on: both sides speak the same era'
+          : 'translated: the two sides speak different eras',
     ],
-    ['Asked', call.rounds > 0 ? `${call.rounds} times` : undefined],
+    ['Asked', call.rounds > 0 ? (call.rounds === 1 ? 'once' : `${call.rounds} times`) : undefined],
     ['Time at the server', duration(call.upstreamMs)],
   ]
-  const changes = call.events.flatMap((seen) =>
-    seen.kind === 'message' ? (seen.changes ?? []).map((change) => ({ change, message: seen })) : [],
+  const changed = call.events.filter(
+    (seen): seen is Message => seen.kind === 'message' && (seen.changes?.length ?? 0) > 0,
   )
   return html`
     <dl>${facts.flatMap(([name, value]) => (value ? [html`<dt>${name}</dt>`, html`<dd>${shown(value, 1_000)}</dd>`] : []))}</dl>
     <h3>What the bridge changed</h3>
-    ${changes.length === 0 ? html`<p class="empty">No change was seen.</p>` : null}
-    <ul class="changes">
-      ${changes.map(({ change, message }) => html`<li><span class="faint">${whereOf(message)} </span>${change.op} <code>${placeOf(change)}</code>${': '}<a href=${ruleAddress(change.rule)} target="_blank" rel="noreferrer">${shown(change.rule)}</a></li>`)}
-    </ul>
-  `
-}
-
-function Raw({ call }: { call: CallView }) {
-  const messages = call.events.filter((seen): seen is Message => seen.kind === 'message')
-  const none = messages.every(({ payload }) => payload === undefined)
-  return html`
-    ${none && html`<p class="empty">No text was kept of this call.</p>`}
-    ${messages.map(
+    ${changed.length === 0 ? html`<p class="faint">No change was seen.</p>` : null}
+    ${changed.map(
       (message) => html`
-        <details>
-          <summary>${whereOf(message)}: ${line(message, message.hop)}</summary>
-          ${headers(message)}
-          ${message.payload && html`<pre tabindex="0">${pretty(message.payload.text)}</pre>`}
-          ${message.payload && (message.payload.cut > 0 || message.payload.hidden > 0) && html`<p class="faint">${message.payload.cut} characters are missing at the end; ${message.payload.hidden} values are hidden.</p>`}
-        </details>
+        <p class="about">${whereOf(message)}: ${line(message)}</p>
+        <ul class="changes">
+          ${(message.changes ?? []).map((change) => html`<li class=${CLASSES[change.op]}><span class="verb">${change.op}</span> <code>${placeOf(change)}</code>${': '}<a href=${ruleAddress(change.rule)} target="_blank" rel="noreferrer">${shown(change.rule)}</a></li>`)}
+        </ul>
       `,
     )}
   `
 }
 
-function headers({ http }: Message) {
-  const entries = Object.entries(http?.headers ?? {})
-  return entries.length > 0 && html`<pre>${entries.map(([name, value]) => `${name}: ${value}`).join('\n')}</pre>`
-}
+const CLASSES = { add: 'added', remove: 'removed', replace: 'replaced' } as const
 
-function pretty(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2)
-  } catch {
-    return text
-  }
+function Texts({ call }: { call: CallView }) {
+  const messages = call.events.filter((seen): seen is Message => seen.kind === 'message')
+  const none = messages.every(({ payload }) => payload === undefined)
+  return html`
+    ${none && html`<p class="empty">No text was kept of this call.</p>`}
+    ${messages.map((message) => html`<${Raw} message=${message} time=${duration(message.at - call.at)} />`)}
+  `
 }
 
 /** Copies the client's request as a command line. Only a text that is complete can be sent again. */

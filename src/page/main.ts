@@ -45,7 +45,6 @@ function App() {
       <nav aria-label="Views">
         ${PLACES.map((one) => html`<a href=${`#/${one}`} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}</a>`)}
       </nav>
-      ${place.value === 'calls' && html`<${Filters} />`}
       <div class="buttons">
         ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
         <${Texts} />
@@ -53,6 +52,7 @@ function App() {
         <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
         <button type="button" aria-haspopup="dialog" onClick=${() => toggleHelp(true)}>Keys</button>
       </div>
+      ${place.value === 'calls' && html`<${Filters} />`}
     </header>
     <main class=${place.value === 'calls' && selected.value !== undefined ? 'split' : ''}>
       ${place.value === 'calls' && html`<${Calls} /><${Detail} />`}

@@ -4,10 +4,15 @@ import { useEffect } from 'preact/hooks'
 import type { ServerNow, ServerView } from '../inspect/views.js'
 import { clock, duration, shown } from '../inspect/words.js'
 import { lookAtServers } from './feed.js'
+import { Raw } from './raw.js'
 import { current, serversNow, source } from './state.js'
 
+/** What to do without a token. */
+export const NO_TOKEN = 'Open the address that the bridge printed at its start, or drop an exported JSONL file here.'
 /** Milliseconds between two looks at the servers. */
 const LOOK = 2_000
+
+const TRANSPORTS = { http: 'Streamable HTTP', sse: 'HTTP+SSE', stdio: 'stdio' }
 
 type Cells = readonly (string | number | undefined | ReturnType<typeof html>)[]
 
@@ -19,9 +24,14 @@ function table(caption: string, titles: readonly string[], rows: readonly Cells[
         <thead><tr>${titles.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
         <tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
       </table>
-      ${rows.length === 0 && html`<p class="empty">${empty}</p>`}
+      ${rows.length === 0 && html`<p class="empty">${nothing() || empty}</p>`}
     </div>
   `
+}
+
+/** Why there is nothing, if nothing comes. */
+function nothing(): string {
+  return source.value.kind === 'no token' ? NO_TOKEN : ''
 }
 
 export function Servers() {
@@ -37,59 +47,83 @@ export function Servers() {
   const { servers } = current.value.views
   const now = new Map(serversNow.value.map((server) => [server.name, server]))
   const names = [...new Set([...now.keys(), ...servers.keys()])]
-  const rows = names.map((name) => serverRow(name, now.get(name), servers.get(name)))
-  const titles = [
-    'Server',
-    'State',
-    'Era',
-    'Revision',
-    'How it was found out',
-    'Process',
-    'Starts',
-    'Calls',
-    'Failed',
-    'Now',
-    'stderr',
-  ]
-  return table('Servers', titles, rows, 'No server was seen yet.')
+  if (names.length === 0) return html`<p class="empty">${isLive ? 'No server was seen yet.' : nothing()}</p>`
+  return html`
+    <div class="cards" tabindex="0" role="region" aria-label="Servers">
+      ${names.map((name) => html`<${Server} key=${name} name=${name} now=${now.get(name)} seen=${servers.get(name)} />`)}
+    </div>
+  `
 }
 
-function serverRow(name: string, now: ServerNow | undefined, seen: ServerView | undefined): Cells {
-  const found =
-    seen?.at === undefined ? '' : ` at ${clock(seen.at)}${seen.ms === undefined ? '' : `, in ${duration(seen.ms)}`}`
+function Server({ name, now, seen }: { name: string; now: ServerNow | undefined; seen: ServerView | undefined }) {
+  const { transport, at, ms, pids = [], starts = 0, calls = 0, failed = 0, stderr = [] } = seen ?? {}
   const why = now?.why ?? seen?.why
-  const stderr = seen?.stderr ?? []
-  return [
-    shown(name),
-    now?.state ?? '',
-    now?.era ?? seen?.era,
-    shown(now?.revision ?? seen?.revision),
-    why === undefined ? '' : `${shown(why)}${found}`,
-    seen?.pid,
-    seen?.starts,
-    seen?.calls,
-    seen?.failed,
-    now && `${now.calls} calls, ${now.parked} parked`,
-    stderr.length === 0
-      ? ''
-      : html`<details><summary>${stderr.length} lines</summary><pre>${stderr.map((line) => shown(line, 200)).join('\n')}</pre></details>`,
+  const found =
+    at !== undefined && [`at ${clock(at)}`, ms !== undefined && `in ${duration(ms)}`].filter(Boolean).join(', ')
+  const link = (filter: string, words: string) =>
+    html`<a href=${`#/calls?${new URLSearchParams({ server: name, ...(filter !== '' && { filter }) })}`}>${words}</a>`
+  const facts: [string, unknown][] = [
+    [
+      'Era',
+      [now?.era ?? seen?.era, now?.revision ?? seen?.revision]
+        .filter(Boolean)
+        .map((text) => shown(text))
+        .join(' '),
+    ],
+    ['Transport', transport && TRANSPORTS[transport as keyof typeof TRANSPORTS]],
+    [now?.state === 'down' ? 'Why it is down' : 'How it was found out', why && shown(why, 300)],
+    ['Found out', found],
+    ['Process', pids.length > 0 && pids.join(', ')],
+    ['Starts', starts > 0 && starts],
+    [
+      'Calls',
+      html`${link('', `${calls} seen`)}${failed > 0 && html`, ${link('status:error,fault', `${failed} failed`)}`}`,
+    ],
+    ['Now', now && `${now.calls} calls, ${now.parked} parked`],
   ]
+  const messages = now?.messages ?? seen?.messages ?? []
+  return html`
+    <section class="card" aria-label=${shown(name)}>
+      <h2>${shown(name)} ${now && html`<span class=${`state ${now.state}`}>${shown(now.state)}</span>`}</h2>
+      <dl>${facts.flatMap(([title, value]) => (value ? [html`<dt>${title}</dt>`, html`<dd>${value}</dd>`] : []))}</dl>
+      ${
+        messages.length > 0 &&
+        html`
+        <h3>Probe, handshakes and other messages of the bridge itself</h3>
+        ${messages.map((message) => html`<${Raw} message=${message} time=${clock(message.at)} />`)}
+      `
+      }
+      ${
+        stderr.length > 0 &&
+        html`
+        <h3>Last lines on stderr</h3>
+        <pre tabindex="0">${stderr.map((line) => shown(line, 200)).join('\n')}</pre>
+      `
+      }
+    </section>
+  `
 }
 
 export function Sessions() {
-  const rows = [...current.value.views.sessions.values()].map((session) => [
-    shown(session.id),
-    session.side === 'client' ? 'client with bridge' : 'bridge with server',
-    shown(session.server),
-    shown(session.principal),
-    session.state,
-    clock(session.at),
-    duration(session.last - session.at),
-    html`<a href=${`#/calls?filter=${encodeURIComponent(`session:${session.id}`)}`}>${session.calls}</a>`,
-  ])
+  const { views } = current.value
+  const now = source.value.kind === 'live' ? Date.now() : views.at
+  const rows = [...views.sessions.values()]
+    .toReversed()
+    .map((session) => [
+      shown(session.id),
+      session.side === 'client' ? 'client – bridge' : 'bridge – server',
+      shown(session.server),
+      shown(session.principal),
+      session.state,
+      html`<span class="number">${duration((session.state === 'open' ? now : session.last) - session.at)}</span>`,
+      session.state === 'open' ? html`<span class="number">${duration(Math.max(0, now - session.last))}</span>` : '–',
+      html`<a href=${`#/calls?filter=${encodeURIComponent(`session:${session.id}`)}`}>${session.calls}</a>`,
+      session.failed,
+      session.calls === 0 ? '–' : duration(session.ms),
+    ])
   return table(
     'Sessions',
-    ['Session', 'Between', 'Server', 'Principal', 'State', 'Since', 'Used for', 'Calls'],
+    ['Session', 'Between', 'Server', 'Principal', 'State', 'Age', 'Idle', 'Calls', 'Failed', 'Time in calls'],
     rows,
     'No session was seen yet.',
   )

@@ -97,8 +97,11 @@ for (const client of CLIENTS) {
         [],
         'each call has its beginning and its end',
       )
-      for (const { id, client: one, upstream: other } of calls) {
+      for (const { id, client: one, upstream: other, relayed, events } of calls) {
         t.match(one, { era: client.era, transport: TRANSPORTS[client.transport] }, `the client of ${id}`)
+        // The relay reads no large messages, and learns the id of a legacy session only from the answer to `initialize`.
+        const isLarge = events.some((seen) => seen.kind === 'message' && seen.bytes > 64 * 1024)
+        if (!relayed || (client.era === 'modern' && !isLarge)) t.ok(one?.name, `the name of the client of ${id}`)
         if (other) t.equal(other.era, server.era, `the era of the server of ${id}`)
       }
 
@@ -110,6 +113,24 @@ for (const client of CLIENTS) {
         'a call is two rows, each with a message on both wires',
       )
       t.ok(rowsOf(echo as CallView).every((row) => row.client?.payload && row.server?.payload))
+      const heads = (echo as CallView).events.flatMap((seen) =>
+        seen.kind === 'message' && seen.hop === 'server' ? [seen.http] : [],
+      )
+      if (server.transport === 'stdio') t.same(heads, [undefined, undefined], 'programs have no headers')
+      else if (server.transport === 'HTTP' && !echo?.relayed)
+        t.match(heads, [
+          { headers: { 'mcp-protocol-version': String } },
+          { status: 200, headers: { 'content-type': String } },
+        ])
+      for (const seen of ring.after(0)) {
+        if (seen.kind === 'verdict')
+          t.match(seen, { ms: Number, ...(server.era === 'modern' && { revision: '2026-07-28' }) })
+        if (seen.kind === 'child' && seen.what !== 'stderr') t.match(seen, { pid: Number })
+      }
+      const known = views.servers.get(calls[0]?.server ?? '')
+      t.equal(known?.era, server.era)
+      if (calls.some(({ relayed }) => !relayed)) t.ok(known?.revision, 'the revision of the server is known')
+      if (server.transport === 'stdio') t.ok(ring.after(0).some(({ kind }) => kind === 'child'))
 
       const asked = named('ask').filter(({ status }) => status === 'ok')
       t.ok(asked.length > 0)

@@ -80,12 +80,12 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
     `[...document.querySelectorAll('.sides tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))`,
   )
   t.equal(sides.length, 3, 'request, progress and result')
-  t.match(sides[0]?.[0], /→ tools\/call\s+id 7.*?− .*protocolVersion envelope/s)
-  t.match(sides[0]?.[1], /→ tools\/call\s+id 31.*?\+ .*progressToken progress/s)
-  t.match(sides[2]?.[0], /← result\s+id 7\s+HTTP 200.*?\+ .*resultType/s)
+  t.match(sides[0]?.[0], /→ tools\/call\s+id 7.*?−.*?protocolVersion envelope/s)
+  t.match(sides[0]?.[1], /→ tools\/call\s+id 31.*?\+.*?progressToken progress/s)
+  t.match(sides[2]?.[0], /← result\s+id 7\s+HTTP 200.*?\+.*?resultType/s)
   t.match(sides[2]?.[1], /← result\s+id 31/)
   await until(
-    async () => (await browser.evaluate<string>(`document.querySelector('.sides').innerText`)).includes('"a":1'),
+    async () => (await browser.evaluate<string>(`document.querySelector('.sides').innerText`)).includes('"a": 1'),
     'the text of a message',
   )
   await browser.screenshot(`${pictures}dark.png`)
@@ -126,7 +126,7 @@ t.test('texts are kept for five minutes when somebody asks for it', { skip }, as
   t.same(await problems(browser), [])
   tellCall(ring.witness, { id: 'c2', texts })
   await go('#/calls/c2')
-  await shows(/"note":"a text"/)
+  await shows(/"note": "a text"/)
   await press()
   await shows(/Keep texts for 5 min/)
   tellCall(ring.witness, { id: 'c3', texts })
@@ -150,21 +150,24 @@ t.test(
     const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
     await until(async () => (await rows()).length === 1)
     await go('#/calls/c1')
-    await shows(/resultType/)
+    await shows(/"mine".*"complete"/s)
     const sides = await browser.evaluate<string[][]>(
       `[...document.querySelectorAll('.sides tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))`,
     )
-    t.match(sides.at(0)?.[0], /→ tools\/call.*?− .*?clientInfo envelope.*?~ .*?progressToken progress-tokens/s)
-    t.match(sides.at(0)?.[1], /→ tools\/call.*?~ .*?progressToken progress-tokens/s)
+    t.match(
+      sides.at(0)?.[0],
+      /→ tools\/call.*?−.*?params\._meta\.…\/clientInfo {"name":"test","version":"1"} envelope.*?~.*?params\._meta\.progressToken "mine" progress-tokens/s,
+    )
+    t.match(sides.at(0)?.[1], /→ tools\/call.*?~.*?params\._meta\.progressToken \d+ progress-tokens/s)
     t.notMatch(sides.at(0)?.[1], /clientInfo/)
-    t.match(sides.at(-1)?.[0], /← result.*?\+ .*?\/result\/resultType result-type/s)
+    t.match(sides.at(-1)?.[0], /← result.*?\+.*?result\.resultType "complete" result-type/s)
     const links = await browser.evaluate<string[]>(
       `[...document.querySelectorAll('.changes a')].map(({ href }) => href)`,
     )
     const rules = links.map((link) => /\/docs\/translation\.md#(.*)$/.exec(link)?.[1] ?? link)
     for (const rule of rules) t.ok(RULES.has(rule), rule)
     await go('#/calls/c1?tab=why')
-    await shows(/bridge → server replace \/params\/_meta\/progressToken: progress-tokens/)
+    await shows(/bridge → server: tools\/call.*?replace \/params\/_meta\/progressToken: progress-tokens/s)
     t.same(await problems(browser), [])
     withoutMistakes()
   },
@@ -176,10 +179,12 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const servers = () => [{ name: 'orders', state: 'ready', era: 'legacy', calls: 1, parked: 0 }]
   const { browser, shows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
-  await shows(/orders\s+ready\s+legacy\s+2025-11-25\s+answered initialize.*?812.*?1 calls, 0 parked/s)
+  await shows(
+    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+How it was found out\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked.*?listening for orders/s,
+  )
   t.same(await problems(browser), [])
   await go('#/sessions')
-  await shows(/client with bridge\s+orders\s+alice\s+open/)
+  await shows(/client – bridge\s+orders\s+alice\s+open/)
   t.same(await problems(browser), [])
   await go('#/refused')
   await shows(/403\s+foreignHost\s+\/mcp\s+192\.0\.2\.7/)

@@ -137,7 +137,7 @@ t.test('servers and sessions are put together from their events', async (t) => {
   ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'lost', session: 's1' })
   ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
   const views = viewsOf(ring.after(0))
-  t.match(views.servers.get('orders'), { era: 'legacy', pid: 812, starts: 1, calls: 1, failed: 1 })
+  t.match(views.servers.get('orders'), { era: 'legacy', pids: [812], starts: 1, calls: 1, failed: 1 })
   t.equal(views.servers.get('orders')?.stderr.length, KEPT.stderr)
   t.match([...views.sessions.values()], [{ principal: 'bob', state: 'lost', calls: 1, side: 'client' }])
   t.match(views.refused, [{ status: 403, path: '/mcp' }])

@@ -1,0 +1,55 @@
+/** One message as it was on the wire: its headers and its text, as far as they were kept. */
+import { html } from 'htm/preact'
+import type { Message } from '../inspect/rows.js'
+import { shown, size } from '../inspect/words.js'
+import type { Seen } from '../ports/seen.js'
+
+/** A message that can be opened. `time` says when it passed. */
+export function Raw({ message, time }: { message: Message; time: string }) {
+  const { payload, bytes } = message
+  return html`
+    <details class="raw">
+      <summary><span class="faint number">${time}</span> ${whereOf(message)}: ${line(message)} <span class="faint">${size(bytes)}</span></summary>
+      ${headers(message)}
+      ${payload && html`<pre tabindex="0">${pretty(payload.text)}</pre>`}
+      ${payload && (payload.cut > 0 || payload.hidden > 0) && html`<p class="faint">${missing(payload)}</p>`}
+      ${!payload && html`<p class="faint">Its text was not kept.</p>`}
+    </details>
+  `
+}
+
+/** What a message is, in a few words. */
+export function line({ form, method, id, http, hop }: Message): string {
+  const words = [form === 'request' || form === 'notification' ? shown(method) : form]
+  if (id !== undefined) words.push(`id ${shown(JSON.stringify(id), 40)}`)
+  if (http?.status !== undefined) words.push(`HTTP ${http.status}`)
+  return words.join('  ') || hop
+}
+
+/** From where to where an event goes. */
+export function whereOf(seen: Seen): string {
+  if (seen.kind !== 'message') return 'bridge'
+  return seen.dir === 'in' ? `${seen.hop} → bridge` : `bridge → ${seen.hop}`
+}
+
+function headers({ http }: Message) {
+  const entries = Object.entries(http?.headers ?? {})
+  return (
+    entries.length > 0 &&
+    html`<pre tabindex="0">${entries.map(([name, value]) => `${name}: ${value}`).join('\n')}</pre>`
+  )
+}
+
+function missing({ cut, hidden }: { cut: number; hidden: number }): string {
+  const words = [cut > 0 && `${cut} characters are missing at the end`, hidden > 0 && `${hidden} values are hidden`]
+  return `${words.filter(Boolean).join('; ')}.`
+}
+
+/** A JSON text with indentation; any other text as it is. */
+export function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return text
+  }
+}
