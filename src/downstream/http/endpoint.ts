@@ -203,7 +203,17 @@ class Endpoint {
     const trace = traceHeaders(request)
     const transport = 'http'
     const headers = log.telemetry?.watch && request.headers
-    const arrived = { principal, credential, abort, log, transport, paramHeaders: params, bare, trace, headers } as const
+    const arrived = {
+      principal,
+      credential,
+      abort,
+      log,
+      transport,
+      paramHeaders: params,
+      bare,
+      trace,
+      headers,
+    } as const
     const answered = this.#modern.answer(message, arrived, (frame) => answer.send(frame))
     return endless ? untilBegun(answered, answer, asked) : answered
   }
