@@ -72,11 +72,13 @@ export async function end(t: Test, cell: Cell): Promise<void> {
   const isLegacy = cell.client.era === 'legacy'
   // Some of what is there for a client is there only a moment after it.
   if (isLegacy) await until(() => server.open() > 0, 'something is open')
-  const before = server.open()
+  const shares = sharesSubscription(cell.pair)
+  const before = shares ? 0 : server.open()
   const client = await cell.connect()
   await client.request('tools/list').answer
   if (isLegacy) await until(() => server.open() > before, 'something more is open')
   await client.close()
+  if (shares) await cell.client.close()
   await until(() => server.open() === before, 'it is over')
   t.equal(server.open(), before)
   t.same(client.complaints, [])

@@ -15,6 +15,10 @@ export const crosses = ({ client, server }: Pair) => client.era !== server.era
 export const isRelayed = (pair: Pair) =>
   !crosses(pair) && pair.client.transport === 'HTTP' && pair.server.transport === 'HTTP'
 
+/** All sessions of a client over HTTP are told of changes by one subscription with a modern server. */
+export const sharesSubscription = ({ client, server }: Pair) =>
+  client.era === 'legacy' && client.transport !== 'stdio' && server.era === 'modern'
+
 /** A tool as it is told, by its name; undefined where it is not told at all. Others are told as they are. */
 type Change = (tool: Json) => Json | undefined
 

@@ -11,7 +11,6 @@ import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Message, Request } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
-import type { Wire } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { subject } from '../call-log.js'
 import { readBatch } from '../legacy/batch.js'
@@ -252,16 +251,10 @@ class Endpoint {
       return pass({ ...passingOf(message), opens: true }, () => this.handle(request, reply, (passing) => pass(passing)))
     sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
-    let opened: string | undefined
-    const outlet = {
-      deliver: (text: Wire, key?: string) => streams.deliver(text, key),
-      isIdle: () => !streams.connected,
-      ended: () => opened !== undefined && sessions.end(opened),
-    }
     const options = {
       upstream,
       sender: { principal, credential },
-      outlet,
+      outlet: streams,
       transport: 'http',
       log,
       memory,
@@ -270,17 +263,15 @@ class Endpoint {
     } as const
     const { text, session, fault } = await openSession(message, options, route)
     if (session) {
-      const { resumable, priming } = traits[session.revision]
-      streams.options = { resumable, priming }
-      const make = () => new HttpSession(principal, session, streams, { commitAfter, passthrough, memory })
+      streams.options = traits[session.revision]
+      const kept = new HttpSession(principal, session, streams, { commitAfter, passthrough, memory })
       try {
-        opened = sessions.add(principal, make).id
+        reply.header('mcp-session-id', kept.keepIn(sessions))
       } catch (error) {
         // Another client may have taken the last free place in the meantime.
         session.close()
         throw error
       }
-      reply.header('mcp-session-id', opened)
     }
     if (fault) explainInBand(reply, fault, passthrough)
     sendJson(reply, text)

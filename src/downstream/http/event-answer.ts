@@ -26,7 +26,6 @@ export interface EventAnswerOptions {
 /** An event stream that has begun. */
 interface Stream {
   readable: Readable
-  outgoing: Outgoing
   keepAlive: NodeJS.Timeout
 }
 
@@ -39,6 +38,8 @@ export class EventAnswer {
   readonly #options: EventAnswerOptions
   readonly #commit: NodeJS.Timeout
   #stream: Stream | undefined
+  /** Borrows for what waits to be written. Made when something is sent before the answer. */
+  #outgoing: Outgoing | undefined
   #begin = () => {}
   /** The promise of a sender that waits for the reader, and the function that resolves it. */
   #held: Promise<void> | undefined
@@ -67,11 +68,11 @@ export class EventAnswer {
   /** Takes the next frame, as a `Send`. */
   send(frame: Frame): Promise<void> | undefined {
     if (frame.last && !this.#stream) return this.#sendJson(frame)
-    const { readable, outgoing, keepAlive } = this.#stream ?? this.#open()
-    if (readable.destroyed) return undefined
-    keepAlive.refresh()
     try {
-      const event = encodeEvent(outgoing.lend(frame))
+      const event = encodeEvent(this.#lender.lend(frame))
+      const { readable, keepAlive } = this.#stream ?? this.#open()
+      if (readable.destroyed) return undefined
+      keepAlive.refresh()
       const room = typeof event === 'string' ? readable.push(event) : event.map((piece) => readable.push(piece)).at(-1)
       if (!frame.last) return room === false ? this.#hold() : undefined
       clearInterval(keepAlive)
@@ -79,7 +80,7 @@ export class EventAnswer {
     } catch (error) {
       // There is no memory left for the event. The client may still get an error as its answer, so its connection does
       // not end the call.
-      readable.destroy(error as Error)
+      this.#stream?.readable.destroy(error as Error)
       this.abort.abort(error)
     }
     return undefined
@@ -110,17 +111,21 @@ export class EventAnswer {
         done(error)
       },
     })
-    const outgoing = new Outgoing(reply, this.#options.memory, own(this.#id))
     const keepAlive = setInterval(() => {
-      outgoing.settle()
+      this.#outgoing?.settle()
       if (readable.readableLength === 0) readable.push(KEEP_ALIVE)
     }, this.#options.keepAlive)
-    const stream = { readable, outgoing, keepAlive }
+    const stream = { readable, keepAlive }
     this.#stream = stream
     if (reply.raw.destroyed) readable.destroy()
     else sendEvents(reply, readable)
     this.#begin()
     return stream
+  }
+
+  get #lender(): Outgoing {
+    this.#outgoing ??= new Outgoing(this.#reply, this.#options.memory, own(this.#id))
+    return this.#outgoing
   }
 
   #hold(): Promise<void> {

@@ -1,4 +1,5 @@
 /** Sends answers over HTTP: JSON, event streams and errors. */
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Fault } from '../../protocol/fault.js'
@@ -39,13 +40,27 @@ function allAtOnce(text: readonly Piece[]): Readable {
   })
 }
 
-/** Sends an event stream, with headers against buffering by proxies. */
+/** Headers of an event stream, against buffering by proxies. */
+const EVENTS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+
+/**
+ * Sends an event stream. Its headers go out with its first bytes. A stream may stay open for days, so nothing of Fastify
+ * is kept for it: neither the request nor the reply, nor the listeners of its own way to send a stream.
+ */
 export function sendEvents(reply: FastifyReply, events: Readable): void {
-  reply
-    .header('content-type', 'text/event-stream')
-    .header('cache-control', 'no-store')
-    .header('x-accel-buffering', 'no')
-    .send(events)
+  reply.hijack()
+  reply.raw.writeHead(reply.statusCode, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...EVENTS })
+  pour(events, reply.raw)
+}
+
+/** Writes a stream to a response as fast as the client reads it. Each of them ends with the other. */
+function pour(from: Readable, to: ServerResponse): void {
+  from.on('data', (chunk) => to.write(chunk) || from.pause())
+  from.once('end', () => to.end())
+  from.once('close', () => to.writableEnded || to.destroy())
+  from.once('error', () => {})
+  to.on('drain', () => from.resume())
+  to.once('close', () => from.destroy())
 }
 
 /**

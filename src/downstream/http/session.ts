@@ -11,7 +11,7 @@ import { type Batch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import { traceHeaders } from './headers.js'
 import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
-import type { Kept } from './sessions.js'
+import type { Kept, Sessions } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
 /** Options of a session. */
@@ -33,6 +33,13 @@ export class HttpSession implements Kept {
     this.client = client
     this.#streams = streams
     this.#options = options
+  }
+
+  /** Keeps the session until it ends. Returns its id. Throws a Fault if there is no room. */
+  keepIn(sessions: Sessions<HttpSession>): string {
+    const { id } = sessions.add(this.principal, () => this)
+    this.#streams.onEnd = () => sessions.end(id)
+    return id
   }
 
   get busy(): boolean {

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream'
 import { type Loan, SMALL } from '../../protocol/memory.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import type { Outlet } from '../legacy/session.js'
 import { EventConnection } from './connection.js'
 import type { EventStore, Keeper } from './event-store.js'
 
@@ -33,6 +34,9 @@ export const MAX_STANDALONE = 4
 const MAX_QUEUED = 256
 /** Milliseconds that a client is asked to wait before it resumes. */
 const RETRY = 1_000
+
+const NO_REVISION: StreamOptions = { resumable: false, priming: false }
+const nothing = () => {}
 
 /** One event stream. Resuming continues it on another connection. */
 export class EventStream {
@@ -116,9 +120,11 @@ export class EventStream {
 }
 
 /** All streams of a session, and the events kept for resuming. */
-export class Streams implements Keeper {
+export class Streams implements Keeper, Outlet {
   /** Set when the session is open. */
-  options: StreamOptions = { resumable: false, priming: false }
+  options: StreamOptions = NO_REVISION
+  /** Ends the session, if it is open. */
+  onEnd: () => void = nothing
   readonly principal: string
   readonly #store: EventStore
   readonly #kept: Kept[] = []
@@ -213,6 +219,15 @@ export class Streams implements Keeper {
     if (this.#queued.length >= MAX_QUEUED) return
     const bytes = this.#queued.reduce((sum, waiting) => sum + lengthOf(waiting.text), lengthOf(text))
     if (this.#loans.queued.hold(bytes) === undefined) this.#queued.push({ key, text })
+  }
+
+  isIdle(): boolean {
+    return !this.connected
+  }
+
+  /** The server has ended the session. */
+  ended(): void {
+    this.onEnd()
   }
 
   /** Keeps an event for resuming, and drops the oldest events over the bounds. */
