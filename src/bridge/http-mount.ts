@@ -9,6 +9,7 @@ import type { HttpSession } from '../downstream/http/session.js'
 import { Sessions } from '../downstream/http/sessions.js'
 import { type SseSession, sse } from '../downstream/http/sse.js'
 import type { SessionSettings } from '../downstream/legacy/session.js'
+import { SharedListening } from '../downstream/legacy/shared-listening.js'
 import type { Logger } from '../downstream/logger.js'
 import type { Gauge } from '../ports/events.js'
 import type { Relayed, Upstream } from '../protocol/call.js'
@@ -44,6 +45,7 @@ export class HttpMount {
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
   readonly #relay: Relay | undefined
+  readonly #listening: SharedListening
 
   constructor(options: HttpMountOptions) {
     this.#options = options
@@ -54,6 +56,7 @@ export class HttpMount {
     const share = shareOf(settings)
     const keeping = { max, share, idle, gone, keepAlive, replicas }
     this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
+    this.#listening = new SharedListening(options.upstream.handle)
     const known = replicas && { server: name, records: replicas.records, idle }
     this.#relay = relay && new Relay({ ...relay, sessions: { max, share, shared: known } })
   }
@@ -75,7 +78,8 @@ export class HttpMount {
     const { compat, timeouts, auth } = settings
     const { replicas, memory, refusals, events } = shared
     const passthrough = auth?.passthrough ?? false
-    const common = { upstream, log, settings: sessionSettings, replicas, memory, refusals }
+    const { listen } = this.#listening
+    const common = { upstream, log, settings: { ...sessionSettings, listen }, replicas, memory, refusals }
     for (const path of paths) {
       const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href
       const refusing = { draftErrorCodes: compat.draftErrorCodes, ...(passthrough && { passthrough: { metadata } }) }

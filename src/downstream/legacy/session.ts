@@ -1,5 +1,5 @@
 /** Types of a legacy client's session, for all transports and for both kinds: translated or tunnelled. */
-import type { Sender, Upstream } from '../../protocol/call.js'
+import type { Handler, Sender, Upstream } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
@@ -63,6 +63,8 @@ export interface SessionSettings {
   answerWithin: number
   /** The bridge's own Implementation, for servers that do not name themselves. */
   serverInfo: Json
+  /** Sends the `subscriptions/listen` of a session, perhaps one for several sessions. By default, the upstream does. */
+  listen?: Handler
   /**
    * Registers a call in a tunnel, so that it can be aborted when the bridge shuts down. Returns the function that
    * removes it.

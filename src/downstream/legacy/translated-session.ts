@@ -370,11 +370,12 @@ export class TranslatedSession implements ClientSession {
   }
 
   #listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final> {
-    const { log, transport } = this.#options
+    const { log, transport, upstream, settings } = this.#options
+    const { listen = upstream.handle } = settings
     const fields = { clientEra: 'legacy', clientTransport: transport, method: 'subscriptions/listen' } as const
     const record = new CallLogEntry(log, fields)
     const caller = { ...this.#caller, logLevel: undefined }
-    return this.#options.upstream.handle(
+    return listen(
       callOf('subscriptions/listen', params, EMPTY, { caller, controller, record, options: this.#options, tell }),
     )
   }

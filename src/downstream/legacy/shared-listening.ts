@@ -1,0 +1,116 @@
+/**
+ * One `subscriptions/listen` for all sessions of legacy clients that would send the same one: with the same principal,
+ * client, capabilities and filter. Each idle session would otherwise cost a connection to the server.
+ */
+import { HangUp } from '../../hang-up.js'
+import { ANONYMOUS, type Call, type Final, type Handler, type Told } from '../../protocol/call.js'
+import { ACKNOWLEDGED } from '../../protocol/subscriptions.js'
+import { write } from '../../rpc/splice.js'
+
+/** The subscriptions of all sessions with one server. */
+export class SharedListening {
+  readonly #handle: Handler
+  /** Subscriptions that have not ended, by what they have in common. */
+  readonly #open = new Map<string, Subscription>()
+
+  /** `handle` sends a `subscriptions/listen` to the server. */
+  constructor(handle: Handler) {
+    this.#handle = handle
+  }
+
+  /** Number of subscriptions with the server. */
+  get size(): number {
+    return this.#open.size
+  }
+
+  /**
+   * Joins the subscription that others have opened, or opens it. What it has been told already, its acknowledgement, is
+   * told to the call at once. Ends with the subscription; rejects with the reason of the call's signal when that aborts.
+   * Nobody is waited for: `call.tell` must not hold back.
+   */
+  readonly listen: Handler = (call) => {
+    if (call.signal.aborted) return Promise.reject(call.signal.reason as Error)
+    // Two anonymous callers may be two people.
+    if (call.principal === ANONYMOUS) return this.#handle(call)
+    const key = keyOf(call)
+    const known = this.#open.get(key)
+    if (known) return known.join(call)
+    const opened = new Subscription(() => this.#open.get(key) === opened && this.#open.delete(key))
+    this.#open.set(key, opened)
+    const joined = opened.join(call)
+    opened.begin(call, this.#handle)
+    return joined
+  }
+}
+
+/** What the server may base its answer on. */
+function keyOf({ principal, caller: { revision, clientInfo, capabilities }, params }: Call): string {
+  return JSON.stringify([principal, revision, clientInfo, capabilities, write(params)])
+}
+
+/** A call that takes part, and how to settle it. */
+interface Part {
+  resolve(last: Final): void
+  reject(error: unknown): void
+}
+
+/** One subscription with the server. */
+class Subscription {
+  readonly #parts = new Map<Call, Part>()
+  readonly #hangUp = new HangUp()
+  readonly #ended: () => void
+  #acknowledged: Told | undefined
+
+  /** `ended` is called when nobody can join any more. */
+  constructor(ended: () => void) {
+    this.#ended = ended
+  }
+
+  join(call: Call): Promise<Final> {
+    return new Promise((resolve, reject) => {
+      this.#parts.set(call, { resolve, reject })
+      call.signal.addEventListener('abort', () => this.#leave(call, call.signal.reason))
+      if (this.#acknowledged) this.#tell(call, this.#acknowledged)
+    })
+  }
+
+  /** Sends the subscription as the first call has it, without what ends that call alone. */
+  begin({ method, params, meta, progress, caller, principal, credential, log }: Call, handle: Handler): void {
+    const tell = (told: Told) => {
+      if (told.method === ACKNOWLEDGED) this.#acknowledged = told
+      for (const call of [...this.#parts.keys()]) this.#tell(call, told)
+      return undefined
+    }
+    const signal = this.#hangUp
+    const abort = (reason?: unknown) => signal.abort(reason)
+    handle({ method, params, meta, progress, caller, principal, credential, log, tell, signal, abort }).then(
+      (last) => this.#settle(({ resolve }) => resolve(last)),
+      (error: unknown) => this.#settle(({ reject }) => reject(error)),
+    )
+  }
+
+  #tell(call: Call, told: Told): void {
+    try {
+      call.tell(told)?.catch(() => {})
+    } catch (error) {
+      this.#leave(call, error)
+    }
+  }
+
+  #leave(call: Call, reason: unknown): void {
+    const part = this.#parts.get(call)
+    if (!part) return
+    this.#parts.delete(call)
+    part.reject(reason)
+    if (this.#parts.size > 0) return
+    this.#ended()
+    this.#hangUp.abort()
+  }
+
+  #settle(settle: (part: Part) => void): void {
+    this.#ended()
+    const parts = [...this.#parts.values()]
+    this.#parts.clear()
+    for (const part of parts) settle(part)
+  }
+}
