@@ -181,8 +181,8 @@ t.test('H14 arrays of messages and streams are read in steps that grow as they d
     for (const byte of bytes(events(size))) filter.push(Uint8Array.of(byte))
   })
   growsInStep(t, 'events that are relayed, byte by byte', (size) => () => {
-    const relayed = new RelayedEvents(true, () => undefined)
-    for (const byte of bytes(events(size))) relayed.write(Uint8Array.of(byte))
+    const relayed = new RelayedEvents(true)
+    for (const byte of bytes(events(size))) relayed.push(Buffer.of(byte))
     return relayed.answer
   })
   growsInStep(t, 'lines, byte by byte', (size) => () => {

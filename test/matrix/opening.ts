@@ -4,7 +4,7 @@ import { until } from '../support/eventually.js'
 import { type Cell, only, paramsOf, resultOf, SCRIPTED } from './cell.js'
 import { ASKED, INFO, type Json } from './client.js'
 import type { ClientPlan } from './clients.js'
-import { crosses, type Pair, toldCapabilities, toldOffer } from './told.js'
+import { crosses, type Pair, sharesSubscription, toldCapabilities, toldOffer } from './told.js'
 
 /** A client that can do everything that there is, in the words of its era. */
 export function ableClient({ client }: Pair): ClientPlan {

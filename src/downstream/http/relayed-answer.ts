@@ -2,10 +2,10 @@
  * Reads a relayed answer as it passes: how the call ended, and whether an error can be added if the server sends no
  * answer.
  */
-import { type Readable, Transform, type TransformCallback } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { type Message, parseMessage, type Response } from '../../rpc/message.js'
 import { repairedSourceOf, sourceOfBytes } from '../../rpc/source.js'
-import { encodeEvent, FieldFilter, SseDecoder } from '../../rpc/sse.js'
+import { FieldFilter, SseDecoder } from '../../rpc/sse.js'
 import { RelayedEnding } from './relayed-ending.js'
 
 /** Most bytes of an answer that are read before any of them is sent. */
@@ -69,10 +69,9 @@ export function isMessage(bytes: Buffer): boolean {
   return message !== undefined && message.kind !== 'invalid'
 }
 
-/** An event stream on its way to the client. The bridge can add a final event. */
-export class RelayedEvents extends Transform {
+/** An event stream on its way to the client. */
+export class RelayedEvents {
   readonly #filter: FieldFilter | undefined
-  readonly #atEnd: (events: RelayedEvents) => string | undefined
   #remembered: Buffer[] = []
   #bytes = 0
   /** Whether the remembered bytes are not the whole stream. */
@@ -82,25 +81,14 @@ export class RelayedEvents extends Transform {
   #unread = 0
   #hasIds = false
 
-  /** `atEnd` returns the message of the final event; undefined for none. */
-  constructor(modern: boolean, atEnd: (events: RelayedEvents) => string | undefined) {
-    super()
+  constructor(modern: boolean) {
     this.#filter = modern ? new FieldFilter(FOREIGN_FIELDS) : undefined
-    this.#atEnd = atEnd
   }
 
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+  /** Reads the next bytes. Returns those that the client gets. */
+  push(chunk: Buffer): readonly Uint8Array[] {
     this.#remember(chunk)
-    if (!this.#filter) this.push(chunk)
-    else for (const part of this.#filter.push(chunk)) this.push(part)
-    done()
-  }
-
-  override _flush(done: TransformCallback): void {
-    // After an incomplete event, another event would be read as part of it.
-    const last = this.isWhole ? this.#atEnd(this) : undefined
-    if (last !== undefined) this.push(encodeEvent(last))
-    done()
+    return this.#filter ? this.#filter.push(chunk) : [chunk]
   }
 
   /** Whether the last event is complete. */

@@ -11,6 +11,7 @@ import { encodeReply } from '../../protocol/modern-client.js'
 import { type Refusal, refusalOf } from '../../protocol/refusal.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
+import { encodeEvent } from '../../rpc/sse.js'
 import type { CallLogEntry } from '../call-log.js'
 import { replyIn } from '../outcome.js'
 import { idIn } from '../read-message.js'
@@ -20,7 +21,7 @@ import { RelayedCredential } from './relayed-credential.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedMessages } from './relayed-messages.js'
 import type { RelayedSessions } from './relayed-sessions.js'
-import { type ErrorRendering, refuse } from './replies.js'
+import { type ErrorRendering, pour, refuse, takeResponse } from './replies.js'
 
 /** What is known about a request without parsing its body again. */
 export interface RelayedRequestOptions {
@@ -73,9 +74,8 @@ export class RelayedRequest {
   #ending = OK
   /** Why the server's answer is missing. */
   #fault: Fault | undefined
-  /** The event stream to the client, and the one from the server. */
-  #events: RelayedEvents | undefined
-  #source: Readable | undefined
+  /** The event stream from the server. */
+  #stream: { source: Readable; events: RelayedEvents } | undefined
   #draining = false
   /** The credential of the account that the request is sent for. */
   #credential: RelayedCredential | undefined
@@ -156,7 +156,7 @@ export class RelayedRequest {
   /** Ends the request with an error, unless a part of the answer was sent that no error can follow. */
   cut(fault: Fault): void {
     this.#fault ??= fault
-    if (this.#events) this.#finish()
+    if (this.#stream) this.#finish()
     else this.#hangUp.abort()
   }
 
@@ -301,31 +301,42 @@ export class RelayedRequest {
     fallback()
   }
 
-  #sendEvents(stream: Readable): void {
+  #sendEvents(source: Readable): void {
     const { reply, messages } = this.#parts
-    const events = new RelayedEvents(this.passing.era === 'modern', (passed) => this.#finalMessage(passed))
-    if (messages) stream.on('data', (chunk: Buffer) => messages.chunk(chunk))
-    this.#events = events
-    this.#source = stream
-    events.once('close', () => stream.destroy())
-    stream.on('error', (error) => {
-      if (events.writableEnded) return
-      this.#lose(error)
-      if (events.isWhole && this.#canEndWithError(events)) this.#finish()
-      else events.destroy(error)
+    const events = new RelayedEvents(this.passing.era === 'modern')
+    this.#stream = { source, events }
+    if (messages) source.on('data', (chunk: Buffer) => messages.chunk(chunk))
+    const response = takeResponse(reply)
+    source.once('end', () => this.#finish())
+    source.on('error', (error) => this.#broke(error))
+    pour(source, response, (chunk) => {
+      for (const part of events.push(chunk)) response.write(part)
+      return !response.writableNeedDrain
     })
-    reply.send(stream.pipe(events))
     // The first event may come late, but the client needs the headers now.
-    reply.raw.flushHeaders()
+    response.flushHeaders()
     if (this.#draining || this.#fault) this.#finish()
+  }
+
+  /** Handles an event stream of the server that has broken off. */
+  #broke(error: Error): void {
+    const { raw } = this.#parts.reply
+    if (raw.writableEnded || raw.destroyed) return
+    this.#lose(error)
+    const events = this.#stream?.events
+    if (events?.isWhole && this.#canEndWithError(events)) this.#finish()
+    else raw.destroy()
   }
 
   /** Ends the event stream. */
   #finish(): void {
-    const events = this.#events
-    if (!events || events.writableEnded) return
-    this.#source?.unpipe(events)
-    events.end()
+    const { raw } = this.#parts.reply
+    if (!this.#stream || raw.writableEnded) return
+    const { source, events } = this.#stream
+    // After an incomplete event, another event would be read as part of it.
+    const last = events.isWhole ? this.#finalMessage(events) : undefined
+    source.destroy()
+    raw.end(last === undefined ? undefined : encodeEvent(last))
   }
 
   /** The message that the bridge adds at the end of the event stream; undefined for none. */

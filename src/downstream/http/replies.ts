@@ -48,25 +48,34 @@ const EVENTS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store
  * is kept for it: neither the request nor the reply, nor the listeners of its own way to send a stream.
  */
 export function sendEvents(reply: FastifyReply, events: Readable): void {
-  reply.hijack()
-  reply.raw.writeHead(reply.statusCode, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...EVENTS })
-  pour(events, reply.raw)
+  for (const name in EVENTS) reply.header(name, EVENTS[name as keyof typeof EVENTS])
+  const response = takeResponse(reply)
+  events.once('end', () => response.end())
+  events.once('close', () => response.writableEnded || response.destroy())
+  events.on('error', () => {})
+  pour(events, response, (chunk) => response.write(chunk))
 }
 
-/** Writes a stream to a response as fast as the client reads it. Each of them ends with the other. */
-function pour(from: Readable, to: ServerResponse): void {
-  from.on('data', (chunk) => to.write(chunk) || from.pause())
-  from.once('end', () => to.end())
-  from.once('close', () => to.writableEnded || to.destroy())
-  from.once('error', () => {})
+/** Takes the response from Fastify, which forgets it. Its status and its headers are ready to be written. */
+export function takeResponse(reply: FastifyReply): ServerResponse {
+  reply.hijack()
+  return reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders)
+}
+
+/**
+ * Reads a stream for a response, as fast as its client reads that, and destroys it when the client has gone. `write`
+ * returns whether there is room for more.
+ */
+export function pour(from: Readable, to: ServerResponse, write: (chunk: Buffer) => boolean): void {
+  from.on('data', (chunk: Buffer) => write(chunk) || from.pause())
   to.on('drain', () => from.resume())
-  to.once('close', () => from.destroy())
+  whenOver({ raw: to }, () => from.destroy())
 }
 
 /**
  * Calls `then` when a reply is over: sent completely, or the client has disconnected. At once if it is over already.
  */
-export function whenOver({ raw }: FastifyReply, then: () => void): void {
+export function whenOver({ raw }: Pick<FastifyReply, 'raw'>, then: () => void): void {
   if (raw.destroyed) then()
   else raw.on('close', then)
 }
