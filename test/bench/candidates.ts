@@ -102,6 +102,8 @@ const SERVERS: Readonly<Record<Era, string>> = { legacy: 'legacy-http.mjs', mode
 export const yardstick = (era: Era): string => `pass-through to ${era}`
 /** The server itself, where sockets with open event streams end. */
 export const bareServer = (era: Era): string => `bare ${era} server`
+/** A proxy that has two bare sockets for each stream: one of `node:http` and one of undici. */
+export const bareProxy = (era: Era): string => `undici to ${era}`
 /** The program of a stdio server itself. */
 export const bareProgram = (era: Era): string => `${era} program`
 export const laneName = (client: Era, server: Era, transport: Transport): string => `${client}-${server}-${transport}`
@@ -124,7 +126,7 @@ const controls = ERAS.toReversed().flatMap((era): Candidate[] => {
     { ...common, name: bareProgram(era), transport: 'stdio', pipe: true },
     ...(era === 'legacy' ? [{ ...common, name: 'no proxy' }] : []),
     { ...common, name: yardstick(era), proxy: program('pass-through.mjs'), idle: true },
-    { ...common, name: `undici to ${era}`, proxy: program('undici-proxy.mjs') },
+    { ...common, name: bareProxy(era), proxy: program('undici-proxy.mjs'), idle: true },
   ]
 })
 

@@ -1,2 +1,5 @@
-/** Loaded before a program whose memory is measured, with `--expose-gc`: SIGUSR2 has it collect its garbage. */
-process.on('SIGUSR2', () => globalThis.gc?.())
+/**
+ * Loaded before a program whose memory is measured, with `--expose-gc`: SIGUSR2 has it collect its garbage and return
+ * memory that it does not need, as it would if memory were short.
+ */
+process.on('SIGUSR2', () => globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' }))

@@ -74,7 +74,7 @@ const goals: readonly Goal[] = [
   ),
   ...['legacy-legacy-http', 'legacy-modern-http'].map(
     (lane): Goal => ({
-      goal: `idle session, ${lane}: memory beyond a bare server's`,
+      goal: `idle session, ${lane}: memory beyond bare sockets`,
       limit: { most: 16 },
       unit: 'KiB',
       figure: ({ idle }) => idle.find(({ candidate }) => candidate === lane)?.beyond,

@@ -4,6 +4,15 @@ import { createServer } from 'node:http'
 /** Longer answers are sent as the bytes they are kept in. */
 const LONG = 64 * 1024
 
+/** @type {Set<import('node:http').ServerResponse>} */
+const listening = new Set()
+const CHANGED = 'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
+// A proxy is told so to collect its garbage. A bare server is a proxy there: its program collects its own.
+if (!globalThis.gc)
+  process.on('SIGUSR2', () => {
+    for (const response of listening) response.write(CHANGED)
+  })
+
 /**
  * Listens until the process ends.
  *
@@ -68,4 +77,6 @@ export function sendInSteps(response, said) {
  */
 export function open(response) {
   response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': open\n\n')
+  listening.add(response)
+  response.once('close', () => listening.delete(response))
 }

@@ -151,17 +151,22 @@ export function freshTable(all: readonly Fresh[]): Table {
 }
 
 export function idleTable(all: readonly Idle[]): Table {
-  const rows = all.map(({ candidate, sessions, before, after, kib, beyond }) => [
+  const rows = all.map(({ candidate, sessions, before, after, kib, beyond, heard, seconds }) => [
     candidate,
     String(sessions),
     shown(before, 1),
     shown(after, 1),
     shown(kib, 1),
     shown(beyond, 1),
+    shown(heard, 0),
+    shown(seconds, 1),
   ])
   return {
     title: 'idle: memory of sessions that do nothing, each with an open event stream',
-    rows: [['', 'sessions', 'MiB before', 'MiB with them', 'KiB each', 'beyond a bare server'], ...rows],
+    rows: [
+      ['', 'sessions', 'MiB before', 'MiB with them', 'KiB each', 'beyond bare sockets', 'heard', 'seconds'],
+      ...rows,
+    ],
   }
 }
 
