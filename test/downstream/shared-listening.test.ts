@@ -1,0 +1,105 @@
+/** What calls have in common that share a subscription, and what ends one of them without the others. */
+import t from 'tap'
+import { SharedListening } from '../../src/downstream/legacy/shared-listening.js'
+import { HangUp } from '../../src/hang-up.js'
+import { ANONYMOUS, type Call, type Final, type Told } from '../../src/protocol/call.js'
+import { Fault } from '../../src/protocol/fault.js'
+import { ACKNOWLEDGED } from '../../src/protocol/subscriptions.js'
+import { EMPTY, parseObject } from '../../src/rpc/splice.js'
+
+const LISTS = '{"notifications":{"toolsListChanged":true}}'
+const told = (method: string): Told => ({ kind: 'notification', method, params: EMPTY })
+const ENDED: Final = { kind: 'result', result: EMPTY }
+
+/** A call that notes what it is told. */
+function calling(principal: string, hear: (told: Told) => void = () => {}) {
+  const signal = new HangUp()
+  const heard: string[] = []
+  const call: Call = {
+    method: 'subscriptions/listen',
+    params: parseObject(LISTS),
+    meta: EMPTY,
+    progress: false,
+    caller: { revision: '2026-07-28', capabilities: '{}' },
+    principal,
+    tell: (told) => {
+      hear(told)
+      heard.push(told.method)
+      return undefined
+    },
+    signal,
+    abort: (reason) => signal.abort(reason),
+    log: { note() {}, warn() {} },
+  }
+  return { call, signal, heard }
+}
+
+function listening() {
+  const sent: { call: Call; end(last: Final): void; fail(error: Error): void }[] = []
+  const shared = new SharedListening(
+    (call) =>
+      new Promise((resolve, reject) => {
+        sent.push({ call, end: resolve, fail: reject })
+        call.signal.addEventListener('abort', () => reject(new Error('given up')))
+      }),
+  )
+  return { shared, sent }
+}
+
+t.test('a call that joins is told the acknowledgement at once, and what follows', async (t) => {
+  const { shared, sent } = listening()
+  const [one, two] = [calling('anna'), calling('anna')]
+  const first = shared.listen(one.call)
+  sent[0]?.call.tell(told(ACKNOWLEDGED))
+  const second = shared.listen(two.call)
+  t.same(two.heard, [ACKNOWLEDGED])
+  sent[0]?.call.tell(told('changed'))
+  t.same(
+    [one.heard, two.heard],
+    [
+      [ACKNOWLEDGED, 'changed'],
+      [ACKNOWLEDGED, 'changed'],
+    ],
+  )
+  sent[0]?.end(ENDED)
+  t.same(await Promise.all([first, second]), [ENDED, ENDED])
+  t.equal(sent.length, 1)
+  t.equal(shared.size, 0)
+})
+
+t.test('anonymous callers do not share', (t) => {
+  const { shared, sent } = listening()
+  for (let calls = 0; calls < 2; calls++) shared.listen(calling(ANONYMOUS).call).catch(() => {})
+  t.equal(sent.length, 2)
+  t.end()
+})
+
+t.test('a call that is given up leaves the others, and the last one ends the subscription', async (t) => {
+  const { shared, sent } = listening()
+  const [one, two] = [calling('anna'), calling('anna')]
+  const [first, second] = [shared.listen(one.call), shared.listen(two.call)]
+  const why = new Fault('interrupted', 'enough')
+  one.signal.abort(why)
+  await t.rejects(first, why)
+  t.equal(sent[0]?.call.signal.aborted, false)
+  two.signal.abort(why)
+  await t.rejects(second, why)
+  t.equal(sent[0]?.call.signal.aborted, true)
+  t.equal(shared.size, 0)
+  await t.rejects(shared.listen(two.call), why)
+  t.equal(sent.length, 1, 'nothing is sent for a call that is over')
+})
+
+t.test('a call that fails to take a message ends alone', async (t) => {
+  const { shared, sent } = listening()
+  const broken = calling('anna', () => {
+    throw new Error('broken')
+  })
+  const whole = calling('anna')
+  const [first, second] = [shared.listen(broken.call), shared.listen(whole.call)]
+  sent[0]?.call.tell(told('changed'))
+  await t.rejects(first, new Error('broken'))
+  t.same(whole.heard, ['changed'])
+  sent[0]?.fail(new Fault('upstreamClosed', 'gone'))
+  await t.rejects(second, new Fault('upstreamClosed', 'gone'))
+})
