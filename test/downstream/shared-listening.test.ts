@@ -50,10 +50,10 @@ t.test('a call that joins is told the acknowledgement at once, and what follows'
   const { shared, sent } = listening()
   const [one, two] = [calling('anna'), calling('anna')]
   const first = shared.listen(one.call)
-  sent[0]?.call.tell(told(ACKNOWLEDGED))
+  await sent[0]?.call.tell(told(ACKNOWLEDGED))
   const second = shared.listen(two.call)
   t.same(two.heard, [ACKNOWLEDGED])
-  sent[0]?.call.tell(told('changed'))
+  await sent[0]?.call.tell(told('changed'))
   t.same(
     [one.heard, two.heard],
     [
@@ -97,7 +97,7 @@ t.test('a call that fails to take a message ends alone', async (t) => {
   })
   const whole = calling('anna')
   const [first, second] = [shared.listen(broken.call), shared.listen(whole.call)]
-  sent[0]?.call.tell(told('changed'))
+  await sent[0]?.call.tell(told('changed'))
   await t.rejects(first, new Error('broken'))
   t.same(whole.heard, ['changed'])
   sent[0]?.fail(new Fault('upstreamClosed', 'gone'))

@@ -1,5 +1,4 @@
 /** Sends answers over HTTP: JSON, event streams and errors. */
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Fault } from '../../protocol/fault.js'
@@ -57,16 +56,16 @@ export function sendEvents(reply: FastifyReply, events: Readable): void {
 }
 
 /** Takes the response from Fastify, which forgets it. Its status and its headers are ready to be written. */
-export function takeResponse(reply: FastifyReply): ServerResponse {
+export function takeResponse(reply: FastifyReply): FastifyReply['raw'] {
   reply.hijack()
-  return reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders)
+  return reply.raw.writeHead(reply.statusCode, reply.getHeaders() as Record<string, string>)
 }
 
 /**
  * Reads a stream for a response, as fast as its client reads that, and destroys it when the client has gone. `write`
  * returns whether there is room for more.
  */
-export function pour(from: Readable, to: ServerResponse, write: (chunk: Buffer) => boolean): void {
+export function pour(from: Readable, to: FastifyReply['raw'], write: (chunk: Buffer) => boolean): void {
   from.on('data', (chunk: Buffer) => write(chunk) || from.pause())
   to.on('drain', () => from.resume())
   whenOver({ raw: to }, () => from.destroy())
