@@ -238,9 +238,10 @@ export class Links {
     this.endIfDone(link)
   }
 
-  /** Sends parts that were not sent yet, as far as there is room. */
+  /** Sends lost parts again and parts that were not sent yet, as far as there is room. */
   #flush(link: Link): void {
     if (link.key === undefined || link.over) return
+    for (const { number, part } of link.outgoing.repair()) this.#sayData(link, { number }, part)
     for (const { number, part } of link.outgoing.next()) this.#sayData(link, { number }, part)
   }
 

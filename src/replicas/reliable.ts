@@ -2,7 +2,7 @@
 
 /** Bytes that may be in transit, and bytes that may wait, before the sender is paused. */
 const WINDOW = 1024 * 1024
-/** The most that is sent again at once. */
+/** The most that is sent again before some of it is acknowledged. */
 const AGAIN = { parts: 32, bytes: 256 * 1024 }
 /** Parts that may arrive ahead of missing ones. */
 const MAX_EARLY = 65_536
@@ -13,6 +13,8 @@ export interface Numbered {
   part: Uint8Array
 }
 
+const NONE: readonly Numbered[] = []
+
 /** Parts to send, and parts that may have to be sent again. */
 export class Outgoing {
   readonly #parts: Uint8Array[] = []
@@ -21,8 +23,11 @@ export class Outgoing {
   /** Parts sent but not acknowledged, and their bytes. */
   #sent = 0
   #sentBytes = 0
-  /** When one of them was last sent or acknowledged. */
+  /** When the oldest of them was sent, or some were acknowledged. */
   #since = 0
+  /** Some parts up to this one were lost; they have been sent again up to the other. */
+  #lostTo = 0
+  #againTo = 0
   #waiting: (() => void)[] = []
   /** The other side accepts no more for now. */
   full = false
@@ -63,26 +68,40 @@ export class Outgoing {
   /** The parts that may be sent now. They count as sent. */
   next(): Numbered[] {
     const found: Numbered[] = []
+    // Later parts do not make the oldest one younger.
+    if (this.#sent === 0) this.#since = performance.now()
     while (!this.full && this.#sent < this.#parts.length && this.#sentBytes < WINDOW) {
       const part = this.#parts[this.#sent++] as Uint8Array
       this.#sentBytes += part.length
       found.push({ number: this.#acknowledged + this.#sent, part })
     }
-    if (found.length > 0) this.#since = performance.now()
     return found
   }
 
-  /** The oldest unacknowledged parts, if nothing was sent or acknowledged for so many milliseconds. */
-  again(milliseconds: number): Numbered[] {
+  /** The oldest sent parts, if none was acknowledged for so many milliseconds. They count as lost. */
+  again(milliseconds: number): readonly Numbered[] {
     const now = performance.now()
-    if (now - this.#since < milliseconds) return []
+    if (this.#sent === 0 || now - this.#since < milliseconds) return NONE
     this.#since = now
+    this.#lostTo = this.#acknowledged + this.#sent
+    this.#againTo = this.#acknowledged
+    return this.repair()
+  }
+
+  /** The lost parts that may be sent again now. */
+  repair(): readonly Numbered[] {
+    if (this.#acknowledged >= this.#lostTo) return NONE
     let bytes = 0
     const found: Numbered[] = []
-    for (const part of this.#parts.slice(0, Math.min(this.#sent, AGAIN.parts))) {
+    const last = Math.min(this.#lostTo - this.#acknowledged, AGAIN.parts)
+    for (let at = 0; at < last; at++) {
+      const part = this.#parts[at] as Uint8Array
       bytes += part.length
-      if (found.length > 0 && bytes > AGAIN.bytes) break
-      found.push({ number: this.#acknowledged + found.length + 1, part })
+      if (at > 0 && bytes > AGAIN.bytes) break
+      const number = this.#acknowledged + at + 1
+      if (number <= this.#againTo) continue
+      this.#againTo = number
+      found.push({ number, part })
     }
     return found
   }

@@ -119,6 +119,27 @@ t.test('what is lost, repeated and shuffled arrives once and in order', async (t
   await until(() => one.size === 0 && two.size === 0, 'no link is left')
 })
 
+t.test('a lost part arrives although further parts are sent all the time', async (t) => {
+  const bus = new Bus()
+  const one = linksOn(t, bus, 'one')
+  const received: string[] = []
+  linksOn(t, bus, 'two', (link) => {
+    link.onPart = (part) => received.push(String(part))
+  })
+  const link = one.open('two')
+  link.send(Buffer.from('first')).catch(() => {})
+  await until(() => received.length === 1)
+  bus.mishaps.lost = 1
+  link.send(Buffer.from('lost')).catch(() => {})
+  bus.mishaps.lost = 0
+  const flow = setInterval(() => {
+    link.send(Buffer.from('further')).catch(() => {})
+  }, 20)
+  t.teardown(() => clearInterval(flow))
+  await until(() => received.includes('lost'), 'the lost part')
+  t.same(received.slice(0, 3), ['first', 'lost', 'further'])
+})
+
 t.test('what was said once does not hold a second time', async (t) => {
   const bus = new Bus()
   const asked = new Map<string, number>()
@@ -250,11 +271,25 @@ t.test('parts that have not been acknowledged are kept, and those that came too 
   t.same(shown(outgoing.again(60_000)), [], 'and not all the time')
   outgoing.acknowledge(99)
   t.ok(outgoing.empty)
+  t.same(shown(outgoing.repair()), [], 'nothing is lost any more')
   outgoing.full = true
   outgoing.add(Buffer.from('d'))
   t.same(shown(outgoing.next()), [])
   outgoing.full = false
   t.same(shown(outgoing.next()), ['4d'])
+
+  const many = new Outgoing()
+  for (let n = 1; n <= 100; n++) many.add(Buffer.from('x'))
+  t.equal(many.next().length, 100)
+  const numbers = (parts: readonly Numbered[]) => [parts[0]?.number, parts.at(-1)?.number]
+  t.same(numbers(many.again(0)), [1, 32])
+  t.same(shown(many.repair()), [], 'until some have arrived')
+  many.acknowledge(10)
+  t.same(numbers(many.repair()), [33, 42], 'the rest follows at once')
+  many.add(Buffer.from('new'))
+  many.next()
+  many.acknowledge(100)
+  t.same(shown(many.repair()), [], 'what was sent after the loss is not lost')
 
   const incoming = new Incoming()
   const texts = (parts: Uint8Array[]) => parts.map(String)
