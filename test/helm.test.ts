@@ -136,7 +136,7 @@ t.test('what everything is set to arrives', { skip: noHelm }, async (t) => {
   const rendering = render(t, everything)
   const { settings, pod, bridge } = understood(t, rendering)
   t.match(settings, { publicUrl: 'https://mcp.example.com', redis: { prefix: 'shop:' } })
-  t.ok(settings.redis?.url.endsWith(`@${RELEASE}-mcp-bridge-redis:6379`))
+  t.ok(settings.redis?.url?.endsWith(`@${RELEASE}-mcp-bridge-redis:6379`))
   t.ok(settings.allowedHosts.includes('mcp.example.org'))
   t.equal(pod.terminationGracePeriodSeconds, 80)
   t.match(bridge, { image: /mcp-bridge@sha256:0+$/, env: [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT' }] })
@@ -148,6 +148,12 @@ t.test('what everything is set to arrives', { skip: noHelm }, async (t) => {
     request: '0s',
     backendRequest: '0s',
   })
+})
+
+t.test('a Redis Cluster in "config" replaces "redis.url"', { skip: noHelm }, async (t) => {
+  const redis = { cluster: ['redis://node-1:6379'] }
+  const { settings } = understood(t, render(t, { ...external, config: { ...external.config, redis } }))
+  t.match(settings.redis, { url: undefined, cluster: redis.cluster })
 })
 
 t.test(
@@ -164,7 +170,7 @@ t.test(
     const args = container?.args?.map((arg) => arg.replace('$(REDIS_PASSWORD)', password)) ?? []
     const redis = await RedisServer.start(t, ...args)
     const { settings } = understood(t, { resources })
-    const url = settings.redis?.url.replace(`${RELEASE}-mcp-bridge-redis:6379`, new URL(redis.url).host)
+    const url = settings.redis?.url?.replace(`${RELEASE}-mcp-bridge-redis:6379`, new URL(redis.url).host)
     const connect = async (url = '') => {
       const client = createClient({ url, socket: { reconnectStrategy: false } }).on('error', () => {})
       t.teardown(() => client.destroy())

@@ -83,6 +83,7 @@ t.test('a server may have a path, time limits and a strictness of its own', asyn
 
 t.test('one address cannot be two things', async (t) => {
   const program = { command: 'x' }
+  const withRedis = (redis: object) => ({ mcpServers: { a: program }, redis, stateKeys: ['k'.repeat(32)] })
   const cases: [object, RegExp][] = [
     [{ mcpServers: { a: { ...program, path: '/x' }, b: { ...program, path: '/x' } } }, /b\.path \/x is a path of a/],
     [{ mcpServers: { a: { ...program, path: '/metrics' } } }, /a\.path \/metrics is a path of the bridge itself/],
@@ -93,6 +94,12 @@ t.test('one address cannot be two things', async (t) => {
     [{ mcpServers: { a: program }, admin: 'stdio' }, /admin has to be an address/],
     [{ mcpServers: { a: program }, redis: { url: 'redis://h' } }, /stateKeys is required with "redis"/],
     [{ mcpServers: { a: program }, redis: { url: 'http://h' } }, /redis\.url has to be a redis:\/\//],
+    [withRedis({}), /redis has to have the address of Redis in "url", or addresses of nodes in "cluster"/],
+    [withRedis({ url: 'redis://h', cluster: ['redis://h'] }), /redis\.cluster replaces "url": remove one of them/],
+    [withRedis({ sentinels: ['redis://h'], cluster: ['redis://h'] }), /redis\.sentinels cannot be combined with/],
+    [withRedis({ url: 'redis://h', ca: 'ca.pem' }), /redis\.ca is for rediss:\/\/ addresses/],
+    [withRedis({ url: 'rediss://h', cert: 'x.pem' }), /redis\.key is required with "cert"/],
+    [withRedis({ cluster: ['rediss://h'], key: 'x.pem' }), /redis\.cert is required with "key"/],
   ]
   for (const [input, said] of cases) t.match(issuesOf(input).join('\n'), said)
 })

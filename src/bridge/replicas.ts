@@ -3,9 +3,10 @@ import { parseListen, type Settings } from '../config/settings.js'
 import type { Log } from '../logging.js'
 import { RedisReplicas } from '../replicas/replicas.js'
 import { keyOf } from '../seal.js'
+import { filesAt } from './certificates.js'
 
-/** Undefined without Redis, and on stdio, because there no other process can serve the client. */
+/** Undefined without Redis, and on stdio, because there no other process can serve the client. Throws a ConfigError. */
 export function replicasOf({ redis, stateKeys, listen }: Settings, log: Log): RedisReplicas | undefined {
   if (!redis || parseListen(listen).kind === 'stdio') return undefined
-  return new RedisReplicas({ ...redis, keys: stateKeys.map(keyOf), log })
+  return new RedisReplicas({ ...redis, tls: filesAt('redis', redis, log).current, keys: stateKeys.map(keyOf), log })
 }

@@ -126,6 +126,7 @@ function addressIn(upstream: string, env: ConfigSources['env']): string {
 function withFiles(settings: Settings): Settings {
   for (const [name, own] of Object.entries(settings.mcpServers)) pemOfServer(name, own, undefined)
   if (settings.tls) filesAt('tls', settings.tls, undefined)
+  if (settings.redis) filesAt('redis', settings.redis, undefined)
   return settings
 }
 

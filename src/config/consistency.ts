@@ -10,6 +10,7 @@ export function inconsistencies(settings: Settings, listen: Listen): Issue[] {
   return [
     ...servers(settings, listen),
     ...required(settings),
+    ...shared(settings),
     ...encryption(settings, listen),
     ...authentication(settings),
     ...Object.entries(settings.mcpServers).flatMap(([name, own]) => signIn(name, own, settings, listen)),
@@ -37,6 +38,27 @@ function required({ redis, stateKeys, publish, publicUrl }: Settings): Issue[] {
   if (redis && stateKeys.length === 0) issues.push({ path: 'stateKeys', message: secret })
   const address = 'is required with "publish": the address at which clients reach the bridge'
   if (publish && publicUrl === undefined) issues.push({ path: 'publicUrl', message: address })
+  return issues
+}
+
+/** A Redis that is not at one place, or cannot be reached as configured. */
+function shared({ redis }: Settings): Issue[] {
+  if (!redis) return []
+  const { url, sentinels, cluster, ca, cert, key } = redis
+  const issue = (option: string, message: string): Issue => ({ path: `redis${option}`, message })
+  if (url === undefined && cluster.length === 0)
+    return [issue('', 'has to have the address of Redis in "url", or addresses of nodes in "cluster"')]
+  if (url !== undefined && cluster.length > 0) return [issue('.cluster', 'replaces "url": remove one of them')]
+  if (sentinels.length > 0 && cluster.length > 0)
+    return [issue('.sentinels', 'cannot be combined with "cluster": a Redis Cluster has no Sentinels')]
+  const issues: Issue[] = []
+  const secure = [url, ...sentinels, ...cluster].some((one) => one?.startsWith('rediss:'))
+  const first = ca !== undefined ? 'ca' : cert !== undefined ? 'cert' : key !== undefined ? 'key' : undefined
+  if (first !== undefined && !secure) issues.push(issue(`.${first}`, 'is for rediss:// addresses'))
+  if ((cert === undefined) !== (key === undefined))
+    issues.push(
+      cert === undefined ? issue('.cert', 'is required with "key"') : issue('.key', 'is required with "cert"'),
+    )
   return issues
 }
 

@@ -26,6 +26,9 @@ export function escaped(text: string): string {
   return text.replaceAll('${', () => '$${')
 }
 
+/** Paths of addresses. */
+const ADDRESS = /\.url$|^redis\.(?:sentinels|cluster)\.\d+$/
+
 /**
  * Replaces `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:path}` in these keys of entries of servers, and in secrets.
  * `$${NAME}` becomes `${NAME}`. Throws a ConfigError that names what is missing.
@@ -47,7 +50,7 @@ export function expand(input: unknown, { env, read, missing }: ConfigSources, ke
     if (typeof value !== 'string') return value
     for (const [reference, what] of value.matchAll(EDITORS))
       issues.push({ path, message: unknown(reference, String(what)) })
-    if (missing && path.endsWith('.url') && refersElsewhere(value))
+    if (missing && ADDRESS.test(path) && refersElsewhere(value))
       return path.startsWith('redis') ? 'redis://offline.invalid' : 'http://offline.invalid/'
     return value.replace(
       REFERENCE,

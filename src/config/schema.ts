@@ -7,10 +7,11 @@ import { access } from './schema/access.js'
 import { discovery } from './schema/discovery.js'
 import { inspect } from './schema/inspect.js'
 import { limits } from './schema/limits.js'
+import { redis } from './schema/redis.js'
 import { server } from './schema/server.js'
 import { oauth } from './schema/sign-in.js'
 import { timeouts } from './schema/timeouts.js'
-import { entryName, milliseconds } from './schema/values.js'
+import { entryName } from './schema/values.js'
 
 export const fileSchema = z.strictObject({
   $schema: z.string().optional().describe('Address of the JSON Schema of this file, for editors.'),
@@ -21,24 +22,7 @@ export const fileSchema = z.strictObject({
   ...discovery,
   ...access,
   oauth,
-  redis: z
-    .strictObject({
-      url: z
-        .url({ protocol: /^rediss?$/, error: 'has to be a redis:// or rediss:// address' })
-        .describe(
-          'Address of Redis, with user and password if it requires them. With "sentinels", the host is the name of the primary: redis://:password@mymaster.',
-        ),
-      sentinels: z
-        .array(z.url({ protocol: /^rediss?$/, error: 'has to be a redis:// or rediss:// address' }))
-        .default([])
-        .describe(
-          'Addresses of Redis Sentinels, such as redis://sentinel-1:26379. They know which Redis is the primary.',
-        ),
-      prefix: z.string().default('mcp-bridge:').describe('Prefix of all keys and channels.'),
-      timeout: milliseconds.default(250).describe('Timeout of one command, in milliseconds.'),
-    })
-    .optional()
-    .describe('State that replicas of the bridge share. Requires stateKeys. Default: the bridge runs alone.'),
+  redis,
   stateKeys: z
     .array(z.string().min(32, 'has to have at least 32 characters'))
     .default([])

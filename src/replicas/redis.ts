@@ -4,7 +4,7 @@
  */
 import type { Log } from '../logging.js'
 import { within } from '../time.js'
-import type { Client, RedisAddress } from './client.js'
+import type { Channels, Client, Keys, RedisAddress } from './connection.js'
 
 type Library = typeof import('./client.js')
 
@@ -37,13 +37,12 @@ export class Redis {
   readonly #options: RedisOptions
   #library: Library | undefined
   #asking: Client | undefined
-  #listening: Client | undefined
+  #listening: Channels | undefined
   readonly #listeners = new Map<string, Listener>()
   #listens = false
-  #restUntil = 0
-  /** Commands without an answer, and since when there was none. */
-  #open = 0
-  #since = 0
+  /** A Cluster can carry messages while keys of a lost primary are unreachable, so both fail apart. */
+  readonly #channels: Lane
+  readonly #keys: Lane
   #reported = false
   #steady: NodeJS.Timeout | undefined
   #closed = false
@@ -52,16 +51,14 @@ export class Redis {
 
   constructor(options: RedisOptions) {
     this.#options = options
+    this.#channels = new Lane(options.timeout)
+    this.#keys = new Lane(options.timeout)
   }
 
   /** Whether Redis answers and the subscriptions work. */
   get working(): boolean {
-    return this.#answers && this.#listens && this.#listening?.isReady === true
-  }
-
-  get #answers(): boolean {
-    const late = this.#open > 0 && performance.now() - this.#since > this.#options.timeout
-    return this.#asking?.isReady === true && !late && performance.now() >= this.#restUntil
+    const areReady = this.#asking?.isReady === true && this.#listening?.isReady === true
+    return areReady && this.#listens && this.#channels.answers
   }
 
   /** Connects, and keeps trying. Resolves when connected, or after FIRST_WAIT. */
@@ -70,8 +67,8 @@ export class Redis {
     const library = await import('./client.js')
     if (this.#closed) return
     this.#library = library
-    const asking = this.#watched(library.clientOf(this.#options))
-    const listening = this.#watched(library.clientOf(this.#options))
+    const { asking, listening } = library.clientsOf(this.#options)
+    for (const client of [asking, listening]) this.#watch(client)
     this.#asking = asking
     this.#listening = listening
     const heard = new Promise<void>((resolve) => {
@@ -90,7 +87,7 @@ export class Redis {
 
   /** Publishes a message. Resolves to the number of receivers; rejects with RedisAway. */
   publish(channel: string, message: Buffer): Promise<number> {
-    return this.#ask((client) => client.publish(channel, message))
+    return this.#ask(this.#channels, (client) => client.publish(channel, message))
   }
 
   /** Subscribes to a channel. To be called before `connect`. */
@@ -100,20 +97,20 @@ export class Redis {
 
   /** The bytes under a key. Rejects with RedisAway. */
   async get(key: string): Promise<Buffer | undefined> {
-    const text = await this.#ask((client) => client.get(key))
+    const text = await this.#askForKeys((keys) => keys.get(key))
     return text === null ? undefined : Buffer.from(text, 'base64')
   }
 
   /** Stores bytes under a key for so many milliseconds. Rejects with RedisAway. */
   async set(key: string, bytes: Buffer, milliseconds: number): Promise<void> {
     const PX = Math.max(1, Math.round(milliseconds))
-    await this.#ask((client) => client.set(key, bytes.toString('base64'), { expiration: { type: 'PX', value: PX } }))
+    await this.#askForKeys((keys) => keys.set(key, bytes.toString('base64'), { expiration: { type: 'PX', value: PX } }))
   }
 
   /** Counts one more under a key, which expires so many milliseconds after the first. Rejects with RedisAway. */
   async count(key: string, milliseconds: number): Promise<{ current: number; ttl: number }> {
-    const [, current, ttl] = await this.#ask((client) =>
-      client
+    const [, current, ttl] = await this.#askForKeys((keys) =>
+      keys
         .multi()
         .set(key, '0', { condition: 'NX', expiration: { type: 'PX', value: milliseconds } })
         .incr(key)
@@ -124,7 +121,7 @@ export class Redis {
   }
 
   async forget(key: string): Promise<void> {
-    await this.#ask((client) => client.del(key))
+    await this.#askForKeys((keys) => keys.del(key))
   }
 
   close(): void {
@@ -134,15 +131,13 @@ export class Redis {
     for (const client of [this.#asking, this.#listening]) Promise.resolve(client?.destroy()).catch(() => {})
   }
 
-  async #ask<T>(command: (client: Client) => Promise<T>): Promise<T> {
-    if (!this.#asking || !this.#answers) throw new RedisAway('Redis does not answer')
-    if (this.#open++ === 0) this.#since = performance.now()
-    const asked = command(this.#asking)
-    const settled = () => {
-      this.#open--
-      this.#since = performance.now()
-    }
-    asked.then(settled, settled)
+  #askForKeys<T>(command: (keys: Keys) => Promise<T>): Promise<T> {
+    return this.#ask(this.#keys, (client) => client.withKeys(command))
+  }
+
+  async #ask<T>(lane: Lane, command: (client: Client) => Promise<T>): Promise<T> {
+    if (!this.#asking?.isReady || !lane.answers) throw new RedisAway('Redis does not answer')
+    const asked = lane.follow(command(this.#asking))
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_resolve, reject) => {
       // What has come while this process was busy is still to be read.
@@ -153,20 +148,20 @@ export class Redis {
       return await Promise.race([asked, late])
     } catch (error) {
       // An error reply is an answer: Redis may be out of memory, or refuse the command.
-      if (!(this.#library && error instanceof this.#library.ErrorReply)) this.#restUntil = performance.now() + REST
+      if (!(this.#library && error instanceof this.#library.ErrorReply)) lane.rest()
       throw error instanceof RedisAway ? error : new RedisAway('A Redis command failed', { cause: error })
     } finally {
       clearTimeout(timer)
     }
   }
 
-  async #listenToAll(client: Client): Promise<void> {
+  async #listenToAll(client: Channels): Promise<void> {
     for (const [channel, listener] of this.#listeners) await client.subscribe(channel, listener, true)
     this.#listens = true
   }
 
   /** With these policies Redis may evict keys before they expire, without an error. */
-  async #checkPolicy(client: Client): Promise<void> {
+  async #checkPolicy(client: Channels): Promise<void> {
     const found = await client.configGet('maxmemory-policy').catch(() => undefined)
     const policy = found?.['maxmemory-policy']
     if (policy?.startsWith('allkeys-'))
@@ -177,7 +172,7 @@ export class Redis {
   }
 
   /** Logs once that Redis is unreachable, and once that it has stayed reachable again. */
-  #watched(client: Client): Client {
+  #watch(client: Channels): void {
     const { log } = this.#options
     client.on('error', (error: Error) => {
       if (this.#closed) return
@@ -194,6 +189,41 @@ export class Redis {
         this.#reported = false
       }, STEADY).unref()
     })
-    return client
+  }
+}
+
+/** Commands that are answered or fail together. */
+class Lane {
+  readonly #timeout: number
+  /** Commands without an answer, and since when there was none. */
+  #open = 0
+  #since = 0
+  #restUntil = 0
+
+  constructor(timeout: number) {
+    this.#timeout = timeout
+  }
+
+  /** Whether a command may be sent. */
+  get answers(): boolean {
+    const now = performance.now()
+    const late = this.#open > 0 && now - this.#since > this.#timeout
+    return !late && now >= this.#restUntil
+  }
+
+  /** Counts a command until it has ended. */
+  follow<T>(command: Promise<T>): Promise<T> {
+    if (this.#open++ === 0) this.#since = performance.now()
+    const settled = () => {
+      this.#open--
+      this.#since = performance.now()
+    }
+    command.then(settled, settled)
+    return command
+  }
+
+  /** Sends nothing for a moment. */
+  rest(): void {
+    this.#restUntil = performance.now() + REST
   }
 }

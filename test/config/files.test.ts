@@ -81,6 +81,11 @@ t.test(
     const offline = await run(t, ['check', '--offline', '--config', file])
     t.equal(offline.stderr, '')
     t.match(offline.stdout, /is valid: 2 servers\.$/m)
+    for (const redis of [
+      { url: 'redis://primary', sentinels: ['${SENTINEL_OF_TEST}'] },
+      { cluster: ['${NODE_OF_TEST}'] },
+    ])
+      t.equal(check(fileWith(t, { ...config, redis }), { args: ['--offline'] }).code, 0)
     const wrong: [change: object, said: RegExp][] = [
       [{ listen: 'nowhere' }, /listen "nowhere" has to be stdio, unix:/],
       [{ limits: { calls: '${NOT_REPLACED}' } }, /limits\.calls has to be a number, not a string/],

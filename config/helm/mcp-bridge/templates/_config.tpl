@@ -45,7 +45,11 @@
 {{- $url := printf "redis://:${file:/run/secrets/mcp-bridge/redis-password}@%s-redis:6379" $name -}}
 {{- $_ := set $config "redis" (mergeOverwrite (default dict .Values.config.redis) (dict "url" $url)) -}}
 {{- else if eq .Values.redis.mode "external" -}}
-{{- $_ := set $config "redis" (mergeOverwrite (default dict .Values.config.redis) (dict "url" .Values.redis.url)) -}}
+{{- $redis := default dict .Values.config.redis -}}
+{{- if not $redis.cluster -}}
+{{- $redis = mergeOverwrite $redis (dict "url" .Values.redis.url) -}}
+{{- end -}}
+{{- $_ := set $config "redis" $redis -}}
 {{- else -}}
 {{- $_ := unset $config "redis" -}}
 {{- end -}}

@@ -1,0 +1,39 @@
+/** `redis`: where replicas of the bridge share state. */
+import * as z from 'zod'
+import { milliseconds, text } from './values.js'
+
+const address = z.url({ protocol: /^rediss?$/, error: 'has to be a redis:// or rediss:// address' })
+
+export const redis = z
+  .strictObject({
+    url: address
+      .optional()
+      .describe(
+        'Address of Redis, with user and password if it requires them. With "sentinels", the host is the name of the primary: redis://:password@mymaster.',
+      ),
+    sentinels: z
+      .array(address)
+      .default([])
+      .describe(
+        'Addresses of Redis Sentinels, such as redis://sentinel-1:26379. They know which Redis is the primary.',
+      ),
+    cluster: z
+      .array(address)
+      .default([])
+      .describe(
+        'Addresses of nodes of a Redis Cluster, in place of "url", such as redis://:password@node-1:6379. They know the other nodes.',
+      ),
+    ca: text
+      .optional()
+      .describe(
+        'PEM file with the certificates of the authorities that Redis may have, in place of the public ones. For rediss:// addresses.',
+      ),
+    cert: text
+      .optional()
+      .describe('PEM file with the certificate that the bridge shows Redis (mutual TLS). Requires "key".'),
+    key: text.optional().describe('PEM file with the private key of "cert", without a passphrase.'),
+    prefix: z.string().default('mcp-bridge:').describe('Prefix of all keys and channels.'),
+    timeout: milliseconds.default(250).describe('Timeout of one command, in milliseconds.'),
+  })
+  .optional()
+  .describe('State that replicas of the bridge share. Requires stateKeys. Default: the bridge runs alone.')

@@ -1,0 +1,102 @@
+/** What connections to Redis are for, and how they are made: where it is, who connects, and time limits. */
+import { backoff } from '../time.js'
+
+/** Where Redis is. Either `url` or `cluster`. */
+export interface RedisAddress {
+  /** With Sentinels, the host is the name of the primary. */
+  url?: string | undefined
+  /** Addresses of Sentinels; none without them. The user and password of the first are those of all. */
+  sentinels?: readonly string[]
+  /** Addresses of nodes of a Redis Cluster; none without one. The user and password of the first are those of all. */
+  cluster?: readonly string[]
+  /** For TLS: authorities in place of the public ones, and the certificate of the bridge, as PEM. */
+  tls?: { ca?: string; cert?: string; key?: string }
+}
+
+/** A connection for channels, whatever it leads to. */
+export interface Channels {
+  readonly isReady: boolean
+  /** Connects, and reconnects until it is destroyed. */
+  connect(): Promise<unknown>
+  destroy(): unknown
+  /** `ready`: it can be used again, with its subscriptions. */
+  on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
+  publish(channel: string, message: Buffer): Promise<number>
+  subscribe(channel: string, listener: (message: Buffer) => void, buffers: true): Promise<void>
+  configGet(name: string): Promise<Record<string, string | undefined>>
+}
+
+/** Commands for keys. */
+export interface Keys {
+  get(key: string): Promise<string | null>
+  set(key: string, text: string, options: Expiring): Promise<unknown>
+  del(key: string): Promise<unknown>
+  /** For commands with the same key. */
+  multi(): Multi
+}
+
+/** A connection for channels and keys. */
+export interface Client extends Channels {
+  /** Runs commands for keys. Rejects if they cannot be run. */
+  withKeys<T>(run: (keys: Keys) => Promise<T>): Promise<T>
+}
+
+interface Expiring {
+  condition?: 'NX'
+  expiration: { type: 'PX'; value: number }
+}
+
+interface Multi {
+  set(key: string, text: string, options: Expiring): Multi
+  incr(key: string): Multi
+  pTTL(key: string): Multi
+  exec(): Promise<unknown[]>
+}
+
+/** Milliseconds between attempts to connect: the first delay and the longest. */
+export const RECONNECT = { first: 50, most: 500 }
+/** Milliseconds between pings, and of silence until a connection is dropped. */
+const PING_EVERY = 1_000
+const SILENCE = 4_000
+const CONNECT_TIMEOUT = 2_000
+/** Most commands that may wait for an answer. */
+const MAX_WAITING = 20_000
+
+/** Options of every connection. */
+export const CONNECTION = {
+  disableOfflineQueue: true,
+  commandsQueueMaxLength: MAX_WAITING,
+  pingInterval: PING_EVERY,
+  // CLIENT SETINFO makes the library wait for an answer before a connection counts as established, even if the answer
+  // is an error. Without that, another program that accepts connections in place of Redis and closes them would cause
+  // attempts without delay.
+  disableClientInfo: false,
+  maintNotifications: 'disabled',
+} as const
+// `Redis` has its own timeout: the one of the library ends when a command is written.
+export const COMMANDS = { RESP: 2, commandOptions: { timeout: 0 } } as const
+
+const SOCKET = {
+  connectTimeout: CONNECT_TIMEOUT,
+  socketTimeout: SILENCE,
+  reconnectStrategy: (retries: number) => backoff(retries, RECONNECT),
+}
+
+/** Options of a connection to a server at this address or beside it: TLS, user, password and database are equal. */
+export function accessOf(url: string, tls: RedisAddress['tls']) {
+  const { protocol, username, password, pathname } = new URL(url)
+  const database = Number(pathname.slice(1)) || undefined
+  return {
+    ...CONNECTION,
+    socket: protocol === 'rediss:' ? { ...SOCKET, ...tls, tls: true as const } : SOCKET,
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+    ...(database !== undefined && { database }),
+  }
+}
+
+/** The host and port in an address. */
+export function placeOf(url: string, usual: number): { host: string; port: number } {
+  const { hostname, port } = new URL(url)
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) }
+}
