@@ -137,7 +137,7 @@ export class Redis {
 
   async #ask<T>(lane: Lane, command: (client: Client) => Promise<T>): Promise<T> {
     if (!this.#asking?.isReady || !lane.answers) throw new RedisAway('Redis does not answer')
-    const asked = lane.follow(command(this.#asking))
+    const over = lane.begin()
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_resolve, reject) => {
       // What has come while this process was busy is still to be read.
@@ -145,12 +145,14 @@ export class Redis {
       timer = setTimeout(tooLong, this.#options.timeout)
     })
     try {
-      return await Promise.race([asked, late])
+      return await Promise.race([command(this.#asking), late])
     } catch (error) {
       // An error reply is an answer: Redis may be out of memory, or refuse the command.
       if (!(this.#library && error instanceof this.#library.ErrorReply)) lane.rest()
       throw error instanceof RedisAway ? error : new RedisAway('A Redis command failed', { cause: error })
     } finally {
+      // Also if it has no answer: the client for Sentinels may never answer commands that a primary had when it was lost.
+      over()
       clearTimeout(timer)
     }
   }
@@ -211,15 +213,13 @@ class Lane {
     return !late && now >= this.#restUntil
   }
 
-  /** Counts a command until it has ended. */
-  follow<T>(command: Promise<T>): Promise<T> {
+  /** Counts a command until the returned function is called. */
+  begin(): () => void {
     if (this.#open++ === 0) this.#since = performance.now()
-    const settled = () => {
+    return () => {
       this.#open--
       this.#since = performance.now()
     }
-    command.then(settled, settled)
-    return command
   }
 
   /** Sends nothing for a moment. */

@@ -10,6 +10,7 @@ import { askRedis, noRedis, RedisServer, redisTls, startCluster, startSentinels 
 
 const PASSWORD = 'a-password'
 const OF_SENTINELS = 'another-password'
+const QUIET = { debug: () => {}, info: () => {}, warn: () => {} }
 const TOKENS = Object.fromEntries(
   ['ada', 'bea', 'cid', 'dot', 'eve', 'fay'].map((name) => [name, `token-of-${name}-0123456789`]),
 )
@@ -50,6 +51,30 @@ test('replicas find the primary through Sentinels, and the next one after it is 
   t.equal((await call(one.url, 'tools/list')).status, 200, 'without another replica')
   await until(isForwarded, 'a forwarded request after the failover')
   isSecret()
+})
+
+test('a replica that publishes all the time publishes at the next primary', async (t) => {
+  const primary = await RedisServer.start(t)
+  await RedisServer.start(t, '--replicaof', `127.0.0.1 ${primary.port}`)
+  const sentinels = await startSentinels(t, primary)
+  const redis = new Redis({ url: 'redis://bridge', sentinels, timeout: 250, log: QUIET })
+  t.teardown(() => redis.close())
+  await redis.connect()
+  await until(() => redis.working)
+  let published = 0
+  const flow = setInterval(() => {
+    redis.publish('channel', Buffer.from('x')).then(
+      () => published++,
+      () => {},
+    )
+  }, 5)
+  t.teardown(() => clearInterval(flow))
+  await until(() => published > 100)
+  await primary.stop()
+  await until(() => !redis.working, 'the loss of the primary')
+  published = 0
+  await until(() => published > 500, 'steady publishing at the next primary')
+  t.ok(redis.working)
 })
 
 test('replicas use Sentinels and a Redis with TLS, client certificates and two passwords', async (t) => {
@@ -104,9 +129,8 @@ test('replicas on a Redis Cluster count requests together', async (t) => {
 test('keys of a killed primary of a Redis Cluster work again when its replica has replaced it', async (t) => {
   const nodes = await startCluster(t, PASSWORD)
   const [first, second] = nodes as [RedisServer, RedisServer]
-  const quiet = { debug: () => {}, info: () => {}, warn: () => {} }
   const cluster = [`redis://:${PASSWORD}@127.0.0.1:${second.port}`]
-  const redis = new Redis({ cluster, timeout: 5_000, log: quiet })
+  const redis = new Redis({ cluster, timeout: 5_000, log: QUIET })
   t.teardown(() => redis.close())
   await redis.connect()
   await until(() => redis.working)

@@ -100,11 +100,11 @@ export async function redisTls(t: Scope): Promise<{ ca: string; cert: string; ke
 export async function startSentinels(
   t: Scope,
   primary: RedisServer,
-  { password, own, tls = [] }: { password: string; own?: string; tls?: readonly string[] },
+  { password, own, tls = [] }: { password?: string; own?: string; tls?: readonly string[] } = {},
 ): Promise<string[]> {
   const lines = [
     `sentinel monitor bridge 127.0.0.1 ${primary.port} 2`,
-    `sentinel auth-pass bridge ${password}`,
+    ...(password === undefined ? [] : [`sentinel auth-pass bridge ${password}`]),
     'sentinel down-after-milliseconds bridge 500',
     'sentinel failover-timeout bridge 2000',
     ...(own === undefined ? [] : [`requirepass ${own}`, `sentinel sentinel-pass ${own}`]),
