@@ -2,6 +2,7 @@
 import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
 import type { LogFields } from '../../src/logging.js'
+import { clientsOf } from '../../src/replicas/client.js'
 import { Redis } from '../../src/replicas/redis.js'
 import { holdTimers } from '../support/clock.js'
 import { repeatUntil, until } from '../support/eventually.js'
@@ -68,4 +69,24 @@ t.test('11.32 a Redis that is back is said to be there when it has stayed', { sk
   const stay = () => staying.run()
   await repeatUntil(stay, () => said.includes('redis_available'), 'it having stayed')
   t.same(said, ['redis_unavailable', 'redis_available'])
+})
+
+t.test('a command that is never answered holds up no later command', { skip: noRedis }, async (t) => {
+  const server = await RedisServer.start(t)
+  // The client for Sentinels does that with a command that a primary had when it was lost.
+  let owner: object = clientsOf({ url: server.url }).asking
+  while (!Object.hasOwn(owner, '_executeCommand')) owner = Object.getPrototypeOf(owner) as object
+  const quiet = { debug: () => {}, info: () => {}, warn: () => {} }
+  const redis = new Redis({ url: server.url, timeout: 100, log: quiet })
+  t.teardown(() => redis.close())
+  await redis.connect()
+  await until(() => redis.working)
+  const { restore } = t.intercept(owner as { _executeCommand: unknown }, '_executeCommand', {
+    value: () => new Promise(() => {}),
+  })
+  await t.rejects(redis.publish('channel', Buffer.from('x')), /takes too long/)
+  restore()
+  t.notOk(redis.working, 'nothing is sent for a moment')
+  await until(() => redis.working, 'the end of that')
+  t.equal(await redis.publish('channel', Buffer.from('x')), 0)
 })
