@@ -74,6 +74,17 @@ t.test('anonymous callers do not share', (t) => {
   t.end()
 })
 
+t.test('callers with different credentials do not share: the server may tell them different things', (t) => {
+  const { shared, sent } = listening()
+  for (const credential of ['Bearer one', 'Bearer two', 'Bearer one'])
+    shared.listen({ ...calling('anna').call, credential }).catch(() => {})
+  t.same(
+    sent.map(({ call }) => call.credential),
+    ['Bearer one', 'Bearer two'],
+  )
+  t.end()
+})
+
 t.test('a call that is given up leaves the others, and the last one ends the subscription', async (t) => {
   const { shared, sent } = listening()
   const [one, two] = [calling('anna'), calling('anna')]

@@ -1,6 +1,6 @@
 /**
  * One `subscriptions/listen` for all sessions of legacy clients that would send the same one: with the same principal,
- * client, capabilities and filter. Each idle session would otherwise cost a connection to the server.
+ * credential, client, capabilities and filter. Each idle session would otherwise cost a connection to the server.
  */
 import { HangUp } from '../../hang-up.js'
 import { ANONYMOUS, type Call, type Final, type Handler, type Told } from '../../protocol/call.js'
@@ -44,8 +44,8 @@ export class SharedListening {
 }
 
 /** What the server may base its answer on. */
-function keyOf({ principal, caller: { revision, clientInfo, capabilities }, params }: Call): string {
-  return JSON.stringify([principal, revision, clientInfo, capabilities, write(params)])
+function keyOf({ principal, credential, caller: { revision, clientInfo, capabilities }, params }: Call): string {
+  return JSON.stringify([principal, credential, revision, clientInfo, capabilities, write(params)])
 }
 
 /** A call that takes part, and how to settle it. */
