@@ -67,6 +67,7 @@ const WAYS = {
     log: { level: 'info' },
     ...(redis !== undefined && { redis: { url: redis }, stateKeys: [KEY] }),
   }),
+  replica: ({ redis }: At) => ({ ...QUIET, ...(redis !== undefined && { redis: { url: redis }, stateKeys: [KEY] }) }),
   'sign-in off': () => ({ ...QUIET, entry: { oauth: false } }),
   'no token': ({ port }: At) => ({ ...QUIET, oauth: { store: emptyStore(port) } }),
   'stored token': ({ port, server }: At) => ({ ...QUIET, oauth: { store: storeWithToken(port, server) } }),

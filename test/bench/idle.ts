@@ -32,7 +32,7 @@ export interface Idle {
   seconds: number
 }
 
-interface Session {
+export interface Session {
   /** Undefined for a modern client, which has none: its stream is a subscription. */
   id: string | undefined
   stream: ClientRequest
@@ -41,7 +41,7 @@ interface Session {
 }
 
 /** Sessions that are opened and ended before anything counts, so that code is loaded and compiled. */
-const REHEARSAL = 50
+export const REHEARSAL = 50
 /** Sessions that are being opened at a time. */
 const AT_ONCE = 20
 /** Milliseconds for a stream to begin, and for all to hear of a change. */
@@ -49,7 +49,8 @@ const PATIENCE = 10_000
 const LOOK_EVERY = 100
 /** Files and sockets of a process beside those of sessions. A proxy may need two sockets for each session. */
 const OTHER_FILES = 500
-const COLLECTING = ['--expose-gc', '--import', beside('collect.mjs')]
+/** Arguments for a process that collects its garbage when it is told to. */
+export const COLLECTING = ['--expose-gc', '--import', beside('collect.mjs')]
 const KIB_OF_MIB = 1024
 const CHANGED = 'notifications/tools/list_changed'
 
@@ -107,14 +108,15 @@ async function hearing(server: ChildProcess, sessions: readonly Session[]): Prom
 }
 
 /** MiB that a process holds when it has had time, and has been told, to let go of what it does not need. */
-async function restingMemory(proxy: ChildProcess, pause: number): Promise<number | undefined> {
+export async function restingMemory(proxy: ChildProcess, pause: number): Promise<number | undefined> {
   await sleep(pause)
   proxy.kill('SIGUSR2')
   await sleep(pause)
   return memoryOf(proxy)
 }
 
-async function openMany(client: Era, port: number, count: number): Promise<Session[]> {
+/** Opens so many sessions, each with its stream. */
+export async function openMany(client: Era, port: number, count: number): Promise<Session[]> {
   // Waits until somebody listens.
   await firstAnswer(port, await prepare(client, smallCall, port), client, smallCall)
   const sessions: Session[] = []
@@ -152,7 +154,8 @@ async function listen(id: Session['id'], options: RequestOptions, port: number, 
   return session
 }
 
-async function close(port: number, sessions: readonly Session[]): Promise<void> {
+/** Ends sessions and their streams. */
+export async function close(port: number, sessions: readonly Session[]): Promise<void> {
   for (const { id, stream } of sessions) {
     if (id !== undefined) await send('DELETE', urlAt(port), undefined, legacyHeaders(id))
     stream.destroy()

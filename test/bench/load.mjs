@@ -13,12 +13,12 @@ import { AnswerReader } from './answer-reader.mjs'
 
 /**
  * @typedef {object} Job
- * @property {number} port
+ * @property {{ port: number, head: string }[]} targets Where connections go, in turn, and the head of their requests, without its
+ *   length.
  * @property {number} connections
  * @property {number} milliseconds How long requests are sent.
  * @property {number} [requests] Ends after so many requests, in a closed loop.
  * @property {number} [rate] Requests per second of an open loop; without it the loop is closed.
- * @property {string} head Of each request, without its length.
  * @property {string[]} body What stands before, between and after the places of the id.
  * @property {string[]} expected The same of what the answer carries: its body, or the messages of its events in lines.
  *
@@ -54,7 +54,7 @@ process.once('disconnect', () => process.exit())
  */
 async function run(job) {
   const latencies = createHistogram({ figures: 3 })
-  const clients = Array.from({ length: job.connections }, (_, index) => new Client(job, FIRST_ID + index, latencies))
+  const clients = Array.from({ length: job.connections }, (_, index) => new Client(job, index, latencies))
   try {
     await Promise.all(clients.map((client) => client.connected))
     const begin = performance.now()
@@ -159,10 +159,12 @@ function withPatience(clients, milliseconds, begin) {
 class Client {
   /**
    * @param {Job} job
-   * @param {number} id
+   * @param {number} index Of the connection.
    * @param {import('node:perf_hooks').RecordableHistogram} latencies
    */
-  constructor({ port, head, body, expected }, id, latencies) {
+  constructor({ targets, body, expected }, index, latencies) {
+    const { port, head } = /** @type {Job['targets'][number]} */ (targets[index % targets.length])
+    const id = FIRST_ID + index
     const sent = body.join(String(id))
     this.request = Buffer.from(`${head}content-length: ${Buffer.byteLength(sent)}\r\n\r\n${sent}`)
     this.expected = Buffer.from(expected.join(String(id)))

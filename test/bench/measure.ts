@@ -54,18 +54,18 @@ export interface Block {
 
 /** As the load generator takes and answers them. */
 interface Job {
-  port: number
+  /** Where connections go, in turn, and the head of their requests, without its length. */
+  targets: { port: number; head: string }[]
   connections: number
   milliseconds: number
   requests?: number
   rate?: number
-  head: string
   body: string[]
   expected: string[]
 }
 type Load = { requests: number; seconds: number; p50: number; p90: number; p99: number }
 type Outcome = { load: Load } | { broken: string }
-type Amount = Omit<Job, 'port' | 'head' | 'body' | 'expected'>
+type Amount = Omit<Job, 'targets' | 'body' | 'expected'>
 
 /** A candidate that has answered rightly once. */
 export type Ready = Running & { job: Omit<Job, keyof Amount>; rate?: number; windows: Figures[] }
@@ -152,13 +152,16 @@ function amountOf({ rate }: Ready, connections: number, { window }: Pace): Amoun
   return rate === undefined ? { connections, milliseconds: window } : { connections, milliseconds: 2 * window, rate }
 }
 
-/** Asks a candidate until the answer is right, and prepares the same question for the load generator. */
-export async function jobFor({ candidate, port }: Running, question: Question): Promise<Ready['job']> {
+/**
+ * Asks a candidate until the answer is right, and prepares the same question for the load generator. A session is opened at the
+ * candidate; calls go to the port `to`, that of another replica if it differs.
+ */
+export async function jobFor({ candidate, port }: Running, question: Question, to = port): Promise<Ready['job']> {
   const wire = await prepare(candidate.client, question, port)
-  const expected = await firstAnswer(port, wire, candidate.client, question)
-  const headers = Object.entries({ host: new URL(urlAt(port)).host, ...wire.headers })
+  const expected = await firstAnswer(to, wire, candidate.client, question)
+  const headers = Object.entries({ host: new URL(urlAt(to)).host, ...wire.headers })
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
-  return { port, head: `POST /mcp HTTP/1.1\r\n${lines.join('')}`, body: wire.body, expected }
+  return { targets: [{ port: to, head: `POST /mcp HTTP/1.1\r\n${lines.join('')}` }], body: wire.body, expected }
 }
 
 /** Loads one candidate for a while. Rejects at the first wrong answer. */

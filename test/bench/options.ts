@@ -71,7 +71,7 @@ Measures what the bridge costs, next to a proxy that reads nothing (the pass-thr
 proxy of Node.js and undici, mcp-proxy and supergateway. All of them are loaded in turn, in short windows. Multiples (×) are of
 the pass-through to a server of the same era in the same round: medians, with quartiles in parentheses. CPU is that of the
 proxy's process with all its threads, as /proc/<pid>/task/*/schedstat has it. Needs Linux for CPU and memory, taskset to give
-proxies a core of their own, and redis-server for the scenario "extras".
+proxies a core of their own, and redis-server for the scenarios "extras" and "replicas".
 
 How much:
 ${rows([
@@ -101,7 +101,7 @@ Results:
 ${rows([
   ['--json <file>', 'where all figures go, bench.json by default'],
   ['--from <file>', 'measures nothing and prints what is in this file'],
-  ['--write', 'also writes the tables, or the profile, into docs/performance.md'],
+  ['--write', 'also writes the tables, or the profile, into docs/performance.md, and replicas into docs/operations.md'],
 ])}
 
 Scenarios, with the connections of --all:

@@ -98,13 +98,17 @@ export function temporary(name: string, text: string): string {
 let folder: string | undefined
 process.on('exit', () => folder !== undefined && rmSync(folder, { recursive: true }))
 
-/** Starts a Redis that keeps nothing on disk. Resolves to its URL; to undefined if the machine has none. */
-export async function startRedis(): Promise<string | undefined> {
+export interface Redis {
+  url: string
+  process: ChildProcess
+}
+
+/** Starts a Redis that keeps nothing on disk. Resolves to undefined if the machine has none. */
+export async function startRedis(): Promise<Redis | undefined> {
   if (spawnSync('redis-server', ['--version']).status !== 0) return undefined
   const port = await freePort()
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
-  keep(spawn('redis-server', args, { stdio: 'ignore' }))
-  return `redis://127.0.0.1:${port}`
+  return { url: `redis://127.0.0.1:${port}`, process: keep(spawn('redis-server', args, { stdio: 'ignore' })) }
 }
 
 /** How many files a process may have open here; sockets count. */

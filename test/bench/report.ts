@@ -5,6 +5,7 @@ import type { Verdict } from './goals.js'
 import type { Idle } from './idle.js'
 import type { Block, Cell, Figures } from './measure.js'
 import type { Profile, Share } from './profile.js'
+import { PER_REPLICA, type Replicas } from './replicas.js'
 import type { About, Results } from './results.js'
 import { scenarios } from './scenarios.js'
 import { ratioOf } from './statistics.js'
@@ -168,6 +169,37 @@ export function idleTable(all: readonly Idle[]): Table {
       ...rows,
     ],
   }
+}
+
+/** Calls by way of several replicas, and the memory of sessions in them. */
+export function replicaTables({ calls, memory }: Replicas): Table[] {
+  const rows = calls.map(({ lane, how, replicas, rate, cpu, ratio, redis }) => [
+    `${lane}, ${how}`,
+    String(replicas),
+    shown(rate, 0),
+    spread(cpu, 0),
+    spread(ratio),
+    shown(redis, 1),
+    shown(cpu && 1e6 / cpu.median, 0),
+  ])
+  const sessions = memory.map(({ lane, replicas, sessions, before, kib }) => [
+    lane,
+    String(replicas),
+    String(sessions),
+    shown(before, 0),
+    shown(kib, 1),
+    shown(kib && 1024 ** 2 / kib, 0),
+  ])
+  return [
+    {
+      title: `replicas: small calls by way of replicas that share one core and a Redis, ${PER_REPLICA} connections to each`,
+      rows: [['', 'replicas', 'calls/s', 'CPU µs', 'CPU ×', 'µs of Redis', 'calls/s per core'], ...rows],
+    },
+    {
+      title: 'replicas: memory of sessions that do nothing, each with an open event stream',
+      rows: [['', 'replicas', 'sessions', 'MiB before, each', 'KiB per session', 'sessions per GiB'], ...sessions],
+    },
+  ]
 }
 
 /** Goals that this run measured. */

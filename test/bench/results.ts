@@ -5,6 +5,7 @@ import type { Verdict } from './goals.js'
 import type { Idle } from './idle.js'
 import type { Block, Pace } from './measure.js'
 import type { Profile } from './profile.js'
+import type { Replicas } from './replicas.js'
 
 /** How a run was made. */
 export interface About {
@@ -30,6 +31,7 @@ export interface Results {
   blocks: Block[]
   fresh: Fresh[]
   idle: Idle[]
+  replicas?: Replicas
   goals: Verdict[]
   profiles: Profile[]
 }

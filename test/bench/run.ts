@@ -12,6 +12,7 @@ import { help, type Options, parseOptions } from './options.js'
 import { installPeers } from './peers.js'
 import { pinned, startRedis, stepAside } from './processes.js'
 import { profile } from './profile.js'
+import { measureReplicas } from './replicas.js'
 import {
   aboutLine,
   againstTable,
@@ -22,6 +23,7 @@ import {
   openTable,
   partsTable,
   profileTable,
+  replicaTables,
 } from './report.js'
 import type { About, Results } from './results.js'
 import { PACES, type Part, secondsFor, select } from './selection.js'
@@ -64,7 +66,8 @@ async function run(options: Options): Promise<Results> {
   const patience = Math.max(AT_LEAST, seconds * PATIENCE * 1000)
   setTimeout(() => giveUp(`not done after ${Math.round(patience / 60_000)} minutes`), patience).unref()
   stepAside()
-  const surroundings = { redis: await startRedis() }
+  const redis = await startRedis()
+  const surroundings = { redis: redis?.url }
   console.log(aboutLine(results.about))
   if (options.profile) {
     await profileAll(parts, options, surroundings, results)
@@ -81,6 +84,13 @@ async function run(options: Options): Promise<Results> {
     } else if (scenario.kind === 'idle') {
       results.idle = await measureIdle(among, pace.idle, surroundings)
       print(idleTable(results.idle))
+    } else if (scenario.kind === 'replicas') {
+      if (redis === undefined) {
+        console.log('replicas: left out, because there is no redis-server on the PATH\n')
+        continue
+      }
+      results.replicas = await measureReplicas(among, pace, redis)
+      replicaTables(results.replicas).forEach(print)
     } else {
       const blocks = await measure(scenario, connections, among, pace, surroundings)
       results.blocks.push(...blocks)
@@ -111,11 +121,12 @@ async function profileAll(parts: readonly Part[], options: Options, surroundings
 }
 
 function printAll(results: Results): void {
-  const { blocks, fresh, idle, goals, profiles, against } = results
+  const { blocks, fresh, idle, replicas, goals, profiles, against } = results
   console.log(aboutLine(results.about))
   for (const block of blocks) print(block.scenario === 'open' ? openTable(block) : blockTable(block))
   if (fresh.length > 0) print(freshTable(fresh))
   if (idle.length > 0) print(idleTable(idle))
+  if (replicas) replicaTables(replicas).forEach(print)
   for (const one of profiles) print(profileTable(one))
   if (profiles.length > 0) print(partsTable(profiles))
   if (against !== undefined) print(againstTable(results, against))

@@ -4,9 +4,9 @@ import type { Question } from './questions.js'
 
 /**
  * How a scenario is measured: `closed` asks again when the answer is there; `open` asks at half the rate of a closed loop; `fresh`
- * starts processes; `idle` opens sessions and asks nothing.
+ * starts processes; `idle` opens sessions and asks nothing; `replicas` starts several bridges that share a Redis.
  */
-export type Kind = 'closed' | 'open' | 'fresh' | 'idle'
+export type Kind = 'closed' | 'open' | 'fresh' | 'idle' | 'replicas'
 export type Size = 'quick' | 'usual' | 'all'
 
 export interface Scenario {
@@ -161,6 +161,14 @@ export const scenarios: readonly Scenario[] = [
     kind: 'idle',
     question: smallCall,
     connections: NONE,
+  },
+  {
+    name: 'replicas',
+    what: 'the small call and the memory of sessions, with 1, 2 and 4 replicas that share a Redis (--quick: 1 and 2)',
+    kind: 'replicas',
+    question: smallCall,
+    connections: NONE,
+    ways: ['extras off', 'replica'],
   },
 ]
 

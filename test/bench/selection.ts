@@ -10,6 +10,8 @@ export interface RunPace extends Pace {
   starts: number
   idle: IdlePace
   profile: ProfilePace
+  /** Numbers of replicas, one after the other. */
+  replicas: readonly number[]
 }
 
 export interface Part {
@@ -36,6 +38,7 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     starts: 2,
     idle: { sessions: 200, pause: 1_000 },
     profile: { windows: 3, window: 1_000, warmUp: 1_000 },
+    replicas: [1, 2],
   },
   usual: {
     rounds: 12,
@@ -44,6 +47,7 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     starts: 5,
     idle: { sessions: 1_000, pause: 2_000 },
     profile: { windows: 5, window: 2_000, warmUp: 3_000 },
+    replicas: [1, 2, 4],
   },
   all: {
     rounds: 16,
@@ -52,6 +56,7 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     starts: 15,
     idle: { sessions: 10_000, pause: 3_000 },
     profile: { windows: 9, window: 3_000, warmUp: 5_000 },
+    replicas: [1, 2, 4],
   },
 }
 
@@ -70,7 +75,7 @@ export function select(wish: Wish): Part[] {
   const parts = scenarios
     .filter(({ name }) => matches(name, wish.scenarios))
     .map((scenario) => {
-      const asksNothing = scenario.kind === 'fresh' || scenario.kind === 'idle'
+      const asksNothing = ['fresh', 'idle', 'replicas'].includes(scenario.kind)
       const own = scenario.connections[wish.size]
       const connections = wish.connections.length > 0 && !asksNothing ? wish.connections : own
       return { scenario, connections, among: amongOf(scenario, wish) }
@@ -106,9 +111,13 @@ function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Cand
   )
 }
 
-function takesPart({ kind, way, bare, pipe, proxy, idle, name }: Candidate, scenario: Scenario): boolean {
+function takesPart(candidate: Candidate, scenario: Scenario): boolean {
+  const { kind, way, bare, pipe, proxy, idle, name, client, server, transport } = candidate
   const { ways } = scenario
   if (kind === 'bridge' && (way === undefined ? ways !== undefined : !ways?.includes(way))) return false
+  // Relayed calls of modern clients have nothing that replicas share.
+  if (scenario.kind === 'replicas')
+    return kind === 'bridge' && transport === 'http' && (client === 'legacy' || server === 'legacy')
   if (ways && kind === 'control') return name.startsWith('pass-through')
   if (scenario.kind === 'idle') return idle ?? false
   if (scenario.kind === 'fresh') return !bare && (pipe || proxy !== undefined)
@@ -129,9 +138,15 @@ const SESSION = 4
 export function secondsFor(parts: readonly Part[], pace: RunPace, builds = 1): number {
   const milliseconds = parts.map(({ scenario: { kind }, connections, among }) => {
     const count = among.reduce((sum, one) => sum + (one.kind === 'bridge' ? builds : 1), 0)
-    const { rounds, window, warmUp, starts, idle } = pace
+    const { rounds, window, warmUp, starts, idle, replicas } = pace
     if (kind === 'fresh') return count * (starts + 1) * 2 * START
     if (kind === 'idle') return count * (START + 4 * idle.pause + idle.sessions * SESSION)
+    if (kind === 'replicas') {
+      // Two ways of each lane. Calls of sessions are measured twice: with affinity and without.
+      const started = 1 + replicas.reduce((sum, one) => sum + one, 0)
+      const calls = started * (START + 2 * warmUp) + 2 * replicas.length * rounds * window
+      return (count / 2) * (calls + replicas.length * (START + 4 * idle.pause + idle.sessions * SESSION))
+    }
     const windows = connections.length * rounds * (kind === 'open' ? 2 * window : window)
     return count * (START + warmUp * (kind === 'open' ? 2 : 1) + windows)
   })
