@@ -90,6 +90,7 @@ const WALL = [
   'page/calls.ts',
   'page/detail.ts',
   'page/feed.ts',
+  'page/tables.ts',
   'protocol/refusal.ts',
   'telemetry/opentelemetry.ts',
   'upstream/era/shared-verdicts.ts',
