@@ -10,12 +10,16 @@ const MAX_TEXT = 200
 const MAX_TEXTS = 1_000
 const MAX_DIGESTS = 1_000
 const MAX_SIDES = 16
+/** Most heads of HTTP that are remembered because they recur. */
+const MAX_HEADS = 200
+/** Most characters of what identifies a head. */
+const MAX_KEY = 1_000
 /** V8 copies shorter parts of a text, so they keep nothing else in memory. */
 const SLICED = 13
 /** Bytes that an object takes besides its texts, about. */
 const OBJECT_BYTES = 300
 /** Headers whose values cannot be secret. */
-const SHOWN_HEADERS = new Set([
+const SHOWN_HEADERS = [
   'accept',
   'content-length',
   'content-type',
@@ -25,12 +29,13 @@ const SHOWN_HEADERS = new Set([
   'retry-after',
   'traceparent',
   'transfer-encoding',
-])
+] as const
 
 /** Copies that keep nothing else in memory. What recurs is copied once. */
 export class Copies {
   readonly #texts = new Map<string, string>()
   readonly #digests = new Map<string, string>()
+  readonly #heads = new Map<string, Http<string>>()
   readonly #sides: Side[] = []
   #session: string | undefined
   #digest = ''
@@ -59,6 +64,26 @@ export class Copies {
     this.#session = session
     this.#digest = digest
     return digest
+  }
+
+  /** The head of an HTTP message with the headers that may be shown. The messages of a session have few different ones. */
+  headOf({ status, headers }: NonNullable<MessageSeen['http']>): Http<string> {
+    let key = `${status}`
+    for (const name of SHOWN_HEADERS) {
+      const value = headers[name]
+      key += typeof value === 'string' ? `\n${value}` : '\n'
+    }
+    const known = this.#heads.get(key)
+    if (known) return known
+    const kept: Record<string, string> = {}
+    for (const name of SHOWN_HEADERS) {
+      const value = headers[name]
+      if (typeof value === 'string') kept[name] = short(value)
+    }
+    const head = { ...(status !== undefined && { status }), headers: kept }
+    if (this.#heads.size >= MAX_HEADS) this.#heads.clear()
+    if (key.length <= MAX_KEY) this.#heads.set(own(key), head)
+    return head
   }
 
   /** A call that begins or ends, without its time. */
@@ -130,6 +155,13 @@ export function weightOfCall({ name, why }: Extract<Sight, { kind: 'call' }>): n
   return OBJECT_BYTES + Math.min(name?.length ?? 0, MAX_TEXT) + Math.min(why?.length ?? 0, MAX_TEXT)
 }
 
+/** Bytes that a head of HTTP takes, about. */
+export function weightOfHead({ headers }: Http<string>): number {
+  let weight = OBJECT_BYTES
+  for (const name in headers) weight += (headers[name] as string).length
+  return weight
+}
+
 /** Bytes that another event takes, about. */
 export function weightOf(event: Other): number {
   let weight = OBJECT_BYTES
@@ -144,13 +176,4 @@ export function weightOf(event: Other): number {
 export function short(text: string): string {
   const part = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…` : text
   return part.length < SLICED ? part : own(part)
-}
-
-/** The headers that may be shown. */
-export function shown({ status, headers }: NonNullable<MessageSeen['http']>): Http<string> {
-  const kept = Object.entries(headers).flatMap(([name, value]) => {
-    const lower = name.toLowerCase()
-    return SHOWN_HEADERS.has(lower) && typeof value === 'string' ? [[lower, short(value)] as const] : []
-  })
-  return { ...(status !== undefined && { status }), headers: Object.fromEntries(kept) }
 }

@@ -1,7 +1,7 @@
 /** The events of the inspector, the newest ones: a ring with bounds. Nothing secret is copied into it. */
 import type { Payload, Seen, Sight, Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
-import { Copies, short, shown, weightOf, weightOfCall } from './kept.js'
+import { Copies, short, weightOf, weightOfCall, weightOfHead } from './kept.js'
 import { SecretArguments } from './secret-arguments.js'
 import { type Kept, Slots } from './slots.js'
 import { Texts } from './texts.js'
@@ -117,7 +117,8 @@ export class Ring {
   readonly #textAt = (position: number): Payload | undefined => this.#texts.read(position)
 
   #message(at: number, sight: Extract<Sight, { kind: 'message' }>, text: Wire | undefined): number {
-    const { hop, dir, form, method, id, bytes, of, changed, session, http, continues } = sight
+    const { hop, dir, form, method, id, bytes, of, changed, session, continues } = sight
+    const http = sight.http && this.#copies.headOf(sight.http)
     this.secretArguments.note(sight, text)
     const all = this.#payloads === 'all' || at < this.#allUntil
     const texts =
@@ -134,13 +135,12 @@ export class Ring {
       call: sight.call,
       session: session === undefined ? undefined : this.#copies.digestOf(session),
       changed,
-      more: http || continues !== undefined ? { ...(http && { http: shown(http) }), continues } : undefined,
+      more: http || continues !== undefined ? { http, continues } : undefined,
       text: texts?.add(text as Wire),
       waits: texts !== undefined && texts === this.#waiting,
     }
-    const more = kept.more ? weightOf({ kind: 'call', ...kept.more.http?.headers }) : 0
-    const weight =
-      MESSAGE_BYTES + (typeof id === 'string' ? (kept.id as string).length : 0) + (changed?.weight ?? 0) + more
+    const idLength = typeof kept.id === 'string' ? kept.id.length : 0
+    const weight = MESSAGE_BYTES + idLength + (changed?.weight ?? 0) + (http ? weightOfHead(http) : 0)
     this.#recorded += weight
     return this.#events.addMessage(at, kept, weight)
   }

@@ -163,6 +163,24 @@ t.test('texts of others are cut, however long they are', async (t) => {
   t.ok(JSON.stringify(ring.after(0)).length < 100_000)
 })
 
+t.test('of HTTP the status and the headers that cannot be secret are kept, and equal heads once', (t) => {
+  const ring = new Ring()
+  const about = { kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1 } as const
+  const headers = { 'content-type': 'application/json', authorization: 'Bearer secret', accept: ['a', 'b'] }
+  for (const status of [200, 200, 202]) ring.witness({ ...about, http: { status, headers: { ...headers } } })
+  ring.witness({ ...about, http: { headers: { 'content-type': 'text/plain' } } })
+  const heads = ring.after(0).map((seen) => (seen.kind === 'message' ? seen.http : undefined))
+  const shown = { 'content-type': 'application/json' }
+  t.same(heads, [
+    { status: 200, headers: shown },
+    { status: 200, headers: shown },
+    { status: 202, headers: shown },
+    { headers: { 'content-type': 'text/plain' } },
+  ])
+  t.equal(heads[0], heads[1])
+  t.end()
+})
+
 t.test('listeners hear of each event until they stop', async (t) => {
   const ring = new Ring()
   let heard = 0
