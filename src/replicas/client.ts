@@ -5,6 +5,7 @@
 import { createClient, createSentinel, ErrorReply } from '@redis/client'
 import { clusterClients } from './cluster.js'
 import { accessOf, type Channels, type Client, COMMANDS, type Keys, placeOf, type RedisAddress } from './connection.js'
+import { endDestroyedClients } from './destroyed.js'
 
 export { ErrorReply }
 
@@ -14,6 +15,7 @@ const SENTINEL_PORT = 26_379
 
 /** A client for commands and one for subscriptions, not connected yet. */
 export function clientsOf(address: RedisAddress): { asking: Client; listening: Channels } {
+  endDestroyedClients()
   if (address.cluster?.length) return clusterClients(address.cluster, address.tls)
   return { asking: clientOf(address), listening: clientOf(address) }
 }

@@ -249,3 +249,22 @@ test('a Redis that may forget what it likes is warned of', async (t) => {
   await until(() => replicas[0]?.log.some(({ policy }) => policy === 'allkeys-lru') === true)
   t.pass()
 })
+
+test('a client that is destroyed while it connects to Redis ends', async (t) => {
+  const server = await RedisServer.start(t)
+  const { clientsOf } = await import('../../src/replicas/client.js')
+  const { asking } = clientsOf({ url: server.url })
+  asking.on('error', () => {})
+  asking.connect().catch(() => {})
+  await new Promise(setImmediate)
+  asking.destroy()
+  const watcher = createClient({ url: server.url })
+  watcher.on('error', () => {})
+  await watcher.connect()
+  t.teardown(() => watcher.destroy())
+  const received = async () => Number(/total_connections_received:(\d+)/.exec(await watcher.info('stats'))?.[1])
+  await until(async () => (await received()) === 2, 'both connections at Redis')
+  await server.stop()
+  // Without an end it would send pings for as long as the process lives.
+  await until(() => !asking.isReady, 'the end of the client')
+})
