@@ -60,7 +60,7 @@ const packages: Record<string, readonly string[]> = {
   'string-argv': ['config', 'discovery/sources/address'],
   'fastest-levenshtein': ['nearest'],
   'lru-cache': ['policy/lent-cache', 'discovery/cycle'],
-  '@redis/client': ['replicas/client', 'replicas/cluster'],
+  '@redis/client': ['replicas/client', 'replicas/cluster', 'replicas/destroyed'],
   'ipaddr.js': ['net/connect', 'net/guard', 'net/proxy'],
   jose: ['discovery/trust', 'oauth/client/client-auth'],
   oauth4webapi: ['oauth/client/client-auth', 'oauth/client/grants', 'oauth/person/authorization'],
