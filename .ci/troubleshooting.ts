@@ -8,7 +8,7 @@ import { type EndEvent, EXIT } from '../src/cli/errors.js'
 import { type FaultName, faults } from '../src/protocol/fault.js'
 import { CAUSES } from '../src/upstream/transport/causes.js'
 
-type Advice = readonly [meaning: string, next: string]
+export type Advice = readonly [meaning: string, next: string]
 
 const source = new URL('../src/', import.meta.url)
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
@@ -120,8 +120,8 @@ const OWN_LOG = 'Look into the log of the server.'
 const REPORT = 'Report it to the author of the server.'
 const LIMIT = 'Raise the limit in the message, if the server needs it.'
 
-/** What goes wrong between the bridge and a server. */
-const CHANNEL: Readonly<Record<string, Advice>> = {
+/** What goes wrong between the bridge and a server. `…` stands for any text. */
+export const CHANNEL: Readonly<Record<string, Advice>> = {
   'Cannot start …: …': [
     'The program does not exist, is not on the `PATH`, or may not be executed.',
     'Run the command in a terminal, in the folder where the bridge runs.',
@@ -147,7 +147,10 @@ const CHANNEL: Readonly<Record<string, Advice>> = {
     'It answered with something else.',
     'Check the address: most servers are at /mcp.',
   ],
-  'The server answered with HTTP …': ['It refused.', 'See the table of HTTP statuses above.'],
+  'The server answered with HTTP …': [
+    'It refused.',
+    'See the HTTP status in the message, and [what to do about it](#a-server-cannot-be-used).',
+  ],
   'The server answered with HTTP … and … instead of a message': [
     'There is no MCP server at this address, or a proxy answers in its place.',
     'Check the address: most servers are at /mcp.',
@@ -225,7 +228,17 @@ const AGAIN = 'Send the request again, after `retryAfterMs` if the error has it.
 const CHECK_FIRST = 'Check whether the call was executed, before you send it again.'
 const SIGN_IN: Advice = ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).']
 
-const FAULTS: Readonly<Record<FaultName, Advice>> = {
+/** How calls fail that the server answered: the outcome in the log and the inspector. */
+export const ENDED: Readonly<Record<'tool_error' | 'error', Advice>> = {
+  tool_error: [
+    'The tool ran, and reports an error in its result.',
+    'Read the text of the result; the arguments may be wrong.',
+  ],
+  error: ['The server answered with a JSON-RPC error.', 'Read the message of the error: it is that of the server.'],
+}
+
+/** The faults of the bridge. */
+export const FAULTS: Readonly<Record<FaultName, Advice>> = {
   notJson: ['The body is not JSON.', IN_MESSAGE],
   invalidRequest: ['The body is not a JSON-RPC request, or not at this time.', IN_MESSAGE],
   invalidEnvelope: ['`_meta` of a modern request lacks a required key, or has a wrong one.', IN_MESSAGE],
@@ -309,7 +322,7 @@ const FAULTS: Readonly<Record<FaultName, Advice>> = {
   ],
   upstreamRefused: [
     'The server refused the request before it executed anything.',
-    'See the HTTP status in the message, and the table above.',
+    'See the HTTP status in the message, and [what to do about it](#a-server-cannot-be-used).',
   ],
   upstreamClosed: ['The connection ended, or the program exited, during the call.', CHECK_FIRST],
   upstreamTimeout: ['The server did not answer in time.', `${CHECK_FIRST} \`timeouts.call\` sets the time.`],
@@ -388,7 +401,14 @@ export function troubleshootingPage(): string {
     '',
     ...table(['`reason`', 'Code', 'HTTP', 'Executed?', 'Meaning', 'What to do'], faultRows()),
     '',
-    'The messages with these errors. Those that are missing here contain what the server or the client said.',
+    'Errors of the server and its tools reach clients as they are. The log and the [inspector](inspect.md) call them by their outcome:',
+    '',
+    ...table(
+      ['Outcome', 'Meaning', 'What to do'],
+      Object.entries(ENDED).map(([outcome, advice]) => [`\`${outcome}\``, ...advice]),
+    ),
+    '',
+    'The messages with the errors of the bridge. Those that are missing here contain what the server or the client said.',
     '',
     ...table(
       ['`reason`, or code and HTTP status', 'Messages'],

@@ -5,7 +5,9 @@ import { get as getHttps } from 'node:https'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { homeFolder } from '../discovery/home.js'
+import { adviceOn } from '../inspect/advice.js'
 import { readFilter } from '../inspect/filter.js'
+import { plainOf } from '../inspect/markdown.js'
 import { type Message, rowsOf } from '../inspect/rows.js'
 import { socketFolder } from '../inspect/socket.js'
 import { type CallView, Views } from '../inspect/views.js'
@@ -77,7 +79,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
       if (call ? matches(call) : options.filter === '') stdout.write(`${JSON.stringify(seen)}\n`)
     } else if (call && seen.kind === 'call' && seen.what === 'ended' && matches(call)) {
       stdout.write(lineOf(call, paint))
-      if (options.both) stdout.write(sidesOf(call, paint))
+      if (options.both) stdout.write(`${adviceFor(call)}${sidesOf(call, paint)}`)
     } else if (seen.kind === 'refused' && options.filter === '')
       stdout.write(
         `${clock(seen.at)}  ${paint('red', `refused ${seen.status}`)}  ${shown(seen.why)}  ${shown(seen.path)}\n`,
@@ -229,6 +231,12 @@ function lineOf(call: CallView, paint: Paint): string {
     paint('dim', shown(call.id)),
   ]
   return `${parts.filter((part) => part !== '').join('  ')}\n`
+}
+
+/** What to do about a call that failed, under its line. */
+function adviceFor({ status: outcome, fault, why: message }: CallView): string {
+  const advice = adviceOn({ outcome, fault, message })
+  return advice ? `    ${plainOf(advice.meaning)} What to do: ${plainOf(advice.next)}\n` : ''
 }
 
 const WIDTH = 44

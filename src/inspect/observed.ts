@@ -1,7 +1,6 @@
 /** What the inspector learns from the events that are counted as metrics. Calls and their messages tell the witness themselves. */
 import type { BridgeEvent, Observe } from '../ports/events.js'
 import type { Sight, Witness } from '../ports/seen.js'
-import { faults } from '../protocol/fault.js'
 
 /** Tells a witness what is observed. */
 export function observing(witness: Witness): Observe {
@@ -19,8 +18,8 @@ function sightOf(event: BridgeEvent): Sight | undefined {
     case 'child':
       return event
     case 'refusal': {
-      const { server, reason: why, path, from } = event
-      return { kind: 'refused', status: faults[why].status, why, path, from, ...(server !== '' && { server }) }
+      const { server, status, reason: why, said, path, from } = event
+      return { kind: 'refused', status, why, said, path, from, ...(server !== '' && { server }) }
     }
     case 'discovery':
       return { kind: 'trust', server: event.server, text: `${event.phase}: ${event.reason}` }

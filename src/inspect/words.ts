@@ -1,6 +1,7 @@
 /** How the page writes values: times, sizes, sides and outcomes. */
 import type { Change, Side } from '../ports/seen.js'
 import { printable } from '../printable.js'
+import { addressIn } from './markdown.js'
 import { tokensOf } from './values.js'
 import type { CallView } from './views.js'
 
@@ -31,7 +32,7 @@ export function pathOf({ at }: Change): string {
 
 /** The row of the documentation that says why something was changed. */
 export function ruleAddress(rule: string): string {
-  return `https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/translation.md#${encodeURIComponent(rule)}`
+  return addressIn('translation.md', `#${encodeURIComponent(rule)}`)
 }
 
 export function clock(at: number): string {

@@ -7,6 +7,7 @@ import { movedTo, valueAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
 import { clock, duration, full, pathOf, placeOf, ruleAddress, shown, size, statusOf } from '../inspect/words.js'
 import type { Change, Seen } from '../ports/seen.js'
+import { Advised } from './documented.js'
 import { callWithPayloads } from './feed.js'
 import { copyLink, copyText } from './keys.js'
 import { line, pretty, Raw, whereOf } from './raw.js'
@@ -69,6 +70,7 @@ export function Detail() {
       <div id="panel" role="tabpanel" aria-labelledby=${`tab-${tab.value}`} tabindex="0">
         ${call.incomplete && html`<p class="warning">The beginning of this call is missing.</p>`}
         ${call.more > 0 && html`<p class="warning">${call.more} more events of this call were not kept.</p>`}
+        <${Advised} failure=${{ outcome: call.status, fault: call.fault, message: call.why }} />
         ${panel(shownCall)}
       </div>
     </section>

@@ -3,6 +3,7 @@ import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
 import type { ServerNow, ServerView } from '../inspect/views.js'
 import { clock, duration, shown } from '../inspect/words.js'
+import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
 import { Raw } from './raw.js'
 import { current, serversNow, source } from './state.js'
@@ -132,17 +133,18 @@ export function Sessions() {
 export function Refused() {
   const rows = current.value.views.refused
     .toReversed()
-    .map(({ at, status, why, path, from, server }) => [
+    .map(({ at, status, why, said, path, from, server }) => [
       clock(at),
       status,
-      shown(why),
+      said === undefined ? shown(why) : `${shown(why)}: ${shown(said, 300)}`,
+      html`<${Advised} failure=${{ fault: why }} />`,
       shown(path),
       shown(from),
       shown(server),
     ])
   return table(
     'Refused requests',
-    ['Time', 'Status', 'Why', 'Path', 'From', 'Server'],
+    ['Time', 'Status', 'Why', 'What to do', 'Path', 'From', 'Server'],
     rows,
     'Nothing was refused yet.',
   )

@@ -19,9 +19,17 @@ export type BridgeEvent =
     }
   /**
    * A request was refused before it became a call. `server` is empty if it was for none, `from` is the IP address of the
-   * client.
+   * client, `said` the message that it got.
    */
-  | { kind: 'refusal'; server: string; reason: FaultName; path?: string | undefined; from?: string | undefined }
+  | {
+      kind: 'refusal'
+      server: string
+      reason: FaultName
+      status: number
+      said: string
+      path?: string | undefined
+      from?: string | undefined
+    }
   /** The era of a server was detected, or could not be detected. `ms` is how long that took. */
   | {
       kind: 'verdict'

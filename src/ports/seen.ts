@@ -132,8 +132,15 @@ type Happening =
       pid?: number | undefined
       line?: string | undefined
     }
-  /** A request that became no call. `from` is an IP address. */
-  | { kind: 'refused'; status: number; why: string; path?: string | undefined; from?: string | undefined }
+  /** A request that became no call. `why` is the name of a fault, `said` its message, `from` an IP address. */
+  | {
+      kind: 'refused'
+      status: number
+      why: string
+      said?: string | undefined
+      path?: string | undefined
+      from?: string | undefined
+    }
   /** The configuration or the trust in a server changed. `lost` counts events that are missing. */
   | { kind: 'config' | 'trust' | 'lost'; text: string; count?: number | undefined }
 

@@ -58,6 +58,10 @@ t.test('filters, both sides, and events as JSON', async (t) => {
     /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*protocolVersion {2}https:\S+translation\.md#envelope\n {6}\+ .*progressToken {2}https:\S+#progress\n/,
   )
   t.notMatch(filtered.said.out, /echo/)
+  tellCall(ring.witness, { id: 'c3', outcome: 'fault', why: 'Connection refused' })
+  const failed = run(t, { target, filter: 'status:fault', both: true })
+  await until(() => failed.said.out.includes('\n    →'))
+  t.match(failed.said.out, /Nothing was executed\. What to do: Check whether the server is running/)
   const json = run(t, { target, json: true, filter: 'tool:echo' })
   await until(() => json.said.out.split('\n').length === 9)
   const events = json.said.out
@@ -80,7 +84,7 @@ t.test('colours are for terminals that want them, and names cannot control a ter
   tellCall(ring.witness, { id: evil, name: evil, server: evil, outcome: 'fault', why: evil, more: { method: evil } })
   const target = `${base}/inspect#${TOKEN}`
   const plain = run(t, { target, both: true })
-  await until(() => plain.said.out.split('\n').length === 8)
+  await until(() => plain.said.out.split('\n').length === 9)
   t.notMatch(plain.said.out.replaceAll('\n', ''), /[\p{Cc}\u202e]/u)
   const coloured = run(t, { target }, { isTTY: true })
   await until(() => coloured.said.out.includes('\n'))

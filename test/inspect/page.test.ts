@@ -36,7 +36,14 @@ function tellEverything(ring: Ring): void {
     session: 'a-secret-session-id',
     principal: 'alice',
   })
-  witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp?x=y', from: '192.0.2.7' })
+  witness({
+    kind: 'refused',
+    status: 403,
+    why: 'foreignHost',
+    said: 'Host "evil.example" is not one of this bridge',
+    path: '/mcp?x=y',
+    from: '192.0.2.7',
+  })
   tellCall(witness, { id: 'c1', name: 'echo' })
   tellQuestion(witness, { id: 'c2', answer: 'c3' })
   tellCall(witness, { id: 'c4', name: 'nope', outcome: 'tool_error' })
@@ -95,6 +102,14 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   await shows(/waits for the client.*?question parked.*?begun again, with answers/s)
   await go('#/calls/c5?tab=why')
   await shows(/upstreamUnavailable.*?connection refused/s)
+  await shows(/The server is unreachable\. Nothing was executed\. What to do: See A server cannot be used\./)
+  const advice = `document.querySelector('.advice a').href`
+  t.match(await browser.evaluate(advice), /\/docs\/troubleshooting\.md#a-server-cannot-be-used$/)
+  await go('#/calls/c4')
+  await shows(/The tool ran, and reports an error in its result\. What to do:/)
+  await go('#/calls/c1')
+  await shows(/echo #c1/)
+  t.equal(await browser.evaluate(`document.querySelector('.advice')`), null, 'a call that ended well has no advice')
   await go('#/calls/c7?tab=raw')
   await shows(/bridge → client: result/)
   await until(
@@ -187,7 +202,9 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   await shows(/client – bridge\s+orders\s+alice\s+open/)
   t.same(await problems(browser), [])
   await go('#/refused')
-  await shows(/403\s+foreignHost\s+\/mcp\s+192\.0\.2\.7/)
+  await shows(
+    /403\s+foreignHost: Host "evil\.example" is not one of this bridge\s.*?What to do: Add the name to allowedHosts\.\s+\/mcp\s+192\.0\.2\.7/s,
+  )
   t.same(await problems(browser), [])
   withoutMistakes()
 })

@@ -199,12 +199,12 @@ t.test('what is counted as a metric is seen too, if it is not told otherwise', a
   observe({ kind: 'child', server: 'orders', what: 'started' })
   observe({ kind: 'session', server: 'orders', side: 'client', what: 'opened' })
   observe({ kind: 'question', server: 'orders', what: 'expired' })
-  observe({ kind: 'refusal', server: '', reason: 'unauthorized' })
+  observe({ kind: 'refusal', server: '', reason: 'unauthorized', status: 401, said: 'Token required' })
   observe({ kind: 'discovery', server: 'https://x.example', phase: 'fetch', reason: 'timeout' })
   observe({ kind: 'cache', server: 'orders', what: 'hit' })
   t.same(
     ring.after(0).map(({ kind }) => kind),
     ['verdict', 'child', 'session', 'question', 'refused', 'trust'],
   )
-  t.match(ring.after(4)[0], { kind: 'refused', status: 401, why: 'unauthorized' })
+  t.match(ring.after(4)[0], { kind: 'refused', status: 401, why: 'unauthorized', said: 'Token required' })
 })

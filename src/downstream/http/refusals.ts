@@ -62,8 +62,8 @@ export class Refusals {
   note(fault: Fault, refused: Refused): void {
     if (wasLogged(fault)) return
     const { path, from, server } = refused
-    const reason = fault.fault
-    this.#observe?.({ kind: 'refusal', server: server ?? '', reason, path, from })
+    const { fault: reason, status, message: said } = fault
+    this.#observe?.({ kind: 'refusal', server: server ?? '', reason, status, said, path, from })
     const kind = this.#kinds.get(reason) ?? this.#begin(reason)
     if (kind.full === 0) {
       kind.more++

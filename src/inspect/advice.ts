@@ -1,0 +1,50 @@
+/** What a failure means and what to do about it, as docs/troubleshooting.md says it. */
+import { FAULT_ADVICE, MESSAGE_ADVICE, OUTCOME_ADVICE, STATUS_ADVICE } from './explanations.js'
+
+/** Markdown, with links relative to docs/troubleshooting.md. */
+export interface Advice {
+  meaning: string
+  next: string
+}
+
+/** How a call or a request failed. The message of a fault may say what exactly is wrong with a server. */
+export interface Failure {
+  outcome?: string | undefined
+  fault?: string | undefined
+  message?: string | undefined
+}
+
+type Texts = Readonly<Record<string, readonly [meaning: string, next: string]>>
+
+/** Explains a failure; undefined if there is nothing to say. */
+export function adviceOn({ outcome = '', fault = '', message = '' }: Failure): Advice | undefined {
+  const found = own(FAULT_ADVICE as Texts, fault) ?? own(OUTCOME_ADVICE as Texts, outcome)
+  if (!found) return undefined
+  const [meaning, next] = found
+  return { meaning, next: (fault.startsWith('upstream') ? nextIn(message) : undefined) ?? next }
+}
+
+/** What to do about a server, by the most specific text that its failure has. */
+function nextIn(message: string): string | undefined {
+  const [, status = ''] = /\bHTTP (\d{3})\b/.exec(message) ?? []
+  const ofStatus = own<string>(STATUS_ADVICE as Readonly<Record<string, string>>, status)
+  if (ofStatus !== undefined) return ofStatus
+  const fitting = MESSAGE_ADVICE.filter(([parts]) => contains(message, parts))
+  const [best] = fitting.toSorted(([one], [other]) => other.join('').length - one.join('').length)
+  return best?.[1]
+}
+
+/** Whether a text has these parts in this order. */
+function contains(text: string, parts: readonly string[]): boolean {
+  let from = 0
+  for (const part of parts) {
+    const at = text.indexOf(part, from)
+    if (at < 0) return false
+    from = at + part.length
+  }
+  return true
+}
+
+function own<Value>(table: Readonly<Record<string, Value>>, key: string): Value | undefined {
+  return Object.hasOwn(table, key) ? table[key] : undefined
+}

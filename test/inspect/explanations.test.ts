@@ -1,0 +1,72 @@
+/** What the inspector says about rules and failures: the sentences of the documents, and no others. */
+import { existsSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { explanations } from '../../.ci/explanations.js'
+import { adviceOn } from '../../src/inspect/advice.js'
+import * as made from '../../src/inspect/explanations.js'
+import { piecesOf, plainOf } from '../../src/inspect/markdown.js'
+import { faults } from '../../src/protocol/fault.js'
+import { RULES } from '../../src/protocol/rules.js'
+
+const docs = new URL('../../docs/', import.meta.url)
+const read = (name: string) => readFileSync(new URL(name, docs), 'utf8')
+
+t.test('src/inspect/explanations.ts is fresh: npm run schema writes it', async (t) => {
+  t.same({ ...made }, explanations())
+})
+
+t.test('what the page says about each rule is its row of docs/translation.md', async (t) => {
+  const document = read('translation.md')
+  t.same(Object.keys(made.RULE_ROWS).toSorted(), [...RULES].toSorted())
+  for (const [rule, words] of Object.entries(made.RULE_ROWS)) {
+    const row = document.split('\n').find((line) => line.includes(`<a id="${rule}"></a>`)) ?? ''
+    const cells = row.split('|').map((cell) => cell.replace(/<a id="[^"]*"><\/a>/g, '').trim())
+    for (const cell of cells) t.ok(words.toLowerCase().includes(cell.toLowerCase()), `${rule}: ${cell}`)
+  }
+})
+
+t.test('what the page says about each fault is its row of docs/troubleshooting.md', async (t) => {
+  const document = read('troubleshooting.md')
+  t.same(Object.keys(made.FAULT_ADVICE), Object.keys(faults))
+  for (const fault of Object.keys(faults)) {
+    const { meaning = '', next = '' } = adviceOn({ fault }) ?? {}
+    t.ok(document.includes(`| ${meaning} | ${next} |`), fault)
+  }
+})
+
+t.test('the message of a failure says what is wrong with a server', async (t) => {
+  const next = (fault: string, message?: string) => adviceOn({ outcome: 'fault', fault, message })?.next
+  t.match(next('upstreamUnavailable', 'orders is unavailable: Connection refused'), /whether the server is running/)
+  t.match(next('upstreamRefused', 'The server answered with HTTP 401'), /requires a credential/)
+  t.match(next('upstreamRefused', 'The server answered with HTTP 418'), /\(#a-server-cannot-be-used\)/)
+  t.match(next('upstreamClosed', 'The server exited before it received the message'), /in a terminal\.$/)
+  t.match(next('upstreamTimeout', 'No answer to server/discover in 100 ms'), /"era": "legacy"/)
+  t.match(next('upstreamTimeout', 'No answer to tools/call in 100 ms'), /address or command/)
+  t.match(next('upstreamUnavailable', 'something else'), /\(#a-server-cannot-be-used\)/)
+  t.match(next('notJson', 'Not JSON: Connection refused'), /message says/, 'a client says nothing about a server')
+  t.match(adviceOn({ outcome: 'tool_error' })?.next, /result/)
+  t.match(adviceOn({ outcome: 'error' })?.meaning, /JSON-RPC error/)
+  for (const outcome of ['ok', 'asks', 'cancelled', 'open', 'constructor'])
+    t.equal(adviceOn({ outcome, fault: outcome, message: 'Connection refused' }), undefined, outcome)
+})
+
+t.test('code and links of a line are found, and links lead to documents that exist', async (t) => {
+  t.same(piecesOf('See `a|b` and [access](access.md#x).', 'troubleshooting.md'), [
+    { text: 'See ', code: false },
+    { text: 'a|b', code: true },
+    { text: ' and ', code: false },
+    {
+      text: 'access',
+      code: false,
+      href: 'https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/access.md#x',
+    },
+    { text: '.', code: false },
+  ])
+  t.equal(plainOf('See `a` in [access](access.md), array[0] and `.'), 'See a in access, array[0] and `.')
+  const texts = { 'translation.md': made.RULE_ROWS, 'troubleshooting.md': made.FAULT_ADVICE }
+  for (const [document, table] of Object.entries(texts))
+    for (const { href, text } of Object.values(table)
+      .flat()
+      .flatMap((line) => piecesOf(line, document)))
+      if (href !== undefined) t.ok(existsSync(new URL(new URL(href).pathname.replace(/.*\/docs\//, ''), docs)), text)
+})
