@@ -4,7 +4,7 @@
  */
 
 import type { LogEvent, LogFields } from '../logging.js'
-import type { CallSeen, Outcome, Side } from '../ports/seen.js'
+import type { CallSeen, Cancelled, Outcome, Side } from '../ports/seen.js'
 import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
@@ -68,6 +68,8 @@ export class CallLogEntry implements CallLog {
   #handed = false
   /** What the client calls itself, for the inspector. */
   #client: string | undefined
+  /** Why the call was cancelled, for the inspector. */
+  #cancelled: Cancelled | undefined
 
   /** Without `whose` the inspector does not hear of the call. */
   constructor(logger: Logger, fields: CallFields, whose?: Whose) {
@@ -168,9 +170,10 @@ export class CallLogEntry implements CallLog {
     this.#tell(outcome, undefined, this.#span && { code }, code)
   }
 
-  /** Ends the call without an answer, because the client cancelled it or disconnected. */
-  cancelled(): void {
+  /** Ends the call without an answer, because the client cancelled it, disconnected or ended its session. */
+  cancelled(why: Cancelled): void {
     if (this.#logs('cancelled')) this.#logger.info(this.#line({ outcome: 'cancelled' }), 'call')
+    this.#cancelled = why
     this.#tell('cancelled')
   }
 
@@ -246,6 +249,7 @@ export class CallLogEntry implements CallLog {
     this.#logger.telemetry?.watch?.witness({
       ...this.#seen('ended'),
       outcome,
+      cancelled: this.#cancelled,
       code,
       fault: fault?.fault,
       blame: fault?.blame,
@@ -261,6 +265,7 @@ export class CallLogEntry implements CallLog {
 
   /** Tells the inspector that the call ends here without an answer. */
   #left(why: string): void {
+    this.#cancelled = 'bridge'
     if (this.call !== undefined) this.#watched('cancelled', undefined, undefined, why)
   }
 

@@ -26,6 +26,7 @@ import { objectIn, parseObject } from '../rpc/splice.js'
 import { CallLogEntry, subject } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
 import type { Logger } from './logger.js'
+import { cancelledBy } from './outcome.js'
 import { type Headers, tellReceived } from './watched-messages.js'
 
 /** What the transport knows about a request. */
@@ -111,7 +112,7 @@ export class ModernDownstream {
       const { aborted, reason } = arrived.abort
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
       const text = errorMessage(id, fault.toRpcError(this.#draftErrorCodes))
-      if (aborted && reason !== fault) record.cancelled()
+      if (aborted && reason !== fault) record.cancelled(cancelledBy(reason, 'disconnected'))
       else record.failed(fault, text)
       last = { text, last: { status: fault.status, fault } }
     } finally {

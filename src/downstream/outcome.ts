@@ -1,6 +1,6 @@
 /** How a call ended: the outcome of every kind of answer, for the log, the metrics, the traces and the inspector. */
 
-import type { Outcome } from '../ports/seen.js'
+import type { Cancelled, Outcome } from '../ports/seen.js'
 import type { Final, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import type { Response } from '../rpc/message.js'
@@ -11,6 +11,11 @@ export type Answered = Exclude<Outcome, 'cancelled' | 'fault'>
 
 /** The outcomes of calls that succeeded, or that the client ended. */
 const WELL: ReadonlySet<Outcome> = new Set(['ok', 'asks', 'cancelled'])
+
+/** Why a call was cancelled that was aborted for this reason. `otherwise`: the client has sent no notification. */
+export function cancelledBy(reason: unknown, otherwise: 'disconnected' | 'session'): Cancelled {
+  return typeof reason === 'string' ? 'notification' : otherwise
+}
 
 /** Whether a call failed: the tool, the server or the bridge reported an error. */
 export function isFailure(outcome: Outcome): boolean {

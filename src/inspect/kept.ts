@@ -103,6 +103,7 @@ export class Copies {
       name: name === undefined ? undefined : this.recurring(name),
       relayed: sight.relayed,
       outcome: sight.outcome,
+      cancelled: sight.cancelled,
       code: sight.code,
       fault: sight.fault,
       blame: sight.blame,

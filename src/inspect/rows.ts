@@ -40,6 +40,37 @@ function isCause(row: Row, message: Message): boolean {
   return true
 }
 
+/** A time in which the client was away: between a question and its answer, or without a connection for its answer. */
+export interface Away {
+  /** Number of the first event after the client had gone. */
+  seq: number
+  /** Milliseconds; undefined if the client has not come back. */
+  ms?: number
+}
+
+/** When the client of a call was away. */
+export function awaysOf({ events }: Pick<CallView, 'events'>): Away[] {
+  const aways: Away[] = []
+  let gone: Seen | undefined
+  for (const seen of events) {
+    if (isBack(seen) && gone) aways.push({ seq: gone.seq, ms: seen.at - gone.at })
+    if (isBack(seen)) gone = undefined
+    else if (isGone(seen)) gone = seen
+  }
+  if (gone && (gone.kind !== 'call' || gone.outcome !== 'asks')) aways.push({ seq: gone.seq })
+  return aways
+}
+
+function isGone(seen: Seen): boolean {
+  if (seen.kind === 'stream') return seen.what === 'left'
+  return seen.kind === 'call' && (seen.outcome === 'asks' || seen.cancelled === 'disconnected')
+}
+
+function isBack(seen: Seen): boolean {
+  if (seen.kind === 'stream') return seen.what === 'resumed'
+  return seen.kind === 'call' && seen.what === 'begun' && seen.continues !== undefined
+}
+
 /** Who is waited for. */
 export type Who = 'bridge' | 'server' | 'client'
 

@@ -1,5 +1,5 @@
 /** What events add up to: calls, servers, sessions and refusals. The bridge, the terminal and the page use the same code. */
-import type { CallSeen, Outcome, Seen, Side } from '../ports/seen.js'
+import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../ports/seen.js'
 
 /** Most of each that are kept. The oldest leave; with a call, its events. A ring holds fewer events. */
 export const KEPT = {
@@ -11,6 +11,7 @@ export const KEPT = {
   stderr: 20,
   messages: 20,
   processes: 100,
+  streams: 8,
 }
 /** Most events kept of one call. */
 const MAX_EVENTS = 500
@@ -32,6 +33,9 @@ export interface CallView {
   relayed: boolean
   /** `open` as long as it has not ended. */
   status: 'open' | Outcome
+  cancelled?: Cancelled | undefined
+  /** The client has closed the connection on which it would get the answer, and has not come back. */
+  away: boolean
   code?: number | undefined
   fault?: string | undefined
   blame?: string | undefined
@@ -98,6 +102,10 @@ export interface SessionView {
   failed: number
   /** Milliseconds of all its calls together. */
   ms: number
+  /** How the client is connected, if a call said it. */
+  transport?: Side['transport'] | undefined
+  /** Its open event streams for messages that answer no request. `since` is in milliseconds since 1970. */
+  streams: { id: string; since: number }[]
 }
 
 /** Events as calls, servers, sessions and refusals. */
@@ -140,6 +148,8 @@ export class Views {
         return this.#child(seen)
       case 'session':
         return this.#session(seen)
+      case 'stream':
+        return this.#stream(seen)
       case 'refused':
         this.refused.push(seen)
         if (this.refused.length > KEPT.refused) this.refused.shift()
@@ -202,6 +212,7 @@ export class Views {
       method: '',
       relayed: false,
       status: 'open',
+      away: false,
       rounds: 0,
       incomplete,
       events: [],
@@ -277,11 +288,36 @@ export class Views {
     const view = this.#sessionOf(session, { server, side, at })
     if (principal !== undefined) view.principal = principal
     view.state = what === 'opened' ? 'open' : what
+    if (view.state !== 'open') view.streams = []
     view.last = at
   }
 
-  #callIn(session: string, { server = '', principal, at, outcome, ms = 0 }: Of<'call'>, isNew: boolean): void {
+  #stream(seen: Of<'stream'>): void {
+    const { session, server = '', what, stream, id, at } = seen
+    if (session === undefined) return
+    if (id !== undefined) {
+      const call = this.#answeredIn(session, id)
+      if (!call) return
+      if (call.status !== 'cancelled') call.away = what === 'left'
+      return this.#keep(call, seen)
+    }
     const view = this.#sessionOf(session, { server, side: 'client', at })
+    const others = view.streams.filter((one) => one.id !== stream)
+    const isOpen = what === 'opened' || what === 'resumed'
+    view.streams = isOpen ? [...others, { id: stream, since: at }].slice(-KEPT.streams) : others
+    view.last = at
+  }
+
+  /** The newest call of a session whose request has this id. */
+  #answeredIn(session: string, id: string | number): CallView | undefined {
+    const isRequest = (seen: Seen) =>
+      seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request' && seen.dir === 'in' && seen.id === id
+    return [...this.calls.values()].findLast((call) => call.session === session && call.events.some(isRequest))
+  }
+
+  #callIn(session: string, { server = '', principal, at, outcome, ms = 0, client }: Of<'call'>, isNew: boolean): void {
+    const view = this.#sessionOf(session, { server, side: 'client', at })
+    view.transport ??= client.transport
     view.principal ??= principal
     view.last = at
     if (isNew) view.calls++
@@ -292,7 +328,7 @@ export class Views {
   #sessionOf(id: string, { server, side, at }: Pick<SessionView, 'server' | 'side' | 'at'>): SessionView {
     const known = this.sessions.get(id)
     if (known) return known
-    const view: SessionView = { id, server, side, state: 'open', at, last: at, calls: 0, failed: 0, ms: 0 }
+    const view: SessionView = { id, server, side, state: 'open', at, last: at, calls: 0, failed: 0, ms: 0, streams: [] }
     this.sessions.set(id, view)
     if (this.sessions.size > KEPT.sessions) {
       const [oldest] = this.sessions.keys()
@@ -321,8 +357,17 @@ function tellCall(call: CallView, seen: CallSeen & Seen): void {
     call.status = 'open'
     return
   }
-  const { outcome = 'ok', code, fault, blame, why, ms, upstreamMs } = seen
-  Object.assign(call, { status: outcome, code, fault, blame, why, upstreamMs })
+  const { outcome = 'ok', cancelled, code, fault, blame, why, ms, upstreamMs } = seen
+  Object.assign(call, {
+    status: outcome,
+    cancelled,
+    away: cancelled === 'disconnected',
+    code,
+    fault,
+    blame,
+    why,
+    upstreamMs,
+  })
   if (call.incomplete && ms !== undefined) call.at = Math.min(call.at, seen.at - ms)
   call.ms = call.events.length === 0 ? ms : Math.max(ms ?? 0, seen.at - call.at)
 }

@@ -1,5 +1,5 @@
 /** How the page writes values: times, sizes, sides and outcomes. */
-import type { Change, Side } from '../ports/seen.js'
+import type { Cancelled, Change, Side } from '../ports/seen.js'
 import { printable } from '../printable.js'
 import { addressIn } from './markdown.js'
 import { tokensOf } from './values.js'
@@ -72,7 +72,23 @@ export function full(side: Side | undefined): string {
 }
 
 /** How a call stands: a sign, which colour alone would not give, and words. */
-export function statusOf({ status, code, rounds }: CallView): { sign: string; words: string } {
+export function statusOf(call: CallView): { sign: string; words: string } {
+  const { sign, words } = endOf(call)
+  return { sign, words: call.away && call.status !== 'cancelled' ? `${words}, client away` : words }
+}
+
+/** Who cancelled a call, and how. */
+export const CANCELLED = {
+  notification: 'cancelled by the client',
+  disconnected: 'cancelled by the client, which closed its connection',
+  session: 'cancelled with the session of the client',
+  bridge: 'cancelled by the bridge',
+} as const satisfies Record<Cancelled, string>
+
+/** The fault of calls that the time limit has ended. */
+export const TIME_LIMIT = 'upstreamTimeout'
+
+function endOf({ status, code, fault, cancelled, rounds }: CallView): { sign: string; words: string } {
   switch (status) {
     case 'open':
       return { sign: '…', words: rounds > 0 ? `open, asked ${rounds}` : 'open' }
@@ -85,8 +101,8 @@ export function statusOf({ status, code, rounds }: CallView): { sign: string; wo
     case 'error':
       return { sign: '✕', words: code === undefined ? 'error' : `error ${code}` }
     case 'cancelled':
-      return { sign: '–', words: 'cancelled' }
+      return { sign: '–', words: cancelled === undefined ? 'cancelled' : CANCELLED[cancelled] }
     case 'fault':
-      return { sign: '✕', words: 'fault' }
+      return { sign: '✕', words: fault === TIME_LIMIT ? 'fault, cancelled by a time limit' : 'fault' }
   }
 }

@@ -2,10 +2,22 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
-import { type Message, phasesOf, type Row, rowsOf, type Who } from '../inspect/rows.js'
+import { awaysOf, type Message, phasesOf, type Row, rowsOf, type Who } from '../inspect/rows.js'
 import { movedTo, valueAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
-import { clock, duration, full, pathOf, placeOf, ruleAddress, shown, size, statusOf } from '../inspect/words.js'
+import {
+  CANCELLED,
+  clock,
+  duration,
+  full,
+  pathOf,
+  placeOf,
+  ruleAddress,
+  shown,
+  size,
+  statusOf,
+  TIME_LIMIT,
+} from '../inspect/words.js'
 import type { Change, Seen } from '../ports/seen.js'
 import { Advised } from './documented.js'
 import { callWithPayloads } from './feed.js'
@@ -103,6 +115,14 @@ function panel(call: CallView) {
 
 function Messages({ call }: { call: CallView }) {
   const rows = rowsOf(call)
+  const aways = awaysOf(call)
+  const away = (before: number, last: Row | undefined) =>
+    aways
+      .filter(({ seq }) => seq < before && (!last || seq > firstOf(last)))
+      .map(
+        ({ ms }) =>
+          html`<tr class="away"><td colspan="2">… client away ${ms === undefined ? '' : duration(ms)} …</td></tr>`,
+      )
   if (rows.length === 0) return html`<p class="empty">No message of this call was seen.</p>`
   return html`
     <table class="sides">
@@ -114,10 +134,18 @@ function Messages({ call }: { call: CallView }) {
         </tr>
       </thead>
       <tbody>
-        ${rows.map((row) => html`<tr>${cell(call, row, 'client')}${cell(call, row, 'server')}</tr>`)}
+        ${rows.map((row, i) => [
+          ...away(firstOf(row), rows[i - 1]),
+          html`<tr>${cell(call, row, 'client')}${cell(call, row, 'server')}</tr>`,
+        ])}
+        ${away(Number.POSITIVE_INFINITY, rows.at(-1))}
       </tbody>
     </table>
   `
+}
+
+function firstOf({ client, server }: Row): number {
+  return Math.min(client?.seq ?? Number.POSITIVE_INFINITY, server?.seq ?? Number.POSITIVE_INFINITY)
 }
 
 function cell(call: CallView, row: Row, hop: Message['hop']) {
@@ -168,17 +196,24 @@ function Timeline({ call }: { call: CallView }) {
   const phases = phasesOf(call, Date.now())
   const whole = phases.at(-1)?.to || 1
   const share = (ms: number) => `${Math.min(100, (Math.max(0, ms) / whole) * 100)}%`
-  const marks = call.events.filter((seen) => seen.kind === 'question' || isNotification(seen))
+  const marks = call.events.filter(
+    (seen) => seen.kind === 'question' || seen.kind === 'stream' || isNotification(seen) || isCancelled(seen),
+  )
   const lane = (who: Who, about: string) => {
     const own = phases.filter((phase) => phase.who === who)
     const sum = own.reduce((ms, { from, to }) => ms + to - from, 0)
-    const words = own.map(({ from, to }) => `from ${duration(from)} to ${duration(to)}`)
+    const words = [
+      ...own.map(({ from, to }) => `from ${duration(from)} to ${duration(to)}`),
+      ...marks
+        .filter((seen) => isCancelled(seen) && laneOf(seen) === who)
+        .map((seen) => `${whatOf(seen)} after ${duration(seen.at - call.at)}`),
+    ]
     return html`
       <div><span class=${`sample ${who}`}></span>${about}</div>
       <div class="number">${own.length > 0 ? duration(sum) : '–'}</div>
       <div class="lane" role="img" aria-label=${`${about}: ${words.join(', ') || 'no time'}`}>
         ${own.map(({ from, to }, i) => html`<span class=${who} title=${`${duration(to - from)}, ${words[i]}`} style=${{ left: share(from), width: share(to - from) }}></span>`)}
-        ${marks.filter((seen) => laneOf(seen) === who).map((seen) => html`<i title=${`${duration(seen.at - call.at)}: ${whatOf(seen)}`} style=${{ left: share(seen.at - call.at) }}></i>`)}
+        ${marks.filter((seen) => laneOf(seen) === who).map((seen) => html`<i class=${isCancelled(seen) ? 'cancelled' : ''} title=${`${duration(seen.at - call.at)}: ${whatOf(seen)}`} style=${{ left: share(seen.at - call.at) }}></i>`)}
       </div>
     `
   }
@@ -205,16 +240,28 @@ function isNotification(seen: Seen): boolean {
   return seen.kind === 'message' && seen.form === 'notification'
 }
 
+/** Whether a call was cancelled here, by whomever. */
+function isCancelled(seen: Seen): boolean {
+  return seen.kind === 'call' && (seen.outcome === 'cancelled' || seen.fault === TIME_LIMIT)
+}
+
+/** Where a mark is: with the side that caused it. */
 function laneOf(seen: Seen): Who {
-  return seen.kind === 'message' ? seen.hop : 'bridge'
+  if (seen.kind === 'message') return seen.hop
+  if (seen.kind === 'stream') return 'client'
+  return seen.kind === 'call' && seen.outcome === 'cancelled' && seen.cancelled !== 'bridge' ? 'client' : 'bridge'
 }
 
 function whatOf(seen: Seen): string {
   if (seen.kind === 'message') return line(seen)
   if (seen.kind === 'question') return `question ${seen.what}`
+  if (seen.kind === 'stream') return seen.what === 'left' ? 'client away: its connection was closed' : 'client back'
   if (seen.kind !== 'call') return seen.kind
   const again = seen.continues === undefined ? '' : ' again, with answers'
-  return seen.what === 'begun' ? `begun${again}` : `ended: ${seen.outcome}`
+  if (seen.what === 'begun') return `begun${again}`
+  if (seen.fault === TIME_LIMIT) return 'ended: cancelled by a time limit'
+  if (seen.cancelled === 'disconnected') return `client away: ${CANCELLED.disconnected}`
+  return `ended: ${seen.cancelled === undefined ? seen.outcome : CANCELLED[seen.cancelled]}`
 }
 
 function Why({ call }: { call: CallView }) {

@@ -7,6 +7,7 @@ const KINDS: readonly string[] = [
   'question',
   'verdict',
   'session',
+  'stream',
   'child',
   'refused',
   'config',
@@ -28,6 +29,7 @@ const NUMBERS = new Set([
   'more',
   'of',
 ])
+const CANCELLED: readonly unknown[] = [undefined, 'notification', 'disconnected', 'session', 'bridge']
 const OUTCOMES: readonly unknown[] = [undefined, 'ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault']
 type Fields = Readonly<Record<string, unknown>>
 
@@ -45,6 +47,7 @@ export function eventIn(line: string): Seen | undefined {
 function isEvent(seen: Fields): boolean {
   if (seen['v'] !== 1 || typeof seen['seq'] !== 'number' || typeof seen['at'] !== 'number') return false
   if (!KINDS.includes(seen['kind'] as string) || !OUTCOMES.includes(seen['outcome'])) return false
+  if (!CANCELLED.includes(seen['cancelled'])) return false
   if (seen['kind'] === 'call' && (typeof seen['method'] !== 'string' || !isObject(seen['client']))) return false
   return Object.entries(seen).every(([key, value]) => isValue(key, value))
 }

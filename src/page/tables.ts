@@ -1,7 +1,7 @@
 /** The tables beside the calls: servers, sessions, and requests that became no call. */
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
-import type { ServerNow, ServerView } from '../inspect/views.js'
+import type { ServerNow, ServerView, SessionView } from '../inspect/views.js'
 import { clock, duration, shown } from '../inspect/words.js'
 import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
@@ -116,6 +116,7 @@ export function Sessions() {
       shown(session.server),
       shown(session.principal),
       session.state,
+      streamsOf(session, now),
       html`<span class="number">${duration((session.state === 'open' ? now : session.last) - session.at)}</span>`,
       session.state === 'open' ? html`<span class="number">${duration(Math.max(0, now - session.last))}</span>` : '–',
       html`<a href=${`#/calls?filter=${encodeURIComponent(`session:${session.id}`)}`}>${session.calls}</a>`,
@@ -124,10 +125,30 @@ export function Sessions() {
     ])
   return table(
     'Sessions',
-    ['Session', 'Between', 'Server', 'Principal', 'State', 'Age', 'Idle', 'Calls', 'Failed', 'Time in calls'],
+    [
+      'Session',
+      'Between',
+      'Server',
+      'Principal',
+      'State',
+      'Open streams',
+      'Age',
+      'Idle',
+      'Calls',
+      'Failed',
+      'Time in calls',
+    ],
     rows,
     'No session was seen yet.',
   )
+}
+
+/** The streams of a session on which its client gets messages that answer no request, and since when. */
+function streamsOf({ state, transport, streams, at }: SessionView, now: number): string {
+  // The only stream of HTTP+SSE is the session.
+  const open = transport === 'sse' && state === 'open' ? [{ since: at }] : streams
+  if (open.length === 0) return '–'
+  return `${open.length}, for ${open.map(({ since }) => duration(Math.max(0, now - since))).join(', ')}`
 }
 
 export function Refused() {

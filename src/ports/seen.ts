@@ -7,6 +7,12 @@ import type { BridgeEvent } from './events.js'
 /** How a call ended. */
 export type Outcome = Extract<BridgeEvent, { kind: 'call' }>['outcome']
 
+/**
+ * Why a call was cancelled: by `notifications/cancelled` of the client, because its connection was closed before the
+ * answer, because its session ended, or because the bridge answers it as another call or elsewhere.
+ */
+export type Cancelled = 'notification' | 'disconnected' | 'session' | 'bridge'
+
 /** A client or a server, as one call meets it. */
 export interface Side {
   era: Era
@@ -75,6 +81,8 @@ export interface CallSeen {
   name?: string | undefined
   relayed: boolean
   outcome?: Outcome | undefined
+  /** Undefined unless the outcome is `cancelled`. */
+  cancelled?: Cancelled | undefined
   /** The code of a JSON-RPC error. */
   code?: number | undefined
   fault?: string | undefined
@@ -124,6 +132,18 @@ type Happening =
       side: 'client' | 'server'
       what: 'opened' | 'ended' | 'lost'
       principal?: string | undefined
+    }
+  /**
+   * An event stream in the session of a client over Streamable HTTP. `left`: its connection was closed before the end of
+   * the stream. `id` is that of the request that it answers; streams for other messages have none. A stream with an answer
+   * is told of only if the client leaves it or comes back.
+   */
+  | {
+      kind: 'stream'
+      what: 'opened' | 'left' | 'resumed' | 'ended'
+      /** Unique in its session. */
+      stream: string
+      id?: string | number | undefined
     }
   /** The process of a server. */
   | {

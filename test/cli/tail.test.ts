@@ -33,14 +33,15 @@ t.test('a line is printed for each call that ends', async (t) => {
   tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
   tellCall(ring.witness, { id: 'c4', outcome: 'fault', why: 'connection refused' })
   ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
-  await until(() => said.out.split('\n').length === 6)
+  tellCall(ring.witness, { id: 'c5', outcome: 'cancelled', more: { cancelled: 'notification' } })
+  await until(() => said.out.split('\n').length === 7)
   t.match(
     said.out,
     /^\d\d:\d\d:\d\d\.\d {2}✓ ok {2}tools\/call echo {2}orders {2}M 07-28 http → L 11-25 stdio {2}7\.0 ms {2}c1\n/,
   )
   t.match(
     said.out,
-    /\? asks 1 .*c2\n.*✓ ok, asked 1 .*c2\n.*✕ fault .*connection refused {2}blame: upstream {2}c4\n.*refused 403 {2}foreignHost {2}\/mcp\n$/,
+    /\? asks 1 .*c2\n.*✓ ok, asked 1 .*c2\n.*✕ fault .*connection refused {2}blame: upstream {2}c4\n.*refused 403 {2}foreignHost {2}\/mcp\n.*– cancelled by the client {2}.*c5\n$/,
   )
   t.equal(said.err, '')
 })

@@ -36,6 +36,7 @@ function tellEverything(ring: Ring): void {
     session: 'a-secret-session-id',
     principal: 'alice',
   })
+  witness({ kind: 'stream', server: 'orders', session: 'a-secret-session-id', what: 'opened', stream: 'g1' })
   witness({
     kind: 'refused',
     status: 403,
@@ -124,6 +125,47 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   withoutMistakes()
 })
 
+t.test('it shows who has cancelled a call, and when the client was away', { skip }, async (t) => {
+  const ring = tickingRing()
+  const { witness } = ring
+  tellCall(witness, { id: 'c1', outcome: 'cancelled', more: { cancelled: 'notification' } })
+  tellCall(witness, { id: 'c2', outcome: 'cancelled', more: { cancelled: 'disconnected' } })
+  tellCall(witness, { id: 'c3', outcome: 'fault', why: 'The server is silent', more: { fault: 'upstreamTimeout' } })
+  tellQuestion(witness, { id: 'c4', answer: 'c5' })
+  const session = 'left-and-resumed'
+  tellCall(witness, { id: 'c6', more: { session } })
+  const stream = { kind: 'stream', stream: 'p1', id: 7, server: 'orders', session } as const
+  witness({ ...stream, what: 'left' })
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
+  await until(async () => (await rows()).length === 5)
+  const [notified, disconnected, late, , away] = await rows()
+  t.match(notified, /– cancelled by the client\s/)
+  t.match(disconnected, /– cancelled by the client, which closed its connection/)
+  t.match(late, /✕ fault, cancelled by a time limit: The server is silent/)
+  t.match(away, /✓ ok, client away/)
+
+  const marks = () =>
+    browser.evaluate<string[]>(
+      `[...document.querySelectorAll('.lane')].map((lane) => [...lane.querySelectorAll('i.cancelled')].map(({ title }) => title.replace(/.*: /, '')).join())`,
+    )
+  await go('#/calls/c2?tab=timeline')
+  await shows(/client away: cancelled by the client, which closed its connection/)
+  t.same(await marks(), ['cancelled by the client, which closed its connection', '', ''], 'in the lane of the client')
+  await go('#/calls/c3?tab=timeline')
+  await shows(/ended: cancelled by a time limit/)
+  t.same(await marks(), ['', 'cancelled by a time limit', ''], 'in the lane of the bridge')
+  t.same(await problems(browser), [])
+  await go('#/calls/c4')
+  await shows(/← result.*?… client away \d+\.\d ms ….*?→ tools\/call/s)
+  t.same(await problems(browser), [])
+  await go('#/calls/c6?tab=timeline')
+  await shows(/client away: its connection was closed/)
+  witness({ ...stream, what: 'resumed' })
+  await shows(/client back/)
+  t.match((await rows())[4], /✓ ok\s/)
+  withoutMistakes()
+})
+
 t.test('texts are kept for five minutes when somebody asks for it', { skip }, async (t) => {
   const ring = new Ring()
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
@@ -199,7 +241,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   )
   t.same(await problems(browser), [])
   await go('#/sessions')
-  await shows(/client – bridge\s+orders\s+alice\s+open/)
+  await shows(/client – bridge\s+orders\s+alice\s+open\s+1, for \d+/)
   t.same(await problems(browser), [])
   await go('#/refused')
   await shows(
@@ -247,7 +289,7 @@ t.test('filters, keys and links do what they say', { skip }, async (t) => {
   await browser.press('p')
   await shows(/Go on/)
   tellCall(ring.witness, { id: 'c20', name: 'while-paused' })
-  await shows(/55 events/)
+  await shows(/56 events/)
   t.equal((await rows()).length, 5, 'the list stands still')
   await browser.press('p')
   await shows(/while-paused/)

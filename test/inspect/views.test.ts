@@ -91,6 +91,9 @@ t.test('views stay within their bounds', async (t) => {
   t.ok(views.servers.size <= KEPT.servers)
   t.ok(views.sessions.size <= KEPT.sessions)
   t.ok(views.refused.length <= KEPT.refused)
+  for (let i = 0; i < 20; i++)
+    views.add({ v: 1, seq: 2e5 + i, at: i, kind: 'stream', what: 'opened', stream: `g${i}`, session: 's' })
+  t.equal(views.sessions.get('s')?.streams.length, KEPT.streams)
   for (let i = 0; i < 2_000; i++)
     views.add({
       v: 1,

@@ -80,7 +80,7 @@ export function tellCall(
     outcome,
     ms: 7,
     upstreamMs: 3,
-    ...(failed && { code: -32603, blame: 'upstream', fault: 'upstreamUnavailable' }),
+    ...(failed && { code: -32603, blame: 'upstream', fault: more?.fault ?? 'upstreamUnavailable' }),
     why,
   })
 }

@@ -264,7 +264,7 @@ class Endpoint {
     const { text, session, fault } = await openSession(message, options, route)
     if (session) {
       streams.options = traits[session.revision]
-      const kept = new HttpSession(principal, session, streams, { commitAfter, passthrough, memory })
+      const kept = new HttpSession(principal, session, streams, { commitAfter, passthrough, memory, log })
       try {
         reply.header('mcp-session-id', kept.keepIn(sessions))
       } catch (error) {

@@ -414,7 +414,7 @@ export class RelayedRequest {
     this.#settle(this.#fault ?? (complete ? this.#ending : undefined))
     if (this.#fault) record.failed(this.#fault)
     else if (complete) record.ended(this.#ending)
-    else record.cancelled()
+    else record.cancelled('disconnected')
   }
 
   #settle(last?: Final | Fault): void {

@@ -9,6 +9,8 @@ import type { Wire } from '../../rpc/source.js'
 import { answerLost, type Frame } from '../frames.js'
 import { type Batch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
+import type { Logger } from '../logger.js'
+import { tellStreams } from '../watched-streams.js'
 import { traceHeaders } from './headers.js'
 import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
 import type { Kept, Sessions } from './sessions.js'
@@ -19,6 +21,7 @@ export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> 
   /** Milliseconds of silence after which an answer becomes a stream. */
   commitAfter: number
   memory: Memory
+  log: Logger
 }
 
 /** A session with its streams. */
@@ -33,6 +36,8 @@ export class HttpSession implements Kept {
     this.client = client
     this.#streams = streams
     this.#options = options
+    const { telemetry } = options.log
+    if (telemetry?.watch) streams.onConnection = tellStreams(telemetry, client.session)
   }
 
   /** Keeps the session until it ends. Returns its id. Throws a Fault if there is no room. */
@@ -68,7 +73,7 @@ export class HttpSession implements Kept {
    */
   answer(request: Request, reply: FastifyReply): Promise<void> {
     const { id } = request
-    const answering = new Answering(reply, this.#streams, this.#options.commitAfter)
+    const answering = new Answering(reply, this.#streams, this.#options.commitAfter, id)
     const send = (frame: Frame) => {
       const { text, last } = frame
       if (!last) return answering.open().push(text)
@@ -144,10 +149,11 @@ class Answering {
   /** The answer is an event stream. */
   isOpen = false
 
-  constructor(reply: FastifyReply, streams: Streams, commitAfter: number) {
+  /** `request`: the one that is answered, if it is a single one. */
+  constructor(reply: FastifyReply, streams: Streams, commitAfter: number, request?: Id) {
     this.#reply = reply
     this.#streams = streams
-    this.#stream = streams.answer()
+    this.#stream = streams.answer(request)
     this.#stream.demanded = () => this.open()
     this.#commit = setTimeout(() => this.open(), commitAfter)
   }
@@ -173,12 +179,14 @@ class Answering {
   /** Ends without the stream: the answer is sent in another way, or complete. */
   close(): void {
     clearTimeout(this.#commit)
+    if (!this.isOpen && this.#reply.raw.destroyed) this.#streams.onConnection(this.#stream, 'left')
     this.#streams.done(this.#stream)
   }
 
   /** A client that disconnected before it got a stream cannot resume. Its call goes on. */
   #leave(): void {
     this.#stream.end()
+    this.#streams.onConnection(this.#stream, 'left')
     this.#streams.done(this.#stream)
   }
 }

@@ -4,6 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import { type Loan, SMALL } from '../../protocol/memory.js'
+import type { Id } from '../../rpc/message.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import type { Outlet } from '../legacy/session.js'
@@ -35,12 +36,17 @@ const MAX_QUEUED = 256
 /** Milliseconds that a client is asked to wait before it resumes. */
 const RETRY = 1_000
 
+/** What happens to the connection of a stream. `left`: it was closed before the end of the stream. */
+export type ConnectionChange = 'opened' | 'left' | 'resumed' | 'ended'
+
 const NO_REVISION: StreamOptions = { resumable: false, priming: false }
 const nothing = () => {}
 
 /** One event stream. Resuming continues it on another connection. */
 export class EventStream {
   readonly id: string
+  /** The request that it answers, if it is a single one. */
+  readonly request: Id | undefined
   readonly #owner: Streams
   #number = 0
   #connection: EventConnection | undefined
@@ -51,9 +57,10 @@ export class EventStream {
   /** The last event has been pushed. */
   ended = false
 
-  constructor(owner: Streams, id: string) {
+  constructor(owner: Streams, id: string, request?: Id) {
     this.#owner = owner
     this.id = id
+    this.request = request
   }
 
   get connected(): boolean {
@@ -125,6 +132,8 @@ export class Streams implements Keeper, Outlet {
   options: StreamOptions = NO_REVISION
   /** Ends the session, if it is open. */
   onEnd: () => void = nothing
+  /** Called when a stream is connected or is not any more, except for the first connection of an answer. */
+  onConnection: (stream: EventStream, change: ConnectionChange) => void = nothing
   readonly principal: string
   readonly #store: EventStore
   readonly #kept: Kept[] = []
@@ -164,9 +173,9 @@ export class Streams implements Keeper, Outlet {
     return this.#standalone.length > 0 && !this.#standalone.some(({ connected }) => connected)
   }
 
-  /** Creates a stream for the answer to a request. */
-  answer(): EventStream {
-    const stream = new EventStream(this, `p${++this.#lastId}`)
+  /** Creates a stream for the answer to a request, or to those of a batch. */
+  answer(request?: Id): EventStream {
+    const stream = new EventStream(this, `p${++this.#lastId}`, request)
     this.#answering.add(stream)
     return stream
   }
@@ -183,6 +192,7 @@ export class Streams implements Keeper, Outlet {
     const stream = new EventStream(this, `g${++this.#lastId}`)
     const forgotten = disconnected.slice(0, -MAX_STANDALONE)
     this.#standalone = [...this.#standalone.filter((one) => !forgotten.includes(one)), stream]
+    this.onConnection(stream, 'opened')
     return this.#flushed(stream, stream.connect())
   }
 
@@ -199,6 +209,7 @@ export class Streams implements Keeper, Outlet {
     if (!stream || after > stream.last || (stream.ended && after === stream.last)) return undefined
     const rest = this.#kept.filter((kept) => kept.stream === stream && kept.number > after)
     if (rest.length < stream.last - after) return undefined
+    this.onConnection(stream, 'resumed')
     return this.#flushed(stream, stream.connect(rest))
   }
 
@@ -250,6 +261,8 @@ export class Streams implements Keeper, Outlet {
   /** Handles the end of a connection. */
   disconnected(stream: EventStream): void {
     if (stream.ended) this.done(stream)
+    // Another connection may have taken over.
+    if (!stream.connected) this.onConnection(stream, stream.ended ? 'ended' : 'left')
   }
 
   /** Sends a keep-alive on all streams, and drops expired events. */

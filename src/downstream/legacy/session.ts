@@ -13,6 +13,8 @@ import type { Logger } from '../logger.js'
 /** An open session of a legacy client. */
 export interface ClientSession {
   readonly revision: LegacyRevision
+  /** Identifies the session for the inspector, if there is one. */
+  readonly session: string | undefined
   /** Number of requests in flight. */
   readonly open: number
   /**

@@ -45,6 +45,7 @@ import {
 import { CallLogEntry, subject } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'
+import { cancelledBy } from '../outcome.js'
 import { tellReceived, tellSent } from '../watched-messages.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight } from './in-flight.js'
@@ -134,6 +135,10 @@ export class TranslatedSession implements ClientSession {
     return { text, session }
   }
 
+  get session(): string | undefined {
+    return this.#options.session
+  }
+
   get open(): number {
     return this.#running.size
   }
@@ -197,7 +202,7 @@ export class TranslatedSession implements ClientSession {
         ? { code: -32603, message: 'Request cancelled' }
         : legacyError(failed, fault.toRpcError(), this.revision)
       const text = errorMessage(id, rpcError)
-      if (cancelled) record.cancelled()
+      if (cancelled) record.cancelled(cancelledBy(reason, 'session'))
       else record.failed(fault, text)
       return { text, last: { status: 200, fault, cancelled } }
     }

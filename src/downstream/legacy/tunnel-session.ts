@@ -9,7 +9,7 @@ import { EMPTY, edit } from '../../rpc/splice.js'
 import { CallLogEntry, subject } from '../call-log.js'
 import type { Send } from '../frames.js'
 import { tell } from '../logger.js'
-import { replyIn } from '../outcome.js'
+import { cancelledBy, replyIn } from '../outcome.js'
 import { metaOf } from '../read-message.js'
 import { tellReceived, tellSent } from '../watched-messages.js'
 import { InFlight } from './in-flight.js'
@@ -49,6 +49,10 @@ export class TunnelSession implements ClientSession {
         setImmediate(() => outlet.ended())
       },
     })
+  }
+
+  get session(): string | undefined {
+    return this.#options.session
   }
 
   get open(): number {
@@ -91,7 +95,7 @@ export class TunnelSession implements ClientSession {
       const cancelled = aborted && reason !== fault
       span.over(cancelled ? undefined : fault)
       const text = errorMessage(id, fault.toRpcError())
-      if (cancelled) record.cancelled()
+      if (cancelled) record.cancelled(cancelledBy(reason, 'session'))
       else record.failed(fault, text)
       await send({ text, last: { status: 200, fault, cancelled } })
     } finally {

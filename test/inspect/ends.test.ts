@@ -1,0 +1,167 @@
+/** What the inspector says when a call is cancelled, and when its client goes away and comes back. */
+import t, { type Test } from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
+import { awaysOf } from '../../src/inspect/rows.js'
+import { type CallView, Views } from '../../src/inspect/views.js'
+import { statusOf } from '../../src/inspect/words.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { messages } from '../support/inspected.js'
+import { LegacyClient } from '../support/legacy-client.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { send } from '../support/modern.js'
+import { ModernHttp } from '../support/modern-http.js'
+import { tickingRing } from '../support/sights.js'
+import { SseClient } from '../support/sse-client.js'
+
+/** Longer than the test. */
+const LONG = 600_000
+
+async function start(t: Test, entry: object, settings: object = {}) {
+  const ring = tickingRing()
+  const { url } = await startBridge(t, entry, settings, { watch: new Watch(ring.witness) })
+  const views = () => {
+    const views = new Views()
+    for (const seen of ring.after(0)) views.add(seen)
+    return views
+  }
+  /** The call of a tool that is looked at. */
+  const call = () =>
+    [...views().calls.values()].find(({ method, name }) => method === 'tools/call' && name !== 'echo') as CallView
+  const is = (status: CallView['status']) => until(() => call()?.status === status, `the call is ${status}`)
+  return { url, views, call, is }
+}
+
+t.test('a modern client that closes its connection has cancelled its call, and is away', async (t) => {
+  const { url, call, is } = await start(t, legacyStdio(t).server)
+  const leaving = new AbortController()
+  const body = messages.call('wait', { ms: LONG })
+  const headers = {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': 'wait',
+  }
+  const sent = t.rejects(send('POST', url, body, headers, leaving.signal))
+  await is('open')
+  leaving.abort()
+  await sent
+  await is('cancelled')
+  t.match(call(), { cancelled: 'disconnected', away: true })
+  t.match(awaysOf(call()), [{ ms: undefined }])
+  t.equal(statusOf(call()).words, 'cancelled by the client, which closed its connection')
+})
+
+t.test('a relayed call of a modern client that closes its connection, too', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const { url, call, is } = await start(t, { url: modern.url })
+  // Nothing is relayed before the era of the server is known.
+  await (await messages.post(url, messages.call('echo', {}))).text()
+  const leaving = new AbortController()
+  const sent = t.rejects(
+    fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'tools/call',
+        'mcp-name': 'wait',
+      },
+      body: messages.call('wait', { ms: LONG }),
+      signal: leaving.signal,
+    }),
+  )
+  await until(() => modern.of('tools/call').length === 2)
+  leaving.abort()
+  await sent
+  await is('cancelled')
+  t.match(call(), { cancelled: 'disconnected', away: true, relayed: true })
+})
+
+t.test('a legacy client cancels by a notification, or by ending its session', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const { url, views } = await start(t, { url: modern.url })
+  const cancelled = () =>
+    [...views().calls.values()].flatMap(({ status, cancelled }) => (status === 'cancelled' ? [cancelled] : []))
+  const client = await LegacyClient.open(url)
+  const waiting = client.call('wait', { ms: LONG }, { id: 'a' })
+  await until(() => modern.of('tools/call').length === 1)
+  await client.notify('notifications/cancelled', { requestId: 'a', reason: 'CANARY' })
+  await waiting
+  await until(() => cancelled().length === 1)
+  const sse = await SseClient.open(url, '2024-11-05')
+  await sse.post({ jsonrpc: '2.0', id: 'b', method: 'tools/call', params: { name: 'wait', arguments: { ms: LONG } } })
+  await until(() => modern.of('tools/call').length === 2)
+  t.match([...views().sessions.values()].at(-1), { state: 'open', transport: 'sse' })
+  sse.stream.leave()
+  await until(() => cancelled().length === 2)
+  t.same(cancelled(), ['notification', 'session'])
+  t.notMatch(JSON.stringify([...views().calls.values()]), 'CANARY')
+})
+
+t.test('a time limit is named', async (t) => {
+  const { url, call, is } = await start(t, legacyStdio(t).server, { timeouts: { call: 100 } })
+  await messages.post(url, messages.call('wait', { ms: LONG }))
+  await is('fault')
+  t.match(statusOf(call()), { sign: '✕', words: 'fault, cancelled by a time limit' })
+})
+
+t.test(
+  'a legacy client that leaves the stream of a call is away until it comes back, and the call goes on',
+  async (t) => {
+    const modern = await ModernHttp.start(t)
+    const { url, call, is } = await start(t, { url: modern.url })
+    const client = await LegacyClient.open(url)
+    const progressing = { name: 'progress', arguments: { ms: 2_000 }, _meta: { progressToken: 'p' } }
+    const stream = await client.stream('tools/call', progressing, { id: 'the call' })
+    await stream.has(5)
+    stream.leave()
+    await until(() => call().away, 'the client is away')
+    t.equal(statusOf(call()).words, 'open, client away')
+    const again = await client.listen(stream.ids.at(1))
+    await until(() => !call().away, 'the client is back')
+    await again.ended()
+    await is('ok')
+    t.match(awaysOf(call()), [{ ms: Number }])
+    t.equal(statusOf(call()).words, 'ok')
+    t.same(
+      call().events.flatMap((seen) => (seen.kind === 'stream' ? [seen.what] : [])),
+      ['left', 'resumed'],
+    )
+  },
+)
+
+t.test('a legacy client that leaves before its stream began does not get its answer', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const { url, call, is } = await start(t, { url: modern.url })
+  const client = await LegacyClient.open(url)
+  const leaving = new AbortController()
+  const body = client.text('tools/call', { name: 'act', arguments: { key: 'k', ms: 2_000 } }, {})
+  const sent = t.rejects(send('POST', client.url, body, client.headers, leaving.signal))
+  await until(() => modern.of('tools/call').length === 1)
+  leaving.abort()
+  await sent
+  await is('ok')
+  await until(() => call().away, 'the client is away')
+  t.equal(statusOf(call()).words, 'ok, client away')
+})
+
+t.test('a session has the streams that its client has open', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const { url, views } = await start(t, { url: modern.url })
+  const client = await LegacyClient.open(url)
+  const streams = () => [...views().sessions.values()].at(-1)?.streams ?? []
+  t.same(streams(), [])
+  const first = await client.listen()
+  await client.listen()
+  await until(() => streams().length === 2, 'both streams are open')
+  const [one, other] = streams()
+  t.ok(Number(one?.since) < Number(other?.since))
+  first.leave()
+  await until(() => streams().length === 1, 'one stream is left')
+  t.same(streams(), [other])
+  await client.end()
+  await until(() => streams().length === 0, 'the session has ended')
+})
