@@ -8,7 +8,7 @@ import { homeFolder } from '../discovery/home.js'
 import { adviceOn } from '../inspect/advice.js'
 import { readFilter } from '../inspect/filter.js'
 import { plainOf } from '../inspect/markdown.js'
-import { type Message, rowsOf } from '../inspect/rows.js'
+import { httpStatus, type Message, rowsOf } from '../inspect/rows.js'
 import { socketFolder } from '../inspect/socket.js'
 import { type CallView, Views } from '../inspect/views.js'
 import { brief, clock, duration, placeOf, ruleAddress, shown, statusOf } from '../inspect/words.js'
@@ -226,11 +226,21 @@ function lineOf(call: CallView, paint: Paint): string {
     shown(call.server),
     `${brief(call.client)} → ${brief(call.upstream)}`,
     duration(call.ms),
+    ...refusedWith(call),
     ...(why === undefined ? [] : [paint(colour, shown(why, 200))]),
     ...(call.blame === undefined ? [] : [`blame: ${shown(call.blame)}`]),
     paint('dim', shown(call.id)),
   ]
   return `${parts.filter((part) => part !== '').join('  ')}\n`
+}
+
+/** The HTTP status of the last answer to the client, unless it is 200. */
+function refusedWith(call: CallView): string[] {
+  const statuses = call.events.flatMap((seen) =>
+    seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out' ? (httpStatus(seen, call) ?? []) : [],
+  )
+  const status = statuses.at(-1) ?? 200
+  return status === 200 ? [] : [`HTTP ${status}`]
 }
 
 /** What to do about a call that failed, under its line. */

@@ -114,12 +114,13 @@ export class CallLogEntry implements CallLog {
 
   /** Tells the inspector a message of the client that belongs to the call. */
   received(message: Request | Notification | Response): void {
-    if (this.call !== undefined) tellReceived(this.#logger, message, this.#message)
+    if (this.call !== undefined) tellReceived(this.#logger, message, this.#about())
   }
 
-  /** Tells the inspector a message to the client before the answer. `made` is what it was made of. */
-  said(text: Wire, made?: Made): void {
-    if (this.call !== undefined) tellSent(this.#logger, text, this.#message, { made, era: this.#fields.clientEra })
+  /** Tells the inspector a message to the client. `made` is what it was made of. */
+  said(text: Wire, made?: Made, status?: number): void {
+    if (this.call !== undefined)
+      tellSent(this.#logger, text, this.#about(status), { made, era: this.#fields.clientEra })
   }
 
   handedOver(): UpstreamSpan {
@@ -146,9 +147,9 @@ export class CallLogEntry implements CallLog {
 
   /**
    * Ends the call with the server's reply: a result, an input request or an error. `text` is the answer as sent, `made`
-   * what it was made of.
+   * what it was made of, and `status` its HTTP status, if it has one that is not 200.
    */
-  ended(reply: Final, text?: Wire, made?: Made): void {
+  ended(reply: Final, text?: Wire, made?: Made, status?: number): void {
     const { call } = this
     if (call !== undefined && reply.kind === 'input') {
       const state = raw(reply.result, 'requestState')
@@ -157,7 +158,7 @@ export class CallLogEntry implements CallLog {
     if (text !== undefined && call !== undefined) {
       const form = reply.kind === 'error' ? 'error' : 'result'
       const making = { made, era: this.#fields.clientEra }
-      tellEncoded(this.#logger, { form, method: undefined, id: this.#id }, text, this.#message, making)
+      tellEncoded(this.#logger, { form, method: undefined, id: this.#id }, text, this.#about(status), making)
     }
     this.answered(outcomeOf(reply), undefined, reply.kind === 'error' ? reply.error.code : undefined)
   }
@@ -193,10 +194,10 @@ export class CallLogEntry implements CallLog {
     this.#span?.end(this.#known({ outcome: 'moved' }))
   }
 
-  /** Ends the call with a fault. `text` is the answer as sent. */
-  failed(fault: Fault, text?: Wire): void {
+  /** Ends the call with a fault. `text` is the answer as sent, `status` its HTTP status, if it has one that is not 200. */
+  failed(fault: Fault, text?: Wire, status?: number): void {
     logged.add(fault)
-    if (text !== undefined) this.said(text)
+    if (text !== undefined) this.said(text, undefined, status)
     if (this.#logs('fault')) this.#logFault(fault)
     this.#tell('fault', fault, endOf(fault))
   }
@@ -274,8 +275,13 @@ export class CallLogEntry implements CallLog {
   }
 
   /** What the messages of the call belong to. */
-  get #message(): About {
-    return { call: this.call, session: this.#whose?.session }
+  #about(status?: number): About {
+    return {
+      call: this.call,
+      session: this.#whose?.session,
+      now: undefined,
+      status: status === 200 ? undefined : status,
+    }
   }
 
   #seen(what: 'begun' | 'ended'): CallSeen {

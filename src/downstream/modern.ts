@@ -46,6 +46,8 @@ export interface Arrived {
   trace?: TraceContext | undefined
   /** All headers, for the inspector. It shows those that cannot be secret. */
   headers?: Headers
+  /** The HTTP answer, for the inspector: with which status it would send this last frame now. */
+  answer?: { statusOf(last: NonNullable<Frame['last']>): number } | undefined
 }
 
 /** The half. One instance serves all clients of a server. */
@@ -84,7 +86,7 @@ export class ModernDownstream {
   ): Promise<void> {
     let loan: Loan | undefined
     let ended = false
-    let last: Frame
+    let last: Frame & Required<Pick<Frame, 'last'>>
     try {
       if (decoded instanceof Fault) throw decoded
       // The request is in memory twice: as received, and as sent to the server.
@@ -100,8 +102,8 @@ export class ModernDownstream {
       const reply = await this.#upstream.handle(toCall(decoded, arrived, record, tell))
       ended = true
       const { text, made } = encodeReply(reply, id, decoded)
-      record.ended(reply, text, made)
       const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
+      record.ended(reply, text, made, status === 200 ? undefined : arrived.answer?.statusOf({ status }))
       last = { text, last: { status } }
     } catch (error) {
       ended = true
@@ -112,9 +114,9 @@ export class ModernDownstream {
       const { aborted, reason } = arrived.abort
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
       const text = errorMessage(id, fault.toRpcError(this.#draftErrorCodes))
-      if (aborted && reason !== fault) record.cancelled(cancelledBy(reason, 'disconnected'))
-      else record.failed(fault, text)
       last = { text, last: { status: fault.status, fault } }
+      if (aborted && reason !== fault) record.cancelled(cancelledBy(reason, 'disconnected'))
+      else record.failed(fault, text, arrived.answer?.statusOf(last.last))
     } finally {
       loan?.end()
     }

@@ -15,7 +15,11 @@ export interface About {
   session?: string | undefined
   /** `performance.now()` of the message, if it is known. */
   now?: number | undefined
+  /** The HTTP status of an answer, unless it is 200 or there is none. */
+  status?: number | undefined
 }
+
+const NO_HEADERS = {}
 
 /** Headers of a request, with names in lower case. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>> | undefined
@@ -72,7 +76,7 @@ export function tellEncoded(
   { telemetry }: Logger,
   { form, method, id }: Pick<MessageSeen, 'form' | 'method' | 'id'>,
   text: Wire,
-  { call, session, now }: About,
+  { call, session, now, status }: About,
   { made, era }: Making,
 ): void {
   if (!telemetry?.watch) return
@@ -87,6 +91,7 @@ export function tellEncoded(
     bytes: lengthOf(text),
     changed: changesOf(form, method, made, TOWARDS[era]),
     of: receivedFor(made)?.seen,
+    http: status === undefined ? undefined : { status, headers: NO_HEADERS },
     server,
     call,
     session,

@@ -5,6 +5,14 @@ import type { CallView } from './views.js'
 /** A message of a call. */
 export type Message = Extract<Seen, { kind: 'message' }>
 
+/** The HTTP status of a message: that of an answer to a client over Streamable HTTP is 200 unless it is told. */
+export function httpStatus({ hop, dir, form, http }: Message, { client, fault }: Pick<CallView, 'client' | 'fault'>) {
+  const isAnswer = hop === 'client' && dir === 'out' && (form === 'result' || form === 'error')
+  if (!isAnswer || client?.transport !== 'http') return http?.status
+  // A legacy client gets the status of a server that refuses its credential.
+  return http?.status ?? (client.era === 'legacy' && fault === 'upstreamAuthRequired' ? undefined : 200)
+}
+
 /** A message and its counterpart on the other wire; one of them may be missing. */
 export interface Row {
   client?: Message

@@ -1,6 +1,7 @@
 /** How the page writes values: times, sizes, sides and outcomes. */
 import type { Cancelled, Change, Side } from '../ports/seen.js'
 import { printable } from '../printable.js'
+import { RULE_ROWS } from './explanations.js'
 import { addressIn } from './markdown.js'
 import { tokensOf } from './values.js'
 import type { CallView } from './views.js'
@@ -33,6 +34,12 @@ export function pathOf({ at }: Change): string {
 /** The row of the documentation that says why something was changed. */
 export function ruleAddress(rule: string): string {
   return addressIn('translation.md', `#${encodeURIComponent(rule)}`)
+}
+
+/** The row of the documentation in words, as Markdown with links relative to docs/translation.md; undefined if there is none. */
+export function ruleWords(rule: string): string | undefined {
+  const rows: Readonly<Record<string, string>> = RULE_ROWS
+  return Object.hasOwn(rows, rule) ? rows[rule] : undefined
 }
 
 export function clock(at: number): string {

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
-import { awaysOf, type Message, phasesOf, type Row, rowsOf, type Who } from '../inspect/rows.js'
+import { awaysOf, httpStatus, type Message, phasesOf, type Row, rowsOf, type Who } from '../inspect/rows.js'
 import { movedTo, valueAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
 import {
@@ -12,14 +12,14 @@ import {
   full,
   pathOf,
   placeOf,
-  ruleAddress,
+  ruleWords,
   shown,
   size,
   statusOf,
   TIME_LIMIT,
 } from '../inspect/words.js'
 import type { Change, Seen } from '../ports/seen.js'
-import { Advised } from './documented.js'
+import { Advised, Rule, RuleRow } from './documented.js'
 import { callWithPayloads } from './feed.js'
 import { copyLink, copyText } from './keys.js'
 import { line, pretty, Raw, whereOf } from './raw.js'
@@ -116,6 +116,7 @@ function panel(call: CallView) {
 function Messages({ call }: { call: CallView }) {
   const rows = rowsOf(call)
   const aways = awaysOf(call)
+  const explained = new Set<string>()
   const away = (before: number, last: Row | undefined) =>
     aways
       .filter(({ seq }) => seq < before && (!last || seq > firstOf(last)))
@@ -136,7 +137,7 @@ function Messages({ call }: { call: CallView }) {
       <tbody>
         ${rows.map((row, i) => [
           ...away(firstOf(row), rows[i - 1]),
-          html`<tr>${cell(call, row, 'client')}${cell(call, row, 'server')}</tr>`,
+          html`<tr>${cell(call, row, 'client', explained)}${cell(call, row, 'server', explained)}</tr>`,
         ])}
         ${away(Number.POSITIVE_INFINITY, rows.at(-1))}
       </tbody>
@@ -148,23 +149,25 @@ function firstOf({ client, server }: Row): number {
   return Math.min(client?.seq ?? Number.POSITIVE_INFINITY, server?.seq ?? Number.POSITIVE_INFINITY)
 }
 
-function cell(call: CallView, row: Row, hop: Message['hop']) {
+/** One message, with its changes. The first change of a rule is followed by the rule in words, unless it is in `explained`. */
+function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<string>) {
   const message = row[hop]
   const other = row[hop === 'client' ? 'server' : 'client']
   // What the bridge removed stands where it came from, what it added where it went to.
   const removed = other?.dir === 'out' ? (other.changes ?? []).filter(({ op }) => op !== 'add') : []
   const added = message?.dir === 'out' ? (message.changes ?? []).filter(({ op }) => op !== 'remove') : []
+  const isFirst = ({ rule }: Change) => !explained.has(rule) && explained.add(rule).has(rule)
   if (!message) return html`<td class="none" data-label=${hop}>${other && note(other)}</td>`
   const text = message.payload?.text
   return html`
     <td data-label=${hop}>
-      <p><span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message)} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span></p>
+      <p><span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message, httpStatus(message, call))} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span></p>
       ${
         removed.length + added.length > 0 &&
         html`
         <ul class="changes">
-          ${removed.map((change) => html`<${Changed} change=${change} removed=${true} value=${text && valueAt(text, change.at)} />`)}
-          ${added.map((change) => html`<${Changed} change=${change} removed=${false} value=${text && valueAt(text, movedTo(change.at, message.changes ?? []))} />`)}
+          ${removed.map((change) => html`<${Changed} change=${change} removed=${true} explains=${isFirst(change)} value=${text && valueAt(text, change.at)} />`)}
+          ${added.map((change) => html`<${Changed} change=${change} removed=${false} explains=${isFirst(change)} value=${text && valueAt(text, movedTo(change.at, message.changes ?? []))} />`)}
         </ul>
       `
       }
@@ -179,7 +182,15 @@ function note(other: Message): string {
   return 'stays with the bridge'
 }
 
-function Changed({ change, removed, value }: { change: Change; removed: boolean; value?: string | undefined }) {
+interface ChangedOptions {
+  change: Change
+  removed: boolean
+  /** Whether the rule in words follows. */
+  explains: boolean
+  value?: string | undefined
+}
+
+function Changed({ change, removed, explains, value }: ChangedOptions) {
   const { at, op, rule } = change
   const sign = op === 'replace' ? '~' : removed ? '−' : '+'
   const words = op === 'replace' ? (removed ? 'replaced' : 'replaced by') : removed ? 'removed' : 'added'
@@ -187,7 +198,8 @@ function Changed({ change, removed, value }: { change: Change; removed: boolean;
     <li class=${op === 'replace' ? 'replaced' : removed ? 'removed' : 'added'}>
       <span class="sign" aria-hidden="true">${sign} </span><span class="hidden">${words} </span><code title=${shown(at, LONGEST)}>${pathOf(change)}</code>
       ${value !== undefined && at !== '' && html`${' '}<code class="value" title=${shown(value, LONGEST)}>${shown(value, VALUE)}</code>`}
-      ${' '}<a href=${ruleAddress(rule)} target="_blank" rel="noreferrer">${shown(rule)}</a>
+      ${' '}<${Rule} rule=${rule} />
+      ${explains && ruleWords(rule) !== undefined && html`<p class="rule"><${RuleRow} rule=${rule} /></p>`}
     </li>
   `
 }
@@ -242,7 +254,8 @@ function isNotification(seen: Seen): boolean {
 
 /** Whether a call was cancelled here, by whomever. */
 function isCancelled(seen: Seen): boolean {
-  return seen.kind === 'call' && (seen.outcome === 'cancelled' || seen.fault === TIME_LIMIT)
+  if (seen.kind !== 'call' || seen.what === 'begun') return false
+  return seen.outcome === 'cancelled' || seen.fault === TIME_LIMIT
 }
 
 /** Where a mark is: with the side that caused it. */
@@ -287,6 +300,8 @@ function Why({ call }: { call: CallView }) {
   const changed = call.events.filter(
     (seen): seen is Message => seen.kind === 'message' && (seen.changes?.length ?? 0) > 0,
   )
+  const rules = [...new Set(changed.flatMap(({ changes = [] }) => changes.map(({ rule }) => rule)))]
+  const known = rules.filter((rule) => ruleWords(rule) !== undefined)
   return html`
     <dl>${facts.flatMap(([name, value]) => (value ? [html`<dt>${name}</dt>`, html`<dd>${shown(value, 1_000)}</dd>`] : []))}</dl>
     <h3>What the bridge changed</h3>
@@ -295,10 +310,17 @@ function Why({ call }: { call: CallView }) {
       (message) => html`
         <p class="about">${whereOf(message)}: ${line(message)}</p>
         <ul class="changes">
-          ${(message.changes ?? []).map((change) => html`<li class=${CLASSES[change.op]}><span class="verb">${change.op}</span> <code>${placeOf(change)}</code>${': '}<a href=${ruleAddress(change.rule)} target="_blank" rel="noreferrer">${shown(change.rule)}</a></li>`)}
+          ${(message.changes ?? []).map((change) => html`<li class=${CLASSES[change.op]}><span class="verb">${change.op}</span> <code>${placeOf(change)}</code>${': '}<${Rule} rule=${change.rule} /></li>`)}
         </ul>
       `,
     )}
+    ${
+      known.length > 0 &&
+      html`
+      <h3>Its rules</h3>
+      <dl>${known.flatMap((rule) => [html`<dt><${Rule} rule=${rule} /></dt>`, html`<dd><${RuleRow} rule=${rule} /></dd>`])}</dl>
+    `
+    }
   `
 }
 
@@ -309,7 +331,7 @@ function Texts({ call }: { call: CallView }) {
   const none = messages.every(({ payload }) => payload === undefined)
   return html`
     ${none && html`<p class="empty">No text was kept of this call.</p>`}
-    ${messages.map((message) => html`<${Raw} message=${message} time=${duration(message.at - call.at)} />`)}
+    ${messages.map((message) => html`<${Raw} message=${message} time=${duration(message.at - call.at)} status=${httpStatus(message, call)} />`)}
   `
 }
 

@@ -4,12 +4,12 @@ import type { Message } from '../inspect/rows.js'
 import { shown, size } from '../inspect/words.js'
 import type { Seen } from '../ports/seen.js'
 
-/** A message that can be opened. `time` says when it passed. */
-export function Raw({ message, time }: { message: Message; time: string }) {
+/** A message that can be opened. `time` says when it passed, `status` is its HTTP status, if it has one. */
+export function Raw({ message, time, status }: { message: Message; time: string; status?: number | undefined }) {
   const { payload, bytes } = message
   return html`
     <details class="raw">
-      <summary><span class="faint number">${time}</span> ${whereOf(message)}: ${line(message)} <span class="faint">${size(bytes)}</span></summary>
+      <summary><span class="faint number">${time}</span> ${whereOf(message)}: ${line(message, status)} <span class="faint">${size(bytes)}</span></summary>
       ${headers(message)}
       ${payload && html`<pre tabindex="0">${pretty(payload.text)}</pre>`}
       ${payload && (payload.cut > 0 || payload.hidden > 0) && html`<p class="faint">${missing(payload)}</p>`}
@@ -19,10 +19,10 @@ export function Raw({ message, time }: { message: Message; time: string }) {
 }
 
 /** What a message is, in a few words. */
-export function line({ form, method, id, http, hop }: Message): string {
+export function line({ form, method, id, http, hop }: Message, status = http?.status): string {
   const words = [form === 'request' || form === 'notification' ? shown(method) : form]
   if (id !== undefined) words.push(`id ${shown(JSON.stringify(id), 40)}`)
-  if (http?.status !== undefined) words.push(`HTTP ${http.status}`)
+  if (status !== undefined) words.push(`HTTP ${status}`)
   return words.join('  ') || hop
 }
 

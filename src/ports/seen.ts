@@ -102,7 +102,10 @@ export interface MessageSeen {
   method?: string | undefined
   id?: string | number | undefined
   bytes: number
-  /** A witness keeps only headers that cannot be secret, and have one value. */
+  /**
+   * A witness keeps only headers that cannot be secret, and have one value. An answer to a client over Streamable HTTP
+   * without a status has 200.
+   */
   http?: Http<string | readonly string[] | undefined> | undefined
   /**
    * What the bridge changed in a message of the other wire to send this one. Undefined if it passes on none. The new

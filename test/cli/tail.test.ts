@@ -31,7 +31,7 @@ t.test('a line is printed for each call that ends', async (t) => {
   tellCall(ring.witness, { id: 'c1', name: 'echo' })
   const { said } = run(t, { target: `${base}/inspect#${TOKEN}` })
   tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
-  tellCall(ring.witness, { id: 'c4', outcome: 'fault', why: 'connection refused' })
+  tellCall(ring.witness, { id: 'c4', outcome: 'fault', why: 'connection refused', status: 502 })
   ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
   tellCall(ring.witness, { id: 'c5', outcome: 'cancelled', more: { cancelled: 'notification' } })
   await until(() => said.out.split('\n').length === 7)
@@ -41,7 +41,7 @@ t.test('a line is printed for each call that ends', async (t) => {
   )
   t.match(
     said.out,
-    /\? asks 1 .*c2\n.*✓ ok, asked 1 .*c2\n.*✕ fault .*connection refused {2}blame: upstream {2}c4\n.*refused 403 {2}foreignHost {2}\/mcp\n.*– cancelled by the client {2}.*c5\n$/,
+    /\? asks 1 .*c2\n.*✓ ok, asked 1 .*c2\n.*✕ fault .* {2}HTTP 502 {2}connection refused {2}blame: upstream {2}c4\n.*refused 403 {2}foreignHost {2}\/mcp\n.*– cancelled by the client {2}.*c5\n$/,
   )
   t.equal(said.err, '')
 })

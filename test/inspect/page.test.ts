@@ -1,6 +1,8 @@
 /** The page of the inspector in a real browser, with events that a test tells: what it shows, its keys, its links, and attacks. */
 import t from 'tap'
 import { Watch } from '../../src/downstream/watch.js'
+import { RULE_ROWS } from '../../src/inspect/explanations.js'
+import { plainOf } from '../../src/inspect/markdown.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { RULES } from '../../src/protocol/rules.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
@@ -162,7 +164,7 @@ t.test('it shows who has cancelled a call, and when the client was away', { skip
   await shows(/client away: its connection was closed/)
   witness({ ...stream, what: 'resumed' })
   await shows(/client back/)
-  t.match((await rows())[4], /✓ ok\s/)
+  await until(async () => /✓ ok\s/.test((await rows())[4] ?? ''), 'the row says that the client is back')
   withoutMistakes()
 })
 
@@ -219,12 +221,24 @@ t.test(
     t.notMatch(sides.at(0)?.[1], /clientInfo/)
     t.match(sides.at(-1)?.[0], /← result.*?\+.*?result\.resultType "complete" result-type/s)
     const links = await browser.evaluate<string[]>(
-      `[...document.querySelectorAll('.changes a')].map(({ href }) => href)`,
+      `[...document.querySelectorAll('.changes a:not(.rule a)')].map(({ href }) => href)`,
     )
     const rules = links.map((link) => /\/docs\/translation\.md#(.*)$/.exec(link)?.[1] ?? link)
     for (const rule of rules) t.ok(RULES.has(rule), rule)
+    // Each rule is told once, as the documentation has it; on all links it is the tip.
+    const told = await browser.evaluate<string[]>(
+      `[...document.querySelectorAll('.changes .rule')].map((one) => one.innerText)`,
+    )
+    const tips = await browser.evaluate<string[]>(
+      `[...document.querySelectorAll('.changes a:not(.rule a)')].map(({ title }) => title)`,
+    )
+    const wanted = rules.map((rule) => plainOf(RULE_ROWS[rule as keyof typeof RULE_ROWS]))
+    t.same(told.toSorted(), [...new Set(wanted)].toSorted())
+    t.same(tips, wanted)
+    t.same(await problems(browser), [])
     await go('#/calls/c1?tab=why')
     await shows(/bridge → server: tools\/call.*?replace \/params\/_meta\/progressToken: progress-tokens/s)
+    await shows(/Its rules.*?envelope\s+From the client: clientInfo and capabilities in the envelope\./s)
     t.same(await problems(browser), [])
     withoutMistakes()
   },

@@ -24,13 +24,15 @@ export interface CallOptions {
   why?: string
   /** Texts of the client's request and of its answer. */
   texts?: { request: string; result: string }
+  /** The HTTP status of the answer. */
+  status?: number
   more?: Partial<Extract<Sight, { kind: 'call' }>>
 }
 
 /** One translated call: four messages, and a progress notification. */
 export function tellCall(
   witness: Witness,
-  { id, server = 'orders', name = 'book', outcome = 'ok', why, texts, more }: CallOptions,
+  { id, server = 'orders', name = 'book', outcome = 'ok', why, texts, status = 200, more }: CallOptions,
 ): void {
   const belonging = { server, call: id }
   const call = {
@@ -71,7 +73,7 @@ export function tellCall(
   witness({ ...message, hop: 'server', dir: 'in', form, id: 31 }, texts?.result)
   const added = [{ at: '/result/resultType', op: 'add', rule: 'result-type' }] as const
   witness(
-    { ...message, hop: 'client', dir: 'out', form, id: 7, changed: listed(added), http: { status: 200, headers } },
+    { ...message, hop: 'client', dir: 'out', form, id: 7, changed: listed(added), http: { status, headers } },
     texts?.result,
   )
   witness({

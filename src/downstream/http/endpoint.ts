@@ -212,6 +212,7 @@ class Endpoint {
       bare,
       trace,
       headers,
+      answer,
     } as const
     const answered = this.#modern.answer(message, arrived, (frame) => answer.send(frame))
     return endless ? untilBegun(answered, answer, asked) : answered
@@ -260,6 +261,7 @@ class Endpoint {
       memory,
       settings,
       trace: traceHeaders(request),
+      headers: log.telemetry?.watch && request.headers,
     } as const
     const { text, session, fault } = await openSession(message, options, route)
     if (session) {

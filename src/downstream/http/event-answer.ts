@@ -91,12 +91,18 @@ export class EventAnswer {
     clearTimeout(this.#commit)
   }
 
+  /** The HTTP status with which this last frame would be sent now. */
+  statusOf({ status, fault }: NonNullable<Frame['last']>): number {
+    if (this.#stream) return 200
+    return fault ? statusOf(this.#reply, fault, this.#options.refusing.passthrough) : status
+  }
+
   #sendJson({ text, last }: Frame): undefined {
     clearTimeout(this.#commit)
     const reply = this.#reply
-    const { memory, refusing } = this.#options
+    const { memory } = this.#options
     if (last?.fault) explain(reply, last.fault)
-    reply.code(last?.fault ? statusOf(reply, last.fault, refusing.passthrough) : (last?.status ?? 200))
+    reply.code(last ? this.statusOf(last) : 200)
     sendJson(reply, lendAnswer(reply, memory, reply.request.principal, text) ? text : answerLost(this.#id))
   }
 

@@ -183,7 +183,8 @@ export class Relay {
     const messages = call === undefined ? undefined : new RelayedMessages(log, { call, session })
     const sent = body instanceof Uint8Array ? body : undefined
     record.begun(undefined, messages && sent && stateIn(sent))
-    if (sent) messages?.request(sent)
+    // The other requests of a session have the same headers.
+    if (sent) messages?.request(sent, passing.opens ? request.headers : undefined)
     let leave = () => {}
     try {
       leave = this.#enter(principal, passing, sent?.length ?? 0)

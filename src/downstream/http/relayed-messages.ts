@@ -7,6 +7,7 @@ import { lengthOf, sourceOfBytes, whole } from '../../rpc/source.js'
 import { type Json, raw } from '../../rpc/splice.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import type { Logger } from '../logger.js'
+import type { Headers } from '../watched-messages.js'
 
 /** What the messages belong to. */
 interface About {
@@ -31,14 +32,18 @@ export class RelayedMessages {
     this.#about = about
   }
 
-  /** The client's message. */
-  request(body: Uint8Array): void {
-    this.#pass('client', [body], 'request')
+  /** The client's message, and its headers if they are to be shown. */
+  request(body: Uint8Array, headers?: Headers): void {
+    this.#pass('client', [body], 'request', body.length, headers && { headers })
   }
 
-  /** The whole answer, or its beginning if that is larger than what is read. `length` is that of the whole. */
-  answer(bytes: Uint8Array, length = bytes.length): void {
-    this.#pass('server', [bytes], 'result', length)
+  /**
+   * The whole answer with its HTTP status, or its beginning if that is larger than what is read. `length` is that of the
+   * whole.
+   */
+  answer(bytes: Uint8Array, status: number, length = bytes.length): void {
+    const http = status === 200 ? undefined : { status, headers: {} }
+    this.#pass('server', [bytes], 'result', length, http, http)
   }
 
   /** A part of the answer that is a stream of events. */
@@ -59,6 +64,8 @@ export class RelayedMessages {
     text: readonly Uint8Array[],
     form: MessageSeen['form'],
     length = lengthOf(text),
+    received?: MessageSeen['http'],
+    sent?: MessageSeen['http'],
   ): void {
     const { telemetry } = this.#logger
     if (!telemetry?.watch) return
@@ -79,6 +86,7 @@ export class RelayedMessages {
           bytes: length,
           changed: hop === from ? undefined : UNCHANGED,
           of,
+          http: hop === from ? received : sent,
           server,
           call,
           session,

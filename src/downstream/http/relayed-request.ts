@@ -180,7 +180,7 @@ export class RelayedRequest {
         )
       } else if (whole) this.#sendWhole(statusCode, headers, bytes)
       else {
-        this.#parts.messages?.answer(bytes, Number(headerOf(headers, 'content-length')) || bytes.length)
+        this.#parts.messages?.answer(bytes, statusCode, Number(headerOf(headers, 'content-length')) || bytes.length)
         this.#sendLarge(stream)
       }
     })
@@ -219,7 +219,7 @@ export class RelayedRequest {
     const response = responseIn(bytes)
     if (response) this.#ending = replyIn(response)
     this.#span.over(this.#ending)
-    this.#parts.messages?.answer(bytes)
+    this.#parts.messages?.answer(bytes, status)
     reply.send(bytes)
   }
 
@@ -272,7 +272,7 @@ export class RelayedRequest {
       if (status === 404 && this.#inSession) sessions.forget(this.#inSession)
       const response = responseIn(bytes)
       this.#ending = response ? replyIn(response) : errorOf(status)
-      this.#parts.messages?.answer(bytes)
+      this.#parts.messages?.answer(bytes, status)
       reply.send(bytes)
       return
     }

@@ -10,6 +10,7 @@ import { answerLost, type Frame } from '../frames.js'
 import { type Batch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
+import type { Headers } from '../watched-messages.js'
 import { tellStreams } from '../watched-streams.js'
 import { traceHeaders } from './headers.js'
 import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
@@ -83,7 +84,7 @@ export class HttpSession implements Kept {
       else this.#answerNow(reply, frame, id)
       return undefined
     }
-    return this.client.answer(request, send, traceHeaders(reply.request))
+    return this.client.answer(request, send, traceHeaders(reply.request), this.#seen(reply))
   }
 
   /**
@@ -93,12 +94,18 @@ export class HttpSession implements Kept {
   async answerAll({ requests, errors }: Batch, reply: FastifyReply): Promise<void> {
     const answering = new Answering(reply, this.#streams, this.#options.commitAfter)
     const answers = errors.map((text) => ({ text, lost: () => text }))
+    const headers = this.#seen(reply)
     const answer = (request: Request) =>
-      this.client.answer(request, ({ text, last }) => {
-        if (!last) return answering.open().push(text)
-        if (!last.cancelled) answers.push({ text, lost: () => answerLost(request.id) })
-        return undefined
-      })
+      this.client.answer(
+        request,
+        ({ text, last }) => {
+          if (!last) return answering.open().push(text)
+          if (!last.cancelled) answers.push({ text, lost: () => answerLost(request.id) })
+          return undefined
+        },
+        undefined,
+        headers,
+      )
     await Promise.all(requests.map(answer))
     if (answering.isOpen) {
       const stream = answering.open()
@@ -127,6 +134,11 @@ export class HttpSession implements Kept {
     }
     sendEvents(reply, events)
     this.client.listened()
+  }
+
+  /** The headers of a request, if there is an inspector. */
+  #seen({ request }: FastifyReply): Headers {
+    return this.#options.log.telemetry?.watch && request.headers
   }
 
   #answerNow(reply: FastifyReply, { text, last }: Frame, id: Id): void {

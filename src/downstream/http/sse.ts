@@ -143,7 +143,7 @@ export class SseSession implements Kept {
       const loan = takeOver(request)
       reply.code(202).send()
       this.#conversation
-        .take(message)
+        .take(message, this.#options.log.telemetry?.watch && request.headers)
         .catch((error: unknown) => this.#refuse(error, id))
         .finally(() => loan?.end())
         .catch(() => {})

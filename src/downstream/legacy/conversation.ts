@@ -10,6 +10,7 @@ import { error as errorMessage, type Message, type Request, result } from '../..
 import type { Wire } from '../../rpc/source.js'
 import { answerLost, type Send } from '../frames.js'
 import type { Logger } from '../logger.js'
+import type { Headers } from '../watched-messages.js'
 import { readBatch, together } from './batch.js'
 import { openSession } from './open-session.js'
 import type { ClientSession, SessionSettings } from './session.js'
@@ -55,18 +56,22 @@ export class Conversation {
 
   /**
    * Handles a message. Resolves when it has been answered, if it needs an answer. Rejects with a Fault if it is
-   * refused.
+   * refused. `headers` are those of its HTTP request, for the inspector.
    */
-  async take(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
-    if (message.kind === 'batch') return this.#takeAll(message)
+  async take(message: Exclude<Message, { kind: 'invalid' }>, headers?: Headers): Promise<void> {
+    if (message.kind === 'batch') return this.#takeAll(message, headers)
     if (message.kind !== 'request') {
       this.#session?.take(message)
     } else if (message.method === 'initialize' && !this.#session) {
-      await this.#openWith(message)
+      await this.#openWith(message, headers)
     } else {
       const { write } = this.#options
       const lost = () => answerLost(message.id)
-      await this.#answer(message, ({ text, last }) => (last?.cancelled ? undefined : write(text, last && lost)))
+      await this.#answer(
+        message,
+        ({ text, last }) => (last?.cancelled ? undefined : write(text, last && lost)),
+        headers,
+      )
     }
   }
 
@@ -76,7 +81,7 @@ export class Conversation {
     this.#session?.close()
   }
 
-  async #openWith(request: Request): Promise<void> {
+  async #openWith(request: Request, headers: Headers): Promise<void> {
     if (this.#opening) throw new Fault('invalidRequest', 'initialize is already in progress')
     this.#opening = true
     const { write } = this.#options
@@ -92,7 +97,7 @@ export class Conversation {
       // Nothing to do: if the server loses its session, the tunnel opens another one.
       ended: () => {},
     }
-    const { text, session } = await openSession(request, { ...this.#options, outlet })
+    const { text, session } = await openSession(request, { ...this.#options, outlet, headers })
     this.#opening = false
     this.#session = session
     if (this.#closed) return session?.close()
@@ -102,14 +107,14 @@ export class Conversation {
     session?.listened()
   }
 
-  async #answer(request: Request, send: Send): Promise<void> {
+  async #answer(request: Request, send: Send, headers: Headers): Promise<void> {
     const last = { status: 200 }
-    if (this.#session) await this.#session.answer(request, send)
+    if (this.#session) await this.#session.answer(request, send, undefined, headers)
     else if (request.method === 'ping') await send({ text: result(request.id, '{}'), last })
     else await send({ text: errorMessage(request.id, outsideSession(request).toRpcError()), last })
   }
 
-  async #takeAll(batch: Message & { kind: 'batch' }): Promise<void> {
+  async #takeAll(batch: Message & { kind: 'batch' }, headers: Headers): Promise<void> {
     const { requests, others, errors } = readBatch(batch)
     for (const message of others) this.#session?.take(message)
     const answers: Wire[] = [...errors]
@@ -118,7 +123,7 @@ export class Conversation {
       if (!last.cancelled) answers.push(text)
       return undefined
     }
-    await Promise.all(requests.map((request) => this.#answer(request, send)))
+    await Promise.all(requests.map((request) => this.#answer(request, send, headers)))
     if (answers.length > 0) await this.#options.write(together(answers))
   }
 }

@@ -9,6 +9,7 @@ import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
 import type { Send } from '../frames.js'
 import type { Logger } from '../logger.js'
+import type { Headers } from '../watched-messages.js'
 
 /** An open session of a legacy client. */
 export interface ClientSession {
@@ -19,9 +20,9 @@ export interface ClientSession {
   readonly open: number
   /**
    * Answers a request: passes its frames to `send`, and resolves when the last one is sent. Never rejects: a failure is
-   * the last frame. `trace` is the trace context of the headers.
+   * the last frame. `trace` is the trace context of the headers; `headers` are all of them, for the inspector.
    */
-  answer(request: Request, send: Send, trace?: TraceContext): Promise<void>
+  answer(request: Request, send: Send, trace?: TraceContext, headers?: Headers): Promise<void>
   /** Handles a notification, or the client's answer to a request of the server. */
   take(message: Notification | Response): void
   /** The client can now receive messages that belong to no request. */
@@ -51,6 +52,8 @@ export interface OpenOptions {
   settings: SessionSettings
   /** The trace context in the headers of `initialize`. */
   trace?: TraceContext | undefined
+  /** All headers of `initialize`, for the inspector. */
+  headers?: Headers
   /** Identifies the session for the inspector. */
   session?: string | undefined
 }

@@ -46,7 +46,7 @@ import { CallLogEntry, subject } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { cancelledBy } from '../outcome.js'
-import { tellReceived, tellSent } from '../watched-messages.js'
+import { type Headers, tellReceived, tellSent } from '../watched-messages.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
@@ -143,7 +143,7 @@ export class TranslatedSession implements ClientSession {
     return this.#running.size
   }
 
-  async answer(request: Request, send: Send, trace?: TraceContext): Promise<void> {
+  async answer(request: Request, send: Send, trace?: TraceContext, headers?: Headers): Promise<void> {
     const { id, method } = request
     const { log, transport, sender, session } = this.#options
     const fields = {
@@ -154,7 +154,7 @@ export class TranslatedSession implements ClientSession {
       ...subject(method, typeof request.params === 'string' ? EMPTY : request.params),
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    record.begun(request)
+    record.begun(request, undefined, headers)
     const controller = this.#running.begin(id)
     try {
       await send(await this.#answer(request, controller, record, send, trace))

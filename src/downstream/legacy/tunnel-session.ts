@@ -11,7 +11,7 @@ import type { Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { cancelledBy, replyIn } from '../outcome.js'
 import { metaOf } from '../read-message.js'
-import { tellReceived, tellSent } from '../watched-messages.js'
+import { type Headers, tellReceived, tellSent } from '../watched-messages.js'
 import { InFlight } from './in-flight.js'
 import type { ClientSession, OpenOptions } from './session.js'
 
@@ -59,7 +59,7 @@ export class TunnelSession implements ClientSession {
     return this.#running.size
   }
 
-  async answer(request: Request, send: Send, trace?: TraceContext): Promise<void> {
+  async answer(request: Request, send: Send, trace?: TraceContext, headers?: Headers): Promise<void> {
     const { id, method, params } = request
     const { log, transport, sender, session } = this.#options
     const fields = {
@@ -74,7 +74,7 @@ export class TunnelSession implements ClientSession {
     const controller = this.#running.begin(id)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
     record.follow(metaOf(request), trace)
-    record.begun(request)
+    record.begun(request, undefined, headers)
     const span = record.handedOver()
     const say: SayTunnelled = ({ text, made, answer, dropped }) => {
       if (dropped) record.note({ dropped })
