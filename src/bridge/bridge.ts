@@ -235,7 +235,7 @@ export class Bridge {
 
   /** What the inspector shows of the servers now. */
   readonly #now = (): ServerNow[] =>
-    [...this.#mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy }))
+    [...this.#mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy, pause: mount.pause }))
 
   /** The usage of all bounds that can be read cheaply. */
   #gauges(): Gauge[] {

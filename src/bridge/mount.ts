@@ -72,6 +72,8 @@ export class Mount {
   readonly #quarantine: Quarantine | undefined
   /** Answers for a discovered server while it is unavailable. */
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
+  /** The circuit breaker of a discovered server. */
+  readonly #breaker: (() => { open: boolean; until: number }) | undefined
   #identity: { known?: Identity | undefined; since: number } | undefined
 
   constructor(name: string, settings: MountSettings, shared: Shared, context: BridgeContext) {
@@ -122,6 +124,7 @@ export class Mount {
     this.#quarantine = quarantine
     // Relay and tunnels bypass the policies, so they are not used if every call must be checked.
     const checksCalls = trust !== undefined || scoped !== undefined
+    this.#breaker = trust?.state
     this.#unavailable = trust && unavailable({ name, state: trust.state, memory })
     this.#upstream = {
       handle: compose(
@@ -175,6 +178,12 @@ export class Mount {
     if (down) return { state: 'down', why: down.message }
     if (!met) return { state: 'unknown' }
     return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why }
+  }
+
+  /** The time in which the server is not called because it has failed; undefined if it is called. */
+  get pause(): { failures?: number; ms: number } | undefined {
+    const { open, until } = this.#breaker?.() ?? { open: false, until: 0 }
+    return open ? { ms: Math.max(0, until - performance.now()) } : this.server.pause
   }
 
   /** How the server describes itself; undefined before `introduce` has succeeded. */

@@ -144,7 +144,12 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       )
       const now = options.servers()
       const gone = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
-      return { servers: [...now.map((one) => ({ ...seen.get(one.name), ...one })), ...gone] }
+      return {
+        servers: [
+          ...now.map((one) => ({ ...seen.get(one.name), ...one, tools: ring.secretArguments.tools.of(one.name) })),
+          ...gone,
+        ],
+      }
     })
 
     secret.get(`${INSPECT}/payloads`, async () => ring.kept)

@@ -1,6 +1,7 @@
 /** Arguments of tools that are secret because their schema says `writeOnly` or `format: password`. */
 import type { MessageSeen, Sight } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
+import { ListedTools } from './listed-tools.js'
 import { globOf } from './redact.js'
 
 type Json = Readonly<Record<string, unknown>>
@@ -21,8 +22,10 @@ const WITHIN = ['items', 'prefixItems', 'contains', 'additionalProperties', 'pat
 
 /** What lists of tools have said, by server. */
 export class SecretArguments {
-  /** Requests for lists of tools that wait for their results. */
-  readonly #open = new Set<string>()
+  /** The tools of the servers themselves. */
+  readonly tools = new ListedTools()
+  /** Requests for lists of tools that wait for their results, and whether they ask for the first page. */
+  readonly #open = new Map<string, boolean>()
   readonly #globs = new Map<string, Map<string, RegExp>>()
 
   /** Learns from lists of tools among the messages. */
@@ -30,9 +33,12 @@ export class SecretArguments {
     if (message.form === 'request') {
       if (message.method !== 'tools/list') return
       if (this.#open.size >= MAX_OPEN) this.#open.clear()
-      this.#open.add(keyOf(message))
-    } else if (this.#open.size > 0 && message.form === 'result' && this.#open.delete(keyOf(message))) {
-      if (text !== undefined && message.bytes <= LONGEST) this.#learn(message.server ?? '', textOf(text))
+      this.#open.set(keyOf(message), text === undefined || !textOf(text).includes('"cursor"'))
+    } else if (this.#open.size > 0 && message.form === 'result') {
+      const isFirst = this.#open.get(keyOf(message))
+      if (isFirst === undefined) return
+      this.#open.delete(keyOf(message))
+      if (text !== undefined && message.bytes <= LONGEST) this.#learn(message, textOf(text), isFirst)
     }
   }
 
@@ -47,7 +53,8 @@ export class SecretArguments {
     return false
   }
 
-  #learn(server: string, text: string): void {
+  #learn({ server = '', hop }: Sight & MessageSeen, text: string, isFirst: boolean): void {
+    if (hop === 'server') this.tools.learn(server, text, isFirst, () => toolsIn(text))
     if (!/"writeOnly"|"password"/.test(text)) return
     for (const tool of toolsIn(text))
       for (const path of pathsIn(tool['inputSchema'])) {

@@ -84,6 +84,13 @@ export interface ServerNow {
   why?: string | undefined
   calls: number
   parked: number
+  /**
+   * After a failure, the server is not called for a while: how many failures in a row there were, and the milliseconds
+   * until it is called again. Undefined if it is called.
+   */
+  pause?: { failures?: number | undefined; ms: number } | undefined
+  /** The names of its tools, if it has listed them. */
+  tools?: readonly string[] | undefined
   /** Messages that belong to no call, with their texts. */
   messages?: readonly Of<'message'>[] | undefined
 }

@@ -10,6 +10,8 @@ import { current, serversNow, source } from './state.js'
 
 /** What to do without a token. */
 export const NO_TOKEN = 'Open the address that the bridge printed at its start, or drop an exported JSONL file here.'
+/** Names of tools that are shown of a server. */
+const TOOLS = 50
 /** Milliseconds between two looks at the servers. */
 const LOOK = 2_000
 
@@ -81,6 +83,8 @@ function Server({ name, now, seen }: { name: string; now: ServerNow | undefined;
       html`${link('', `${calls} seen`)}${failed > 0 && html`, ${link('status:error,fault', `${failed} failed`)}`}`,
     ],
     ['Now', now && `${now.calls} calls, ${now.parked} parked`],
+    ['Circuit breaker', now && breakerOf(now)],
+    ['Tools', now?.tools && toolsIn(now.tools)],
   ]
   const messages = now?.messages ?? seen?.messages ?? []
   return html`
@@ -103,6 +107,19 @@ function Server({ name, now, seen }: { name: string; now: ServerNow | undefined;
       }
     </section>
   `
+}
+
+/** Whether calls are sent to a server, after failures. */
+function breakerOf({ pause }: ServerNow): string {
+  if (!pause) return 'closed'
+  const failures = pause.failures === undefined ? '' : ` after ${pause.failures} failures`
+  return `open${failures}: calls fail at once for ${duration(pause.ms)}`
+}
+
+/** How many tools a server has listed, and the first of them. */
+function toolsIn(names: readonly string[]): string {
+  const first = names.slice(0, TOOLS).map((name) => shown(name))
+  return `${names.length}: ${first.join(', ')}${names.length > TOOLS ? ', …' : ''}`
 }
 
 export function Sessions() {

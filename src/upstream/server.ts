@@ -69,6 +69,11 @@ export class Server implements Upstream {
     return this.#detection.down
   }
 
+  /** The backoff after failures: how many there were, and the milliseconds that are left of it. */
+  get pause(): { failures: number; ms: number } | undefined {
+    return this.#detection.pause
+  }
+
   /** The number of calls that wait for their clients' answers. */
   get parked(): number {
     return this.#legacy.parked

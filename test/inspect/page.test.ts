@@ -247,12 +247,20 @@ t.test(
 t.test('servers, sessions and refusals have their tables', { skip }, async (t) => {
   const ring = tickingRing()
   tellEverything(ring)
-  const servers = () => [{ name: 'orders', state: 'ready', era: 'legacy', calls: 1, parked: 0 }]
+  const servers = () => [
+    { name: 'orders', state: 'ready', era: 'legacy', calls: 1, parked: 0 },
+    { name: 'billing', state: 'down', calls: 0, parked: 0, pause: { failures: 3, ms: 2_100 } },
+  ]
+  const listing = { kind: 'message', server: 'orders', hop: 'server', id: 5, bytes: 99 } as const
+  ring.witness({ ...listing, dir: 'out', form: 'request', method: 'tools/list' }, '{"method":"tools/list"}')
+  const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
+  ring.witness({ ...listing, dir: 'in', form: 'result' }, tools)
   const { browser, shows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
   await shows(
-    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+How it was found out\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked.*?listening for orders/s,
+    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+How it was found out\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
   )
+  await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
   t.same(await problems(browser), [])
   await go('#/sessions')
   await shows(/client – bridge\s+orders\s+alice\s+open\s+1, for \d+/)

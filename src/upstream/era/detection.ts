@@ -74,6 +74,12 @@ export class Detection {
     return this.#down?.fault
   }
 
+  /** How many failures in a row there were, and the milliseconds for which calls fail at once; undefined if they do not. */
+  get pause(): { failures: number; ms: number } | undefined {
+    const ms = (this.#down?.until ?? 0) - performance.now()
+    return ms > 0 ? { failures: this.#failures, ms } : undefined
+  }
+
   /** Whether the probe has left a usable channel. */
   get hasSpare(): boolean {
     return this.#spare?.channel.alive === true && this.#spare.end === undefined

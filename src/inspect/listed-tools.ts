@@ -1,0 +1,47 @@
+/** The names of the tools of servers, from the lists that they have sent to somebody anyway. */
+import { createHash } from 'node:crypto'
+import { short } from './kept.js'
+
+/** Most servers, and most tools and pages of one. */
+const MAX_SERVERS = 1_000
+const MAX_TOOLS = 1_000
+const MAX_PAGES = 100
+
+/** The last list of one server. */
+interface Listed {
+  names: string[]
+  /** Digests of the pages that it was read from. An equal page is not read again. */
+  pages: Set<string>
+}
+
+/** What servers have listed last. */
+export class ListedTools {
+  readonly #lists = new Map<string, Listed>()
+
+  /** The names of a server's tools; undefined if it has sent no list. */
+  of(server: string): readonly string[] | undefined {
+    return this.#lists.get(server)?.names
+  }
+
+  /** Takes the text of a page. `read` reads its tools. `isFirst`: the list begins with this page. */
+  learn(
+    server: string,
+    text: string,
+    isFirst: boolean,
+    read: () => readonly Readonly<Record<string, unknown>>[],
+  ): void {
+    // Without the id of the answer.
+    const tools = text.slice(text.indexOf('"tools"'), text.lastIndexOf(']'))
+    const page = createHash('sha256').update(tools).digest('base64url')
+    const known = this.#lists.get(server)
+    if (known?.pages.has(page) || (!known && this.#lists.size >= MAX_SERVERS)) return
+    // A text that was cut off cannot be read.
+    const listed = read()
+    if (listed.length === 0) return
+    const list = known && !isFirst ? known : { names: [], pages: new Set<string>() }
+    this.#lists.set(server, list)
+    if (list.pages.size < MAX_PAGES) list.pages.add(page)
+    for (const { name } of listed)
+      if (typeof name === 'string' && list.names.length < MAX_TOOLS) list.names.push(short(name))
+  }
+}

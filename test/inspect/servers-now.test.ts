@@ -1,0 +1,67 @@
+/** What the inspector of a bridge says about its servers now: their tools, as far as they are known, and the circuit breaker. */
+import { pino } from 'pino'
+import t, { type Test } from 'tap'
+import { Inspector } from '../../src/bridge/inspector.js'
+import type { ServerNow } from '../../src/inspect/views.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { messages } from '../support/inspected.js'
+import { TOKEN } from '../support/inspector.js'
+import { LegacyHttp } from '../support/legacy-http.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { ModernHttp } from '../support/modern-http.js'
+
+async function start(t: Test, entry: object) {
+  const log = pino({ level: 'silent' })
+  const inspector = new Inspector({ token: TOKEN, payloads: 'off', hide: [] }, { version: '0.0.0', log })
+  const { url, bridge } = await startBridge(t, entry, {}, { inspector, watch: inspector.watch })
+  const now = async (): Promise<ServerNow | undefined> => {
+    const headers = { authorization: `Bearer ${TOKEN}` }
+    const response = await fetch(`${bridge.inspectUrl}/servers`, { headers })
+    const { servers } = (await response.json()) as { servers: ServerNow[] }
+    return servers[0]
+  }
+  const list = async (cursor?: string) => {
+    const body = JSON.parse(messages.call('', {})) as { method: string; params: Record<string, unknown> }
+    const { _meta } = body.params
+    const sent = { ...body, method: 'tools/list', params: { _meta, ...(cursor !== undefined && { cursor }) } }
+    const response = await messages.post(url, JSON.stringify(sent))
+    return (await response.text()).replace(/^data: /gm, '')
+  }
+  return { url, now, list }
+}
+
+t.test('tools are those that the server has listed to somebody, and nobody asks it for the page', async (t) => {
+  const legacy = legacyStdio(t, { pages: 2 })
+  const { now, list } = await start(t, legacy.server)
+  t.equal((await now())?.tools, undefined)
+  const first = JSON.parse(await list()) as { result: { tools: { name: string }[]; nextCursor: string } }
+  const second = JSON.parse(await list(first.result.nextCursor)) as typeof first
+  const names = [...first.result.tools, ...second.result.tools].map(({ name }) => name)
+  t.ok(names.length > first.result.tools.length)
+  await until(async () => (await now())?.tools?.length === names.length, 'both pages are known')
+  t.same((await now())?.tools, names)
+  await list()
+  await list(first.result.nextCursor)
+  t.same((await now())?.tools, names, 'the same list again')
+  const asked = legacy.seen().filter(({ line }) => line.includes('tools/list'))
+  t.equal(asked.length, 4)
+})
+
+t.test('also if the list is relayed', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const { now, list } = await start(t, { url: modern.url })
+  await list()
+  await list()
+  await until(async () => ((await now())?.tools ?? []).includes('echo'), 'the tools are known')
+})
+
+t.test('the circuit breaker is open after a failure, and closed when the server works', async (t) => {
+  const { url, now } = await start(t, { command: 'no-such-program' })
+  await (await messages.post(url, messages.call('echo', {}))).text()
+  t.match((await now())?.pause, { failures: Number, ms: Number })
+  const legacy = await LegacyHttp.start(t)
+  const well = await start(t, { url: legacy.url })
+  await (await messages.post(well.url, messages.call('echo', {}))).text()
+  t.equal((await well.now())?.pause, undefined)
+})
