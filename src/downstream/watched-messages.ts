@@ -1,10 +1,10 @@
 /** Tells the inspector the messages with a client. */
+import { tellArrived } from '../ports/received.js'
 import type { MessageSeen, Sight } from '../ports/seen.js'
 import type { Era } from '../protocol/eras.js'
 import { changesOf, type Made, receivedFor } from '../protocol/rules.js'
 import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
-import { receivedMessage, receivedText } from '../rpc/received.js'
-import { lengthOf, type Wire, wireOf } from '../rpc/source.js'
+import { lengthOf, type Wire } from '../rpc/source.js'
 import type { Logger } from './logger.js'
 
 const TOWARDS = { modern: 'modern client', legacy: 'legacy client' } as const
@@ -39,27 +39,14 @@ export function tellReceived(
 ): string | number | undefined {
   if (!telemetry?.watch) return undefined
   const { server, watch } = telemetry
-  const { form, method, id, bytes } = receivedMessage(message)
-  const source = receivedText(message)
-  const sight: Sight = {
-    kind: 'message',
+  return tellArrived(watch.witness, message, {
     hop: 'client',
-    dir: 'in',
-    form,
-    method,
-    id,
-    bytes,
-    changed: undefined,
-    of: undefined,
     http: headers && { headers },
     server,
     call,
     session,
     now,
-  }
-  const number = watch.witness(sight, source && wireOf(source))
-  if (source) source.seen = number
-  return id
+  })
 }
 
 /** Tells the inspector an encoded message to a client, if there is an inspector. Returns what the message is. */

@@ -1,9 +1,8 @@
 /** Tells the inspector the messages on one channel to a server. */
+import { tellArrived } from '../ports/received.js'
 import type { Sight, Witness } from '../ports/seen.js'
 import { changesOf, type Made, receivedFor } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
-import { receivedMessage, receivedText } from '../rpc/received.js'
-import { wireOf } from '../rpc/source.js'
 import type { HttpHead } from './transport/channel.js'
 
 /** A bridge's inspector, for the channels to one server. */
@@ -71,26 +70,8 @@ export class Watch {
 
   /** A message of the server has arrived, for this call. `http` is the head of the response that it came in. */
   received(message: Request | Notification | Response, call: string | undefined, http: HttpHead | undefined): void {
-    const { form, method, id, bytes } = receivedMessage(message)
-    const source = receivedText(message)
-    const sight: Sight = {
-      kind: 'message',
-      hop: 'server',
-      dir: 'in',
-      form,
-      method,
-      id,
-      bytes,
-      changed: undefined,
-      of: undefined,
-      http,
-      server: this.#server,
-      call,
-      session: undefined,
-      now: undefined,
-    }
-    const number = this.#witness(sight, source && wireOf(source))
-    if (source) source.seen = number
+    const about = { hop: 'server', http, server: this.#server, call, session: undefined, now: undefined } as const
+    tellArrived(this.#witness, message, about)
     if (message.kind !== 'request' || call === undefined) return
     if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
     this.#asked.set(idKey(message.id), call)
