@@ -55,7 +55,7 @@ export function shownPrincipal(principal: string): string {
 export class CallLogEntry implements CallLog {
   readonly call: string | undefined
   readonly #logger: Logger
-  readonly #whose: Whose | undefined
+  #whose: Whose | undefined
   readonly #started = performance.now()
   readonly #fields: CallFields
   #span: Span | undefined
@@ -98,18 +98,23 @@ export class CallLogEntry implements CallLog {
 
   /**
    * Tells the inspector that the call has begun, with the client's message, unless it is told of that otherwise. `state` is
-   * the `requestState` of a call that continues another one.
+   * the `requestState` of a call that continues another one, `client` the client's name, if the message is told otherwise.
    */
-  begun(request: Request | undefined, state?: Json, headers?: Headers): void {
+  begun(request: Request | undefined, state?: Json, headers?: Headers, client?: string): void {
     const { call } = this
     const watch = call === undefined ? undefined : this.#logger.telemetry?.watch
     if (!watch || call === undefined) return
     const continues = state === undefined ? undefined : watch.continued(state)
     const now = this.#started
     const session = this.#whose?.session
-    this.#client = request && watch.clientOf(request, session)
+    this.#client = request ? watch.clientOf(request, session) : client
     watch.witness({ ...this.#seen('begun'), server: this.#server, call, continues, session, now })
     if (request) this.#id = tellReceived(this.#logger, request, { call, session, now }, headers)
+  }
+
+  /** The call has opened this session, to which it belongs from now on. */
+  opened(session: string): void {
+    if (this.#whose && this.call !== undefined) this.#whose = { ...this.#whose, session }
   }
 
   /** Tells the inspector a message of the client that belongs to the call. */

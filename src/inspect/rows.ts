@@ -1,5 +1,6 @@
 /** The two sides of a call: which message on one wire causes which on the other, and where the time goes. */
-import type { Seen } from '../ports/seen.js'
+import type { Seen, Side } from '../ports/seen.js'
+import { valueAt } from './values.js'
 import type { CallView } from './views.js'
 
 /** A message of a call. */
@@ -11,6 +12,26 @@ export function httpStatus({ hop, dir, form, http }: Message, { client, fault }:
   if (!isAnswer || client?.transport !== 'http') return http?.status
   // A legacy client gets the status of a server that refuses its credential.
   return http?.status ?? (client.era === 'legacy' && fault === 'upstreamAuthRequired' ? undefined : 200)
+}
+
+const CLIENT_NAME = '/params/_meta/io.modelcontextprotocol~1clientInfo/name'
+
+/** The client of a call. If no event has its name, as with relayed calls, it is read from the text of its request. */
+export function clientOf({ client, events }: Pick<CallView, 'client' | 'events'>): Side | undefined {
+  if (!client || client.name !== undefined) return client
+  const isRequest = (seen: Seen) => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request'
+  const request = events.find(isRequest) as Message | undefined
+  const text = request?.payload && valueAt(request.payload.text, CLIENT_NAME)
+  const name = text?.startsWith('"') ? nameIn(text) : undefined
+  return name === undefined ? client : { ...client, name }
+}
+
+function nameIn(text: string): string | undefined {
+  try {
+    return String(JSON.parse(text))
+  } catch {
+    return undefined
+  }
 }
 
 /** A message and its counterpart on the other wire; one of them may be missing. */

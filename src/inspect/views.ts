@@ -109,6 +109,8 @@ export interface SessionView {
   failed: number
   /** Milliseconds of all its calls together. */
   ms: number
+  /** What the client calls itself, if a call said it. Relayed calls do not. */
+  client?: string | undefined
   /** How the client is connected, if a call said it. */
   transport?: Side['transport'] | undefined
   /** Its open event streams for messages that answer no request. `since` is in milliseconds since 1970. */
@@ -184,7 +186,7 @@ export class Views {
     const known = this.call(id)
     const call = known ?? this.#begin(id, seen.at, seen.what === 'ended')
     tellCall(call, seen)
-    if (seen.session !== undefined) this.#callIn(seen.session, seen, !known)
+    if (seen.session !== undefined) call.client = this.#callIn(seen.session, seen, !known)
     this.#keep(call, seen)
     const server = this.#server(seen.server)
     if (!known) server.calls++
@@ -322,14 +324,16 @@ export class Views {
     return [...this.calls.values()].findLast((call) => call.session === session && call.events.some(isRequest))
   }
 
-  #callIn(session: string, { server = '', principal, at, outcome, ms = 0, client }: Of<'call'>, isNew: boolean): void {
+  #callIn(session: string, { server = '', principal, at, outcome, ms = 0, client }: Of<'call'>, isNew: boolean): Side {
     const view = this.#sessionOf(session, { server, side: 'client', at })
     view.transport ??= client.transport
+    view.client ??= client.name
     view.principal ??= principal
     view.last = at
     if (isNew) view.calls++
     if (isFailure(outcome)) view.failed++
     view.ms += ms
+    return client.name === undefined && view.client !== undefined ? { ...client, name: view.client } : client
   }
 
   #sessionOf(id: string, { server, side, at }: Pick<SessionView, 'server' | 'side' | 'at'>): SessionView {

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
-import { awaysOf, httpStatus, type Message, phasesOf, type Row, rowsOf, type Who } from '../inspect/rows.js'
+import { awaysOf, clientOf, httpStatus, type Message, phasesOf, type Row, rowsOf, type Who } from '../inspect/rows.js'
 import { movedTo, valueAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
 import {
@@ -130,7 +130,7 @@ function Messages({ call }: { call: CallView }) {
       <caption class="hidden">Messages with the client and with the server, side by side</caption>
       <thead>
         <tr>
-          <th scope="col">Client <span class="faint">${full(call.client)}</span></th>
+          <th scope="col">Client <span class="faint">${full(clientOf(call))}</span></th>
           <th scope="col">Server <span class="faint">${full(call.upstream)}</span></th>
         </tr>
       </thead>
@@ -284,7 +284,7 @@ function Why({ call }: { call: CallView }) {
     ['Blame', call.blame],
     ['Fault', call.fault],
     ['Reason', call.why],
-    ['Client', full(call.client)],
+    ['Client', full(clientOf(call))],
     ['Server', `${call.server}: ${full(call.upstream)}`],
     [
       'Way',

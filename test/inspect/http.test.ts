@@ -1,7 +1,7 @@
 /** What the inspector says of HTTP towards clients: the status that they got, and the headers that they sent. */
 import t, { type Test } from 'tap'
 import { Watch } from '../../src/downstream/watch.js'
-import { httpStatus } from '../../src/inspect/rows.js'
+import { clientOf, httpStatus } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import type { Seen } from '../../src/ports/seen.js'
 import { startBridge } from '../support/bridge.js'
@@ -14,8 +14,8 @@ import { ModernHttp } from '../support/modern-http.js'
 import { tickingRing } from '../support/sights.js'
 import { SseClient } from '../support/sse-client.js'
 
-async function start(t: Test, entry: object, settings: object = {}) {
-  const ring = tickingRing()
+async function start(t: Test, entry: object, payloads: 'off' | 'all' = 'off', settings: object = {}) {
+  const ring = tickingRing({ payloads })
   const { url } = await startBridge(t, entry, settings, { watch: new Watch(ring.witness) })
   const calls = () => {
     const views = new Views()
@@ -72,7 +72,7 @@ t.test('also if the server is down, and if the answer is an event stream by then
   t.equal(response.status, 502)
   t.equal(await status(), 502)
 
-  const slow = await start(t, legacyStdio(t).server, { timeouts: { call: 500, commitAfter: 10 } })
+  const slow = await start(t, legacyStdio(t).server, 'off', { timeouts: { call: 500, commitAfter: 10 } })
   const late = await messages.post(slow.url, messages.call('wait', { ms: 600_000 }))
   t.match(await late.text(), /upstream_timeout/)
   t.equal(late.status, 200)
@@ -118,7 +118,24 @@ t.test('of a relayed session, those of initialize are shown', async (t) => {
   const client = await LegacyClient.open(url, { headers: { authorization: 'Bearer CANARY-token' } })
   await client.call('echo', {})
   await until(() => calls().some(({ method, status }) => method === 'tools/call' && status === 'ok'))
+  const relayed = calls().find(({ method }) => method === 'tools/call')
+  t.match(relayed, { relayed: true, client: { name: 'old' } }, 'its name, too')
   const heads = new Map(headsIn(calls()))
   t.match(heads.get('initialize'), { accept: 'application/json, text/event-stream' })
   t.notMatch(JSON.stringify(calls()), /CANARY/)
+})
+
+t.test('the name of a modern client whose calls are relayed is in the texts that are kept', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const { url, calls } = await start(t, { url: modern.url }, 'all')
+  await (await messages.post(url, messages.call('echo', {}))).text()
+  await (await messages.post(url, messages.call('echo', {}))).text()
+  await until(() => calls().length === 2 && calls().every(({ status }) => status === 'ok'))
+  const [, relayed] = calls()
+  t.match(relayed, { relayed: true, client: { name: undefined } })
+  t.match(relayed && clientOf(relayed), { era: 'modern', name: 'test' })
+  const cut = { text: '{"params":{"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"te', cut: 9, hidden: 0 }
+  const message = { v: 1, seq: 1, at: 1, kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1 } as const
+  const client = { era: 'modern' } as const
+  t.equal(clientOf({ client, events: [{ ...message, payload: cut }] }), client)
 })

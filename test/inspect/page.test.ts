@@ -263,7 +263,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
   t.same(await problems(browser), [])
   await go('#/sessions')
-  await shows(/client – bridge\s+orders\s+alice\s+open\s+1, for \d+/)
+  await shows(/client – bridge\s+orders\s+alice\s+test-client\s+open\s+1, for \d+/)
   t.same(await problems(browser), [])
   await go('#/refused')
   await shows(

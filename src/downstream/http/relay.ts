@@ -18,7 +18,7 @@ import { CallLogEntry } from '../call-log.js'
 import { type Logger, tell } from '../logger.js'
 import { traceHeaders } from './headers.js'
 import { type Headers, headerOf, sentBack } from './relay-headers.js'
-import { RelayedMessages, stateIn } from './relayed-messages.js'
+import { clientIn, RelayedMessages, stateIn } from './relayed-messages.js'
 import { RelayedRequest, type RelayedRequestOptions, type Response } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { type ErrorRendering, whenOver } from './replies.js'
@@ -182,7 +182,8 @@ export class Relay {
     const { call } = record
     const messages = call === undefined ? undefined : new RelayedMessages(log, { call, session })
     const sent = body instanceof Uint8Array ? body : undefined
-    record.begun(undefined, messages && sent && stateIn(sent))
+    const watch = passing.opens ? log.telemetry?.watch : undefined
+    record.begun(undefined, messages && sent && stateIn(sent), undefined, watch && sent && clientIn(watch, sent))
     // The other requests of a session have the same headers.
     if (sent) messages?.request(sent, passing.opens ? request.headers : undefined)
     let leave = () => {}

@@ -7,6 +7,7 @@ import { lengthOf, sourceOfBytes, whole } from '../../rpc/source.js'
 import { type Json, raw } from '../../rpc/splice.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import type { Logger } from '../logger.js'
+import type { Watch } from '../watch.js'
 import type { Headers } from '../watched-messages.js'
 
 /** What the messages belong to. */
@@ -94,6 +95,17 @@ export class RelayedMessages {
         },
         text,
       )
+  }
+}
+
+/** What a client calls itself in `initialize`. */
+export function clientIn(watch: Watch, body: Uint8Array): string | undefined {
+  if (body.length > MAX_READ) return undefined
+  try {
+    const message = parseMessage(sourceOfBytes([body]))
+    return message.kind === 'request' ? watch.clientOf(message, undefined) : undefined
+  } catch {
+    return undefined
   }
 }
 

@@ -381,7 +381,7 @@ export class RelayedRequest {
    * client.
    */
   #noteSession(headers: Headers): void {
-    const { request, reply, sessions } = this.#parts
+    const { request, reply, sessions, record } = this.#parts
     if (!this.passing.opens) {
       if (request.method === 'DELETE' && this.#session !== undefined) sessions.forget(this.#session)
       return
@@ -389,6 +389,7 @@ export class RelayedRequest {
     const given = headerOf(headers, 'mcp-session-id')
     const id = given ?? crypto.randomUUID()
     if (given === undefined) reply.header('mcp-session-id', id)
+    record.opened(id)
     sessions.opened(id, { principal: request.principal, ours: given === undefined })
   }
 
