@@ -86,6 +86,8 @@ export class Peer implements Receiver, ExchangePeer {
   readonly #exchanges = new Map<number, Exchange>()
   #lastId = 0
   #asked = 0
+  /** The number of messages received so far. */
+  #received = 0
   readonly #hangDetector = new HangDetector()
   #checking = false
   #repaired = false
@@ -173,7 +175,8 @@ export class Peer implements Receiver, ExchangePeer {
 
   send(exchange: Exchange, method: string, params: Sent, headers?: Headers): void {
     if (this.#end) return
-    this.#hangDetector.sent(exchange)
+    exchange.sentAt = performance.now()
+    exchange.receivedBefore = this.#received
     const text = request(exchange.id, method, params)
     if (this.#watch)
       this.#watch.sent({ form: 'request', method, id: exchange.id }, text, exchange.call, {
@@ -208,8 +211,9 @@ export class Peer implements Receiver, ExchangePeer {
       .catch(() => this.#drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})
-    const worthAsking = this.#hangDetector.givenUp(exchange, reason, this.#exchanges.size === 0)
-    if (worthAsking && this.channel.transport === 'stdio') this.#check().catch(() => {})
+    const alone = this.#exchanges.size === 0
+    const mayHang = this.#hangDetector.givenUp(exchange, reason, this.#received, alone)
+    if (mayHang && this.channel.transport === 'stdio') this.#check().catch(() => {})
   }
 
   forget(exchange: Exchange): void {
@@ -262,7 +266,7 @@ export class Peer implements Receiver, ExchangePeer {
   #take(source: Source, message: Message | undefined, stream: number | undefined, http: HttpHead | undefined): void {
     if (message && message.kind !== 'invalid' && message.kind !== 'batch') {
       this.#invalidMessages?.clear()
-      this.#hangDetector.end()
+      this.#received++
       return this.#route(message, stream, http)
     }
     const id = brokenAnswerTo(source)
@@ -294,10 +298,11 @@ export class Peer implements Receiver, ExchangePeer {
     const { ping } = this.events
     if (!ping || this.#checking) return
     this.#checking = true
-    const { received, inARow } = this.#hangDetector
+    const received = this.#received
+    const { inARow } = this.#hangDetector
     await this.call(ping.method, ping.params, ANSWERS_WITHIN).catch(() => {})
     this.#checking = false
-    if (received === this.#hangDetector.received && !this.#end)
+    if (received === this.#received && !this.#end)
       this.#giveUp(`The server hangs: it answered neither ${inARow} calls in a row nor ${ping.method}`)
   }
 
