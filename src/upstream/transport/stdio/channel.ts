@@ -7,7 +7,6 @@ import {
   type Channel,
   ChannelError,
   type ChannelErrorOptions,
-  deliver,
   type Outgoing,
   type Receiver,
   requestTooLarge,
@@ -210,7 +209,7 @@ export class StdioChannel implements Channel {
 
   #take(line: Line): void {
     if (line === TOO_LONG) return this.#endTooLong()
-    deliver(line, this.#receiver, undefined)
+    this.#receiver?.message(line, undefined)
   }
 
   #endTooLong(): void {
