@@ -11,7 +11,7 @@ import type { Params, Request, Response, Sent } from '../../rpc/message.js'
 import { cut, weightOf } from '../../rpc/source.js'
 import { type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
 import { within } from '../../time.js'
-import { type Exchange, noteDropped } from '../exchange.js'
+import type { Exchange } from '../exchange.js'
 import type { Lift } from '../lists.js'
 import type { ServerLog } from '../options.js'
 import type { Peer } from '../peer.js'
@@ -251,8 +251,7 @@ export class LegacySession {
 
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
-    const call = this.running.end(exchange)
-    if (call) noteDropped(exchange, call)
+    this.running.end(exchange)
     exchange.release(reason)
     this.lastUsed = performance.now()
     this.serverRequests.ended(exchange)
