@@ -91,6 +91,8 @@ export class LegacySession {
   /** Calls that the server has not answered. */
   readonly running: RunningCalls
   lastUsed = performance.now()
+  /** Whether the server can send messages that belong to no call; undefined while that is unknown. */
+  receives: boolean | undefined
   /** Passes changes on to subscriptions. */
   readonly changeFeed: ChangeFeed
   /** As in `Identity`. */
@@ -107,7 +109,6 @@ export class LegacySession {
   readonly #onState: SessionOptions['onState']
   #over = false
   readonly #listening: Promise<void>
-  #receives: boolean | undefined
   #served = false
   #closing = false
   #level: LogLevel | undefined
@@ -146,9 +147,9 @@ export class LegacySession {
     this.#onState = onState
     onState?.('opened')
     this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.borrow(identity.who, SMALL))
-    this.#receives = peer.channel.listen ? undefined : true
+    this.receives = peer.channel.listen ? undefined : true
     this.#listening = (peer.channel.listen?.(peer.headers, peer.account) ?? Promise.resolve(true)).then((receives) => {
-      this.#receives = receives
+      this.receives = receives
     })
   }
 
@@ -181,7 +182,7 @@ export class LegacySession {
       answeredLate: (id) => session?.running.answeredLate(id),
       streamLost: () => {
         if (!session) return
-        session.#receives = false
+        session.receives = false
         session.changeFeed.lose()
       },
       missed: () => session?.changeFeed.missed(),
@@ -266,11 +267,6 @@ export class LegacySession {
     const response = await this.#peer.call(method, params, REQUEST_TIMEOUT)
     this.#served = true
     return response
-  }
-
-  /** Whether the server can send messages that belong to no call; undefined while that is unknown. */
-  get receives(): boolean | undefined {
-    return this.#receives
   }
 
   /** Waits up to a second until `receives` is known. */
