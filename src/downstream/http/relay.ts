@@ -182,7 +182,7 @@ export class Relay {
     const { call } = record
     const messages = call === undefined ? undefined : new RelayedMessages(log, { call, session })
     const sent = body instanceof Uint8Array ? body : undefined
-    record.begun(undefined, messages && sent && stateIn(sent))
+    record.watched?.begun(undefined, messages && sent && stateIn(sent))
     if (sent) messages?.request(sent)
     let leave = () => {}
     try {
