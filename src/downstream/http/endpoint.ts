@@ -83,9 +83,9 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
     done()
   })
 
-  const handle = (request: FastifyRequest, reply: FastifyReply, pass?: Pass) => served.handle(request, reply, pass)
+  const { handle } = served
   if (relay) await relay.register(app, { path, refusing: options.refusing }, handle)
-  else app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler: (request, reply) => handle(request, reply) })
+  else app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler: handle })
   app.route({
     method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
     url: path,
@@ -103,7 +103,7 @@ class Endpoint {
   }
 
   /** Answers a request. Its failure is an answer, too. */
-  handle(request: FastifyRequest, reply: FastifyReply, pass?: Pass): void {
+  readonly handle = (request: FastifyRequest, reply: FastifyReply, pass?: Pass): void => {
     if (request.loan) lendUntilClosed(request, reply)
     const asked: Asked = { request, reply, pass }
     const answering = request.method === 'POST' ? this.#post(asked) : this.#useSession(asked)
@@ -213,7 +213,7 @@ class Endpoint {
       trace,
       headers,
     } as const
-    const answered = this.#modern.answer(message, arrived, (frame) => answer.send(frame))
+    const answered = this.#modern.answer(message, arrived, answer.send)
     return endless ? untilBegun(answered, answer, asked) : answered
   }
 
