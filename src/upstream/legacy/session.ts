@@ -1,15 +1,14 @@
 /** One session with a legacy server, from `initialize` to its end. */
 import type { Account } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
-import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
-import { decodeHandshake, type Handshake, initializeParams, offers } from '../../protocol/legacy-server.js'
+import { type Handshake, offers } from '../../protocol/legacy-server.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
 import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import { atLeast, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { offersTasks } from '../../protocol/tasks.js'
 import type { Params, Request, Response, Sent } from '../../rpc/message.js'
-import { cut, weightOf } from '../../rpc/source.js'
-import { type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
+import { weightOf } from '../../rpc/source.js'
+import { type Json, type Payload, value } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 import type { Exchange } from '../exchange.js'
 import type { Lift } from '../lists.js'
@@ -17,9 +16,10 @@ import type { ServerLog } from '../options.js'
 import type { Peer } from '../peer.js'
 import { RunningCalls } from '../running-calls.js'
 import { ToolCache } from '../tools.js'
-import { type Channel, ChannelError } from '../transport/channel.js'
+import type { Channel, ChannelError } from '../transport/channel.js'
 import type { Askers } from './askers.js'
 import { ChangeFeed } from './change-feed.js'
+import { resultOf, shakeHands } from './handshake.js'
 import { refusalOf, ServerRequests } from './server-requests.js'
 
 /** What is declared to the server in a session, and whose credentials it uses. */
@@ -74,11 +74,6 @@ const LEVEL_IDLE = 60_000
 const TRAILING = 25
 /** The maximum number of remembered ids of completed URL elicitations. */
 const MAX_VISITED = 1_000
-/** Maximum bytes of the answer to `initialize`, which is kept as long as the session. */
-const MAX_HANDSHAKE = 1024 * 1024
-/** Revisions to try if a server refuses the newest one without naming others. */
-const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
-
 export class LegacySession {
   readonly handshake: Handshake
   readonly tools: ToolCache
@@ -341,54 +336,6 @@ export class LegacySession {
     const params = cursor === undefined ? undefined : `{"cursor":${cursor}}`
     return resultOf(await this.#peer.call('tools/list', params, LIST_TIMEOUT), 'tools/list')
   }
-}
-
-/**
- * Sends `initialize` with the newest legacy revision. If the server refuses it, tries the first one that it names, else
- * the FALLBACKS. Rejects with a ChannelError.
- */
-async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, timeout: number): Promise<Handshake> {
-  const offers: LegacyRevision[] = [NEWEST_LEGACY]
-  for (let i = 0; ; i++) {
-    const answer = await peer.call(
-      'initialize',
-      initializeParams(offers[i] as LegacyRevision, clientInfo, capabilities),
-      timeout,
-    )
-    if (answer.outcome.kind === 'result') {
-      const result = resultOf(answer, 'initialize')
-      if (weightOf(result.source) > MAX_HANDSHAKE)
-        throw new ChannelError(`The answer to initialize is larger than ${MAX_HANDSHAKE / 1024} KiB`, {
-          protocol: true,
-        })
-      return decodeHandshake(result, legacyRevision(value(result, 'protocolVersion')))
-    }
-    if (i === 0) offers.push(...alternatives(answer))
-    if (i + 1 >= offers.length) {
-      const { source, member } = answer.outcome
-      throw new ChannelError(
-        `The server refused to open a session: ${cut(source, member.start, member.end).slice(0, 300)}`,
-      )
-    }
-  }
-}
-
-/** The revisions to try after a refusal. */
-function alternatives({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
-  const error = payloadAt(source, member)
-  const data = error && objectIn(error, 'data')
-  const supported: unknown = data && value(data, 'supported')
-  if (!Array.isArray(supported)) return FALLBACKS
-  const first = supported.map(legacyRevision).find((revision) => revision !== undefined)
-  if (first) return [first]
-  // A server that names only modern revisions opens no session with any revision.
-  return supported.some((version) => isModern(version)) ? [] : FALLBACKS
-}
-
-function resultOf({ outcome: { kind, source, member } }: Response, method: string): Payload {
-  const result = kind === 'result' ? payloadAt(source, member) : undefined
-  if (!result) throw new ChannelError(`The server did not answer ${method} with a result`, { protocol: true })
-  return result
 }
 
 /** Answers requests that arrive before the session is open: `ping` with a result, all others with an error. */
