@@ -237,7 +237,7 @@ export class ParkedCalls {
       const result = parseObject(`{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":true}`)
       return { kind: 'result', result, server: session.handshake.serverInfo }
     }
-    await session.visited(ids, VISIT)
+    await session.visits.wait(ids, VISIT)
     return undefined
   }
 

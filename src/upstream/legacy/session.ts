@@ -2,13 +2,12 @@
 import type { Account } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
 import { type Handshake, offers } from '../../protocol/legacy-server.js'
-import { MAX_NAME } from '../../protocol/lengths.js'
 import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import { atLeast, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { offersTasks } from '../../protocol/tasks.js'
 import type { Params, Request, Response, Sent } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
-import { type Json, type Payload, value } from '../../rpc/splice.js'
+import type { Json, Payload } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 import type { Exchange } from '../exchange.js'
 import type { Lift } from '../lists.js'
@@ -21,6 +20,7 @@ import type { Askers } from './askers.js'
 import { ChangeFeed } from './change-feed.js'
 import { resultOf, shakeHands } from './handshake.js'
 import { refusalOf, ServerRequests } from './server-requests.js'
+import { Visits } from './visits.js'
 
 /** What is declared to the server in a session, and whose credentials it uses. */
 export interface Identity {
@@ -72,8 +72,7 @@ const LISTEN_WAIT = 1_000
 const LEVEL_IDLE = 60_000
 /** Milliseconds for which log messages may arrive after the answer of their call, on another connection. */
 const TRAILING = 25
-/** The maximum number of remembered ids of completed URL elicitations. */
-const MAX_VISITED = 1_000
+
 export class LegacySession {
   readonly handshake: Handshake
   readonly tools: ToolCache
@@ -94,9 +93,8 @@ export class LegacySession {
   readonly who: string
   /** Requests of the server to the client. */
   readonly serverRequests: ServerRequests
-  /** Ids of completed URL elicitations, and callbacks of those who wait for one. */
-  readonly #visited = new Set<string>()
-  readonly #visits = new Set<() => void>()
+  /** URL elicitations that the server has reported as complete. */
+  readonly visits = new Visits(() => this.alive)
   readonly #peer: Peer
   /** The loan for the server's capabilities. */
   readonly #loan: Loan
@@ -230,21 +228,6 @@ export class LegacySession {
     this.lastUsed = performance.now()
   }
 
-  /** Resolves when the server has reported all these URL elicitations as complete, or after so many milliseconds. */
-  async visited(ids: readonly string[], milliseconds: number): Promise<void> {
-    let changed = () => {}
-    const deadline = performance.now() + milliseconds
-    while (this.alive && !ids.every((id) => this.#visited.has(id)) && performance.now() < deadline) {
-      const visit = new Promise<void>((resolve) => {
-        changed = resolve
-        this.#visits.add(changed)
-      })
-      await within(visit, deadline - performance.now())
-      this.#visits.delete(changed)
-    }
-    for (const id of ids) this.#visited.delete(id)
-  }
-
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
     this.running.end(exchange)
@@ -307,7 +290,7 @@ export class LegacySession {
   #notified(method: string, params: Params): void {
     if (method === 'notifications/tools/list_changed') this.tools.forget()
     if (method === 'notifications/cancelled') return this.serverRequests.withdraw(params)
-    if (method === 'notifications/elicitation/complete') return this.#visit(params)
+    if (method === 'notifications/elicitation/complete') return this.visits.completed(params)
     this.changeFeed.notified(method, params)
     if (method !== 'notifications/message') return
     const exchange = this.running.forLog(params)
@@ -317,14 +300,6 @@ export class LegacySession {
         { event: 'log_message_dropped', running: this.running.size },
         'log message dropped: it belongs to no call',
       )
-  }
-
-  #visit(params: Params): void {
-    const id = typeof params === 'string' ? undefined : value(params, 'elicitationId')
-    if (typeof id !== 'string' || id.length > MAX_NAME) return
-    if (this.#visited.size >= MAX_VISITED) this.#visited.clear()
-    this.#visited.add(id)
-    for (const changed of this.#visits) changed()
   }
 
   /** Milliseconds to wait after an answer for log messages that were sent before it. */
