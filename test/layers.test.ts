@@ -130,7 +130,7 @@ const packages: Record<string, readonly string[]> = {
     'net/agent',
     'replicas',
   ],
-  'node:buffer': ['upstream/transport/channel', 'policy/cache'],
+  'node:buffer': ['upstream/peer', 'policy/cache'],
   'node:v8': ['bridge'],
   'node:tty': ['main'],
   'node:util': ['cli'],

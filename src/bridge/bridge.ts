@@ -9,7 +9,6 @@ import type { PipeOptions } from '../downstream/stdio.js'
 import { socketFolder } from '../inspect/socket.js'
 import type { ServerNow } from '../inspect/views.js'
 import type { Log } from '../logging.js'
-import type { HealthOptions } from '../plugins/health.js'
 import { keepResults } from '../policy/cache/results.js'
 import type { Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
@@ -25,6 +24,7 @@ import { HttpService, httpListen } from './http-service.js'
 import { Mount } from './mount.js'
 import { mountSettings, planOf } from './mount-settings.js'
 import type { Shared } from './shared.js'
+import { gaugesOf, readinessOf, serversNow } from './status.js'
 
 /**
  * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
@@ -107,8 +107,8 @@ export class Bridge {
     this.#http = new HttpService({
       context,
       refusals: this.#refusals,
-      state: () => this.#state(),
-      metrics: metrics && { contentType: metrics.contentType, text: () => metrics.text(this.#gauges()) },
+      state: () => readinessOf(this.#mounts, this.#stopping),
+      metrics: metrics && { contentType: metrics.contentType, text: () => metrics.text(this.#gauges) },
       now: this.#now,
     })
     const names = Object.keys(settings.mcpServers)
@@ -217,38 +217,12 @@ export class Bridge {
     )
   }
 
-  /** The readiness: not while shutting down, and not while no server is reachable. */
-  #state(): ReturnType<HealthOptions['state']> {
-    const healths = [...this.#mounts].map(([name, mount]) => [name, { ...mount.health, ...mount.busy }] as const)
-    const servers = Object.fromEntries(healths)
-    if (this.#stopping) return { ready: false, status: 'draining', servers }
-    const reachable = healths.some(([, { state }]) => state === 'ready')
-    const unknown = healths.some(([, { state }]) => state === 'unknown')
-    // A request for the readiness makes the bridge try the servers again.
-    if (!reachable) for (const mount of this.#mounts.values()) mount.server.warmUp().catch(() => {})
-    return {
-      ready: reachable,
-      status: reachable ? 'ready' : unknown ? 'starting' : 'no server can be reached',
-      servers,
-    }
-  }
-
   /** What the inspector shows of the servers now. */
-  readonly #now = (): ServerNow[] =>
-    [...this.#mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy, pause: mount.pause }))
+  readonly #now = (): ServerNow[] => serversNow(this.#mounts)
 
-  /** The usage of all bounds that can be read cheaply. */
-  #gauges(): Gauge[] {
-    const { calls, subscriptions, memory, results } = this.#shared
-    return [
-      { bound: 'memory', used: memory.used, limit: memory.max },
-      { bound: 'calls', used: calls.used, limit: calls.max },
-      { bound: 'subscriptions', used: subscriptions.used, limit: subscriptions.max },
-      { bound: 'connections', used: this.#http.connections, limit: this.#settings.limits.connections },
-      { bound: 'cached_results', used: results.size, limit: results.max },
-      { bound: 'cached_bytes', used: results.calculatedSize, limit: results.maxSize },
-      ...[...this.#mounts.values()].flatMap(({ gauges }) => gauges),
-    ]
+  get #gauges(): Gauge[] {
+    const connections = { used: this.#http.connections, limit: this.#settings.limits.connections }
+    return gaugesOf(this.#shared, connections, this.#mounts)
   }
 
   async #reload(wanted: Settings, report: WarmedUp): Promise<Changes> {

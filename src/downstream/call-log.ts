@@ -1,38 +1,17 @@
-/**
- * Logs, counts and traces a call when it ends: one line, without secrets, header values or arguments. Tells the
- * inspector when it begins, its messages with the client, and how it ended.
- */
+/** Logs, counts and traces a call when it ends: one line, without secrets, header values or arguments. */
 
 import type { LogEvent, LogFields } from '../logging.js'
-import type { CallSeen, Cancelled, Outcome, Side } from '../ports/seen.js'
+import type { Cancelled, Outcome } from '../ports/seen.js'
 import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
-import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Made } from '../protocol/rules.js'
 import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
-import type { Notification, Request, Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import { type Json, type Payload, raw, value } from '../rpc/splice.js'
+import { type Payload, value } from '../rpc/splice.js'
 import type { Logger } from './logger.js'
 import { type Answered, endOf, isFailure, outcomeOf } from './outcome.js'
-import { type About, type Headers, tellEncoded, tellReceived, tellSent } from './watched-messages.js'
-
-/** Whose call it is, for the log and the inspector. */
-export interface Whose {
-  principal: string
-  /** The session of a legacy client. */
-  session?: string | undefined
-}
-
-/** What is known about a call when it comes in. `note` adds fields. */
-export interface CallFields {
-  clientEra: Era
-  method: string
-  serverEra?: Era
-  relayed?: true
-  [further: string]: unknown
-}
+import { type CallFields, WatchedCall, type Whose } from './watched-call.js'
 
 const MAX_NAME = 120
 /** Characters of a principal's digest that the log has. */
@@ -54,20 +33,18 @@ export function shownPrincipal(principal: string): string {
 /** The log line, the metrics event and the span of one call. All are written once, when the call ends. */
 export class CallLogEntry implements CallLog {
   readonly call: string | undefined
+  /** What the inspector is told of the call; undefined without an inspector. */
+  readonly watched: WatchedCall | undefined
   readonly #logger: Logger
-  #whose: Whose | undefined
+  readonly #whose: Whose | undefined
   readonly #started = performance.now()
   readonly #fields: CallFields
   #span: Span | undefined
   /** How often the server has answered the call or given it up, and the milliseconds that this took in total. */
   #passages = 0
   #upstreamMs = 0
-  /** The id of the client's message, for the inspector. */
-  #id: string | number | undefined
   /** Whether the call has been sent to the server. */
   #handed = false
-  /** What the client calls itself, for the inspector. */
-  #client: string | undefined
   /** Why the call was cancelled, for the inspector. */
   #cancelled: Cancelled | undefined
 
@@ -75,9 +52,11 @@ export class CallLogEntry implements CallLog {
   constructor(logger: Logger, fields: CallFields, whose?: Whose) {
     this.#logger = logger
     this.#whose = whose
-    this.call = whose && logger.telemetry?.watch?.begin()
     // The client chooses the method, and its length.
     this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
+    const watch = whose && logger.telemetry?.watch
+    this.watched = watch && new WatchedCall(logger, watch, this.#fields, whose, this.#started)
+    this.call = this.watched?.id
   }
 
   note(fields: Record<string, string | number | boolean>): void {
@@ -94,38 +73,6 @@ export class CallLogEntry implements CallLog {
     if (!tracer) return
     this.#span = tracer.begin(traceIn(meta) ?? headers, this.#started)
     Object.assign(this.#fields, this.#span.ids)
-  }
-
-  /**
-   * Tells the inspector that the call has begun, with the client's message, unless it is told of that otherwise. `state` is
-   * the `requestState` of a call that continues another one, `client` the client's name, if the message is told otherwise.
-   */
-  begun(request: Request | undefined, state?: Json, headers?: Headers, client?: string): void {
-    const { call } = this
-    const watch = call === undefined ? undefined : this.#logger.telemetry?.watch
-    if (!watch || call === undefined) return
-    const continues = state === undefined ? undefined : watch.continued(state)
-    const now = this.#started
-    const session = this.#whose?.session
-    this.#client = request ? watch.clientOf(request, session) : client
-    watch.witness({ ...this.#seen('begun'), server: this.#server, call, continues, session, now })
-    if (request) this.#id = tellReceived(this.#logger, request, { call, session, now }, headers)
-  }
-
-  /** The call has opened this session, to which it belongs from now on. */
-  opened(session: string): void {
-    if (this.#whose && this.call !== undefined) this.#whose = { ...this.#whose, session }
-  }
-
-  /** Tells the inspector a message of the client that belongs to the call. */
-  received(message: Request | Notification | Response): void {
-    if (this.call !== undefined) tellReceived(this.#logger, message, this.#about())
-  }
-
-  /** Tells the inspector a message to the client. `made` is what it was made of. */
-  said(text: Wire, made?: Made, status?: number): void {
-    if (this.call !== undefined)
-      tellSent(this.#logger, text, this.#about(status), { made, era: this.#fields.clientEra })
   }
 
   handedOver(): UpstreamSpan {
@@ -155,22 +102,13 @@ export class CallLogEntry implements CallLog {
    * what it was made of, and `status` its HTTP status, if it has one that is not 200.
    */
   ended(reply: Final, text?: Wire, made?: Made, status?: number): void {
-    const { call } = this
-    if (call !== undefined && reply.kind === 'input') {
-      const state = raw(reply.result, 'requestState')
-      if (state !== undefined) this.#logger.telemetry?.watch?.asks(call, state)
-    }
-    if (text !== undefined && call !== undefined) {
-      const form = reply.kind === 'error' ? 'error' : 'result'
-      const making = { made, era: this.#fields.clientEra }
-      tellEncoded(this.#logger, { form, method: undefined, id: this.#id }, text, this.#about(status), making)
-    }
+    this.watched?.answered(reply, text, made, status)
     this.answered(outcomeOf(reply), undefined, reply.kind === 'error' ? reply.error.code : undefined)
   }
 
   /** Ends the call with an outcome. `text` is the answer, if the inspector has not been told. */
   answered(outcome: Answered, text: Wire | undefined, code?: number): void {
-    if (text !== undefined) this.said(text)
+    if (text !== undefined) this.watched?.said(text)
     if (this.#logs(outcome) && this.#logger.isLevelEnabled('info'))
       this.#logger.info(this.#line({ outcome, code }), 'call')
     this.#tell(outcome, undefined, this.#span && { code }, code)
@@ -202,7 +140,7 @@ export class CallLogEntry implements CallLog {
   /** Ends the call with a fault. `text` is the answer as sent, `status` its HTTP status, if it has one that is not 200. */
   failed(fault: Fault, text?: Wire, status?: number): void {
     logged.add(fault)
-    if (text !== undefined) this.said(text, undefined, status)
+    if (text !== undefined) this.watched?.said(text, undefined, status)
     if (this.#logs('fault')) this.#logFault(fault)
     this.#tell('fault', fault, endOf(fault))
   }
@@ -231,7 +169,14 @@ export class CallLogEntry implements CallLog {
   #tell(outcome: Outcome, fault?: Fault, end?: object, code?: number): void {
     const { telemetry } = this.#logger
     if (!telemetry) return
-    if (this.call !== undefined) this.#watched(outcome, fault, code ?? fault?.row.code)
+    this.watched?.ended({
+      outcome,
+      cancelled: this.#cancelled,
+      fault,
+      code: code ?? fault?.row.code,
+      why: fault?.message,
+      upstreamMs: this.#upstreamTotal,
+    })
     const { clientEra, serverEra, method, relayed = false } = this.#fields
     telemetry.observe?.({
       kind: 'call',
@@ -249,70 +194,14 @@ export class CallLogEntry implements CallLog {
     this.#span?.end(this.#known({ outcome, ...end }))
   }
 
-  /** Tells the inspector how the call has ended. */
-  #watched(outcome: Outcome, fault?: Fault, code?: number, why = fault?.message): void {
-    const now = performance.now()
-    this.#logger.telemetry?.watch?.witness({
-      ...this.#seen('ended'),
-      outcome,
-      cancelled: this.#cancelled,
-      code,
-      fault: fault?.fault,
-      blame: fault?.blame,
-      why,
-      ms: now - this.#started,
-      upstreamMs: this.#passages > 0 ? this.#upstreamMs : undefined,
-      server: this.#server,
-      call: this.call,
-      session: this.#whose?.session,
-      now,
-    })
-  }
-
   /** Tells the inspector that the call ends here without an answer. */
   #left(why: string): void {
-    this.#cancelled = 'bridge'
-    if (this.call !== undefined) this.#watched('cancelled', undefined, undefined, why)
+    this.watched?.ended({ outcome: 'cancelled', cancelled: 'bridge', why, upstreamMs: this.#upstreamTotal })
   }
 
-  get #server(): string | undefined {
-    return this.#logger.telemetry?.server
-  }
-
-  /** What the messages of the call belong to. */
-  #about(status?: number): About {
-    return {
-      call: this.call,
-      session: this.#whose?.session,
-      now: undefined,
-      status: status === 200 ? undefined : status,
-    }
-  }
-
-  #seen(what: 'begun' | 'ended'): CallSeen {
-    const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
-    const { method, name, relayed = false, trace_id: trace } = this.#fields
-    return {
-      kind: 'call',
-      what,
-      principal: this.#whose?.principal ?? '',
-      client: {
-        era: clientEra,
-        revision: clientEra === 'modern' ? NEWEST_MODERN : (clientRevision as string | undefined),
-        transport: clientTransport as Side['transport'],
-        name: this.#client,
-      },
-      upstream: serverEra && {
-        era: serverEra,
-        // A legacy client in a session of a legacy server has agreed on its revision with the server itself.
-        revision: serverEra === 'modern' ? NEWEST_MODERN : ((serverRevision ?? clientRevision) as string | undefined),
-        transport: (relayed ? 'http' : serverTransport) as Side['transport'],
-      },
-      method,
-      name: name as string | undefined,
-      relayed,
-      trace: trace as string | undefined,
-    }
+  /** Milliseconds that the server has taken; undefined if it did not get the call. */
+  get #upstreamTotal(): number | undefined {
+    return this.#passages > 0 ? this.#upstreamMs : undefined
   }
 
   #known(end: object): Record<string, unknown> {

@@ -72,7 +72,7 @@ export class ModernDownstream {
     const record = new CallLogEntry(log, { clientEra: 'modern', clientTransport, method }, arrived)
     const kept = methodTraits(method).endless ? own(id) : id
     const decoded = decode(request, arrived, record)
-    record.begun(request, decoded instanceof Fault ? undefined : decoded.answers?.state, arrived.headers)
+    record.watched?.begun(request, decoded instanceof Fault ? undefined : decoded.answers?.state, arrived.headers)
     // Not async itself, because that would keep the whole request in memory while it waits.
     return this.#answer(kept, decoded, arrived, record, send)
   }
@@ -96,7 +96,7 @@ export class ModernDownstream {
         increasing ??= onlyIncreasing()
         if (ended || !increasing(told)) return undefined
         const { text, made } = encodeReply(told, id, decoded)
-        record.said(text, made)
+        record.watched?.said(text, made)
         return send({ text })
       }
       const reply = await this.#upstream.handle(toCall(decoded, arrived, record, tell))

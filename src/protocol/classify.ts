@@ -46,7 +46,6 @@ export function classify(
   session: SessionState,
   compat: Compat,
 ): Verdict {
-  const modernHeader = version !== undefined && looksModern(version)
   if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
   if (message.kind === 'batch') return classifyBatch(message, version, session)
   const claim = message.kind === 'response' ? undefined : claimOf(message.params)
@@ -55,6 +54,7 @@ export function classify(
     // A notification may come without the header: 2026-07-28 defines none for it.
     return classifyClaim(claim, version ?? (message.kind === 'notification' ? stringIn(claim) : undefined))
   }
+  const modernHeader = version !== undefined && looksModern(version)
   if (message.kind === 'response') {
     if (modernHeader || session === 'none')
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: in this revision servers send no requests')

@@ -21,18 +21,14 @@ export type Line = readonly Uint8Array[] | typeof TOO_LONG
  * `limit` bytes is not kept: it becomes TOO_LONG.
  */
 export class LineDecoder {
+  /** Bytes of the current, unfinished line. */
+  pending = 0
   readonly #limit: number
   /** The beginning of the current line, unless it is already too long. */
   readonly #rest = new Gathering()
-  #restLength = 0
 
   constructor(limit: number) {
     this.#limit = limit
-  }
-
-  /** Bytes of the current, unfinished line. */
-  get pending(): number {
-    return this.#restLength
   }
 
   push(chunk: Uint8Array): Line[] {
@@ -49,20 +45,20 @@ export class LineDecoder {
   /** The rest after the last line end, when the stream has ended. */
   end(): Line[] {
     const lines: Line[] = []
-    if (this.#restLength > 0) this.#finish(NOTHING, lines)
+    if (this.pending > 0) this.#finish(NOTHING, lines)
     return lines
   }
 
   #keep(piece: Uint8Array): void {
-    this.#restLength += piece.length
-    if (this.#restLength > this.#limit) this.#rest.take()
+    this.pending += piece.length
+    if (this.pending > this.#limit) this.#rest.take()
     else this.#rest.push(piece)
   }
 
   #finish(piece: Uint8Array, lines: Line[]): void {
-    const tooLong = this.#restLength + piece.length > this.#limit
+    const tooLong = this.pending + piece.length > this.#limit
     // Most lines arrive in one piece.
-    const pieces = this.#restLength === 0 ? [piece] : this.#gathered(piece)
+    const pieces = this.pending === 0 ? [piece] : this.#gathered(piece)
     const last = pieces.at(-1)
     if (last?.at(-1) === CARRIAGE_RETURN) pieces[pieces.length - 1] = last.subarray(0, -1)
     if (tooLong) lines.push(TOO_LONG)
@@ -72,7 +68,7 @@ export class LineDecoder {
   /** The pieces of the current line, with the last one. */
   #gathered(piece: Uint8Array): Uint8Array[] {
     if (piece.length > 0) this.#rest.push(piece)
-    this.#restLength = 0
+    this.pending = 0
     return this.#rest.take()
   }
 }

@@ -1,6 +1,5 @@
 /** One request to a server. Messages that arrive for it wait here until they are read. */
 import type { Account } from '../protocol/account.js'
-import type { Call } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response, Sent } from '../rpc/message.js'
@@ -44,11 +43,6 @@ interface Reader {
   reject(error: ChannelError | Fault): void
 }
 
-/** Adds the number of dropped notifications to the log entry of the call. */
-export function noteDropped({ dropped }: Exchange, { log }: Call): void {
-  if (dropped > 0) log.note({ dropped })
-}
-
 /**
  * The reason of a call that was given up because of its timeout. The server sees it, and `HangDetector` counts such calls.
  */
@@ -62,6 +56,8 @@ export class Exchange {
   answered = false
   /** The answer is a result. */
   succeeded = false
+  /** The number of notifications that were dropped because earlier messages had not been read. */
+  dropped = 0
   /** A reader waits, or will soon. False while the call waits for its client. */
   read = true
   /** When it was sent, by `performance.now()`, and how many messages its channel had received by then. */
@@ -85,11 +81,6 @@ export class Exchange {
     this.#peer = peer
     this.id = id
     this.principal = principal
-  }
-
-  /** The number of notifications that were dropped because earlier messages had not been read. */
-  get dropped(): number {
-    return this.#arrivals?.dropped ?? 0
   }
 
   /** Messages wait to be read. */
@@ -164,6 +155,7 @@ export class Exchange {
   push(arrival: Arrival): boolean {
     const reader = this.#reader
     if (!reader && !this.#waiting().push(arrival)) {
+      if (arrival.kind === 'notification') this.dropped++
       if (arrival.kind === 'response') this.fail(answerTooLarge())
       return false
     }

@@ -10,37 +10,23 @@ const AFTER = 2
 const PATIENCE = 30_000
 
 export class HangDetector {
-  #received = 0
-  #inARow = 0
-
-  /** Messages received so far. */
-  get received(): number {
-    return this.#received
-  }
-
   /** Calls given up in a row, without a message since they were sent. */
+  #inARow = 0
+  /** The number of received messages when the last of them was given up. */
+  #received = 0
+
   get inARow(): number {
     return this.#inARow
   }
 
-  /** Notes that a message was received. */
-  end(): void {
-    this.#received++
-    this.#inARow = 0
-  }
-
-  /** Notes that a request is sent. */
-  sent(exchange: Exchange): void {
-    exchange.sentAt = performance.now()
-    exchange.receivedBefore = this.#received
-  }
-
   /**
-   * Notes that a call was given up. Returns whether to test if the program still answers. `alone`: no other call is
-   * open; while one is, the program may be busy with it.
+   * Notes that a call was given up. Returns whether to test if the program still answers. `received`: the number of
+   * messages received so far. `alone`: no other call is open; while one is, the program may be busy with it.
    */
-  givenUp({ sentAt, receivedBefore }: Exchange, reason: string, alone: boolean): boolean {
-    if (receivedBefore !== this.#received) return false
+  givenUp({ sentAt, receivedBefore }: Exchange, reason: string, received: number, alone: boolean): boolean {
+    if (receivedBefore !== received) return false
+    if (received !== this.#received) this.#inARow = 0
+    this.#received = received
     const counts = reason === TIMED_OUT || (alone && performance.now() - sentAt >= PATIENCE)
     return counts && ++this.#inARow >= AFTER
   }

@@ -1,4 +1,5 @@
 /** The JSON-RPC peer of a server: assigns ids and progress tokens, and routes received messages to their exchanges. */
+import { isUtf8 } from 'node:buffer'
 import type { Log } from '../logging.js'
 import type { Account } from '../protocol/account.js'
 import type { Fault } from '../protocol/fault.js'
@@ -24,7 +25,7 @@ import {
   result as resultMessage,
   type Sent,
 } from '../rpc/message.js'
-import { cut, type Source, sourceOf } from '../rpc/source.js'
+import { cut, repairedSourceOf, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, raw } from '../rpc/splice.js'
 import { type Arrival, Exchange, type ExchangePeer } from './exchange.js'
 import { errorIn } from './failure.js'
@@ -79,6 +80,8 @@ export class Peer implements Receiver, ExchangePeer {
   headers: Headers = {}
   /** Default account of messages. */
   account: Account | undefined
+  /** Why the channel has ended; undefined while it has not. */
+  end: ChannelError | undefined
   events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {} }
   readonly #log: PeerLog
   /** Created when the first one arrives. */
@@ -86,22 +89,18 @@ export class Peer implements Receiver, ExchangePeer {
   readonly #exchanges = new Map<number, Exchange>()
   #lastId = 0
   #asked = 0
+  /** The number of messages received so far. */
+  #received = 0
   readonly #hangDetector = new HangDetector()
   #checking = false
-  #repaired = false
+  #hasRepaired = false
   readonly #watch: Watch | undefined
-  #end: ChannelError | undefined
 
   constructor(channel: Channel, log: PeerLog = SILENT, watching?: Watching) {
     this.channel = channel
     this.#log = log
     this.#watch = watching && new Watch(watching, channel.transport !== 'stdio')
     channel.attach(this)
-  }
-
-  /** Why the channel has ended; undefined while it has not. */
-  get end(): ChannelError | undefined {
-    return this.#end
   }
 
   /** Exchanges that have not been released. */
@@ -115,7 +114,7 @@ export class Peer implements Receiver, ExchangePeer {
     // 0.
     const exchange = new Exchange(this, ++this.#lastId, principal)
     this.#exchanges.set(exchange.id, exchange)
-    if (this.#end) exchange.fail(this.#end)
+    if (this.end) exchange.fail(this.end)
     return exchange
   }
 
@@ -172,8 +171,9 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   send(exchange: Exchange, method: string, params: Sent, headers?: Headers): void {
-    if (this.#end) return
-    this.#hangDetector.sent(exchange)
+    if (this.end) return
+    exchange.sentAt = performance.now()
+    exchange.receivedBefore = this.#received
     const text = request(exchange.id, method, params)
     if (this.#watch)
       this.#watch.sent({ form: 'request', method, id: exchange.id }, text, exchange.call, {
@@ -208,8 +208,9 @@ export class Peer implements Receiver, ExchangePeer {
       .catch(() => this.#drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})
-    const worthAsking = this.#hangDetector.givenUp(exchange, reason, this.#exchanges.size === 0)
-    if (worthAsking && this.channel.transport === 'stdio') this.#check().catch(() => {})
+    const alone = this.#exchanges.size === 0
+    const mayHang = this.#hangDetector.givenUp(exchange, reason, this.#received, alone)
+    if (mayHang && this.channel.transport === 'stdio') this.#check().catch(() => {})
   }
 
   forget(exchange: Exchange): void {
@@ -220,8 +221,10 @@ export class Peer implements Receiver, ExchangePeer {
     return this.#exchanges.get(exchange)?.answered === false
   }
 
-  message(source: Source, stream: number | undefined, http?: HttpHead): void {
-    if (this.#end) return
+  message(bytes: readonly Uint8Array[], stream: number | undefined, http?: HttpHead): void {
+    if (this.end) return
+    const { source, repaired } = repairedSourceOf(bytes, isUtf8)
+    if (repaired) this.#warnOfRepair()
     const message = parse(source)
     if (message?.kind === 'batch') this.#takeAll(message, stream, http)
     else this.#take(source, message, stream, http)
@@ -235,15 +238,9 @@ export class Peer implements Receiver, ExchangePeer {
     this.events.missed?.()
   }
 
-  repaired(what: string): void {
-    if (!this.#repaired)
-      this.#log.warn({ event: 'message_repaired', what }, 'server sent a malformed message; repaired')
-    this.#repaired = true
-  }
-
   ended(error: ChannelError): void {
-    if (this.#end) return
-    this.#end = error
+    if (this.end) return
+    this.end = error
     for (const exchange of this.#exchanges.values()) exchange.fail(error)
     this.events.ended(error)
   }
@@ -253,7 +250,7 @@ export class Peer implements Receiver, ExchangePeer {
     if (elements.length === 0 || elements.length > MAX_BATCH)
       return this.#skip('an empty array, or one of over 100 messages', source)
     for (const { start, end } of elements) {
-      if (this.#end) return
+      if (this.end) return
       const element = sourceOf(cut(source, start, end))
       this.#take(element, parse(element), stream, http)
     }
@@ -262,7 +259,7 @@ export class Peer implements Receiver, ExchangePeer {
   #take(source: Source, message: Message | undefined, stream: number | undefined, http: HttpHead | undefined): void {
     if (message && message.kind !== 'invalid' && message.kind !== 'batch') {
       this.#invalidMessages?.clear()
-      this.#hangDetector.end()
+      this.#received++
       return this.#route(message, stream, http)
     }
     const id = brokenAnswerTo(source)
@@ -277,6 +274,13 @@ export class Peer implements Receiver, ExchangePeer {
     this.#invalidMessages ??= new InvalidMessages(this.#log)
     if (this.#invalidMessages.add(what, text.length, this.#exchanges.size > 0))
       this.#giveUp('The server sent too much data that is not JSON-RPC', { protocol: true })
+  }
+
+  #warnOfRepair(): void {
+    if (this.#hasRepaired) return
+    this.#hasRepaired = true
+    const what = 'bytes that are not UTF-8'
+    this.#log.warn({ event: 'message_repaired', what }, 'server sent a malformed message; repaired')
   }
 
   #drop(what: string): void {
@@ -294,10 +298,11 @@ export class Peer implements Receiver, ExchangePeer {
     const { ping } = this.events
     if (!ping || this.#checking) return
     this.#checking = true
-    const { received, inARow } = this.#hangDetector
+    const received = this.#received
+    const { inARow } = this.#hangDetector
     await this.call(ping.method, ping.params, ANSWERS_WITHIN).catch(() => {})
     this.#checking = false
-    if (received === this.#hangDetector.received && !this.#end)
+    if (received === this.#received && !this.end)
       this.#giveUp(`The server hangs: it answered neither ${inARow} calls in a row nor ${ping.method}`)
   }
 

@@ -38,13 +38,16 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
     if (this.#calls.has(exchange)) this.#calls.set(exchange, call)
   }
 
-  /** Ends a call. Has to be called before its exchange is released. Returns the call, unless it has ended before. */
-  end(exchange: Exchange): Call | undefined {
+  /**
+   * Ends a call. Has to be called before its exchange is released. The log entry of the call gets the number of
+   * notifications that were dropped. Further calls do nothing.
+   */
+  end(exchange: Exchange): void {
     const call = this.#calls.get(exchange)
-    if (!call) return undefined
+    if (!call) return
     this.#calls.delete(exchange)
     this.#presence?.end(exchange.id, call.principal, exchange.answered)
-    return call
+    if (exchange.dropped > 0) call.log.note({ dropped: exchange.dropped })
   }
 
   /** The id for the inspector of the call that gets a log message; undefined for other messages. */

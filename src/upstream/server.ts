@@ -1,7 +1,18 @@
 /** One upstream server: picks the legacy or the modern half for its detected era. */
 import type { Signal } from '../hang-up.js'
 import type { Gauge } from '../ports/events.js'
-import type { Call, Final, Handler, LegacyRoute, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
+import { OwnedByReplica } from '../ports/replicas.js'
+import type {
+  Call,
+  Final,
+  Handler,
+  LegacyRoute,
+  Notice,
+  Relayed,
+  Sender,
+  Upstream,
+  UpstreamSpan,
+} from '../protocol/call.js'
 import { Fault, needsSignIn } from '../protocol/fault.js'
 import { withTrace } from '../protocol/trace.js'
 import { Capacity } from './capacity.js'
@@ -9,8 +20,7 @@ import { Detection } from './era/detection.js'
 import { SharedVerdicts } from './era/shared-verdicts.js'
 import { starting } from './era/starting.js'
 import type { Verdict } from './era/verdict.js'
-import type { Contradiction } from './failure.js'
-import { inEitherEra } from './handover.js'
+import { Contradiction } from './failure.js'
 import { LegacyHalf } from './legacy/half.js'
 import { LISTEN } from './modern/channels.js'
 import { ModernHalf } from './modern/handler.js'
@@ -115,7 +125,7 @@ export class Server implements Upstream {
     const traced = span?.trace ? { ...call, meta: withTrace(call.meta, span.trace) } : call
     const verdict = this.#detection.current
     const answering = verdict ? this.#half(verdict, traced) : this.#answerOnceKnown(traced)
-    return inEitherEra(traced, answering, this.#otherEra, span)
+    return this.#inEitherEra(traced, answering, span)
   }
 
   notify(notice: Notice): void {
@@ -169,14 +179,32 @@ export class Server implements Upstream {
     await Promise.all([...all.map((one) => one.close(hurry)), this.#options.transport.endAll?.(hurry)])
   }
 
-  readonly #otherEra = (call: Call, why: Contradiction): Promise<Final> => this.#answerInOtherEra(call, why)
+  /**
+   * The answer of a half. If that rejects with a Contradiction, the answer in the other era. Ends `span` with it, the time
+   * that the call spends at the server.
+   */
+  async #inEitherEra(call: Call, answering: Promise<Final>, span?: UpstreamSpan): Promise<Final> {
+    for (let next = answering; ; ) {
+      try {
+        const last = await next
+        span?.over(last)
+        return last
+      } catch (error) {
+        if (!(error instanceof Contradiction)) {
+          span?.over(endOf(call, error))
+          throw error
+        }
+        next = this.#answerInOtherEra(call, error)
+      }
+    }
+  }
 
   /** The answer of the half for this era. */
   #half({ era }: Verdict, call: Call): Promise<Final> {
     if (era === 'legacy') return this.#legacy.handle(call)
     // Over HTTP, a client opens a broken subscription again by itself. With a program, the bridge does, in either era.
     if (call.method === LISTEN && this.isProgram)
-      return keepListening(call, (listen) => inEitherEra(listen, this.#modern.handle(listen), this.#otherEra))
+      return keepListening(call, (listen) => this.#inEitherEra(listen, this.#modern.handle(listen)))
     return this.#modern.handle(call)
   }
 
@@ -207,4 +235,11 @@ export class Server implements Upstream {
     if (instead instanceof Fault) throw instead
     return instead
   }
+}
+
+/** What a failed call ends with in its trace: a Fault; undefined if nobody waits, or if another replica answers. */
+function endOf({ signal: { aborted, reason } }: Call, error: unknown): Fault | undefined {
+  const why: unknown = aborted ? reason : error
+  const failed = why instanceof Fault || (!aborted && !(error instanceof OwnedByReplica))
+  return failed ? Fault.from(why) : undefined
 }

@@ -27,10 +27,11 @@ const MAX_UNREAD = { pages: 8, characters: 256 * 1024 }
 const PER_TOOL = 200
 
 export class ToolCache {
+  /** All tools are known, so that `known` is enough. */
+  knowsAll = false
   readonly #fetchPage: (cursor: Json | undefined) => Promise<Payload>
   #asked: Promise<Facts | undefined> | undefined
   #known: Facts = new Map()
-  #complete = false
   /** Listed pages, which are read when a fact is needed. */
   #unread: Payload[] = []
   /** The cursor of the next page, while a client lists page by page. */
@@ -51,7 +52,7 @@ export class ToolCache {
 
   /** Returns the facts about a tool; lists the tools if they are not all known. Undefined if the tool is not listed. */
   async find(name: string): Promise<ToolFacts | undefined> {
-    if (this.#complete) return this.known(name)
+    if (this.knowsAll) return this.known(name)
     this.#asked ??= this.#walk().catch(() => undefined)
     const asked = this.#asked
     const facts = await asked
@@ -61,11 +62,6 @@ export class ToolCache {
       if (facts) this.#take(facts)
     }
     return facts?.get(name)
-  }
-
-  /** Whether all tools are known, so that `known` is enough. */
-  get knowsAll(): boolean {
-    return this.#complete
   }
 
   /** Returns the facts about a tool if they are known already. */
@@ -81,7 +77,7 @@ export class ToolCache {
     const next = raw(page, 'nextCursor')
     this.#unread.push(page)
     this.#next = next?.startsWith('"') ? own(next) : undefined
-    this.#complete = this.#next === undefined
+    this.knowsAll = this.#next === undefined
     const { pages, characters } = MAX_UNREAD
     if (this.#unread.length > pages || weightOfPages(this.#unread) > characters) this.#readAll()
     else this.#lend()
@@ -96,7 +92,7 @@ export class ToolCache {
   #take(facts: Facts, complete = true): void {
     this.#known = facts
     this.#unread = []
-    this.#complete = complete
+    this.knowsAll = complete
     this.#lend()
   }
 
@@ -110,7 +106,7 @@ export class ToolCache {
     if (this.#loan.hold(weightOfPages(this.#unread) + weightOfFacts(this.#known)) === undefined) return
     this.#known = new Map()
     this.#unread = []
-    this.#complete = false
+    this.knowsAll = false
     this.#loan.hold(0)
   }
 

@@ -13,8 +13,6 @@ export class Unread<Arrival extends { kind: string }> {
   #arrivals: Arrival[] = []
   #bytes = 0
   #loan: Loan | undefined
-  /** The number of dropped notifications. */
-  dropped = 0
 
   /** `weigh` returns the bytes of a message. `borrow` begins the loan, once more than a small amount waits. */
   constructor(weigh: (arrival: Arrival) => number, borrow: () => Loan) {
@@ -30,10 +28,7 @@ export class Unread<Arrival extends { kind: string }> {
   push(arrival: Arrival): boolean {
     const bytes = this.#weigh(arrival)
     const full = arrival.kind === 'notification' && this.#arrivals.length >= MAX_UNREAD
-    if (full || !this.#hold(this.#bytes + bytes)) {
-      if (arrival.kind === 'notification') this.dropped++
-      return false
-    }
+    if (full || !this.#hold(this.#bytes + bytes)) return false
     this.#bytes += bytes
     this.#arrivals.push(arrival)
     return true

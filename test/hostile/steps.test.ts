@@ -94,7 +94,8 @@ const readers: Record<string, (text: string) => () => unknown> = {
   'a message of a client': (text) => () => parseMessage(sourceOf(text), { strict: true, maxDepth: 64 }),
   'a message of a server': (text) => {
     const receiver = peer()
-    return () => receiver.message(sourceOf(text), undefined)
+    const bytes = [new TextEncoder().encode(text)]
+    return () => receiver.message(bytes, undefined)
   },
   'an answer that cannot be read': (text) => () => brokenAnswerTo(sourceOf(text)),
 }
@@ -215,7 +216,7 @@ t.test('H7 a server whose channel has ended is read no further, and told of its 
   const flooded = new Peer({ ...silent, close: async () => void closed++ })
   flooded.events = { asked() {}, notified() {}, ended: () => ended++ }
   flooded.begin().send('tools/call', '{}')
-  const noise = sourceOf('x'.repeat(1_000_000))
+  const noise = [new TextEncoder().encode('x'.repeat(1_000_000))]
   for (let n = 0; n < 100; n++) flooded.message(noise, undefined)
   t.equal(ended, 1)
   t.equal(closed, 1)

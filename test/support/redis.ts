@@ -94,8 +94,8 @@ export async function redisTls(t: Scope): Promise<{ ca: string; cert: string; ke
 }
 
 /**
- * Starts three Sentinels that watch a primary by the name `bridge`. They end with the test. With options for TLS they have
- * a TLS port only.
+ * Starts three Sentinels that watch a primary with one replica by the name `bridge`. They end with the test. With options for
+ * TLS they have a TLS port only.
  */
 export async function startSentinels(
   t: Scope,
@@ -115,15 +115,31 @@ export async function startSentinels(
     const file = temporaryFile(t, 'sentinel.conf', [...ports, 'bind 127.0.0.1', ...lines].join('\n'))
     const child = spawn('redis-server', [file, '--sentinel', ...tls], { stdio: 'ignore' })
     t.teardown(() => child.kill('SIGKILL'))
+    // Sentinels that do not know the replica, or each other, elect nobody.
+    const areComplete = () => {
+      const found = askRedis(port, own ?? '', ...cliTls(tls), 'SENTINEL', 'MASTER', 'bridge').split('\n')
+      const count = (name: string) => found[found.indexOf(name) + 1]
+      return count('num-slaves') === '1' && count('num-other-sentinels') === '2'
+    }
+    await until(areComplete, 'a Sentinel that knows the replica and the other Sentinels')
     const scheme = tls.length > 0 ? 'rediss' : 'redis'
     return `${scheme}://${own === undefined ? '' : `:${own}@`}127.0.0.1:${port}`
   })
   return Promise.all(sentinels)
 }
 
+/** Options for `redis-cli` with the files in options of `redis-server`. */
+function cliTls(tls: readonly string[]): string[] {
+  if (tls.length === 0) return []
+  const file = (option: string) => tls[tls.indexOf(option) + 1] as string
+  const ca = file('--tls-ca-cert-file')
+  return ['--tls', '--cacert', ca, '--cert', file('--tls-client-cert-file'), '--key', file('--tls-client-key-file')]
+}
+
 /** Asks `redis-cli`, and gives what it prints. */
 export function askRedis(port: number, password: string, ...command: string[]): string {
-  const args = ['-p', String(port), '--no-auth-warning', '-a', password, ...command]
+  const access = password === '' ? [] : ['--no-auth-warning', '-a', password]
+  const args = ['-p', String(port), ...access, ...command]
   return spawnSync('redis-cli', args, { encoding: 'utf8' }).stdout.trim()
 }
 

@@ -33,9 +33,7 @@ const LAST_WORDS = 200
 export function readBodies(app: FastifyInstance, memory: Memory): void {
   app.removeAllContentTypeParsers()
   app.decorateRequest('loan', undefined)
-  app.addContentTypeParser(['application/json', '*'], (request, payload, done: Done) => {
-    read(request, payload, memory, done)
-  })
+  app.addContentTypeParser(['application/json', '*'], readerWith(memory))
 }
 
 /** Ends the loan of a request, if it has one, when its reply is over, at the latest. */
@@ -56,23 +54,26 @@ export function forget(request: FastifyRequest): void {
   takeOver(request)?.end()
 }
 
-function read(request: FastifyRequest, payload: Readable, memory: Memory, done: Done): void {
-  const { bodyLimit: limit } = request.routeOptions
-  const declared = Number(request.headers['content-length'] ?? Number.NaN)
-  if (declared > limit) return done(tooLarge(limit))
-  if (declared > SMALL) {
-    try {
-      memory.check(request.principal, declared * COPIES)
-    } catch (error) {
-      return done(Fault.from(error))
+/** Reads a body, as a parser of Fastify. Large bodies borrow from `memory`. */
+function readerWith(memory: Memory) {
+  return function read(request: FastifyRequest, payload: Readable, done: Done): void {
+    const { bodyLimit: limit } = request.routeOptions
+    const declared = Number(request.headers['content-length'] ?? Number.NaN)
+    if (declared > limit) return done(tooLarge(limit))
+    if (declared > SMALL) {
+      try {
+        memory.check(request.principal, declared * COPIES)
+      } catch (error) {
+        return done(Fault.from(error))
+      }
     }
+    const reading = new Reading(request, payload, { memory, limit, declared, done })
+    payload.on('data', reading.take)
+    payload.on('end', reading.end)
+    payload.on('error', (cause) =>
+      reading.fail(new Fault('invalidRequest', 'The connection was lost before the body was complete', { cause })),
+    )
   }
-  const reading = new Reading(request, payload, { memory, limit, declared, done })
-  payload.on('data', (chunk: Buffer) => reading.take(chunk))
-  payload.on('end', () => reading.end())
-  payload.on('error', (cause) =>
-    reading.fail(new Fault('invalidRequest', 'The connection was lost before the body was complete', { cause })),
-  )
 }
 
 interface ReadingOptions {
@@ -99,7 +100,7 @@ class Reading {
     this.#options = options
   }
 
-  take(chunk: Buffer): void {
+  readonly take = (chunk: Buffer): void => {
     if (this.#over) return
     // Most bodies are small and arrive in one piece, which is not copied.
     if (chunk.length === this.#options.declared && chunk.length <= SMALL) {
@@ -114,7 +115,7 @@ class Reading {
     }
   }
 
-  end(): void {
+  readonly end = (): void => {
     if (this.#over) return
     this.#over = true
     this.#options.done(null, this.#buffer.subarray(0, this.#length))

@@ -9,7 +9,7 @@ import type { Memory } from '../../protocol/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
-import { answerLost, type Frame } from '../frames.js'
+import { answerLost, type Frame, type Send } from '../frames.js'
 import { Outgoing } from './outgoing.js'
 import { type ErrorRendering, explain, lendAnswer, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
 
@@ -65,8 +65,8 @@ export class EventAnswer {
     })
   }
 
-  /** Takes the next frame, as a `Send`. */
-  send(frame: Frame): Promise<void> | undefined {
+  /** Takes the next frame. */
+  readonly send: Send = (frame) => {
     if (frame.last && !this.#stream) return this.#sendJson(frame)
     try {
       const event = encodeEvent(this.#lender.lend(frame))

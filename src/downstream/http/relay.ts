@@ -183,7 +183,12 @@ export class Relay {
     const messages = call === undefined ? undefined : new RelayedMessages(log, { call, session })
     const sent = body instanceof Uint8Array ? body : undefined
     const watch = passing.opens ? log.telemetry?.watch : undefined
-    record.begun(undefined, messages && sent && stateIn(sent), undefined, watch && sent && clientIn(watch, sent))
+    record.watched?.begun(
+      undefined,
+      messages && sent && stateIn(sent),
+      undefined,
+      watch && sent && clientIn(watch, sent),
+    )
     // The other requests of a session have the same headers.
     if (sent) messages?.request(sent, passing.opens ? request.headers : undefined)
     let leave = () => {}

@@ -7,21 +7,20 @@ import type { Account, AccountRefusal } from '../../protocol/account.js'
 import type { Final, Relayed, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
-import { encodeReply } from '../../protocol/modern-client.js'
 import { type Refusal, refusalOf } from '../../protocol/refusal.js'
-import { error as errorMessage, type Id } from '../../rpc/message.js'
+import type { Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { encodeEvent } from '../../rpc/sse.js'
 import type { CallLogEntry } from '../call-log.js'
 import { replyIn } from '../outcome.js'
 import { idIn } from '../read-message.js'
 import { type Headers, headerOf, isEvents, mediaType, sentOn } from './relay-headers.js'
-import { isMessage, READ_FIRST, RelayedEvents, readBeginning, responseIn } from './relayed-answer.js'
+import { isMessage, READ_FIRST, readBeginning, responseIn } from './relayed-answer.js'
 import { RelayedCredential } from './relayed-credential.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedMessages } from './relayed-messages.js'
 import type { RelayedSessions } from './relayed-sessions.js'
-import { type ErrorRendering, pour, refuse, takeResponse } from './replies.js'
+import { RelayedStream } from './relayed-stream.js'
+import { type ErrorRendering, refuse } from './replies.js'
 
 /** What is known about a request without parsing its body again. */
 export interface RelayedRequestOptions {
@@ -75,7 +74,7 @@ export class RelayedRequest {
   /** Why the server's answer is missing. */
   #fault: Fault | undefined
   /** The event stream from the server. */
-  #stream: { source: Readable; events: RelayedEvents } | undefined
+  #stream: RelayedStream | undefined
   #draining = false
   /** The credential of the account that the request is sent for. */
   #credential: RelayedCredential | undefined
@@ -150,13 +149,13 @@ export class RelayedRequest {
   drain(): void {
     if (!this.passing.endless) return
     this.#draining = true
-    this.#finish()
+    this.#stream?.drain()
   }
 
   /** Ends the request with an error, unless a part of the answer was sent that no error can follow. */
   cut(fault: Fault): void {
     this.#fault ??= fault
-    if (this.#stream) this.#finish()
+    if (this.#stream) this.#stream.finish()
     else this.#hangUp.abort()
   }
 
@@ -302,66 +301,24 @@ export class RelayedRequest {
   }
 
   #sendEvents(source: Readable): void {
-    const { reply, messages } = this.#parts
-    const events = new RelayedEvents(this.passing.era === 'modern')
-    this.#stream = { source, events }
-    if (messages) source.on('data', (chunk: Buffer) => messages.chunk(chunk))
-    const response = takeResponse(reply)
-    source.once('end', () => this.#finish())
-    source.on('error', (error) => this.#broke(error))
-    pour(source, response, (chunk) => {
-      for (const part of events.push(chunk)) response.write(part)
-      return !response.writableNeedDrain
-    })
-    // The first event may come late, but the client needs the headers now.
-    response.flushHeaders()
-    if (this.#draining || this.#fault) this.#finish()
-  }
-
-  /** Handles an event stream of the server that has broken off. */
-  #broke(error: Error): void {
-    const { raw } = this.#parts.reply
-    if (raw.writableEnded || raw.destroyed) return
-    this.#lose(error)
-    const events = this.#stream?.events
-    if (events?.isWhole && this.#canEndWithError(events)) this.#finish()
-    else raw.destroy()
-  }
-
-  /** Ends the event stream. */
-  #finish(): void {
-    const { raw } = this.#parts.reply
-    if (!this.#stream || raw.writableEnded) return
-    const { source, events } = this.#stream
-    // After an incomplete event, another event would be read as part of it.
-    const last = events.isWhole ? this.#finalMessage(events) : undefined
-    source.destroy()
-    raw.end(last === undefined ? undefined : encodeEvent(last))
-  }
-
-  /** The message that the bridge adds at the end of the event stream; undefined for none. */
-  #finalMessage(events: RelayedEvents): string | undefined {
+    const { reply, messages, refusing } = this.#parts
     const { era, endless } = this.passing
-    if (endless && this.#draining)
-      return era === 'modern' && this.#id !== undefined ? subscriptionEnded(this.#id) : undefined
-    const { answer } = events
-    const final = answer instanceof RelayedEnding ? answer.final : answer && replyIn(answer)
-    if (final) {
-      this.#ending = final
-      this.#fault = undefined
-      this.#span.over(this.#ending)
-    }
-    if (answer || endless || !this.#canEndWithError(events)) return undefined
-    const fault = this.#lose(new Error('The server closed the stream without an answer'))
-    return errorMessage(this.#id, fault.toRpcError(this.#parts.refusing.draftErrorCodes))
-  }
-
-  /**
-   * Whether an error may end the call. It may not if the client can resume the stream, because the answer may still
-   * come.
-   */
-  #canEndWithError(events: RelayedEvents): boolean {
-    return this.#id !== undefined && (this.passing.era === 'modern' || !events.isResumable)
+    const stream = new RelayedStream(source, reply, {
+      era,
+      endless,
+      draftErrorCodes: refusing.draftErrorCodes,
+      id: () => this.#id,
+      onChunk: messages && ((chunk) => messages.chunk(chunk)),
+      onAnswer: (final) => {
+        this.#ending = final
+        this.#fault = undefined
+        this.#span.over(final)
+      },
+      onLoss: (error) => this.#lose(error),
+    })
+    this.#stream = stream
+    if (this.#draining) stream.drain()
+    else if (this.#fault) stream.finish()
   }
 
   /** Remembers why the answer is lost. */
@@ -389,7 +346,7 @@ export class RelayedRequest {
     const given = headerOf(headers, 'mcp-session-id')
     const id = given ?? crypto.randomUUID()
     if (given === undefined) reply.header('mcp-session-id', id)
-    record.opened(id)
+    record.watched?.opened(id)
     sessions.opened(id, { principal: request.principal, ours: given === undefined })
   }
 
@@ -428,12 +385,6 @@ export class RelayedRequest {
 /** The end of a request that was refused by status alone. */
 function errorOf(status: number): Final {
   return { kind: 'error', error: { code: status, message: `HTTP ${status}` } }
-}
-
-/** The result that ends a subscription. */
-function subscriptionEnded(id: Id): string {
-  const listen = { method: 'subscriptions/listen', progressToken: undefined }
-  return encodeReply({ kind: 'result', result: EMPTY }, id, listen).text as string
 }
 
 /** Removes the server's headers, because they belong to a body that is not sent. `Allow` stays. */

@@ -1,7 +1,7 @@
 /** Sends answers over HTTP: JSON, event streams and errors. */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../protocol/fault.js'
 import { type Memory, SMALL } from '../../protocol/memory.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { lengthOf, type Piece, type Wire } from '../../rpc/source.js'
@@ -101,6 +101,12 @@ export function refuse(
   reply.code(status ?? statusOf(reply, fault, passthrough)).type(JSON_TYPE)
   explain(reply, fault)
   reply.send(errorMessage(id, fault.toRpcError(draftErrorCodes)))
+}
+
+/** Refuses a method: throws a Fault. `allow` lists the methods that are allowed. */
+export function notAllowed(reply: FastifyReply, allow: string): never {
+  reply.header('allow', allow)
+  throw new Fault('methodNotAllowed', 'Method not allowed: send messages with POST')
 }
 
 /** The HTTP status of a fault. If the server refused the client's own credential, its status and its challenge. */

@@ -24,7 +24,7 @@ export async function openSession(
   const record = new CallLogEntry(log, fields, whose)
   const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
   record.follow(metaOf(request), options.trace)
-  record.begun(request, undefined, options.headers)
+  record.watched?.begun(request, undefined, options.headers)
   try {
     if (known instanceof Fault) throw known
     const route = known ?? (await upstream.legacyRoute(sender))

@@ -129,7 +129,7 @@ export class Questions {
     const open = key === undefined ? undefined : this.#open.get(key)
     if (key === undefined || !open) return
     const { settle, record } = open
-    record.received(response)
+    record.watched?.received(response)
     this.#open.delete(key)
     const payload = payloadAt(source, member) ?? EMPTY
     if (kind === 'result') return settle({ kind, result: payload })
@@ -159,7 +159,7 @@ export class Questions {
     const question: Asked = { request: asked, id, outcome, uplift }
     all.asked.push(question)
     const message = request(id, method, text === '{}' ? undefined : text)
-    record.said(message, 'anew')
+    record.watched?.said(message, 'anew')
     await send(message)
     return question
   }
@@ -170,7 +170,7 @@ export class Questions {
       if (!this.#open.delete(idKey(id))) continue
       const params = `{"requestId":${id},"reason":"No answer is needed any more"}`
       const message = notification('notifications/cancelled', params)
-      record.said(message)
+      record.watched?.said(message)
       await send(message)
     }
   }
@@ -202,7 +202,7 @@ export class Questions {
 type SendText = (text: Wire) => Promise<void> | undefined
 
 /** Tells the inspector the messages of a call with its client. */
-type Recorder = Pick<CallLogEntry, 'call' | 'said' | 'received'>
+type Recorder = Pick<CallLogEntry, 'call' | 'watched'>
 
 /** What a round of questions needs from its call. */
 interface Round {

@@ -154,7 +154,7 @@ export class TranslatedSession implements ClientSession {
       ...subject(method, typeof request.params === 'string' ? EMPTY : request.params),
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    record.begun(request, undefined, headers)
+    record.watched?.begun(request, undefined, headers)
     const controller = this.#running.begin(id)
     try {
       await send(await this.#answer(request, controller, record, send, trace))
@@ -296,7 +296,7 @@ export class TranslatedSession implements ClientSession {
     const tell: Tell = (told) => {
       if (ended || !CALL_NOTIFICATIONS.has(told.method) || !increasing(told)) return undefined
       const { text, made } = encodeReply(told, id, call, progressToken, this.#to)
-      record.said(text, made)
+      record.watched?.said(text, made)
       return send({ text })
     }
     const call = callOf(method, withoutTask(method, params), meta, {

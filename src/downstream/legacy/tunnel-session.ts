@@ -74,12 +74,12 @@ export class TunnelSession implements ClientSession {
     const controller = this.#running.begin(id)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
     record.follow(metaOf(request), trace)
-    record.begun(request, undefined, headers)
+    record.watched?.begun(request, undefined, headers)
     const span = record.handedOver()
     const say: SayTunnelled = ({ text, made, answer, dropped }) => {
       if (dropped) record.note({ dropped })
       if (!answer) {
-        record.said(text, made)
+        record.watched?.said(text, made)
         return send({ text })
       }
       const reply = replyIn(answer)

@@ -8,13 +8,11 @@ import { isShowable, uncovered } from '../../protocol/input.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
-import type { Response } from '../../rpc/message.js'
 import type { Span } from '../../rpc/scan.js'
 import type { Source } from '../../rpc/source.js'
 import { type Json, objectIn, parseObject, payloadAt, raw, textUnder, value } from '../../rpc/splice.js'
 import { pause } from '../../time.js'
 import { starting } from '../era/starting.js'
-import type { Exchange } from '../exchange.js'
 import { Contradiction, callFault, repeatable, sessionGone, worthRepeating } from '../failure.js'
 import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
@@ -48,10 +46,7 @@ export function legacyHandler(
   parked: ParkedCalls,
   tasks: LegacyTasks,
 ): Handler {
-  const answers: RunningOptions = {
-    decode: (call, response, exchange, session) => answer(session, call, exchange, response, parked),
-  }
-  const shared: Shared = { parked, tasks, taskMode, answers }
+  const shared: Shared = { parked, tasks, taskMode, answers: { decode: decoderFor(parked) } }
   const isProgram = transport.kind === 'stdio'
   return async function answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
@@ -181,29 +176,26 @@ function toolOf(call: Call): string {
   return textUnder(call.params, 'name')
 }
 
-function answer(
-  session: LegacySession,
-  call: Call,
-  exchange: Exchange,
-  response: Response,
-  parked: ParkedCalls,
-): Final {
-  const { kind, source, member } = response.outcome
-  const required = kind === 'error' ? requiredUrls(call, source, member) : undefined
-  if (required) return parked.afterVisit(session, call, required.ids, required.inputRequests)
-  const lists = call.method === 'tools/list'
-  const reply = decodeReply(call, response, session.handshake.serverInfo, lists ? session.liftList : undefined)
-  if (reply.kind === 'result' && lists) {
-    const page = payloadAt(source, member)
-    if (page) session.tools.learn(page, raw(call.params, 'cursor'))
+/** Reads the answers to calls that are no tasks. A call whose client has to open a URL first is parked. */
+function decoderFor(parked: ParkedCalls): RunningOptions['decode'] {
+  return function decodeAnswer(call, response, exchange, session) {
+    const { kind, source, member } = response.outcome
+    const required = kind === 'error' ? requiredUrls(call, source, member) : undefined
+    if (required) return parked.afterVisit(session, call, required.ids, required.inputRequests)
+    const lists = call.method === 'tools/list'
+    const reply = decodeReply(call, response, session.handshake.serverInfo, lists ? session.liftList : undefined)
+    if (reply.kind === 'result' && lists) {
+      const page = payloadAt(source, member)
+      if (page) session.tools.learn(page, raw(call.params, 'cursor'))
+    }
+    const refused = session.serverRequests.refusedDuring(exchange)
+    if (refused.length > 0) throwIfRefused(reply, refused)
+    if (reply.kind !== 'error') return reply
+    // If the method names a tool, prompt or resource, -32601 may be about that instead of the method.
+    if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)
+      throw new Fault('methodNotFound', reply.error.message)
+    return reply
   }
-  const refused = session.serverRequests.refusedDuring(exchange)
-  if (refused.length > 0) throwIfRefused(reply, refused)
-  if (reply.kind !== 'error') return reply
-  // If the method names a tool, prompt or resource, -32601 may be about that instead of the method.
-  if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)
-    throw new Fault('methodNotFound', reply.error.message)
-  return reply
 }
 
 /**

@@ -93,9 +93,40 @@ export class ParkedCalls {
     this.#states.checkOwner(call)
   }
 
-  /** Runs the first leg of a call. */
-  run(running: RunningCall, call: Call): Promise<Final> {
-    return this.#leg(running, call, undefined, undefined)
+  /**
+   * Runs a leg of a call: the first one, or another one of a parked call. `said` is the digest of the answers that
+   * continue it.
+   */
+  async run(running: RunningCall, call: Call, parked?: Parked, said?: string): Promise<Final> {
+    const hangUp = () => running.end(givenUpFor(call.signal))
+    call.signal.addEventListener('abort', hangUp, { once: true })
+    let waits = false
+    try {
+      call.signal.throwIfAborted()
+      const mayAsk = () => parked !== undefined || this.#hasRoom(call)
+      const end = await running.leg(call, mayAsk)
+      if (end.kind !== 'asks') {
+        running.end()
+        if (parked) this.#finish(parked, said, end)
+        return end
+      }
+      const record = parked ?? this.#add(call, { kind: 'call', running })
+      const asking = this.#ask(record, call, running.inputRequests(call.caller.capabilities), running.session)
+      waits = true
+      this.#remember(record, said, asking)
+      return asking
+    } catch (error) {
+      if (!parked) throw error
+      const fault = callFault(error)
+      this.#forget(parked)
+      throw fault
+    } finally {
+      call.signal.removeEventListener('abort', hangUp)
+      if (!waits && !running.over) {
+        running.end()
+        if (parked) this.#forget(parked)
+      }
+    }
   }
 
   /** Parks a call until the user has opened some URLs; then it is made again. Returns the result that asks for that. */
@@ -136,7 +167,7 @@ export class ParkedCalls {
     const given = running.answered ? [] : wellFormedAnswers(running, responses)
     this.#consume(parked)
     for (const [key, answer] of given) running.answer(key, answer)
-    return this.#leg(running, call, parked, said)
+    return this.run(running, call, parked, said)
   }
 
   /** Gives up all calls and cancels their requests. */
@@ -147,38 +178,6 @@ export class ParkedCalls {
     for (const parked of [...this.#parked.values()]) {
       if (!parked.busy) this.#tell('lost', parked.call)
       this.#expire(parked)
-    }
-  }
-
-  async #leg(running: RunningCall, call: Call, parked: Parked | undefined, said: string | undefined): Promise<Final> {
-    const hangUp = () => running.end(givenUpFor(call.signal))
-    call.signal.addEventListener('abort', hangUp, { once: true })
-    let waits = false
-    try {
-      call.signal.throwIfAborted()
-      const mayAsk = () => parked !== undefined || this.#hasRoom(call)
-      const end = await running.leg(call, mayAsk)
-      if (end.kind !== 'asks') {
-        running.end()
-        if (parked) this.#finish(parked, said, end)
-        return end
-      }
-      const record = parked ?? this.#add(call, { kind: 'call', running })
-      const asking = this.#ask(record, call, running.inputRequests(call.caller.capabilities), running.session)
-      waits = true
-      this.#remember(record, said, asking)
-      return asking
-    } catch (error) {
-      if (!parked) throw error
-      const fault = callFault(error)
-      this.#forget(parked)
-      throw fault
-    } finally {
-      call.signal.removeEventListener('abort', hangUp)
-      if (!waits && !running.over) {
-        running.end()
-        if (parked) this.#forget(parked)
-      }
     }
   }
 
@@ -238,7 +237,7 @@ export class ParkedCalls {
       const result = parseObject(`{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":true}`)
       return { kind: 'result', result, server: session.handshake.serverInfo }
     }
-    await session.visited(ids, VISIT)
+    await session.visits.wait(ids, VISIT)
     return undefined
   }
 

@@ -32,6 +32,8 @@ export interface RunningOptions {
 
 export class RunningCall {
   readonly session: LegacySession
+  /** `end` has been called. */
+  over = false
   readonly #lease: Lease
   readonly #exchange: Exchange
   readonly #decode: RunningOptions['decode']
@@ -41,7 +43,6 @@ export class RunningCall {
   /** The request, until it is sent. Questions that arrived before it are answered first. */
   #unsent: { method: string; params: Sent } | undefined
   #asked = 0
-  #over = false
   /** The call that the current leg belongs to. */
   #call: Call
 
@@ -63,10 +64,6 @@ export class RunningCall {
     return this.#exchange.answered
   }
 
-  get over(): boolean {
-    return this.#over
-  }
-
   /** Unanswered questions, by their keys in `inputRequests`. */
   get questions(): ReadonlyMap<string, Question> {
     return this.#questions ?? NONE
@@ -80,7 +77,7 @@ export class RunningCall {
   /** Runs one leg, until the call is answered or the server asks. `mayAsk`: whether there is room for a parked call. */
   async leg(call: Call, mayAsk: () => boolean): Promise<LegEnd> {
     const exchange = this.#exchange
-    this.#resume(call)
+    if (call !== this.#call) this.#resume(call)
     exchange.read = true
     let gathering: number | undefined = this.questions.size > 0 ? performance.now() : undefined
     for (;;) {
@@ -90,7 +87,7 @@ export class RunningCall {
       }
       let arrival: Arrival | undefined
       try {
-        arrival = await this.#next(gathering)
+        arrival = await (gathering === undefined ? exchange.next() : this.#nextOfRound(gathering))
       } catch (error) {
         arrival = answerOf(error, outsideSession)
       }
@@ -169,8 +166,8 @@ export class RunningCall {
    * Ends the call. A call without an answer is cancelled with `reason`, and its questions are answered for the client.
    */
   end(reason?: string): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.over) return
+    this.over = true
     const { serverRequests } = this.session
     const { answered } = this.#exchange
     const moving = this.#questions || this.#exchange.unread ? this.#answerOrMove() : []
@@ -193,15 +190,15 @@ export class RunningCall {
     return moving
   }
 
+  /** Begins another leg. */
   #resume(call: Call): void {
-    if (this.#call === call) return
     this.#call = call
     this.session.resume(this.#exchange, call)
   }
 
-  #next(gathering: number | undefined): Promise<Arrival | undefined> {
-    if (gathering === undefined) return this.#exchange.next()
-    const left = GATHER.most - (performance.now() - gathering)
+  /** The next message, as long as further questions of the round that began at `since` may arrive. */
+  #nextOfRound(since: number): Promise<Arrival | undefined> {
+    const left = GATHER.most - (performance.now() - since)
     return this.#exchange.nextWithin(Math.max(0, Math.min(GATHER.quiet, left)))
   }
 

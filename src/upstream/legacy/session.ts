@@ -1,26 +1,26 @@
 /** One session with a legacy server, from `initialize` to its end. */
 import type { Account } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
-import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
-import { decodeHandshake, type Handshake, initializeParams, offers } from '../../protocol/legacy-server.js'
-import { MAX_NAME } from '../../protocol/lengths.js'
+import { type Handshake, offers } from '../../protocol/legacy-server.js'
 import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import { atLeast, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { offersTasks } from '../../protocol/tasks.js'
 import type { Params, Request, Response, Sent } from '../../rpc/message.js'
-import { cut, weightOf } from '../../rpc/source.js'
-import { type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
+import { weightOf } from '../../rpc/source.js'
+import type { Json, Payload } from '../../rpc/splice.js'
 import { within } from '../../time.js'
-import { type Exchange, noteDropped } from '../exchange.js'
+import type { Exchange } from '../exchange.js'
 import type { Lift } from '../lists.js'
 import type { ServerLog } from '../options.js'
 import type { Peer } from '../peer.js'
 import { RunningCalls } from '../running-calls.js'
 import { ToolCache } from '../tools.js'
-import { type Channel, ChannelError } from '../transport/channel.js'
+import type { Channel, ChannelError } from '../transport/channel.js'
 import type { Askers } from './askers.js'
 import { ChangeFeed } from './change-feed.js'
+import { resultOf, shakeHands } from './handshake.js'
 import { refusalOf, ServerRequests } from './server-requests.js'
+import { Visits } from './visits.js'
 
 /** What is declared to the server in a session, and whose credentials it uses. */
 export interface Identity {
@@ -72,12 +72,6 @@ const LISTEN_WAIT = 1_000
 const LEVEL_IDLE = 60_000
 /** Milliseconds for which log messages may arrive after the answer of their call, on another connection. */
 const TRAILING = 25
-/** The maximum number of remembered ids of completed URL elicitations. */
-const MAX_VISITED = 1_000
-/** Maximum bytes of the answer to `initialize`, which is kept as long as the session. */
-const MAX_HANDSHAKE = 1024 * 1024
-/** Revisions to try if a server refuses the newest one without naming others. */
-const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
 
 export class LegacySession {
   readonly handshake: Handshake
@@ -91,15 +85,16 @@ export class LegacySession {
   /** Calls that the server has not answered. */
   readonly running: RunningCalls
   lastUsed = performance.now()
+  /** Whether the server can send messages that belong to no call; undefined while that is unknown. */
+  receives: boolean | undefined
   /** Passes changes on to subscriptions. */
   readonly changeFeed: ChangeFeed
   /** As in `Identity`. */
   readonly who: string
   /** Requests of the server to the client. */
   readonly serverRequests: ServerRequests
-  /** Ids of completed URL elicitations, and callbacks of those who wait for one. */
-  readonly #visited = new Set<string>()
-  readonly #visits = new Set<() => void>()
+  /** URL elicitations that the server has reported as complete. */
+  readonly visits = new Visits(() => this.alive)
   readonly #peer: Peer
   /** The loan for the server's capabilities. */
   readonly #loan: Loan
@@ -107,7 +102,6 @@ export class LegacySession {
   readonly #onState: SessionOptions['onState']
   #over = false
   readonly #listening: Promise<void>
-  #receives: boolean | undefined
   #served = false
   #closing = false
   #level: LogLevel | undefined
@@ -146,9 +140,9 @@ export class LegacySession {
     this.#onState = onState
     onState?.('opened')
     this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.borrow(identity.who, SMALL))
-    this.#receives = peer.channel.listen ? undefined : true
+    this.receives = peer.channel.listen ? undefined : true
     this.#listening = (peer.channel.listen?.(peer.headers, peer.account) ?? Promise.resolve(true)).then((receives) => {
-      this.#receives = receives
+      this.receives = receives
     })
   }
 
@@ -181,7 +175,7 @@ export class LegacySession {
       answeredLate: (id) => session?.running.answeredLate(id),
       streamLost: () => {
         if (!session) return
-        session.#receives = false
+        session.receives = false
         session.changeFeed.lose()
       },
       missed: () => session?.changeFeed.missed(),
@@ -234,25 +228,9 @@ export class LegacySession {
     this.lastUsed = performance.now()
   }
 
-  /** Resolves when the server has reported all these URL elicitations as complete, or after so many milliseconds. */
-  async visited(ids: readonly string[], milliseconds: number): Promise<void> {
-    let changed = () => {}
-    const deadline = performance.now() + milliseconds
-    while (this.alive && !ids.every((id) => this.#visited.has(id)) && performance.now() < deadline) {
-      const visit = new Promise<void>((resolve) => {
-        changed = resolve
-        this.#visits.add(changed)
-      })
-      await within(visit, deadline - performance.now())
-      this.#visits.delete(changed)
-    }
-    for (const id of ids) this.#visited.delete(id)
-  }
-
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#served = true
-    const call = this.running.end(exchange)
-    if (call) noteDropped(exchange, call)
+    this.running.end(exchange)
     exchange.release(reason)
     this.lastUsed = performance.now()
     this.serverRequests.ended(exchange)
@@ -267,11 +245,6 @@ export class LegacySession {
     const response = await this.#peer.call(method, params, REQUEST_TIMEOUT)
     this.#served = true
     return response
-  }
-
-  /** Whether the server can send messages that belong to no call; undefined while that is unknown. */
-  get receives(): boolean | undefined {
-    return this.#receives
   }
 
   /** Waits up to a second until `receives` is known. */
@@ -317,7 +290,7 @@ export class LegacySession {
   #notified(method: string, params: Params): void {
     if (method === 'notifications/tools/list_changed') this.tools.forget()
     if (method === 'notifications/cancelled') return this.serverRequests.withdraw(params)
-    if (method === 'notifications/elicitation/complete') return this.#visit(params)
+    if (method === 'notifications/elicitation/complete') return this.visits.completed(params)
     this.changeFeed.notified(method, params)
     if (method !== 'notifications/message') return
     const exchange = this.running.forLog(params)
@@ -329,14 +302,6 @@ export class LegacySession {
       )
   }
 
-  #visit(params: Params): void {
-    const id = typeof params === 'string' ? undefined : value(params, 'elicitationId')
-    if (typeof id !== 'string' || id.length > MAX_NAME) return
-    if (this.#visited.size >= MAX_VISITED) this.#visited.clear()
-    this.#visited.add(id)
-    for (const changed of this.#visits) changed()
-  }
-
   /** Milliseconds to wait after an answer for log messages that were sent before it. */
   get trailing(): number {
     return this.#peer.channel.shared ? 0 : TRAILING
@@ -346,54 +311,6 @@ export class LegacySession {
     const params = cursor === undefined ? undefined : `{"cursor":${cursor}}`
     return resultOf(await this.#peer.call('tools/list', params, LIST_TIMEOUT), 'tools/list')
   }
-}
-
-/**
- * Sends `initialize` with the newest legacy revision. If the server refuses it, tries the first one that it names, else
- * the FALLBACKS. Rejects with a ChannelError.
- */
-async function shakeHands(peer: Peer, { clientInfo, capabilities }: Identity, timeout: number): Promise<Handshake> {
-  const offers: LegacyRevision[] = [NEWEST_LEGACY]
-  for (let i = 0; ; i++) {
-    const answer = await peer.call(
-      'initialize',
-      initializeParams(offers[i] as LegacyRevision, clientInfo, capabilities),
-      timeout,
-    )
-    if (answer.outcome.kind === 'result') {
-      const result = resultOf(answer, 'initialize')
-      if (weightOf(result.source) > MAX_HANDSHAKE)
-        throw new ChannelError(`The answer to initialize is larger than ${MAX_HANDSHAKE / 1024} KiB`, {
-          protocol: true,
-        })
-      return decodeHandshake(result, legacyRevision(value(result, 'protocolVersion')))
-    }
-    if (i === 0) offers.push(...alternatives(answer))
-    if (i + 1 >= offers.length) {
-      const { source, member } = answer.outcome
-      throw new ChannelError(
-        `The server refused to open a session: ${cut(source, member.start, member.end).slice(0, 300)}`,
-      )
-    }
-  }
-}
-
-/** The revisions to try after a refusal. */
-function alternatives({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
-  const error = payloadAt(source, member)
-  const data = error && objectIn(error, 'data')
-  const supported: unknown = data && value(data, 'supported')
-  if (!Array.isArray(supported)) return FALLBACKS
-  const first = supported.map(legacyRevision).find((revision) => revision !== undefined)
-  if (first) return [first]
-  // A server that names only modern revisions opens no session with any revision.
-  return supported.some((version) => isModern(version)) ? [] : FALLBACKS
-}
-
-function resultOf({ outcome: { kind, source, member } }: Response, method: string): Payload {
-  const result = kind === 'result' ? payloadAt(source, member) : undefined
-  if (!result) throw new ChannelError(`The server did not answer ${method} with a result`, { protocol: true })
-  return result
 }
 
 /** Answers requests that arrive before the session is open: `ping` with a result, all others with an error. */

@@ -32,7 +32,7 @@ import {
 import { digest } from '../../seal.js'
 import { pause } from '../../time.js'
 import { starting } from '../era/starting.js'
-import { type Arrival, noteDropped } from '../exchange.js'
+import type { Arrival } from '../exchange.js'
 import {
   answerOf,
   Contradiction,
@@ -180,7 +180,6 @@ export class ModernHalf implements Half {
       }
     } finally {
       call.signal.removeEventListener('abort', hangUp)
-      noteDropped(exchange, call)
       hangUp()
     }
   }

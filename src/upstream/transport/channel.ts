@@ -3,11 +3,9 @@
  * methods.
  */
 
-import { isUtf8 } from 'node:buffer'
 import type { Account } from '../../protocol/account.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { Refusal } from '../../protocol/refusal.js'
-import { repairedSourceOf, type Source } from '../../rpc/source.js'
 import { excerpt } from './stdio/stderr-tail.js'
 
 /** One message to the server. */
@@ -65,32 +63,18 @@ export interface HttpHead {
 
 export interface Receiver {
   /**
-   * A message has arrived; on the stream of this exchange, if the transport has such streams. `http` is the head of the
-   * response that it came in.
+   * A message has arrived, in these pieces of bytes; on the stream of this exchange, if the transport has such streams.
+   * `http` is the head of the response that it came in.
    */
-  message(source: Source, exchange: number | undefined, http?: HttpHead): void
+  message(bytes: readonly Uint8Array[], exchange: number | undefined, http?: HttpHead): void
   /** Whether an exchange still waits for its answer. */
   waiting(exchange: number): boolean
   /** The stream for the server's own messages has ended and cannot be opened again. */
   streamLost(): void
   /** That stream had broken and is open again: messages may have been lost in between. */
   missed(): void
-  /** A malformed message has been repaired; `what` names the defect. */
-  repaired(what: string): void
   /** The channel has ended: it carries no more messages in either direction. Called once. */
   ended(error: ChannelError): void
-}
-
-/** Gives a received message to the receiver. */
-export function deliver(
-  pieces: readonly Uint8Array[],
-  receiver: Receiver | undefined,
-  exchange: number | undefined,
-  http?: HttpHead,
-): void {
-  const { source, repaired } = repairedSourceOf(pieces, isUtf8)
-  if (repaired) receiver?.repaired('bytes that are not UTF-8')
-  receiver?.message(source, exchange, http)
 }
 
 export interface ChannelErrorOptions {

@@ -11,15 +11,7 @@ import { own } from '../../rpc/own.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
 import { backoff, pause } from '../../time.js'
 import { OneWaySender } from '../one-way.js'
-import {
-  type Channel,
-  ChannelError,
-  deliver,
-  type HttpHead,
-  type Outgoing,
-  type Receiver,
-  type Transport,
-} from './channel.js'
+import { type Channel, ChannelError, type HttpHead, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
   type Answer,
   type AnswerHeaders,
@@ -136,7 +128,7 @@ class HttpChannel implements Channel {
   }
 
   #take(answer: Answer, exchange: number): void {
-    deliver(answer.body, this.#receiver, exchange, answer)
+    this.#receiver?.message(answer.body, exchange, answer)
     if (this.#receiver?.waiting(exchange))
       throw new ChannelError('The body of the answer is not a JSON-RPC response to the request', { protocol: true })
   }
@@ -382,7 +374,7 @@ class Reading implements Reader {
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
     if (event.data.length > 0 && event.event === 'message')
-      deliver(event.data, this.#receiver, this.exchange, this.#head)
+      this.#receiver?.message(event.data, this.exchange, this.#head)
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
   }
 

@@ -8,7 +8,7 @@ import type { Memory } from '../../protocol/memory.js'
 import { forgivingText } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
 import { OneWaySender } from '../one-way.js'
-import { type Channel, ChannelError, deliver, type Outgoing, type Receiver, type Transport } from './channel.js'
+import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
 import {
   type AnswerHeaders,
   askAs,
@@ -142,7 +142,7 @@ class SseChannel implements Channel {
       if (event === 'endpoint') {
         if (this.#endpoint === '') onEndpoint(this.#resolve(forgivingText(data)))
       } else if (event === 'message' && data.length > 0) {
-        deliver(data, this.#receiver, undefined)
+        this.#receiver?.message(data, undefined)
       }
     }
     const request = { method: 'GET' as const, headers: { ...this.#origin.headers, accept: 'text/event-stream' } }

@@ -7,7 +7,6 @@ import {
   type Channel,
   ChannelError,
   type ChannelErrorOptions,
-  deliver,
   type Outgoing,
   type Receiver,
   requestTooLarge,
@@ -68,6 +67,7 @@ export class StdioChannel implements Channel {
   readonly shared = true
   readonly stateless = false
   readonly memory: Memory
+  alive = true
   /** Loans for the incomplete line, and for lines that wait to be written. */
   readonly #loans: { line: Loan; queue: Loan }
   readonly #child: Child
@@ -78,10 +78,7 @@ export class StdioChannel implements Channel {
   readonly #grace: { term: number; kill: number }
   readonly #group: ProcessGroup
   readonly #onGone: () => void
-  readonly #lines = new Slices<Line>(
-    (line) => this.#take(line),
-    () => this.#resume(),
-  )
+  readonly #lines: Slices<Line>
   #receiver: Receiver | undefined
   #queue: Write[] = []
   #queued = 0
@@ -102,12 +99,13 @@ export class StdioChannel implements Channel {
     this.#decoder = new LineDecoder(this.#lineLimit)
     this.#partialLine = options.partialLine ?? DEFAULTS.partialLine
     this.#grace = options.grace ?? DEFAULTS.grace
+    this.#lines = new Slices(this.#take, () => this.#resume())
     this.#onGone = options.onGone ?? (() => {})
     this.#stderr = new StderrTail(options.onStderr)
     // If stderr were not read, its pipe would fill up and block the child.
     child.stderr?.on('data', (chunk: Buffer) => this.#stderr.push(chunk))
-    child.stdout?.on('data', (chunk: Buffer) => this.#read(chunk))
-    child.stdin?.on('drain', () => this.#flush())
+    child.stdout?.on('data', this.#read)
+    child.stdin?.on('drain', this.#flush)
     child.stdin?.on('error', () => this.#suspect('The server closed its input'))
     child.stdout?.on('error', () => this.#suspect('The server closed its output'))
     child.stdout?.on('end', () => this.#suspect('The server closed its output'))
@@ -124,10 +122,6 @@ export class StdioChannel implements Channel {
         end()
       })
     })
-  }
-
-  get alive(): boolean {
-    return !this.#ended && !this.#closing
   }
 
   attach(receiver: Receiver): void {
@@ -148,7 +142,7 @@ export class StdioChannel implements Channel {
     }
     const write = new Write(line)
     this.#queue.push(write)
-    if (!this.#blocked && this.#queue.length === 1) setImmediate(() => this.#flush())
+    if (!this.#blocked && this.#queue.length === 1) setImmediate(this.#flush)
     return write.written
   }
 
@@ -158,6 +152,7 @@ export class StdioChannel implements Channel {
     const grace = hurry ? NO_TIME : this.#grace
     if (!this.#closing) {
       this.#closing = true
+      this.alive = false
       if (!this.#blocked) this.#flush()
       this.#refuseQueued()
       this.#child.stdin.end()
@@ -173,7 +168,7 @@ export class StdioChannel implements Channel {
     this.#onGone()
   }
 
-  #read(chunk: Buffer): void {
+  readonly #read = (chunk: Buffer): void => {
     const lines = this.#decoder.push(chunk)
     this.#lines.push(lines)
     if (this.#lines.busy) this.#child.stdout.pause()
@@ -208,9 +203,9 @@ export class StdioChannel implements Channel {
     if (!this.#lines.busy && !this.#starved && this.#child.stdout.isPaused()) this.#child.stdout.resume()
   }
 
-  #take(line: Line): void {
-    if (line === TOO_LONG) return this.#endTooLong()
-    deliver(line, this.#receiver, undefined)
+  readonly #take = (line: Line): void => {
+    if (line === TOO_LONG) this.#endTooLong()
+    else this.#receiver?.message(line, undefined)
   }
 
   #endTooLong(): void {
@@ -218,7 +213,7 @@ export class StdioChannel implements Channel {
   }
 
   /** Writes the waiting lines together, because the cost is per write. */
-  #flush(): void {
+  readonly #flush = (): void => {
     this.#blocked = false
     while (!this.#blocked && this.#queue.length > 0) {
       const { text, resolve } = this.#queue.shift() as Write
@@ -237,6 +232,7 @@ export class StdioChannel implements Channel {
   #end(why: string, options: ChannelErrorOptions = {}): void {
     if (this.#ended) return
     this.#ended = true
+    this.alive = false
     this.#lines.clear()
     clearTimeout(this.#partial)
     this.#refuseQueued()

@@ -1,0 +1,113 @@
+/**
+ * The event stream of a relayed answer: passes it on to the client. If the bridge ends it, or the server ends it without an
+ * answer, the bridge adds the last message.
+ */
+import type { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import type { Final } from '../../protocol/call.js'
+import type { Era } from '../../protocol/eras.js'
+import type { Fault } from '../../protocol/fault.js'
+import { encodeReply } from '../../protocol/modern-client.js'
+import { error as errorMessage, type Id } from '../../rpc/message.js'
+import { EMPTY } from '../../rpc/splice.js'
+import { encodeEvent } from '../../rpc/sse.js'
+import { replyIn } from '../outcome.js'
+import { RelayedEvents } from './relayed-answer.js'
+import { RelayedEnding } from './relayed-ending.js'
+import { pour, takeResponse } from './replies.js'
+
+/** The request that the stream answers. */
+export interface StreamedRequest {
+  era: Era
+  /** The stream has no end of its own. */
+  endless: boolean
+  draftErrorCodes: boolean | undefined
+  /** The id of the request; undefined if it needs no answer. */
+  id(): Id | undefined
+  /** Called with each chunk that the server sends. */
+  onChunk: ((chunk: Buffer) => void) | undefined
+  /** Called with the answer when the stream ends, if it contained one. */
+  onAnswer(final: Final): void
+  /** Called when the stream has broken off or ended without an answer. Returns the fault. */
+  onLoss(error: Error): Fault
+}
+
+/** The stream. */
+export class RelayedStream {
+  readonly #source: Readable
+  readonly #response: FastifyReply['raw']
+  readonly #request: StreamedRequest
+  readonly #events: RelayedEvents
+  #draining = false
+
+  /** Begins to pass the stream on. Nothing of the reply may have been sent. */
+  constructor(source: Readable, reply: FastifyReply, request: StreamedRequest) {
+    this.#source = source
+    this.#request = request
+    const events = new RelayedEvents(request.era === 'modern')
+    this.#events = events
+    if (request.onChunk) source.on('data', request.onChunk)
+    const response = takeResponse(reply)
+    this.#response = response
+    source.once('end', () => this.finish())
+    source.on('error', (error) => this.#broke(error))
+    pour(source, response, (chunk) => {
+      for (const part of events.push(chunk)) response.write(part)
+      return !response.writableNeedDrain
+    })
+    // The first event may come late, but the client needs the headers now.
+    response.flushHeaders()
+  }
+
+  /** Ends the stream because of a shutdown. A subscription ends with a result. */
+  drain(): void {
+    this.#draining = true
+    this.finish()
+  }
+
+  /** Ends the stream, with the message that is missing. */
+  finish(): void {
+    const response = this.#response
+    if (response.writableEnded) return
+    // After an incomplete event, another event would be read as part of it.
+    const last = this.#events.isWhole ? this.#finalMessage() : undefined
+    this.#source.destroy()
+    response.end(last === undefined ? undefined : encodeEvent(last))
+  }
+
+  /** Handles a stream of the server that has broken off. */
+  #broke(error: Error): void {
+    const response = this.#response
+    if (response.writableEnded || response.destroyed) return
+    this.#request.onLoss(error)
+    if (this.#events.isWhole && this.#canEndWithError) this.finish()
+    else response.destroy()
+  }
+
+  /** The message that the bridge adds at the end of the stream; undefined for none. */
+  #finalMessage(): string | undefined {
+    const { era, endless, draftErrorCodes } = this.#request
+    const id = this.#request.id()
+    if (endless && this.#draining) return era === 'modern' && id !== undefined ? subscriptionEnded(id) : undefined
+    const { answer } = this.#events
+    const final = answer instanceof RelayedEnding ? answer.final : answer && replyIn(answer)
+    if (final) this.#request.onAnswer(final)
+    if (answer || endless || !this.#canEndWithError) return undefined
+    const fault = this.#request.onLoss(new Error('The server closed the stream without an answer'))
+    return errorMessage(id, fault.toRpcError(draftErrorCodes))
+  }
+
+  /**
+   * Whether an error may end the call. It may not if the client can resume the stream, because the answer may still
+   * come.
+   */
+  get #canEndWithError(): boolean {
+    return this.#request.id() !== undefined && (this.#request.era === 'modern' || !this.#events.isResumable)
+  }
+}
+
+/** The result that ends a subscription. */
+function subscriptionEnded(id: Id): string {
+  const listen = { method: 'subscriptions/listen', progressToken: undefined }
+  return encodeReply({ kind: 'result', result: EMPTY }, id, listen).text as string
+}

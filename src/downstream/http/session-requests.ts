@@ -1,0 +1,163 @@
+/** What legacy clients ask at the endpoint: to open, to use and to end a session. */
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Upstream } from '../../protocol/call.js'
+import { looksModern, traits } from '../../protocol/eras.js'
+import { Fault } from '../../protocol/fault.js'
+import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import type { Memory } from '../../protocol/memory.js'
+import type { Message, Request } from '../../rpc/message.js'
+import { EMPTY } from '../../rpc/splice.js'
+import { subject } from '../call-log.js'
+import { readBatch } from '../legacy/batch.js'
+import { openSession } from '../legacy/open-session.js'
+import type { SessionSettings } from '../legacy/session.js'
+import type { Logger } from '../logger.js'
+import { idToAnswer } from '../read-message.js'
+import { takeOver } from './body.js'
+import { checkTakesEvents } from './content-type.js'
+import type { EventStore } from './event-store.js'
+import { readHeaders, traceHeaders } from './headers.js'
+import type { Pass, Passing, Relay } from './relay.js'
+import { type ErrorRendering, explainInBand, notAllowed, sendJson } from './replies.js'
+import { HttpSession } from './session.js'
+import type { Sessions } from './sessions.js'
+import { Streams } from './streams.js'
+
+/** What the requests of sessions need. */
+export interface SessionRequestsOptions {
+  upstream: Upstream
+  log: Logger
+  sessions: Sessions<HttpSession>
+  /** Passes on messages that need no translation; undefined if no message of this server may be relayed. */
+  relay: Relay | undefined
+  refusing: ErrorRendering
+  /**
+   * Milliseconds of silence after which an answer becomes an event stream, whose keep-alives keep the connection open.
+   */
+  commitAfter: number
+  settings: SessionSettings
+  memory: Memory
+  /** Events kept for legacy clients that resume a stream. */
+  events: EventStore
+}
+
+/** A request at the endpoint. */
+export interface RequestAtEndpoint {
+  request: FastifyRequest
+  reply: FastifyReply
+  /** Passes it to the server; undefined if it may not be relayed. */
+  pass: Pass | undefined
+}
+
+/** Answers requests of legacy clients. */
+export class SessionRequests {
+  readonly #options: SessionRequestsOptions
+
+  constructor(options: SessionRequestsOptions) {
+    this.#options = options
+  }
+
+  /** Answers GET (opens a stream of a session) and DELETE (ends a session). */
+  async use({ request, reply, pass }: RequestAtEndpoint): Promise<void> {
+    const { lookup } = readHeaders(request.raw)
+    checkNotModern(lookup, reply)
+    const id = single(lookup, 'mcp-session-id')
+    const { sessions, relay } = this.#options
+    const session = id === undefined ? undefined : sessions.find(id, request.principal)
+    if (id !== undefined && !session && pass && relay && (await relay.takesSession(id, request.principal))) {
+      if (request.method === 'DELETE' && relay.endOurs(id)) reply.code(200).send()
+      else pass({ era: 'legacy', method: request.method, endless: request.method === 'GET', opens: false })
+      return
+    }
+    if (request.method === 'GET') checkTakesEvents(request)
+    if (id === undefined) throw new Fault('invalidRequest', 'Session required: call initialize first')
+    if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+    if (request.method === 'GET') return session.listen(reply, single(lookup, 'last-event-id'))
+    sessions.end(id)
+    reply.code(200).send()
+  }
+
+  /** Takes a message in a session. */
+  async take(message: Message, session: HttpSession, { request, reply }: RequestAtEndpoint): Promise<void> {
+    if (message.kind === 'request' || message.kind === 'batch') {
+      // A disconnected client has not cancelled its calls. They and their memory stay until they are answered.
+      const loan = takeOver(request)
+      try {
+        if (message.kind === 'request') return await session.answer(message, reply)
+        const batch = readBatch(message)
+        for (const other of batch.others) session.client.take(other)
+        return await session.answerAll(batch, reply)
+      } finally {
+        loan?.end()
+      }
+    }
+    if (message.kind !== 'invalid') session.client.take(message)
+    reply.code(202).send()
+  }
+
+  /**
+   * Opens a session. `fallback` answers the request without the relay, if the server turns out to have changed its era.
+   */
+  async open(message: Request, { request, reply, pass }: RequestAtEndpoint, fallback?: () => void): Promise<void> {
+    const { upstream, sessions, log, memory, settings, commitAfter, refusing } = this.#options
+    const { passthrough } = refusing
+    const { principal, credential } = request
+    const caller = { revision: '', capabilities: '{}' }
+    const route = await upstream
+      .legacyRoute({ caller, principal, credential })
+      .catch((error: unknown) => Fault.from(error))
+    if (pass && !(route instanceof Fault) && route !== 'translate' && route.transport === 'http')
+      return pass({ ...passingOf(message), opens: true }, fallback)
+    sessions.makeRoom(principal)
+    const streams = new Streams(principal, this.#options.events)
+    const options = {
+      upstream,
+      sender: { principal, credential },
+      outlet: streams,
+      transport: 'http',
+      log,
+      memory,
+      settings,
+      trace: traceHeaders(request),
+      headers: log.telemetry?.watch && request.headers,
+    } as const
+    const { text, session, fault } = await openSession(message, options, route)
+    if (session) {
+      streams.options = traits[session.revision]
+      const kept = new HttpSession(principal, session, streams, { commitAfter, passthrough, memory, log })
+      try {
+        reply.header('mcp-session-id', kept.keepIn(sessions))
+      } catch (error) {
+        // Another client may have taken the last free place in the meantime.
+        session.close()
+        throw error
+      }
+    }
+    if (fault) explainInBand(reply, fault, passthrough)
+    sendJson(reply, text)
+  }
+}
+
+/** What the relay needs to know about a message of a relayed session. */
+export function passingOf(message: Message): Passing {
+  const method = 'method' in message ? message.method : message.kind
+  const params = 'params' in message && typeof message.params !== 'string' ? message.params : EMPTY
+  return {
+    era: 'legacy',
+    method,
+    ...subject(method, params),
+    id: idToAnswer(message),
+    endless: false,
+    opens: false,
+    goesOn: !('method' in message),
+  }
+}
+
+/**
+ * Refuses GET and DELETE of modern clients: sessions and their streams exist only in the legacy era. Throws a Fault.
+ */
+function checkNotModern(lookup: HeaderLookup, reply: FastifyReply): void {
+  const version = versionHeader(lookup)
+  if (version !== undefined && looksModern(version)) notAllowed(reply, 'POST')
+}
