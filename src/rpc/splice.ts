@@ -106,9 +106,9 @@ export function mapElements(
   const list = listIn(payload, key)
   if (!list) return undefined
   const { source, elements, start, end } = list
-  const replaced = new Map(list.replaced)
-  let changed = false
-  for (const [at, span] of elements.entries()) {
+  let replaced: Map<number, readonly Payload[]> | undefined
+  for (let at = 0; at < elements.length; at++) {
+    const span = elements[at] as Span
     const before = list.replaced.get(at) ?? payloadAt(source, span)
     const after = !before
       ? others?.(cut(source, span.start, span.end))
@@ -116,10 +116,10 @@ export function mapElements(
         ? change(before)
         : before.flatMap(change)
     if (!after || after === before || isSame(after, before)) continue
+    replaced ??= new Map(list.replaced)
     replaced.set(at, 'members' in after ? [after] : after)
-    changed = true
   }
-  return changed ? { source, start, end, elements, replaced } : undefined
+  return replaced && { source, start, end, elements, replaced }
 }
 
 function isSame(after: Payload | readonly Payload[], before: Payload | readonly Payload[] | undefined): boolean {
@@ -225,7 +225,8 @@ export function edit(payload: Payload, edits: Edits): Payload {
   let merged: Map<string, Value | undefined> | undefined
   for (const key in edits) {
     const edited = edits[key]
-    if (edited === undefined && !payload.edits?.has(key) && !memberOf(payload, key)) continue
+    if (payload.edits?.has(key) ? payload.edits.get(key) === edited : edited === undefined && !memberOf(payload, key))
+      continue
     merged ??= new Map(payload.edits)
     merged.set(key, edited)
   }
@@ -287,7 +288,8 @@ function piecesOf(nested: Payload | List): Piece[] {
  */
 function render({ members }: Payload, edits: NonNullable<Payload['edits']>): Part[] {
   const parts: Part[] = []
-  const placed = new Set<string>()
+  /** Edited members that have a place in the received text. */
+  let placed: Set<string> | undefined
   let separator = '{'
   let run: Span | undefined
   for (const member of members) {
@@ -302,13 +304,14 @@ function render({ members }: Payload, edits: NonNullable<Payload['edits']>): Par
     }
     run = undefined
     const replacement = edits.get(member.key)
-    if (replacement === undefined || placed.has(member.key)) continue
+    if (replacement === undefined || placed?.has(member.key)) continue
+    placed ??= new Set()
     placed.add(member.key)
     parts.push(separator, { start: member.at, end: member.start }, replacement)
     separator = ','
   }
   for (const [key, added] of edits) {
-    if (added === undefined || placed.has(key)) continue
+    if (added === undefined || placed?.has(key)) continue
     if (typeof added === 'string') parts.push(`${separator}${JSON.stringify(key)}:${added}`)
     else parts.push(`${separator}${JSON.stringify(key)}:`, added)
     separator = ','

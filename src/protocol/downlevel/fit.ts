@@ -31,11 +31,11 @@ export type Shape = Readonly<Record<string, Rule>>
  * members that the shape or the revision does not define are removed too.
  */
 export function fit(object: Payload, shape: Shape, to: Downlevel, strict = to.strict): Payload | undefined {
-  const known = (key: string) => Object.hasOwn(shape, key)
-  const defined = strict ? keepMembers(object, known) : object
+  const defined = strict ? keepMembers(object, (key) => Object.hasOwn(shape, key)) : object
   if (defined !== object) to.lost('members of other revisions')
   let fitting = defined
-  for (const [key, rule] of Object.entries(shape)) {
+  for (const key in shape) {
+    const rule = shape[key] as Rule
     if (!has(defined, key)) {
       if (rule.needed) return undefined
       continue
