@@ -155,10 +155,15 @@ interface Scan {
   open: boolean[]
 }
 
-/** Starts a scan. `whole`: the whole text will be scanned, so one search in all of it is cheap in comparison. */
-function begin({ text, asides }: Source, options: ScanOptions, whole = false): Scan {
+/**
+ * Starts a scan. `whole`: the whole text will be scanned, so one search in all of it is cheap in comparison. Later scans
+ * of its parts use what the search found.
+ */
+function begin(source: Source, options: ScanOptions, whole = false): Scan {
+  const { text, asides } = source
   const { maxDepth = MAX_DEPTH, maxValues = Number.POSITIVE_INFINITY, strict = text.length <= SMALL } = options
-  return { maxDepth, valuesLeft: maxValues, strict, plain: whole && strict && !asides && !SPECIAL.test(text), open: [] }
+  if (whole && strict && !asides) source.plain = !SPECIAL.test(text)
+  return { maxDepth, valuesLeft: maxValues, strict, plain: source.plain, open: [] }
 }
 
 /** Lists the members of the object at `at`. Like the functions below, returns the position after its end. */

@@ -9,6 +9,8 @@ export interface Source {
   /** JSON, with a mark for every string that was set aside. */
   readonly text: string
   readonly asides: readonly Aside[] | undefined
+  /** Whether no string has an escape or a control character, so that each ends at the next quote. Set by the scan. */
+  plain: boolean
   /** The number of the message for the inspector; 0 if it has none. */
   seen: number
 }
@@ -38,7 +40,7 @@ const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** A Source without any string set aside. */
 export function sourceOf(text: string): Source {
-  return { text, asides: undefined, seen: 0 }
+  return { text, asides: undefined, plain: false, seen: 0 }
 }
 
 /** The memory that a text keeps alive, in characters and bytes. A part keeps the whole text alive. */
@@ -173,7 +175,7 @@ function setAside(chunks: readonly Uint8Array[]): Source | undefined {
   }
   // A string without an end is invalid JSON. The scanner reports that.
   if (asides.length === 0 || start >= 0) return undefined
-  return { text: text + decodeAll(rest.upTo(seen)), asides, seen: 0 }
+  return { text: text + decodeAll(rest.upTo(seen)), asides, plain: false, seen: 0 }
 }
 
 function* blocksOf(pieces: readonly Uint8Array[]): Generator<Uint8Array, void> {

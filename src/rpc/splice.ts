@@ -3,6 +3,7 @@
  * sent. Members that no edit names are forwarded as received, so `9007199254740993`, `1.0`, duplicate keys in nested
  * objects and the order of members survive.
  */
+import { own } from './own.js'
 import { arrayAt, type Member, objectAt, type ScanOptions, type Span, scanObject } from './scan.js'
 import { cut, type Piece, pieces, type Source, sourceOf, type Wire, weightOf } from './source.js'
 
@@ -37,6 +38,7 @@ export interface List {
 
 /** Up to this many members, comparing each with each is faster than a set. */
 const FEW = 8
+const QUOTE = 0x22
 /** From this many members on, an index by name is built. */
 const MANY = 64
 
@@ -149,6 +151,12 @@ export function opens(payload: Payload, key: string): string | undefined {
 
 /** The parsed value under `key`. For values that the bridge uses, not for values that it forwards. */
 export function value(payload: Payload, key: string): unknown {
+  const { source, edits } = payload
+  if (source.plain && !edits?.has(key)) {
+    const member = memberOf(payload, key)
+    if (member && source.text.charCodeAt(member.start) === QUOTE)
+      return own(source.text.slice(member.start + 1, member.end - 1))
+  }
   const text = raw(payload, key)
   return text === undefined ? undefined : JSON.parse(text)
 }
