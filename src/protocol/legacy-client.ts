@@ -160,7 +160,7 @@ export function encodeReply(
           'upstreamProtocol',
           `The server answered with a result of the unsupported type "${reply.type.slice(0, 64)}"`,
         )
-      const stripped = withoutEnvelope(edit(reply.result, OF_A_MODERN_RESULT))
+      const stripped = withoutEnvelope(reply.result, OF_A_MODERN_RESULT)
       let made = downlevelResult(call.method, call.params, stripped, to)
       if (task !== undefined) made = ofTask(made, task)
       else if (to.tasks && call.method === 'tools/list') made = withTaskSupport(made)

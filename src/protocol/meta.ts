@@ -16,6 +16,7 @@ export const PROGRESS_TOKEN = 'progressToken'
 /** The extension that replaces the tasks of 2025-11-25. */
 export const TASKS_EXTENSION = `${RESERVED}tasks`
 
+const NO_EDITS: Edits = {}
 const remove = (...keys: string[]): Edits => Object.fromEntries(keys.map((key) => [key, undefined]))
 
 const ENVELOPE = remove(
@@ -44,8 +45,8 @@ export function unlessEmpty(meta: Payload): Payload | undefined {
   return isEmpty(meta) ? undefined : meta
 }
 
-/** A result, or the params of a notification, without the protocol's own keys in `_meta`. */
-export function withoutEnvelope(payload: Payload): Payload {
+/** A result, or the params of a notification, without the protocol's own keys in `_meta`, and with these edits. */
+export function withoutEnvelope(payload: Payload, edits: Edits = NO_EDITS): Payload {
   const meta = objectIn(payload, '_meta')
-  return meta ? edit(payload, { _meta: unlessEmpty(withoutEnvelopeKeys(meta)) }) : payload
+  return edit(payload, meta ? { ...edits, _meta: unlessEmpty(withoutEnvelopeKeys(meta)) } : edits)
 }

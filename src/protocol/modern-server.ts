@@ -2,8 +2,9 @@
 
 import { ECHOED, printable } from '../printable.js'
 import type { Response } from '../rpc/message.js'
-import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
-import type { CacheHint, Call, Final, Notice } from './call.js'
+import { own } from '../rpc/own.js'
+import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import type { CacheHint, Call, Caller, Final, Notice } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
 import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
@@ -15,18 +16,34 @@ const CACHE_HINTS = { ttlMs: undefined, cacheScope: undefined }
 /** Errors with an HTTP status of their own (MCP 2026-07-28, streamable-http, responses). */
 const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32020]: 400, [-32021]: 400, [-32022]: 400 }
 
+/** `_meta` with nothing but the envelope, by caller: the calls of a legacy session all have the same one. */
+const envelopes = new WeakMap<Caller, Json>()
+
 /** Params of a request to a modern server. */
 export function encodeParams(call: Call, progressToken: number | undefined): Payload {
   const { params, meta, caller, answers } = call
-  const envelope = edit(meta, {
+  const _meta =
+    meta === EMPTY && progressToken === undefined ? envelopeOf(caller) : envelope(meta, caller, progressToken)
+  return edit(params, answers ? { inputResponses: answers.responses, requestState: answers.state, _meta } : { _meta })
+}
+
+function envelopeOf(caller: Caller): Json {
+  let text = envelopes.get(caller)
+  if (text === undefined) {
+    text = own(write(envelope(EMPTY, caller, undefined)))
+    envelopes.set(caller, text)
+  }
+  return text
+}
+
+function envelope(meta: Payload, caller: Caller, progressToken: number | undefined): Payload {
+  return edit(meta, {
     [PROTOCOL_VERSION]: VERSION,
     [CLIENT_INFO]: caller.clientInfo,
     [CLIENT_CAPABILITIES]: caller.capabilities,
     [LOG_LEVEL]: caller.logLevel && JSON.stringify(caller.logLevel),
     progressToken: progressToken === undefined ? undefined : String(progressToken),
   })
-  const retry = answers && { inputResponses: answers.responses, requestState: answers.state }
-  return edit(params, { ...retry, _meta: envelope })
 }
 
 /** Params of a notification to a modern server. */
@@ -61,7 +78,7 @@ export function decodeReply(call: Call, { outcome }: Response): Final {
       `The server answered ${printable(call.method, ECHOED)} with a resultType that is not a string`,
     )
   const server = serverOf(call, payload)
-  const result = withoutEnvelope(edit(payload, TYPE))
+  const result = withoutEnvelope(payload, TYPE)
   if (type === 'input_required') return { kind: 'input', result, server }
   if (type !== 'complete') return { kind: 'result', result, type, server }
   if (!methodTraits(call.method).cacheable) return { kind: 'result', result, server }
