@@ -5,7 +5,8 @@ import { raw, value } from '../../rpc/splice.js'
 
 /** Requests in flight. Several may have the same id. */
 export class InFlight {
-  readonly #controllers = new Map<string, Set<HangUp>>()
+  /** By id. A list if several requests have the same id. */
+  readonly #controllers = new Map<string, HangUp | HangUp[]>()
   #open = 0
 
   /** Number of requests in flight. */
@@ -23,8 +24,7 @@ export class InFlight {
     const controller = new HangUp()
     const key = idKey(id)
     const others = this.#controllers.get(key)
-    if (others) others.add(controller)
-    else this.#controllers.set(key, new Set([controller]))
+    this.#controllers.set(key, others ? [...listOf(others), controller] : controller)
     this.#open++
     return controller
   }
@@ -33,9 +33,12 @@ export class InFlight {
   end(id: Id, controller: HangUp): void {
     const key = idKey(id)
     const known = this.#controllers.get(key)
-    if (!known?.delete(controller)) return
+    if (known === controller) this.#controllers.delete(key)
+    else if (Array.isArray(known) && known.includes(controller)) {
+      const [one, ...more] = known.filter((other) => other !== controller)
+      this.#controllers.set(key, more.length === 0 ? (one as HangUp) : [one as HangUp, ...more])
+    } else return
     this.#open--
-    if (known.size === 0) this.#controllers.delete(key)
   }
 
   /**
@@ -46,14 +49,19 @@ export class InFlight {
     const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
     const id = text === undefined ? undefined : readId(text)
     const meant = id && this.#controllers.get(idKey(id))
-    if (meant?.size !== 1 || typeof params === 'string') return false
+    if (!meant || Array.isArray(meant) || typeof params === 'string') return false
     const reason = value(params, 'reason')
-    for (const controller of meant) controller.abort(typeof reason === 'string' ? reason : 'The client has cancelled')
+    meant.abort(typeof reason === 'string' ? reason : 'The client has cancelled')
     return true
   }
 
   /** Aborts all requests. */
   abortAll(): void {
-    for (const controllers of this.#controllers.values()) for (const controller of controllers) controller.abort()
+    for (const controllers of this.#controllers.values())
+      for (const controller of listOf(controllers)) controller.abort()
   }
+}
+
+function listOf(controllers: HangUp | HangUp[]): HangUp[] {
+  return Array.isArray(controllers) ? controllers : [controllers]
 }

@@ -38,11 +38,19 @@ export interface CallContext {
   record: Pick<CallLogEntry, 'call' | 'watched'>
 }
 
-/** Makes a call and asks the client what the server requests. Rejects with a Fault. */
-export async function runCall(call: Call, context: CallContext): Promise<Outcome> {
+/** Whether a reply ends its call, as almost every reply does. The others go through `goOn`. */
+export function isOutcome(reply: Final): reply is Outcome {
+  return reply.kind === 'error' ? !wantsTasks(reply) : reply.kind === 'result' && reply.type !== 'task'
+}
+
+/**
+ * Goes on with a call after a first reply that does not end it: asks the client what the server requests, and calls
+ * again, or waits for the server's task. Rejects with a Fault.
+ */
+export async function goOn(call: Call, first: Final, context: CallContext): Promise<Outcome> {
   const loan = context.borrow()
   try {
-    return await untilAnswered(call, { ...context, loan })
+    return await untilAnswered(call, first, { ...context, loan })
   } catch (error) {
     if (!(error instanceof Unanswered) || call.signal.aborted) throw error
     return outcomeOf(call.method, error)
@@ -56,12 +64,12 @@ interface Running extends CallContext {
   loan: Loan
 }
 
-async function untilAnswered(call: Call, context: Running): Promise<Outcome> {
+async function untilAnswered(call: Call, first: Final, context: Running): Promise<Outcome> {
   const rounds = new Rounds(context.answerWithin)
   let { capabilities } = call.caller
-  for (let answers: Answers | undefined; ; ) {
-    const attempt: Call = { ...call, answers, caller: { ...context.caller(), capabilities } }
-    const reply = await context.handle(attempt)
+  let answers: Answers | undefined
+  let attempt = call
+  for (let reply = first; ; reply = await context.handle(attempt)) {
     if (wantsTasks(reply) && !knowsTasks(capabilities)) {
       capabilities = withTasks(capabilities)
     } else if (reply.kind === 'result' && reply.type === 'task' && knowsTasks(capabilities)) {
@@ -77,6 +85,7 @@ async function untilAnswered(call: Call, context: Running): Promise<Outcome> {
     } else {
       return reply
     }
+    attempt = { ...call, answers, caller: { ...context.caller(), capabilities } }
   }
 }
 

@@ -34,6 +34,7 @@ import {
   EMPTY,
   edit,
   type Json,
+  keys,
   OWN,
   objectIn,
   type Payload,
@@ -52,7 +53,7 @@ import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
 import type { ClientSession, Opened, OpenOptions } from './session.js'
 import { Changes } from './subscription.js'
-import { type CallContext, type Outcome, runCall } from './translated-call.js'
+import { type CallContext, goOn, isOutcome, type Outcome } from './translated-call.js'
 
 /** Notifications of a server that belong to a call. */
 const CALL_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
@@ -61,9 +62,10 @@ const CALL_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/progress
 export class TranslatedSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #options: OpenOptions
-  readonly #caller: Caller
-  /** Capabilities of the server, as sent to the client. */
-  readonly #offered: Payload
+  /** Replaced, never changed: calls refer to it. */
+  #caller: Caller
+  /** Names of the server's capabilities, as sent to the client. */
+  readonly #offered: ReadonlySet<string>
   readonly #to: Downlevel
   readonly #running = new InFlight()
   readonly #questions: Questions
@@ -86,7 +88,7 @@ export class TranslatedSession implements ClientSession {
     this.revision = revision
     this.#options = options
     this.#caller = { revision: NEWEST_MODERN, clientInfo, capabilities }
-    this.#offered = offered
+    this.#offered = new Set(keys(offered).filter((name) => objectIn(offered, name)))
     this.#loan = loan
     this.#to = to
     this.#tasks = new EmulatedTasks(() => options.memory.borrow(options.sender.principal, SMALL))
@@ -128,7 +130,8 @@ export class TranslatedSession implements ClientSession {
     const kept = own(write(offered))
     const { clientInfo = '', capabilities } = opening
     const loan = options.memory.borrow(options.sender.principal, SMALL)
-    loan.demand(kept.length + clientInfo.length + capabilities.length)
+    // What the client states is in memory twice: by itself, and in the envelope of requests.
+    loan.demand(kept.length + 2 * (clientInfo.length + capabilities.length))
     const session = new TranslatedSession(opening, to, parseObject(kept), loan, options)
     const text = result(request.id, answer)
     record.ended(discovered, text, 'anew')
@@ -157,7 +160,8 @@ export class TranslatedSession implements ClientSession {
     record.watched?.begun(request, undefined, headers)
     const controller = this.#running.begin(id)
     try {
-      await send(await this.#answer(request, controller, record, send, trace))
+      const held = send(await this.#answer(request, controller, record, send, trace))
+      if (held) await held
     } finally {
       this.#running.end(id, controller)
     }
@@ -255,7 +259,7 @@ export class TranslatedSession implements ClientSession {
       this.#check('logging/setLevel')
       const level = value(params, 'level')
       if (!isLogLevel(level)) throw new Fault('invalidParams', `level must be one of ${LOG_LEVELS.join(', ')}`)
-      this.#caller.logLevel = level
+      this.#caller = { ...this.#caller, logLevel: level }
       return '{}'
     },
     'resources/subscribe': async (params) => {
@@ -291,16 +295,17 @@ export class TranslatedSession implements ClientSession {
     send: Send,
   ): Promise<Frame> {
     this.#check(method)
-    const increasing = onlyIncreasing()
+    let increasing: ReturnType<typeof onlyIncreasing> | undefined
     let ended = false
     const tell: Tell = (told) => {
+      increasing ??= onlyIncreasing()
       if (ended || !CALL_NOTIFICATIONS.has(told.method) || !increasing(told)) return undefined
       const { text, made } = encodeReply(told, id, call, progressToken, this.#to)
       record.watched?.said(text, made)
       return send({ text })
     }
     const call = callOf(method, withoutTask(method, params), meta, {
-      caller: { ...this.#caller },
+      caller: this.#caller,
       controller,
       record,
       options: this.#options,
@@ -308,7 +313,8 @@ export class TranslatedSession implements ClientSession {
       tell,
     })
     try {
-      const outcome = await this.#run(call, record, (text) => send({ text }))
+      const reply = await this.#options.upstream.handle(call)
+      const outcome = isOutcome(reply) ? reply : await this.#goOn(call, reply, record, (text) => send({ text }))
       const { text, made } = encodeReply(outcome, id, call, progressToken, this.#to)
       record.ended(outcome, text, made)
       return { text, last: { status: 200 } }
@@ -317,13 +323,14 @@ export class TranslatedSession implements ClientSession {
     }
   }
 
-  #run(call: Call, record: CallLogEntry, send: CallContext['send'], about?: Json): Promise<Outcome> {
+  /** Goes on with a call whose first reply does not end it. */
+  #goOn(call: Call, first: Final, record: CallLogEntry, send: CallContext['send'], about?: Json): Promise<Outcome> {
     const { upstream, settings, memory } = this.#options
-    const caller = () => ({ ...this.#caller })
+    const caller = () => this.#caller
     const borrow = () => memory.borrow(call.principal, SMALL)
     const { answerWithin } = settings
     const { handle } = upstream
-    return runCall(call, { handle, questions: this.#questions, send, caller, answerWithin, borrow, about, record })
+    return goOn(call, first, { handle, questions: this.#questions, send, caller, answerWithin, borrow, about, record })
   }
 
   /** Starts a call as an emulated task. */
@@ -331,9 +338,11 @@ export class TranslatedSession implements ClientSession {
     this.#check('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = withoutTask('tools/call', params)
-    return this.#tasks.start(bare, value(task, 'ttl'), ({ about, controller, tell, send }) => {
-      const parts = { caller: { ...this.#caller }, controller, record, options: this.#options, progress: true, tell }
-      return this.#run(callOf('tools/call', bare, meta, parts), record, send, about)
+    return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, tell, send }) => {
+      const parts = { caller: this.#caller, controller, record, options: this.#options, progress: true, tell }
+      const call = callOf('tools/call', bare, meta, parts)
+      const reply = await this.#options.upstream.handle(call)
+      return isOutcome(reply) ? reply : this.#goOn(call, reply, record, send, about)
     })
   }
 
@@ -365,7 +374,7 @@ export class TranslatedSession implements ClientSession {
     if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
     if (eras === 'modern' || method.startsWith('tasks/'))
       throw new Fault('methodNotFound', `Method not found: ${this.revision} has no ${printable(method, ECHOED)}`)
-    if (capability !== undefined && !objectIn(this.#offered, capability))
+    if (capability !== undefined && !this.#offered.has(capability))
       throw new Fault('methodNotFound', `Method not found: the server does not offer ${printable(method, ECHOED)}`)
   }
 

@@ -130,7 +130,7 @@ export class ModernHalf implements Half {
     const { transport } = channel.peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
     const mirrors = transport === 'http' && call.method === 'tools/call'
-    if (transport === 'stdio' && call.method === 'tools/call') await this.#checkMirrored(call)
+    if (transport === 'stdio' && call.method === 'tools/call' && call.paramHeaders) await this.#checkMirrored(call)
     const last = await this.#ask(channel, call, mirrors)
     if (last.kind !== 'error') return last
     const { code, data, message } = last.error
