@@ -165,9 +165,10 @@ class Answering {
   constructor(reply: FastifyReply, streams: Streams, commitAfter: number, request?: Id) {
     this.#reply = reply
     this.#streams = streams
+    const open = () => this.open()
     this.#stream = streams.answer(request)
-    this.#stream.demanded = () => this.open()
-    this.#commit = setTimeout(() => this.open(), commitAfter)
+    this.#stream.demanded = open
+    this.#commit = setTimeout(open, commitAfter)
   }
 
   /** Makes the answer an event stream, unless it is one already. */

@@ -50,10 +50,12 @@ export class EventStream {
   readonly #owner: Streams
   #number = 0
   #connection: EventConnection | undefined
-  /** Events from before the first connection; undefined after it. */
-  #early: Wire[] | undefined = []
+  /** Whether the first connection is still to come. */
+  awaited = true
+  /** Events from before the first connection. */
+  #early: Wire[] | undefined
   /** Called when an event waits for the first connection. */
-  demanded: () => void = () => {}
+  demanded: () => void = nothing
   /** The last event has been pushed. */
   ended = false
 
@@ -65,11 +67,6 @@ export class EventStream {
 
   get connected(): boolean {
     return this.#connection !== undefined
-  }
-
-  /** Whether the first connection is still to come. */
-  get awaited(): boolean {
-    return this.#early !== undefined
   }
 
   /** Number of the last event. */
@@ -88,8 +85,9 @@ export class EventStream {
     const primed = after === undefined && this.#owner.options.priming
     // Clients wait for the headers, which are sent with the first bytes.
     connection.readable.push(primed ? `id: ${this.id}-0\nretry: ${RETRY}\ndata: \n\n` : KEEP_ALIVE)
-    const early = this.#early?.splice(0) ?? []
+    const early = this.#early ?? []
     this.#early = undefined
+    this.awaited = false
     for (const event of after ? after.map((kept) => kept.event) : early) connection.write(event)?.catch(() => {})
     if (this.ended) connection.end()
     return connection.readable
@@ -107,7 +105,8 @@ export class EventStream {
     const number = ++this.#number
     const event = resumable ? encodeEvent(text, { id: `${this.id}-${number}` }) : encodeEvent(text)
     if (resumable) this.#owner.keep(this, number, event)
-    if (!connection && this.#early) {
+    if (this.awaited) {
+      this.#early ??= []
       this.#early.push(event)
       this.demanded()
     }
