@@ -8,6 +8,7 @@ import { machineCode } from './quotes-code.js'
 export const BLOCK = 16 * 1024
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+const NONE = new Uint32Array(0)
 
 /** Finds quotes in the first `length` bytes of `input`. */
 export interface Finder {
@@ -33,12 +34,22 @@ export class Quotes {
 
   /** The positions of all quotes in the next block that are not escaped. Valid until the next call for any text. */
   next(block: Uint8Array): Uint32Array {
+    // Base64 and other long strings without escapes: one search, and no copy.
+    if (!block.includes(QUOTE)) return this.#skip(block)
     const { input, output } = this.#finder
     input.set(block)
     input.fill(0, block.length, (block.length + 63) & ~63)
     const found = this.#finder.find(block.length, this.#escaped)
     this.#escaped = found & 1
     return output.subarray(0, found >>> 1)
+  }
+
+  /** Skips a block without quotes. What follows is escaped after an odd number of backslashes. */
+  #skip(block: Uint8Array): Uint32Array {
+    let start = block.length
+    while (start > 0 && block[start - 1] === BACKSLASH) start--
+    this.#escaped = (block.length - start + (start === 0 ? this.#escaped : 0)) & 1
+    return NONE
   }
 }
 
