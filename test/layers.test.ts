@@ -131,7 +131,7 @@ const packages: Record<string, readonly string[]> = {
     'replicas',
   ],
   'node:buffer': ['upstream/peer', 'policy/cache'],
-  'node:v8': ['bridge'],
+  'node:v8': ['bridge', 'cli/garbage'],
   'node:tty': ['main'],
   'node:util': ['cli'],
 }

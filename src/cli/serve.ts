@@ -13,6 +13,7 @@ import { startTracing } from '../telemetry/tracing.js'
 import type { Tracing } from '../telemetry/types.js'
 import { within } from '../time.js'
 import { announce, report } from './announce.js'
+import { collectLessOften } from './garbage.js'
 import { type Command, parseCommand } from './parse.js'
 import { type Program, sourcesOf } from './program.js'
 import { losesHeaders } from './runtime.js'
@@ -86,6 +87,7 @@ export async function serve(
       const ready = bridge.server.warmUp()
       ready.catch(() => {})
       const piped = bridge.pipe({ input: program.stdin, output: program.stdout })
+      collectLessOften()
       await Promise.race([ready.then(() => piped), piped])
       return await stop(INPUT_ENDED)
     }
@@ -105,6 +107,7 @@ export async function serve(
     const urls = await bridge.listen(listen)
     announce(settings, bridge, urls, { log, version, say, token: inspector?.token, tries })
     announced()
+    collectLessOften()
     const [url] = urls.values()
     const { inspectUrl } = bridge
     if (url !== undefined) onListening?.(url, inspectUrl && `${inspectUrl}#${inspector?.token ?? ''}`)
