@@ -1,9 +1,12 @@
 /** The events of the inspector, the newest ones: a ring with bounds. Nothing secret is copied into it. */
 import type { Payload, Seen, Sight, Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
-import { Copies, short, weightOf, weightOfCall, weightOfHead } from './kept.js'
+import { CallKinds, weightOfCall } from './call-kinds.js'
+import { Heads } from './heads.js'
+import { Copies, weightOf } from './kept.js'
 import { SecretArguments } from './secret-arguments.js'
-import { type Kept, Slots } from './slots.js'
+import { short } from './short.js'
+import { Slots } from './slots.js'
 import { Texts } from './texts.js'
 
 /** Whose payloads are kept: nobody's, those of calls that failed, or all. */
@@ -34,13 +37,16 @@ export class Ring {
   readonly #now: () => number
   /** What the time of an event is counted from, in milliseconds since 1970. */
   readonly #origin: number
-  readonly #events = new Slots()
+  readonly #events: Slots
   readonly #texts: Texts
   /** With `errors`: texts of calls that have not ended, and of those that did not fail. */
   readonly #waiting: Texts | undefined
   readonly #copies = new Copies()
+  readonly #heads = new Heads()
+  readonly #callKinds = new CallKinds(this.#copies)
   #recorded = 0
-  readonly #listeners = new Set<() => void>()
+  /** An array, because a set makes an iterator for each event. */
+  #listeners: readonly (() => void)[] = []
   /** What the tools of the servers take that is secret. */
   readonly secretArguments = new SecretArguments()
 
@@ -55,6 +61,9 @@ export class Ring {
     this.#payloads = payloads
     this.#now = now
     this.#origin = origin
+    // One more, because an event comes before the ones that it replaces leave.
+    const most = Math.min(bounds.calls + bounds.messages, (bounds.bytes * (1 - TEXTS)) / MESSAGE_BYTES)
+    this.#events = new Slots(Math.ceil(most) + 1)
     const bytes = Math.floor(bounds.bytes * TEXTS)
     const waiting = payloads === 'errors' ? Math.floor(bytes * WAITING) : 0
     this.#texts = new Texts(bytes - waiting)
@@ -102,13 +111,20 @@ export class Ring {
 
   /** Calls back after each event, until the returned function is called. */
   listen(listener: () => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    this.#listeners = [...this.#listeners, listener]
+    return () => {
+      this.#listeners = this.#listeners.filter((one) => one !== listener)
+    }
   }
 
   readonly witness: Witness = (sight, text) => {
     const at = this.#origin + (sight.now ?? this.#now())
-    const number = sight.kind === 'message' ? this.#message(at, sight, text) : this.#other(at, sight)
+    const number =
+      sight.kind === 'message'
+        ? this.#message(at, sight, text)
+        : sight.kind === 'call'
+          ? this.#call(at, sight)
+          : this.#other(at, sight)
     this.#evict()
     for (const listener of this.#listeners) listener()
     return number
@@ -117,38 +133,47 @@ export class Ring {
   readonly #textAt = (position: number): Payload | undefined => this.#texts.read(position)
 
   #message(at: number, sight: Extract<Sight, { kind: 'message' }>, text: Wire | undefined): number {
-    const { hop, dir, form, method, id, bytes, of, changed, session, continues } = sight
-    const http = sight.http && this.#copies.headOf(sight.http)
+    const { method, id, changed, session } = sight
     this.secretArguments.note(sight, text)
-    const all = this.#payloads === 'all' || at < this.#allUntil
-    const texts =
-      text === undefined ? undefined : all ? this.#texts : sight.call === undefined ? undefined : this.#waiting
-    const kept: Kept = {
-      hop,
-      dir,
-      form,
-      method: method === undefined ? undefined : this.#copies.recurring(method),
-      id: typeof id === 'string' ? short(id) : id,
-      bytes,
-      of,
-      server: sight.server,
-      call: sight.call,
-      session: session === undefined ? undefined : this.#copies.digestOf(session),
-      changed,
-      more: http || continues !== undefined ? { http, continues } : undefined,
-      text: texts?.add(text as Wire),
-      waits: texts !== undefined && texts === this.#waiting,
-    }
-    const idLength = typeof kept.id === 'string' ? kept.id.length : 0
-    const weight = MESSAGE_BYTES + idLength + (changed?.weight ?? 0) + (http ? weightOfHead(http) : 0)
+    const head = sight.http && this.#heads.of(sight.http)
+    const shownId = typeof id === 'string' ? short(id) : id
+    const weight =
+      MESSAGE_BYTES +
+      (typeof shownId === 'string' ? shownId.length : 0) +
+      (changed ? changed.weight : 0) +
+      (head ? head.weight : 0)
     this.#recorded += weight
-    return this.#events.addMessage(at, kept, weight)
+    const number = this.#events.addMessage(
+      at,
+      weight,
+      sight,
+      method === undefined ? undefined : this.#copies.recurring(method),
+      shownId,
+      session === undefined ? undefined : this.#copies.digestOf(session),
+      head?.shown,
+    )
+    if (text !== undefined) this.#keep(text, number, at, sight.call)
+    return number
   }
 
-  #other(at: number, sight: Exclude<Sight, { kind: 'message' }>): number {
-    const event = sight.kind === 'call' ? this.#copies.callOf(sight) : this.#copies.eventOf(sight)
-    if (sight.kind === 'call' && sight.what === 'ended') this.#decide(sight)
-    const weight = sight.kind === 'call' ? weightOfCall(sight) : weightOf(event)
+  /** Keeps the text of a message, if it is wanted, or may be at the end of its call. */
+  #keep(text: Wire, number: number, at: number, call: string | undefined): void {
+    const all = this.#payloads === 'all' || at < this.#allUntil
+    const texts = all ? this.#texts : call === undefined ? undefined : this.#waiting
+    const position = texts?.add(text)
+    if (position !== undefined) this.#events.addText(number, position, texts === this.#waiting)
+  }
+
+  #call(at: number, sight: Extract<Sight, { kind: 'call' }>): number {
+    if (sight.what === 'ended') this.#decide(sight)
+    const weight = weightOfCall(sight)
+    this.#recorded += weight
+    return this.#events.addCall(at, weight, sight, this.#callKinds.of(sight))
+  }
+
+  #other(at: number, sight: Exclude<Sight, { kind: 'message' | 'call' }>): number {
+    const event = this.#copies.eventOf(sight)
+    const weight = weightOf(event)
     this.#recorded += weight
     return this.#events.addOther(at, event, weight)
   }

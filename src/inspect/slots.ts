@@ -1,39 +1,33 @@
 /**
- * Consecutive events in columns. To keep a message makes no object that lives on, so the garbage collector has nothing to
- * copy. The event of a message is made when it is read.
+ * Consecutive events in columns. To keep an event of a call makes no object that lives on, so the garbage collector has
+ * nothing to copy. The event is made when it is read.
  */
-import type { Changes, MessageSeen, Payload, Seen } from '../ports/seen.js'
+import type { CallSeen, Changes, Http, MessageSeen, Payload, Seen, Sight } from '../ports/seen.js'
+import type { CallKind } from './call-kinds.js'
+import { short } from './short.js'
 
 type Message = Extract<Seen, { kind: 'message' }>
-/** An event that is no message, without its number and time. */
-export type Other = Record<string, unknown> & Pick<Exclude<Seen, Message>, 'kind'>
-
-/** A message without its number and time. All of it is kept, so it has to be in memory of its own. */
-export interface Kept extends Pick<MessageSeen, 'hop' | 'dir' | 'form' | 'method' | 'id' | 'bytes' | 'of'> {
-  server: string | undefined
-  call: string | undefined
-  session: string | undefined
-  changed: Changes | undefined
-  /** What few messages have. */
-  more: (Pick<MessageSeen, 'http'> & { continues?: string | undefined }) | undefined
-  /** Where its text is, and whether that waits for the end of the call to be shown. */
-  text: number | undefined
-  waits: boolean
-}
+/** An event that is neither a message nor of a call, without its number and time. */
+export type Other = Record<string, unknown> & Pick<Exclude<Seen, Message | CallSeen>, 'kind'>
+/** What few events have. */
+type Rare = Pick<Sight, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
 
 const FORMS = ['request', 'result', 'error', 'notification'] as const
+const FORM: Readonly<Record<MessageSeen['form'], number>> = { request: 0, result: 1, error: 2, notification: 3 }
 /** The code of a message is the number of its form, with a bit each for its direction and its wire. */
 const OUT = 4
 const SERVER = 8
 /** The codes of other events. */
 const BEGUN = 16
-const OTHER = 17
+const ENDED = 17
+const OTHER = 18
 /** The place of a text that was not kept. */
 const NONE = -1
-/** Events that there is room for at first. */
-const FEW = 1_024
 /** The time is shown in thousandths of a millisecond. */
 const PRECISION = 1_000
+/** Most digits of a call's id that is kept as a number. */
+const DIGITS = 15
+const [LETTER, ZERO, NINE] = [99, 48, 57]
 
 export class Slots {
   /** The numbers of the first event and of the one after the last. The slot of an event is its number modulo their number. */
@@ -43,41 +37,72 @@ export class Slots {
   calls = 0
   /** Bytes that the events take, about. */
   bytes = 0
-  #columns = columnsOf(FEW)
+  readonly #columns: ReturnType<typeof columnsOf>
+
+  /** Has room for so many events at once. */
+  constructor(most: number) {
+    this.#columns = columnsOf(2 ** Math.ceil(Math.log2(most)))
+  }
 
   get length(): number {
     return this.next - this.first
   }
 
-  /** Adds a message that takes this many bytes, and returns its number. */
-  addMessage(at: number, kept: Kept, weight: number): number {
-    const { hop, dir, form } = kept
-    const code = FORMS.indexOf(form) + (dir === 'out' ? OUT : 0) + (hop === 'server' ? SERVER : 0)
-    const slot = this.#take(at, code, weight)
+  /**
+   * Adds a message that takes this many bytes, and returns its number. The last arguments replace what the sight says: they
+   * are kept, so they have to be in memory of their own.
+   */
+  addMessage(
+    at: number,
+    weight: number,
+    sight: Extract<Sight, { kind: 'message' }>,
+    method: string | undefined,
+    id: string | number | undefined,
+    session: string | undefined,
+    http: Http<string> | undefined,
+  ): number {
+    const code = FORM[sight.form] + (sight.dir === 'out' ? OUT : 0) + (sight.hop === 'server' ? SERVER : 0)
+    const slot = this.#take(at, code, weight, sight.call)
     const columns = this.#columns
-    columns.size[slot] = kept.bytes
-    columns.of[slot] = kept.of ?? 0
-    columns.text[slot] = kept.text ?? NONE
-    columns.waits[slot] = kept.waits ? 1 : 0
-    columns.server[slot] = kept.server
-    columns.call[slot] = kept.call
-    columns.session[slot] = kept.session
-    columns.method[slot] = kept.method
-    columns.id[slot] = kept.id
-    columns.changed[slot] = kept.changed
-    columns.other[slot] = kept.more
+    columns.amount[slot] = sight.bytes
+    columns.further[slot] = sight.of ?? 0
+    columns.text[slot] = NONE
+    columns.server[slot] = sight.server
+    columns.session[slot] = session
+    columns.method[slot] = method
+    columns.id[slot] = id
+    columns.changed[slot] = sight.changed
+    columns.shared[slot] = http
+    columns.rare[slot] = sight.continues === undefined ? undefined : { continues: sight.continues }
+    return this.next++
+  }
+
+  /** Notes where the text of a message is, and whether that waits for the end of the call to be shown. */
+  addText(number: number, position: number, waits: boolean): void {
+    const slot = number & this.#columns.mask
+    this.#columns.text[slot] = position
+    this.#columns.waits[slot] = waits ? 1 : 0
+  }
+
+  /** Adds the beginning or the end of a call that takes this many bytes, and returns its number. */
+  addCall(at: number, weight: number, sight: Extract<Sight, { kind: 'call' }>, kind: CallKind): number {
+    const { continues, why, trace } = sight
+    const begins = sight.what === 'begun'
+    const slot = this.#take(at, begins ? BEGUN : ENDED, weight, sight.call)
+    if (begins) this.calls++
+    const columns = this.#columns
+    columns.amount[slot] = sight.ms ?? Number.NaN
+    columns.further[slot] = sight.upstreamMs ?? Number.NaN
+    columns.shared[slot] = kind
+    const isRare = continues !== undefined || why !== undefined || trace !== undefined
+    columns.rare[slot] = isRare ? rareOf(sight) : undefined
     return this.next++
   }
 
   /** Adds another event, and returns its number. */
   addOther(at: number, other: Other, weight: number): number {
-    const begins = other.kind === 'call' && other['what'] === 'begun'
-    const slot = this.#take(at, begins ? BEGUN : OTHER, weight)
-    if (begins) this.calls++
-    const columns = this.#columns
-    columns.call[slot] = other['call'] as string | undefined
-    columns.waits[slot] = 0
-    columns.other[slot] = other
+    const slot = this.#take(at, OTHER, weight, undefined)
+    this.#columns.shared[slot] = other
     return this.next++
   }
 
@@ -88,7 +113,7 @@ export class Slots {
     this.bytes -= columns.weight[slot] as number
     if (columns.code[slot] === BEGUN) this.calls--
     // What others also use stays until it is written over.
-    columns.other[slot] = columns.changed[slot] = columns.id[slot] = undefined
+    columns.shared[slot] = columns.changed[slot] = columns.id[slot] = columns.rare[slot] = undefined
   }
 
   /** The event with this number. `textAt` reads its text, if that is wanted. */
@@ -97,8 +122,18 @@ export class Slots {
     const slot = number & columns.mask
     const code = columns.code[slot] as number
     const at = Math.round((columns.at[slot] as number) * PRECISION) / PRECISION
-    const other = columns.other[slot]
-    if (code >= BEGUN) return { v: 1, seq: number, at, ...other } as unknown as Seen
+    if (code === OTHER) return { v: 1, seq: number, at, ...columns.shared[slot] } as unknown as Seen
+    return code < BEGUN ? this.#messageIn(slot, number, at, textAt) : this.#callIn(slot, number, at)
+  }
+
+  #messageIn(
+    slot: number,
+    number: number,
+    at: number,
+    textAt: ((text: number) => Payload | undefined) | undefined,
+  ): Message {
+    const columns = this.#columns
+    const code = columns.code[slot] as number
     const changed = columns.changed[slot]
     const seen: Message = {
       v: 1,
@@ -106,31 +141,42 @@ export class Slots {
       at,
       kind: 'message',
       server: columns.server[slot],
-      call: columns.call[slot],
+      call: this.#callAt(slot),
       session: columns.session[slot],
       hop: code & SERVER ? 'server' : 'client',
       dir: code & OUT ? 'out' : 'in',
       form: FORMS[(code % OUT) as 0 | 1 | 2 | 3],
       method: columns.method[slot],
       id: columns.id[slot],
-      bytes: columns.size[slot] as number,
+      bytes: columns.amount[slot] as number,
     }
-    if (other) Object.assign(seen, other)
+    const http = columns.shared[slot]
+    if (http) seen.http = http as Http<string>
+    Object.assign(seen, columns.rare[slot])
     if (changed) seen.changes = changed.all
     if (changed && changed.more > 0) seen.more = changed.more
-    if (columns.of[slot] !== 0) seen.of = columns.of[slot] as number
+    if (columns.further[slot] !== 0) seen.of = columns.further[slot] as number
     const text = columns.text[slot] as number
     const payload = text === NONE || columns.waits[slot] ? undefined : textAt?.(text)
     if (payload) seen.payload = payload
     return seen
   }
 
+  #callIn(slot: number, number: number, at: number): Seen {
+    const columns = this.#columns
+    const { continues, why, trace }: Rare = columns.rare[slot] ?? {}
+    const [ms, upstreamMs] = [shownTime(columns.amount[slot]), shownTime(columns.further[slot])]
+    const kind = columns.shared[slot] as CallKind
+    const times = { ms, upstreamMs }
+    return { v: 1, seq: number, at, kind: 'call', call: this.#callAt(slot), continues, ...kind, why, ...times, trace }
+  }
+
   /** Ends the wait of the texts of a call. `move` returns the new place of a text. */
   moveTexts(call: string, move: (text: number) => number | undefined): void {
-    const { mask, code, call: calls, text, waits } = this.#columns
+    const { mask, code, text, waits } = this.#columns
     for (let number = this.next - 1; number >= this.first; number--) {
       const slot = number & mask
-      if (calls[slot] !== call) continue
+      if (this.#callAt(slot) !== call) continue
       if (code[slot] === BEGUN) return
       if (!waits[slot]) continue
       text[slot] = move(text[slot] as number) ?? NONE
@@ -139,27 +185,48 @@ export class Slots {
   }
 
   /** The slot of the next event. */
-  #take(at: number, code: number, weight: number): number {
-    if (this.length > this.#columns.mask) this.#grow()
+  #take(at: number, code: number, weight: number, call: string | undefined): number {
     const columns = this.#columns
     const slot = this.next & columns.mask
     columns.at[slot] = at
     columns.code[slot] = code
     columns.weight[slot] = weight
+    columns.waits[slot] = 0
+    const number = call === undefined ? 0 : numberOf(call)
+    columns.number[slot] = number
+    columns.call[slot] = number === 0 ? call : undefined
     this.bytes += weight
     return slot
   }
 
-  /** Doubles the number of slots. */
-  #grow(): void {
-    const before = this.#columns
-    const after = columnsOf(2 * (before.mask + 1))
-    for (let number = this.first; number < this.next; number++) {
-      const [from, to] = [number & before.mask, number & after.mask]
-      for (const name of COLUMNS) (after[name] as unknown[])[to] = before[name][from]
-    }
-    this.#columns = after
+  #callAt(slot: number): string | undefined {
+    const number = this.#columns.number[slot] as number
+    return number === 0 ? this.#columns.call[slot] : `c${number}`
   }
+}
+
+/** The number in the id of a call, such as `c81`; 0 if it is another text. A number needs no text that lives on. */
+function numberOf(call: string): number {
+  if (call.length > 1 + DIGITS || call.charCodeAt(0) !== LETTER || call.charCodeAt(1) === ZERO) return 0
+  let number = 0
+  for (let i = 1; i < call.length; i++) {
+    const code = call.charCodeAt(i)
+    if (code < ZERO || code > NINE) return 0
+    number = 10 * number + code - ZERO
+  }
+  return number
+}
+
+function rareOf({ continues, why, trace }: Rare): Rare {
+  return {
+    continues,
+    why: why === undefined ? undefined : short(why),
+    trace: trace === undefined ? undefined : short(trace),
+  }
+}
+
+function shownTime(milliseconds: number | undefined): number | undefined {
+  return Number.isNaN(milliseconds) ? undefined : milliseconds
 }
 
 /** Columns of this many slots, a power of 2. */
@@ -169,23 +236,26 @@ function columnsOf(slots: number) {
     at: new Float64Array(slots),
     code: new Uint8Array(slots),
     weight: new Uint32Array(slots),
-    size: new Float64Array(slots),
-    of: new Float64Array(slots),
+    /** The number of the call, or 0 if `call` has its id. */
+    number: new Float64Array(slots),
+    call: empty<string>(slots),
+    /** Bytes of a message, or milliseconds of a call. */
+    amount: new Float64Array(slots),
+    /** The number of the message that was passed on, or milliseconds spent waiting for the server. */
+    further: new Float64Array(slots),
     text: new Float64Array(slots),
     waits: new Uint8Array(slots),
     server: empty<string>(slots),
-    call: empty<string>(slots),
     session: empty<string>(slots),
     method: empty<string>(slots),
     id: empty<string | number>(slots),
     changed: empty<Changes>(slots),
-    other: empty<object>(slots),
+    /** The HTTP head of a message, the kind of a call, or another event. */
+    shared: empty<Http<string> | CallKind | Other>(slots),
+    rare: empty<Rare>(slots),
   }
 }
 
 function empty<T>(slots: number): (T | undefined)[] {
   return new Array<T | undefined>(slots).fill(undefined)
 }
-
-type Columns = ReturnType<typeof columnsOf>
-const COLUMNS = Object.keys(columnsOf(1)).filter((name) => name !== 'mask') as Exclude<keyof Columns, 'mask'>[]

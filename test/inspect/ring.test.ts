@@ -2,7 +2,7 @@
 import t from 'tap'
 import { observing } from '../../src/inspect/observed.js'
 import { Ring } from '../../src/inspect/ring.js'
-import type { Seen } from '../../src/ports/seen.js'
+import type { Outcome, Seen } from '../../src/ports/seen.js'
 import { tellCall, tickingRing } from '../support/sights.js'
 
 const bounds = { calls: 10, messages: 100, bytes: 1024 * 1024 }
@@ -178,6 +178,61 @@ t.test('of HTTP the status and the headers that cannot be secret are kept, and e
     { headers: { 'content-type': 'text/plain' } },
   ])
   t.equal(heads[0], heads[1])
+  t.end()
+})
+
+t.test('calls and heads are shown as they were told, also if others like them came before', (t) => {
+  const ring = tickingRing({ bounds: { calls: 10_000, messages: 20_000, bytes: 64 * 1024 * 1024 } })
+  const told: { name: string; outcome: Outcome; principal: string; client: string; length: string; status: number }[] =
+    []
+  const outcomes = ['ok', 'tool_error', 'asks'] as const
+  for (let i = 0; i < 3_000; i++)
+    told.push({
+      name: `tool-${i % 701}`,
+      outcome: outcomes[i % 3] as Outcome,
+      principal: `principal-${i % 7}`,
+      client: `client-${i % 23}`,
+      length: String(100 + (i % 503)),
+      status: 200 + (i % 2),
+    })
+  for (const [i, { name, outcome, principal, client, length, status }] of told.entries()) {
+    const more = { principal, client: { era: 'modern', name: client } } as const
+    const call = { kind: 'call', call: `c${i}`, method: 'tools/call', relayed: false, name, ...more } as const
+    ring.witness({ ...call, what: 'begun' })
+    const http = { status, headers: { 'content-length': length, 'mcp-name': name } }
+    ring.witness({ kind: 'message', call: `c${i}`, hop: 'client', dir: 'out', form: 'result', bytes: 1, http })
+    ring.witness({ ...call, what: 'ended', outcome, ms: i, upstreamMs: i / 2 })
+  }
+  const seen = ring.after(0)
+  t.equal(seen.length, 3 * told.length)
+  const shown = told.map((_, i) => {
+    const [begun, message, ended] = seen.slice(3 * i, 3 * i + 3)
+    if (begun?.kind !== 'call' || message?.kind !== 'message' || ended?.kind !== 'call') return undefined
+    if (begun.what !== 'begun' || begun.name !== ended.name || begun.outcome !== undefined || begun.ms !== undefined)
+      return undefined
+    if (ended.ms !== i || ended.upstreamMs !== i / 2) return undefined
+    if ([begun, message, ended].some(({ call }) => call !== `c${i}`)) return undefined
+    return {
+      name: message.http?.headers['mcp-name'],
+      outcome: ended.outcome,
+      principal: ended.principal,
+      client: ended.client.name,
+      length: message.http?.headers['content-length'],
+      status: message.http?.status,
+    }
+  })
+  t.same(shown, told)
+  t.end()
+})
+
+t.test('the id of a call is shown as it was told', (t) => {
+  const ring = new Ring()
+  const ids = ['c1', 'c0', 'c', 'c007', 'C7', 'c7a', 'c-7', 'c999999999999999', `c${'9'.repeat(30)}`, '7', '']
+  for (const call of ids) ring.witness({ kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1, call })
+  t.same(
+    ring.after(0).map(({ call }) => call),
+    ids,
+  )
   t.end()
 })
 

@@ -1,0 +1,121 @@
+/**
+ * What the beginnings and ends of calls have in common. Equal ones are one object: many calls of a client differ only in
+ * their ids and times.
+ */
+import type { CallSeen, Side, Sight } from '../ports/seen.js'
+import type { Copies } from './kept.js'
+import { MAX_TEXT, short } from './short.js'
+
+type CallSight = Extract<Sight, { kind: 'call' }>
+
+/** What calls have in common, in memory of its own. */
+export interface CallKind extends Omit<CallSeen, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {
+  readonly server: string | undefined
+  readonly session: string | undefined
+}
+
+/** Kinds that are remembered, a power of 2. A new one replaces the one in its place. */
+const PLACES = 1_024
+/** Most sides of calls that are remembered. */
+const MAX_SIDES = 16
+/** Bytes that the beginning or end of a call takes besides its texts, about. */
+const OBJECT_BYTES = 300
+
+export class CallKinds {
+  readonly #copies: Copies
+  readonly #known = new Array<CallKind | undefined>(PLACES).fill(undefined)
+  readonly #sides: Side[] = []
+
+  constructor(copies: Copies) {
+    this.#copies = copies
+  }
+
+  /** What a beginning or an end of a call has in common with others. */
+  of(sight: CallSight): CallKind {
+    const session = sight.session === undefined ? undefined : this.#copies.digestOf(sight.session)
+    const place = placeOf(sight, session)
+    const known = this.#known[place]
+    if (known && isSame(known, sight, session)) return known
+    const kind = this.#copy(sight, session)
+    this.#known[place] = kind
+    return kind
+  }
+
+  #copy(sight: CallSight, session: string | undefined): CallKind {
+    const { server, name, upstream } = sight
+    return {
+      what: sight.what,
+      server: server === undefined ? undefined : this.#copies.recurring(server),
+      session,
+      principal: this.#copies.recurring(sight.principal),
+      client: this.#sideOf(sight.client),
+      upstream: upstream && this.#sideOf(upstream),
+      method: this.#copies.recurring(sight.method),
+      name: name === undefined ? undefined : this.#copies.recurring(name),
+      relayed: sight.relayed,
+      outcome: sight.outcome,
+      cancelled: sight.cancelled,
+      code: sight.code,
+      fault: sight.fault,
+      blame: sight.blame,
+    }
+  }
+
+  #sideOf(side: Side): Side {
+    for (const known of this.#sides) if (isSameSide(known, side)) return known
+    const { era, revision, transport, name } = side
+    const copy = {
+      era,
+      revision: revision === undefined ? undefined : short(revision),
+      transport,
+      name: name === undefined ? undefined : short(name),
+    }
+    if (this.#sides.length < MAX_SIDES) this.#sides.push(copy)
+    return copy
+  }
+}
+
+function isSame(kind: CallKind, sight: CallSight, session: string | undefined): boolean {
+  return (
+    kind.name === sight.name &&
+    kind.method === sight.method &&
+    kind.what === sight.what &&
+    kind.outcome === sight.outcome &&
+    kind.cancelled === sight.cancelled &&
+    kind.session === session &&
+    kind.principal === sight.principal &&
+    kind.server === sight.server &&
+    kind.code === sight.code &&
+    kind.fault === sight.fault &&
+    kind.blame === sight.blame &&
+    kind.relayed === sight.relayed &&
+    isSameSide(kind.client, sight.client) &&
+    isSameSide(kind.upstream, sight.upstream)
+  )
+}
+
+function isSameSide(one: Side | undefined, other: Side | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other
+  return (
+    one.era === other.era &&
+    one.revision === other.revision &&
+    one.transport === other.transport &&
+    one.name === other.name
+  )
+}
+
+/** Where a kind is remembered: what differs most decides. Beginnings and ends are beside each other. */
+function placeOf({ what, name, method, principal }: CallSight, session: string | undefined): number {
+  const place = mixed(name) + 7 * mixed(method) + 31 * mixed(principal) + 61 * mixed(session)
+  return ((place << 1) | (what === 'begun' ? 0 : 1)) & (PLACES - 1)
+}
+
+function mixed(text: string | undefined): number {
+  if (text === undefined || text.length === 0) return 0
+  return text.length + 3 * text.charCodeAt(text.length - 1) + 13 * text.charCodeAt(text.length >> 1)
+}
+
+/** Bytes that the beginning or end of a call takes, about. */
+export function weightOfCall({ name, why }: CallSight): number {
+  return OBJECT_BYTES + Math.min(name?.length ?? 0, MAX_TEXT) + Math.min(why?.length ?? 0, MAX_TEXT)
+}

@@ -1,0 +1,97 @@
+/**
+ * Heads of HTTP messages with the headers that may be shown. Equal heads are one object: a bridge sees few different ones.
+ * To find one builds no key.
+ */
+import type { Http, MessageSeen } from '../ports/seen.js'
+import { short } from './short.js'
+
+/** A head, and the bytes that it takes, about. */
+export interface Head {
+  readonly shown: Http<string>
+  readonly weight: number
+}
+
+type Told = NonNullable<MessageSeen['http']>
+type Value = Told['headers'][string]
+
+/** Headers whose values cannot be secret. `isSame` compares them all. */
+const SHOWN = [
+  'accept',
+  'content-length',
+  'content-type',
+  'mcp-method',
+  'mcp-name',
+  'mcp-protocol-version',
+  'retry-after',
+  'traceparent',
+  'transfer-encoding',
+] as const
+type Values = Readonly<Record<(typeof SHOWN)[number], string | undefined>>
+
+/** Heads that are remembered, a power of 2. A new one replaces the one in its place. */
+const PLACES = 256
+/** Bytes that a head takes besides its texts, about. */
+const OBJECT_BYTES = 300
+
+export class Heads {
+  readonly #known = new Array<(Head & { readonly values: Values }) | undefined>(PLACES).fill(undefined)
+
+  /** What is shown of a head. */
+  of(told: Told): Head {
+    const place = placeOf(told)
+    const known = this.#known[place]
+    if (known && isSame(known.values, told.headers) && known.shown.status === told.status) return known
+    const head = headOf(told)
+    this.#known[place] = head
+    return head
+  }
+}
+
+function headOf({ status, headers }: Told): Head & { values: Values } {
+  const values = {} as Record<(typeof SHOWN)[number], string | undefined>
+  const shown: Record<string, string> = {}
+  let weight = OBJECT_BYTES
+  for (const name of SHOWN) {
+    const value = headers[name]
+    const copy = typeof value === 'string' ? short(value) : undefined
+    // All keys are there, so that all heads have one shape.
+    values[name] = copy
+    if (copy === undefined) continue
+    shown[name] = copy
+    weight += copy.length
+  }
+  return { shown: { ...(status !== undefined && { status }), headers: shown }, weight, values }
+}
+
+/** Whether a head has these values. They are named one by one because V8 finds a property by a constant name fastest. */
+function isSame(values: Values, headers: Told['headers']): boolean {
+  return (
+    shows(values['content-length'], headers['content-length']) &&
+    shows(values['mcp-name'], headers['mcp-name']) &&
+    shows(values['mcp-method'], headers['mcp-method']) &&
+    shows(values.traceparent, headers['traceparent']) &&
+    shows(values['content-type'], headers['content-type']) &&
+    shows(values.accept, headers['accept']) &&
+    shows(values['mcp-protocol-version'], headers['mcp-protocol-version']) &&
+    shows(values['transfer-encoding'], headers['transfer-encoding']) &&
+    shows(values['retry-after'], headers['retry-after'])
+  )
+}
+
+/** Whether this is what is shown of a value. */
+function shows(shown: string | undefined, value: Value): boolean {
+  return shown === value || (shown === undefined && typeof value !== 'string')
+}
+
+/** Where a head is remembered: what differs most decides. */
+function placeOf({ status = 0, headers }: Told): number {
+  return (
+    (status + mixed(headers['content-length']) + 31 * mixed(headers['mcp-name']) + 7 * mixed(headers['mcp-method'])) &
+    (PLACES - 1)
+  )
+}
+
+function mixed(value: Value): number {
+  if (typeof value !== 'string' || value.length === 0) return 0
+  return value.length + 3 * value.charCodeAt(value.length - 1) + 13 * value.charCodeAt(value.length >> 1)
+}

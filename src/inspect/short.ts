@@ -1,0 +1,13 @@
+/** Texts of others, as they are kept: not long, and no part of a larger text. */
+import { own } from '../rpc/own.js'
+
+/** Most characters kept of a text. */
+export const MAX_TEXT = 200
+/** V8 copies shorter parts of a text, so they keep nothing else in memory. */
+const SLICED = 13
+
+/** At most the first characters of a text, in memory of their own. */
+export function short(text: string): string {
+  const part = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT - 1)}…` : text
+  return part.length < SLICED ? part : own(part)
+}
