@@ -72,7 +72,8 @@ export class ModernDownstream {
     const record = new CallLogEntry(log, { clientEra: 'modern', clientTransport, method }, arrived)
     const kept = methodTraits(method).endless ? own(id) : id
     const decoded = decode(request, arrived, record)
-    record.watched?.begun(request, decoded instanceof Fault ? undefined : decoded.answers?.state, arrived.headers)
+    if (decoded instanceof Fault) record.watched?.begun(request, undefined, arrived.headers)
+    else record.watched?.begun(request, decoded.answers?.state, arrived.headers, decoded.caller.clientInfo)
     // Not async itself, because that would keep the whole request in memory while it waits.
     return this.#answer(kept, decoded, arrived, record, send)
   }

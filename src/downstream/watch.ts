@@ -35,9 +35,10 @@ export class Watch {
 
   /**
    * What the client of a request calls itself. Modern clients say it in the `_meta` of each request, legacy ones once
-   * in a session, in `initialize`.
+   * in a session, in `initialize`. `clientInfo` saves reading it again.
    */
-  clientOf(request: Request, session: string | undefined): string | undefined {
+  clientOf(request: Request, session: string | undefined, clientInfo?: Json): string | undefined {
+    if (clientInfo !== undefined && session === undefined) return nameIn(clientInfo)
     const { method, params } = request
     if (typeof params === 'string') return session === undefined ? undefined : this.#names.get(session)
     const meta = objectIn(params, '_meta')

@@ -1,6 +1,6 @@
 /** What the inspector is told of one call: that it has begun, its messages with the client, and how it has ended. */
 
-import type { CallSeen, Cancelled, Outcome, Side } from '../ports/seen.js'
+import type { Cancelled, Outcome, Side, Sight } from '../ports/seen.js'
 import type { Final } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Fault } from '../protocol/fault.js'
@@ -67,14 +67,15 @@ export class WatchedCall {
 
   /**
    * Tells that the call has begun, with the client's message, unless that is told otherwise. `state` is the
-   * `requestState` of a call that continues another one, `client` the client's name, if the message is told otherwise.
+   * `requestState` of a call that continues another one, `clientInfo` that of its client, if it is known, `client` the client's
+   * name, if the message is told otherwise.
    */
-  begun(request: Request | undefined, state?: Json, headers?: Headers, client?: string): void {
+  begun(request: Request | undefined, state?: Json, headers?: Headers, clientInfo?: Json, client?: string): void {
     const continues = state === undefined ? undefined : this.#watch.continued(state)
     const now = this.#started
     const { session } = this.#whose
-    this.#client = request ? this.#watch.clientOf(request, session) : client
-    this.#watch.witness({ ...this.#seen('begun'), server: this.#server, call: this.id, continues, session, now })
+    this.#client = request ? this.#watch.clientOf(request, session, clientInfo) : client
+    this.#watch.witness(this.#sight('begun', now, continues, undefined))
     if (request) this.#messageId = tellReceived(this.#logger, request, { call: this.id, session, now }, headers)
   }
 
@@ -106,27 +107,8 @@ export class WatchedCall {
   }
 
   /** Tells how the call has ended. */
-  ended({ outcome, cancelled, fault, code, why, upstreamMs }: CallEnd): void {
-    const now = performance.now()
-    this.#watch.witness({
-      ...this.#seen('ended'),
-      outcome,
-      cancelled,
-      code,
-      fault: fault?.fault,
-      blame: fault?.blame,
-      why,
-      ms: now - this.#started,
-      upstreamMs,
-      server: this.#server,
-      call: this.id,
-      session: this.#whose.session,
-      now,
-    })
-  }
-
-  get #server(): string | undefined {
-    return this.#logger.telemetry?.server
+  ended(end: CallEnd): void {
+    this.#watch.witness(this.#sight('ended', performance.now(), undefined, end))
   }
 
   /** What the messages of the call belong to. */
@@ -134,12 +116,18 @@ export class WatchedCall {
     return { call: this.id, session: this.#whose.session, now: undefined, status: status === 200 ? undefined : status }
   }
 
-  #seen(what: 'begun' | 'ended'): CallSeen {
+  /** What is told when the call begins or ends. Beginnings and ends have the same members, for the sake of V8. */
+  #sight(what: 'begun' | 'ended', now: number, continues: string | undefined, end: CallEnd | undefined): Sight {
     const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
     const { method, name, relayed = false, trace_id: trace } = this.#fields
     return {
       kind: 'call',
       what,
+      server: this.#logger.telemetry?.server,
+      call: this.id,
+      continues,
+      session: this.#whose.session,
+      now,
       principal: this.#whose.principal,
       client: {
         era: clientEra,
@@ -152,10 +140,19 @@ export class WatchedCall {
         // A legacy client in a session of a legacy server has agreed on its revision with the server itself.
         revision: serverEra === 'modern' ? NEWEST_MODERN : ((serverRevision ?? clientRevision) as string | undefined),
         transport: (relayed ? 'http' : serverTransport) as Side['transport'],
+        name: undefined,
       },
       method,
       name: name as string | undefined,
       relayed,
+      outcome: end?.outcome,
+      cancelled: end?.cancelled,
+      code: end?.code,
+      fault: end?.fault?.fault,
+      blame: end?.fault?.blame,
+      why: end?.why,
+      ms: end && now - this.#started,
+      upstreamMs: end?.upstreamMs,
       trace: trace as string | undefined,
     }
   }

@@ -70,19 +70,20 @@ export function tellEncoded(
   const { server, watch } = telemetry
   const sight: Sight = {
     kind: 'message',
+    server,
+    call,
+    continues: undefined,
+    session,
+    now,
     hop: 'client',
     dir: 'out',
     form,
     method,
     id,
     bytes: lengthOf(text),
+    http: status === undefined ? undefined : { status, headers: NO_HEADERS },
     changed: changesOf(form, method, made, TOWARDS[era]),
     of: receivedFor(made)?.seen,
-    http: status === undefined ? undefined : { status, headers: NO_HEADERS },
-    server,
-    call,
-    session,
-    now,
   }
   watch.witness(sight, text)
 }

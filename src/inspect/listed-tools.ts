@@ -1,6 +1,6 @@
 /** The names of the tools of servers, from the lists that they have sent to somebody anyway. */
 import { createHash } from 'node:crypto'
-import { short } from './kept.js'
+import { short } from './short.js'
 
 /** Most servers, and most tools and pages of one. */
 const MAX_SERVERS = 1_000

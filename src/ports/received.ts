@@ -26,19 +26,20 @@ export function tellArrived(
   const source = receivedText(message)
   const sight: Sight = {
     kind: 'message',
+    server,
+    call,
+    continues: undefined,
+    session,
+    now,
     hop,
     dir: 'in',
     form,
     method,
     id,
     bytes,
+    http,
     changed: undefined,
     of: undefined,
-    http,
-    server,
-    call,
-    session,
-    now,
   }
   const number = witness(sight, source && wireOf(source))
   if (source) source.seen = number

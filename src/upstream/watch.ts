@@ -44,19 +44,20 @@ export class Watch {
   sent({ form, method, id }: Message, text: string, call: string | undefined, { made, headers }: SentWith): void {
     const sight: Sight = {
       kind: 'message',
+      server: this.#server,
+      call,
+      continues: undefined,
+      session: undefined,
+      now: undefined,
       hop: 'server',
       dir: 'out',
       form,
       method,
       id,
       bytes: text.length,
+      http: this.#isHttp ? { headers } : undefined,
       changed: changesOf(form, method, made, 'server'),
       of: receivedFor(made)?.seen,
-      http: this.#isHttp ? { headers } : undefined,
-      server: this.#server,
-      call,
-      session: undefined,
-      now: undefined,
     }
     this.#witness(sight, text)
   }

@@ -187,6 +187,7 @@ export class Relay {
       undefined,
       messages && sent && stateIn(sent),
       undefined,
+      undefined,
       watch && sent && clientIn(watch, sent),
     )
     // The other requests of a session have the same headers.
