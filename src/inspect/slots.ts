@@ -152,7 +152,8 @@ export class Slots {
     }
     const http = columns.shared[slot]
     if (http) seen.http = http as Http<string>
-    Object.assign(seen, columns.rare[slot])
+    const rare = columns.rare[slot]
+    if (rare?.continues !== undefined) seen.continues = rare.continues
     if (changed) seen.changes = changed.all
     if (changed && changed.more > 0) seen.more = changed.more
     if (columns.further[slot] !== 0) seen.of = columns.further[slot] as number
@@ -164,11 +165,33 @@ export class Slots {
 
   #callIn(slot: number, number: number, at: number): Seen {
     const columns = this.#columns
-    const { continues, why, trace }: Rare = columns.rare[slot] ?? {}
-    const [ms, upstreamMs] = [shownTime(columns.amount[slot]), shownTime(columns.further[slot])]
     const kind = columns.shared[slot] as CallKind
-    const times = { ms, upstreamMs }
-    return { v: 1, seq: number, at, kind: 'call', call: this.#callAt(slot), continues, ...kind, why, ...times, trace }
+    const rare = columns.rare[slot]
+    return {
+      v: 1,
+      seq: number,
+      at,
+      kind: 'call',
+      what: kind.what,
+      server: kind.server,
+      call: this.#callAt(slot),
+      continues: rare?.continues,
+      session: kind.session,
+      principal: kind.principal,
+      client: kind.client,
+      upstream: kind.upstream,
+      method: kind.method,
+      name: kind.name,
+      relayed: kind.relayed,
+      outcome: kind.outcome,
+      code: kind.code,
+      fault: kind.fault,
+      blame: kind.blame,
+      why: rare?.why,
+      ms: shownTime(columns.amount[slot]),
+      upstreamMs: shownTime(columns.further[slot]),
+      trace: rare?.trace,
+    }
   }
 
   /** Ends the wait of the texts of a call. `move` returns the new place of a text. */
