@@ -1,6 +1,7 @@
 /**
- * Consecutive events in columns. To keep an event of a call makes no object that lives on, so the garbage collector has
- * nothing to copy. The event is made when it is read.
+ * Consecutive events in rows of two arrays. To keep an event of a call makes no object that lives on, so the garbage
+ * collector has nothing to copy. A row is as long as a line of the processor's cache, so an event touches two lines. The
+ * event is made when it is read.
  */
 import type { CallSeen, Changes, Http, MessageSeen, Payload, Seen, Sight } from '../ports/seen.js'
 import type { CallKind } from './call-kinds.js'
@@ -21,6 +22,30 @@ const SERVER = 8
 const BEGUN = 16
 const ENDED = 17
 const OTHER = 18
+/** Columns of a row, as a power of 2. */
+const SHIFT = 3
+/** The columns with numbers. */
+const AT = 0
+const CODE = 1
+const WEIGHT = 2
+/** The number of the call, or 0 if CALL has its id. */
+const NUMBER = 3
+/** Bytes of a message, or milliseconds of a call. */
+const AMOUNT = 4
+/** The number of the message that was passed on, or milliseconds spent waiting for the server. */
+const FURTHER = 5
+const TEXT = 6
+const WAITS = 7
+/** The columns with other values. */
+const CALL = 0
+const SERVER_NAME = 1
+const SESSION = 2
+const METHOD = 3
+const ID = 4
+const CHANGED = 5
+/** The HTTP head of a message, the kind of a call, or another event. */
+const SHARED = 6
+const RARE = 7
 /** The place of a text that was not kept. */
 const NONE = -1
 /** The time is shown in thousandths of a millisecond. */
@@ -37,11 +62,16 @@ export class Slots {
   calls = 0
   /** Bytes that the events take, about. */
   bytes = 0
-  readonly #columns: ReturnType<typeof columnsOf>
+  readonly #mask: number
+  readonly #numbers: Float64Array
+  readonly #values: unknown[]
 
   /** Has room for so many events at once. */
   constructor(most: number) {
-    this.#columns = columnsOf(2 ** Math.ceil(Math.log2(most)))
+    const slots = 2 ** Math.ceil(Math.log2(most))
+    this.#mask = slots - 1
+    this.#numbers = new Float64Array(slots << SHIFT)
+    this.#values = new Array<unknown>(slots << SHIFT).fill(undefined)
   }
 
   get length(): number {
@@ -62,111 +92,109 @@ export class Slots {
     http: Http<string> | undefined,
   ): number {
     const code = FORM[sight.form] + (sight.dir === 'out' ? OUT : 0) + (sight.hop === 'server' ? SERVER : 0)
-    const slot = this.#take(at, code, weight, sight.call)
-    const columns = this.#columns
-    columns.amount[slot] = sight.bytes
-    columns.further[slot] = sight.of ?? 0
-    columns.text[slot] = NONE
-    columns.server[slot] = sight.server
-    columns.session[slot] = session
-    columns.method[slot] = method
-    columns.id[slot] = id
-    columns.changed[slot] = sight.changed
-    columns.shared[slot] = http
-    columns.rare[slot] = sight.continues === undefined ? undefined : { continues: sight.continues }
+    const row = this.#take(at, code, weight, sight.call)
+    const numbers = this.#numbers
+    numbers[row + AMOUNT] = sight.bytes
+    numbers[row + FURTHER] = sight.of ?? 0
+    const values = this.#values
+    values[row + SERVER_NAME] = sight.server
+    values[row + SESSION] = session
+    values[row + METHOD] = method
+    values[row + ID] = id
+    values[row + CHANGED] = sight.changed
+    values[row + SHARED] = http
+    values[row + RARE] = sight.continues === undefined ? undefined : { continues: sight.continues }
     return this.next++
   }
 
   /** Notes where the text of a message is, and whether that waits for the end of the call to be shown. */
   addText(number: number, position: number, waits: boolean): void {
-    const slot = number & this.#columns.mask
-    this.#columns.text[slot] = position
-    this.#columns.waits[slot] = waits ? 1 : 0
+    const row = this.#rowOf(number)
+    this.#numbers[row + TEXT] = position
+    this.#numbers[row + WAITS] = waits ? 1 : 0
   }
 
   /** Adds the beginning or the end of a call that takes this many bytes, and returns its number. */
   addCall(at: number, weight: number, sight: Extract<Sight, { kind: 'call' }>, kind: CallKind): number {
     const { continues, why, trace } = sight
     const begins = sight.what === 'begun'
-    const slot = this.#take(at, begins ? BEGUN : ENDED, weight, sight.call)
+    const row = this.#take(at, begins ? BEGUN : ENDED, weight, sight.call)
     if (begins) this.calls++
-    const columns = this.#columns
-    columns.amount[slot] = sight.ms ?? Number.NaN
-    columns.further[slot] = sight.upstreamMs ?? Number.NaN
-    columns.shared[slot] = kind
+    this.#numbers[row + AMOUNT] = sight.ms ?? Number.NaN
+    this.#numbers[row + FURTHER] = sight.upstreamMs ?? Number.NaN
+    this.#values[row + SHARED] = kind
     const isRare = continues !== undefined || why !== undefined || trace !== undefined
-    columns.rare[slot] = isRare ? rareOf(sight) : undefined
+    this.#values[row + RARE] = isRare ? rareOf(sight) : undefined
     return this.next++
   }
 
   /** Adds another event, and returns its number. */
   addOther(at: number, other: Other, weight: number): number {
-    const slot = this.#take(at, OTHER, weight, undefined)
-    this.#columns.shared[slot] = other
+    const row = this.#take(at, OTHER, weight, undefined)
+    this.#values[row + SHARED] = other
     return this.next++
   }
 
   /** Removes the first event. */
   shift(): void {
-    const columns = this.#columns
-    const slot = this.first++ & columns.mask
-    this.bytes -= columns.weight[slot] as number
-    if (columns.code[slot] === BEGUN) this.calls--
+    const row = this.#rowOf(this.first++)
+    const values = this.#values
+    this.bytes -= this.#numbers[row + WEIGHT] as number
+    if (this.#numbers[row + CODE] === BEGUN) this.calls--
     // What others also use stays until it is written over.
-    columns.shared[slot] = columns.changed[slot] = columns.id[slot] = columns.rare[slot] = undefined
+    values[row + SHARED] = values[row + CHANGED] = values[row + ID] = values[row + RARE] = undefined
   }
 
   /** The event with this number. `textAt` reads its text, if that is wanted. */
   read(number: number, textAt: ((text: number) => Payload | undefined) | undefined): Seen {
-    const columns = this.#columns
-    const slot = number & columns.mask
-    const code = columns.code[slot] as number
-    const at = Math.round((columns.at[slot] as number) * PRECISION) / PRECISION
-    if (code === OTHER) return { v: 1, seq: number, at, ...columns.shared[slot] } as unknown as Seen
-    return code < BEGUN ? this.#messageIn(slot, number, at, textAt) : this.#callIn(slot, number, at)
+    const row = this.#rowOf(number)
+    const code = this.#numbers[row + CODE] as number
+    const at = Math.round((this.#numbers[row + AT] as number) * PRECISION) / PRECISION
+    if (code === OTHER) return { v: 1, seq: number, at, ...(this.#values[row + SHARED] as Other) } as unknown as Seen
+    return code < BEGUN ? this.#messageIn(row, number, at, textAt) : this.#callIn(row, number, at)
   }
 
   #messageIn(
-    slot: number,
+    row: number,
     number: number,
     at: number,
     textAt: ((text: number) => Payload | undefined) | undefined,
   ): Message {
-    const columns = this.#columns
-    const code = columns.code[slot] as number
-    const changed = columns.changed[slot]
+    const numbers = this.#numbers
+    const values = this.#values
+    const code = numbers[row + CODE] as number
+    const changed = values[row + CHANGED] as Changes | undefined
     const seen: Message = {
       v: 1,
       seq: number,
       at,
       kind: 'message',
-      server: columns.server[slot],
-      call: this.#callAt(slot),
-      session: columns.session[slot],
+      server: values[row + SERVER_NAME] as string | undefined,
+      call: this.#callAt(row),
+      session: values[row + SESSION] as string | undefined,
       hop: code & SERVER ? 'server' : 'client',
       dir: code & OUT ? 'out' : 'in',
       form: FORMS[(code % OUT) as 0 | 1 | 2 | 3],
-      method: columns.method[slot],
-      id: columns.id[slot],
-      bytes: columns.amount[slot] as number,
+      method: values[row + METHOD] as string | undefined,
+      id: values[row + ID] as string | number | undefined,
+      bytes: numbers[row + AMOUNT] as number,
     }
-    const http = columns.shared[slot]
-    if (http) seen.http = http as Http<string>
-    const rare = columns.rare[slot]
+    const http = values[row + SHARED] as Http<string> | undefined
+    if (http) seen.http = http
+    const rare = values[row + RARE] as Rare | undefined
     if (rare?.continues !== undefined) seen.continues = rare.continues
     if (changed) seen.changes = changed.all
     if (changed && changed.more > 0) seen.more = changed.more
-    if (columns.further[slot] !== 0) seen.of = columns.further[slot] as number
-    const text = columns.text[slot] as number
-    const payload = text === NONE || columns.waits[slot] ? undefined : textAt?.(text)
+    if (numbers[row + FURTHER] !== 0) seen.of = numbers[row + FURTHER] as number
+    const text = numbers[row + TEXT] as number
+    const payload = text === NONE || numbers[row + WAITS] ? undefined : textAt?.(text)
     if (payload) seen.payload = payload
     return seen
   }
 
-  #callIn(slot: number, number: number, at: number): Seen {
-    const columns = this.#columns
-    const kind = columns.shared[slot] as CallKind
-    const rare = columns.rare[slot]
+  #callIn(row: number, number: number, at: number): Seen {
+    const kind = this.#values[row + SHARED] as CallKind
+    const rare = this.#values[row + RARE] as Rare | undefined
     return {
       v: 1,
       seq: number,
@@ -174,7 +202,7 @@ export class Slots {
       kind: 'call',
       what: kind.what,
       server: kind.server,
-      call: this.#callAt(slot),
+      call: this.#callAt(row),
       continues: rare?.continues,
       session: kind.session,
       principal: kind.principal,
@@ -188,43 +216,49 @@ export class Slots {
       fault: kind.fault,
       blame: kind.blame,
       why: rare?.why,
-      ms: shownTime(columns.amount[slot]),
-      upstreamMs: shownTime(columns.further[slot]),
+      ms: shownTime(this.#numbers[row + AMOUNT]),
+      upstreamMs: shownTime(this.#numbers[row + FURTHER]),
       trace: rare?.trace,
     }
   }
 
   /** Ends the wait of the texts of a call. `move` returns the new place of a text. */
   moveTexts(call: string, move: (text: number) => number | undefined): void {
-    const { mask, code, text, waits } = this.#columns
+    const numbers = this.#numbers
     for (let number = this.next - 1; number >= this.first; number--) {
-      const slot = number & mask
-      if (this.#callAt(slot) !== call) continue
-      if (code[slot] === BEGUN) return
-      if (!waits[slot]) continue
-      text[slot] = move(text[slot] as number) ?? NONE
-      waits[slot] = 0
+      const row = this.#rowOf(number)
+      if (this.#callAt(row) !== call) continue
+      if (numbers[row + CODE] === BEGUN) return
+      if (!numbers[row + WAITS]) continue
+      numbers[row + TEXT] = move(numbers[row + TEXT] as number) ?? NONE
+      numbers[row + WAITS] = 0
     }
   }
 
-  /** The slot of the next event. */
-  #take(at: number, code: number, weight: number, call: string | undefined): number {
-    const columns = this.#columns
-    const slot = this.next & columns.mask
-    columns.at[slot] = at
-    columns.code[slot] = code
-    columns.weight[slot] = weight
-    columns.waits[slot] = 0
-    const number = call === undefined ? 0 : numberOf(call)
-    columns.number[slot] = number
-    columns.call[slot] = number === 0 ? call : undefined
-    this.bytes += weight
-    return slot
+  /** Where the row of an event begins. */
+  #rowOf(number: number): number {
+    return (number & this.#mask) << SHIFT
   }
 
-  #callAt(slot: number): string | undefined {
-    const number = this.#columns.number[slot] as number
-    return number === 0 ? this.#columns.call[slot] : `c${number}`
+  /** Where the row of the next event begins. */
+  #take(at: number, code: number, weight: number, call: string | undefined): number {
+    const row = this.#rowOf(this.next)
+    const numbers = this.#numbers
+    const callNumber = call === undefined ? 0 : numberOf(call)
+    numbers[row + AT] = at
+    numbers[row + CODE] = code
+    numbers[row + WEIGHT] = weight
+    numbers[row + NUMBER] = callNumber
+    numbers[row + TEXT] = NONE
+    numbers[row + WAITS] = 0
+    this.#values[row + CALL] = callNumber === 0 ? call : undefined
+    this.bytes += weight
+    return row
+  }
+
+  #callAt(row: number): string | undefined {
+    const number = this.#numbers[row + NUMBER] as number
+    return number === 0 ? (this.#values[row + CALL] as string | undefined) : `c${number}`
   }
 }
 
@@ -250,35 +284,4 @@ function rareOf({ continues, why, trace }: Rare): Rare {
 
 function shownTime(milliseconds: number | undefined): number | undefined {
   return Number.isNaN(milliseconds) ? undefined : milliseconds
-}
-
-/** Columns of this many slots, a power of 2. */
-function columnsOf(slots: number) {
-  return {
-    mask: slots - 1,
-    at: new Float64Array(slots),
-    code: new Uint8Array(slots),
-    weight: new Uint32Array(slots),
-    /** The number of the call, or 0 if `call` has its id. */
-    number: new Float64Array(slots),
-    call: empty<string>(slots),
-    /** Bytes of a message, or milliseconds of a call. */
-    amount: new Float64Array(slots),
-    /** The number of the message that was passed on, or milliseconds spent waiting for the server. */
-    further: new Float64Array(slots),
-    text: new Float64Array(slots),
-    waits: new Uint8Array(slots),
-    server: empty<string>(slots),
-    session: empty<string>(slots),
-    method: empty<string>(slots),
-    id: empty<string | number>(slots),
-    changed: empty<Changes>(slots),
-    /** The HTTP head of a message, the kind of a call, or another event. */
-    shared: empty<Http<string> | CallKind | Other>(slots),
-    rare: empty<Rare>(slots),
-  }
-}
-
-function empty<T>(slots: number): (T | undefined)[] {
-  return new Array<T | undefined>(slots).fill(undefined)
 }
