@@ -1,9 +1,11 @@
 /** What is kept of what a witness is told: nothing secret, no long text, and no part of a larger text. */
 import { createHash } from 'node:crypto'
-import type { Sight } from '../ports/seen.js'
+import type { CallSeen, MessageSeen, Seen, Sight } from '../ports/seen.js'
 import { own } from '../rpc/own.js'
 import { MAX_TEXT, short } from './short.js'
-import type { Other } from './slots.js'
+
+/** An event that is neither a message nor of a call, without its number and time. */
+export type Other = Record<string, unknown> & { kind: Exclude<Seen['kind'], (CallSeen | MessageSeen)['kind']> }
 
 /** Most texts that are remembered because they recur, and most digests of sessions. */
 const MAX_TEXTS = 1_000

@@ -5,11 +5,10 @@
  */
 import type { CallSeen, Changes, Http, MessageSeen, Payload, Seen, Sight } from '../ports/seen.js'
 import type { CallKind } from './call-kinds.js'
+import type { Other } from './kept.js'
 import { short } from './short.js'
 
 type Message = Extract<Seen, { kind: 'message' }>
-/** An event that is neither a message nor of a call, without its number and time. */
-export type Other = Record<string, unknown> & Pick<Exclude<Seen, Message | CallSeen>, 'kind'>
 /** What few events have. */
 type Rare = Pick<Sight, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
 
