@@ -40,11 +40,11 @@ function callJson(seen: Of<'call'>): string {
   json += `,"method":${text(method)},"relayed":${relayed}`
   if (name !== undefined) json += `,"name":${text(name)}`
   if (outcome !== undefined) json += `,"outcome":"${outcome}"`
-  const { ms, upstreamMs, continues, code, fault, blame, why, trace } = seen
+  const { ms, upstreamMs, continues, cancelled, code, fault, blame, why, trace } = seen
   if (ms !== undefined) json += `,"ms":${ms}`
   if (upstreamMs !== undefined) json += `,"upstreamMs":${upstreamMs}`
-  if ((continues ?? code ?? fault ?? blame ?? why ?? trace) === undefined) return `${json}}`
-  return `${json},${JSON.stringify({ continues, code, fault, blame, why, trace }).slice(1)}`
+  if ((continues ?? cancelled ?? code ?? fault ?? blame ?? why ?? trace) === undefined) return `${json}}`
+  return `${json},${JSON.stringify({ continues, cancelled, code, fault, blame, why, trace }).slice(1)}`
 }
 
 function shared(value: object): string {

@@ -211,6 +211,7 @@ export class Slots {
       name: kind.name,
       relayed: kind.relayed,
       outcome: kind.outcome,
+      cancelled: kind.cancelled,
       code: kind.code,
       fault: kind.fault,
       blame: kind.blame,

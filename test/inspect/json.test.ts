@@ -11,7 +11,39 @@ const side = { era: 'modern', revision: EVIL, transport: 'http', name: EVIL } as
 const message = { ...head, kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 3 } as const
 const call = { ...head, kind: 'call', principal: EVIL, client: side, method: EVIL, relayed: false } as const
 
+type Whole<K> = Required<Extract<Seen, { kind: K }>>
+/** With every member that there is, or it does not compile. */
+const wholeMessage: Whole<'message'> = {
+  ...message,
+  ...belonging,
+  method: EVIL,
+  id: EVIL,
+  http: { status: 200, headers: { accept: EVIL } },
+  changes: [],
+  of: 5,
+  more: 2,
+  payload: { text: EVIL, cut: 1, hidden: 2 },
+}
+const wholeCall: Whole<'call'> = {
+  ...call,
+  ...belonging,
+  what: 'ended',
+  upstream: side,
+  name: EVIL,
+  outcome: 'cancelled',
+  cancelled: 'notification',
+  code: -1,
+  fault: EVIL,
+  blame: 'bridge',
+  why: EVIL,
+  ms: 1,
+  upstreamMs: 2,
+  trace: EVIL,
+}
+
 const EVENTS: readonly Seen[] = [
+  wholeMessage,
+  wholeCall,
   message,
   { ...message, ...belonging, method: EVIL, id: EVIL },
   { ...message, id: 0, of: 5, more: 2, changes: [{ at: `/${EVIL}`, op: 'add', rule: 'ids' }] },
