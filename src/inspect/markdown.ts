@@ -14,7 +14,7 @@ const DOCUMENTS = 'https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/'
 /** The parts of a line. Links are relative to `document`, the name of the file that the line is from. */
 export function piecesOf(line: string, document: string): Piece[] {
   // Between the parts that the split captures is text: it has every fourth place.
-  const parts = line.split(/`([^`]+)`|\[([^\]]+)\]\(([^)\s]+)\)/)
+  const parts = line.split(/`([^`]+)`|\[([^[\]]+)\]\(([^()\s]+)\)/)
   const pieces: Piece[] = []
   for (let at = 0; at < parts.length; at += 4) {
     const [text = '', code, link, target = ''] = parts.slice(at, at + 4)
