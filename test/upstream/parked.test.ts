@@ -14,7 +14,7 @@ const YES = '{"address-1":{"action":"accept"}}'
 const NO = '{"address-1":{"action":"decline"}}'
 
 /** As much of a session as matters here: every address has been visited. */
-const SESSION = { handshake: { serverInfo: undefined }, visited: async () => {} } as unknown as LegacySession
+const SESSION = { handshake: { serverInfo: undefined }, visits: { wait: async () => {} } } as unknown as LegacySession
 
 function callOf(more: Partial<Call> = {}): Call {
   return {
