@@ -1,14 +1,7 @@
 /** The codec of the legacy era towards clients: reads `initialize` and requests, writes replies. */
 
 import { ECHOED } from '../printable.js'
-import {
-  error as errorMessage,
-  type Id,
-  notification,
-  type Request,
-  readId,
-  result as resultMessage,
-} from '../rpc/message.js'
+import { error as errorMessage, type Id, notification, type Request, readId } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import {
   EMPTY,
@@ -21,7 +14,6 @@ import {
   parseObject,
   raw,
   value,
-  wire,
   write,
 } from '../rpc/splice.js'
 import type { Call, Reply, RpcError } from './call.js'
@@ -32,7 +24,7 @@ import { Fault } from './fault.js'
 import { MAX_CAPABILITIES } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
-import type { Encoded } from './rules.js'
+import { type Encoded, encodedResult } from './rules.js'
 
 /** What a client states in `initialize`. */
 export interface Opening {
@@ -161,10 +153,9 @@ export function encodeReply(
           `The server answered with a result of the unsupported type "${reply.type.slice(0, 64)}"`,
         )
       const stripped = withoutEnvelope(reply.result, OF_A_MODERN_RESULT)
-      let made = downlevelResult(call.method, call.params, stripped, to)
-      if (task !== undefined) made = ofTask(made, task)
-      else if (to.tasks && call.method === 'tools/list') made = withTaskSupport(made)
-      return { text: resultMessage(id, wire(made)), made }
+      const adapted = downlevelResult(call.method, call.params, stripped, to)
+      if (task !== undefined) return encodedResult(id, ofTask(adapted, task))
+      return encodedResult(id, to.tasks && call.method === 'tools/list' ? withTaskSupport(adapted) : adapted)
     }
     case 'error': {
       const made = legacyError(call, reply.error, to.revision)

@@ -1,14 +1,7 @@
 /** The codec of 2026-07-28 towards clients: reads requests with their envelope, writes results with their type. */
 
 import { memoize, Recent } from '../rpc/memoize.js'
-import {
-  error as errorMessage,
-  notification,
-  type Params,
-  type Request,
-  readId,
-  result as resultMessage,
-} from '../rpc/message.js'
+import { error as errorMessage, notification, type Params, type Request, readId } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { cut } from '../rpc/source.js'
 import {
@@ -25,7 +18,6 @@ import {
   raw,
   type Value,
   value,
-  wire,
   write,
 } from '../rpc/splice.js'
 import type { Answers, CacheHint, Caller, Reply } from './call.js'
@@ -42,7 +34,7 @@ import {
   withoutRequestKeys,
 } from './meta.js'
 import { isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
-import type { Encoded } from './rules.js'
+import { type Encoded, encodedResult } from './rules.js'
 
 /** A request, decoded. */
 export interface Decoded {
@@ -222,13 +214,10 @@ export function encodeReply(
     }
     case 'result': {
       const stamped = stamp(reply, method)
-      const made = subscription === undefined ? stamped : ofSubscription(stamped, subscription)
-      return { text: resultMessage(id, wire(made)), made }
+      return encodedResult(id, subscription === undefined ? stamped : ofSubscription(stamped, subscription))
     }
-    case 'input': {
-      const made = stampType(reply.result, 'input_required', reply.server)
-      return { text: resultMessage(id, wire(made)), made }
-    }
+    case 'input':
+      return encodedResult(id, stampType(reply.result, 'input_required', reply.server))
     case 'error':
       return { text: errorMessage(id, reply.error), made: reply.error }
   }

@@ -3,9 +3,9 @@
  * docs/translation.md.
  */
 import { type Became, changesIn, type Op, Place } from '../rpc/changes.js'
-import { isLeftOut, type RpcError } from '../rpc/message.js'
+import { type Id, isLeftOut, type RpcError, result } from '../rpc/message.js'
 import type { Source, Wire } from '../rpc/source.js'
-import { EMPTY, keys, opens, type Payload, raw } from '../rpc/splice.js'
+import { EMPTY, keys, opens, type Payload, raw, wire } from '../rpc/splice.js'
 import { annotationsOfTool } from './annotations.js'
 import { ChangeList } from './change-list.js'
 
@@ -23,6 +23,11 @@ export type Made = Payload | RpcError | Source | 'anew'
 export interface Encoded {
   text: Wire
   made: Made
+}
+
+/** The answer to a request with this result. */
+export function encodedResult(id: Id, made: Payload): Encoded {
+  return { text: result(id, wire(made)), made }
 }
 
 type Form = 'request' | 'notification' | 'result' | 'error'
