@@ -67,7 +67,6 @@ export class StdioChannel implements Channel {
   readonly shared = true
   readonly stateless = false
   readonly memory: Memory
-  alive = true
   /** Loans for the incomplete line, and for lines that wait to be written. */
   readonly #loans: { line: Loan; queue: Loan }
   readonly #child: Child
@@ -124,6 +123,10 @@ export class StdioChannel implements Channel {
     })
   }
 
+  get alive(): boolean {
+    return !this.#ended && !this.#closing
+  }
+
   attach(receiver: Receiver): void {
     this.#receiver = receiver
   }
@@ -152,7 +155,6 @@ export class StdioChannel implements Channel {
     const grace = hurry ? NO_TIME : this.#grace
     if (!this.#closing) {
       this.#closing = true
-      this.alive = false
       if (!this.#blocked) this.#flush()
       this.#refuseQueued()
       this.#child.stdin.end()
@@ -232,7 +234,6 @@ export class StdioChannel implements Channel {
   #end(why: string, options: ChannelErrorOptions = {}): void {
     if (this.#ended) return
     this.#ended = true
-    this.alive = false
     this.#lines.clear()
     clearTimeout(this.#partial)
     this.#refuseQueued()
