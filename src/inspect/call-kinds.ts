@@ -4,6 +4,7 @@
  */
 import type { CallSeen, Side, Sight } from '../ports/seen.js'
 import type { Copies } from './kept.js'
+import { mixed } from './place.js'
 import { MAX_TEXT, short } from './short.js'
 
 type CallSight = Extract<Sight, { kind: 'call' }>
@@ -108,11 +109,6 @@ function isSameSide(one: Side | undefined, other: Side | undefined): boolean {
 function placeOf({ what, name, method, principal }: CallSight, session: string | undefined): number {
   const place = mixed(name) + 7 * mixed(method) + 31 * mixed(principal) + 61 * mixed(session)
   return ((place << 1) | (what === 'begun' ? 0 : 1)) & (PLACES - 1)
-}
-
-function mixed(text: string | undefined): number {
-  if (text === undefined || text.length === 0) return 0
-  return text.length + 3 * text.charCodeAt(text.length - 1) + 13 * text.charCodeAt(text.length >> 1)
 }
 
 /** Bytes that the beginning or end of a call takes, about. */

@@ -3,6 +3,7 @@
  * To find one builds no key.
  */
 import type { Http, MessageSeen } from '../ports/seen.js'
+import { mixed } from './place.js'
 import { short } from './short.js'
 
 /** A head, and the bytes that it takes, about. */
@@ -89,9 +90,4 @@ function placeOf({ status = 0, headers }: Told): number {
     (status + mixed(headers['content-length']) + 31 * mixed(headers['mcp-name']) + 7 * mixed(headers['mcp-method'])) &
     (PLACES - 1)
   )
-}
-
-function mixed(value: Value): number {
-  if (typeof value !== 'string' || value.length === 0) return 0
-  return value.length + 3 * value.charCodeAt(value.length - 1) + 13 * value.charCodeAt(value.length >> 1)
 }
