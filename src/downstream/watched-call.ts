@@ -66,17 +66,21 @@ export class WatchedCall {
   }
 
   /**
-   * Tells that the call has begun, with the client's message, unless that is told otherwise. `state` is the
-   * `requestState` of a call that continues another one, `clientInfo` that of its client, if it is known, `client` the client's
-   * name, if the message is told otherwise.
+   * Tells that the call has begun, with the client's message. `state` is the `requestState` of a call that continues
+   * another one, `clientInfo` that of its client, if it is known.
    */
-  begun(request: Request | undefined, state?: Json, headers?: Headers, clientInfo?: Json, client?: string): void {
-    const continues = state === undefined ? undefined : this.#watch.continued(state)
-    const now = this.#started
+  begun(request: Request, state?: Json, headers?: Headers, clientInfo?: Json): void {
     const { session } = this.#whose
-    this.#client = request ? this.#watch.clientOf(request, session, clientInfo) : client
-    this.#watch.witness(this.#sight('begun', now, continues, undefined))
-    if (request) this.#messageId = tellReceived(this.#logger, request, { call: this.id, session, now }, headers)
+    this.begunBy(this.#watch.clientOf(request, session, clientInfo), state)
+    const about = { call: this.id, session, now: this.#started }
+    this.#messageId = tellReceived(this.#logger, request, about, headers)
+  }
+
+  /** Tells that the call of this client has begun, whose message is told otherwise. `state` is as in `begun`. */
+  begunBy(client: string | undefined, state: Json | undefined): void {
+    const continues = state === undefined ? undefined : this.#watch.continued(state)
+    this.#client = client
+    this.#watch.witness(this.#sight('begun', this.#started, continues, undefined))
   }
 
   /** The call has opened this session, to which it belongs from now on. */

@@ -183,13 +183,7 @@ export class Relay {
     const messages = call === undefined ? undefined : new RelayedMessages(log, { call, session })
     const sent = body instanceof Uint8Array ? body : undefined
     const watch = passing.opens ? log.telemetry?.watch : undefined
-    record.watched?.begun(
-      undefined,
-      messages && sent && stateIn(sent),
-      undefined,
-      undefined,
-      watch && sent && clientIn(watch, sent),
-    )
+    record.watched?.begunBy(watch && sent && clientIn(watch, sent), messages && sent && stateIn(sent))
     // The other requests of a session have the same headers.
     if (sent) messages?.request(sent, passing.opens ? request.headers : undefined)
     let leave = () => {}
