@@ -13,9 +13,10 @@ export { ErrorReply }
 const TO_PRIMARY = 8
 const SENTINEL_PORT = 26_379
 
+endDestroyedClients()
+
 /** A client for commands and one for subscriptions, not connected yet. */
 export function clientsOf(address: RedisAddress): { asking: Client; listening: Channels } {
-  endDestroyedClients()
   if (address.cluster?.length) return clusterClients(address.cluster, address.tls)
   return { asking: clientOf(address), listening: clientOf(address) }
 }

@@ -10,12 +10,8 @@ interface Destroyable {
   once(event: 'ready', listener: () => void): void
 }
 
-let isMended = false
-
-/** From now on a destroyed client does not stay connected. */
+/** From now on a destroyed client does not stay connected. To be called once. */
 export function endDestroyedClients(): void {
-  if (isMended) return
-  isMended = true
   const prototype = ownerOf(createClient(), 'destroy') as Destroyable
   const { destroy } = prototype
   prototype.destroy = function (this: Destroyable) {
