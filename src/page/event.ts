@@ -1,4 +1,5 @@
 /** Reads an event of an exported file. A file may come from anybody, so its values are checked. */
+import { CANCELLED } from '../inspect/words.js'
 import type { Seen } from '../ports/seen.js'
 
 const KINDS: readonly string[] = [
@@ -29,7 +30,7 @@ const NUMBERS = new Set([
   'more',
   'of',
 ])
-const CANCELLED: readonly unknown[] = [undefined, 'notification', 'disconnected', 'session', 'bridge']
+const REASONS: readonly unknown[] = [undefined, ...Object.keys(CANCELLED)]
 const OUTCOMES: readonly unknown[] = [undefined, 'ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault']
 type Fields = Readonly<Record<string, unknown>>
 
@@ -47,7 +48,7 @@ export function eventIn(line: string): Seen | undefined {
 function isEvent(seen: Fields): boolean {
   if (seen['v'] !== 1 || typeof seen['seq'] !== 'number' || typeof seen['at'] !== 'number') return false
   if (!KINDS.includes(seen['kind'] as string) || !OUTCOMES.includes(seen['outcome'])) return false
-  if (!CANCELLED.includes(seen['cancelled'])) return false
+  if (!REASONS.includes(seen['cancelled'])) return false
   if (seen['kind'] === 'call' && (typeof seen['method'] !== 'string' || !isObject(seen['client']))) return false
   return Object.entries(seen).every(([key, value]) => isValue(key, value))
 }
