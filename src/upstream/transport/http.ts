@@ -348,9 +348,10 @@ class Reading implements Reader {
     if (this.#given?.aborted) abort()
   }
 
-  /** Ends all requests for this answer. */
+  /** Ends all requests for this answer, also one that has not been started. */
   abort(): void {
-    this.#given?.abort(new ChannelError('The request was aborted'))
+    this.#given ??= new HangUp()
+    this.#given.abort(new ChannelError('The request was aborted'))
     this.#end()
   }
 

@@ -1,0 +1,53 @@
+/** Requests over HTTP that are given up before they are sent. */
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import { Peer } from '../../src/upstream/peer.js'
+import { HttpTransport } from '../../src/upstream/transport/http.js'
+import { until } from '../support/eventually.js'
+
+t.test('a call that is cancelled while it waits for a connection is not sent', async (t) => {
+  const received: string[] = []
+  const held: (() => void)[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (chunk: string) => {
+      body += chunk
+    })
+    request.on('end', () => {
+      const { id, method } = JSON.parse(body) as { id: number; method: string }
+      received.push(method)
+      const answer = () => answered(response, id)
+      if (method === 'first') held.push(answer)
+      else answer()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`)
+  const transport = new HttpTransport({ url, connections: 1 })
+  t.teardown(async () => {
+    await transport.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  const peer = new Peer(await transport.open({ stateless: true }))
+  const send = (method: string) => {
+    const exchange = peer.begin()
+    exchange.send(method, '{}')
+    return exchange
+  }
+  // Before there is any connection, and while the only one is in use.
+  send('too early').release()
+  const first = send('first')
+  await until(() => held.length === 1, 'the first call has the connection')
+  send('cancelled').release()
+  const last = send('last')
+  for (const answer of held) answer()
+  t.match(await first.answer(), { kind: 'response' })
+  t.match(await last.answer(), { kind: 'response' })
+  t.same(received, ['first', 'last'])
+})
+
+function answered(response: ServerResponse, id: number): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id, result: {} }))
+}
