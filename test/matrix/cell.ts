@@ -34,6 +34,18 @@ const ENVELOPE = ['protocolVersion', 'clientInfo', 'clientCapabilities', 'logLev
 export const SCRIPTED = { name: 'scripted', version: '1.0.0' }
 const OF_MODERN_RESULTS = ['resultType', 'ttlMs', 'cacheScope']
 
+/**
+ * Ids of the cell's tool calls that were cancelled, in order, after the server had counted `before` cancellations. The
+ * subscription of an earlier client may end at any time after its client.
+ */
+export function cancelledCalls({ server, reached }: Cell, before: number): unknown[] {
+  const calls = new Set(reached('tools/call').map(({ message }) => message['id']))
+  return server
+    .cancelled()
+    .slice(before)
+    .filter((id) => calls.has(id))
+}
+
 /** The `_meta` that came with a message. */
 export function metaOf({ message }: Reached): Json {
   return ((message['params'] as Json | undefined)?.['_meta'] ?? {}) as Json

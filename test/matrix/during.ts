@@ -2,7 +2,7 @@
 import type { Test } from 'tap'
 import { until } from '../support/eventually.js'
 import { text } from './calls.js'
-import { type Cell, metaOf, only, paramsOf, resultOf, sameMeta } from './cell.js'
+import { type Cell, cancelledCalls, metaOf, only, paramsOf, resultOf, sameMeta } from './cell.js'
 import type { Json, Message } from './client.js'
 import { crosses, isRelayed } from './told.js'
 
@@ -75,10 +75,10 @@ export async function cancel(t: Test, cell: Cell): Promise<void> {
   await until(() => cell.reached('tools/call').length > 0, 'the call has reached the server')
   const { message } = only(t, cell, 'tools/call')
   await pending.cancel('I have changed my mind')
-  await until(() => server.cancelled().length > before, 'the server knows')
+  await until(() => cancelledCalls(cell, before).length > 0, 'the server knows')
   const again = await client.request('tools/call', { name: 'echo', arguments: {} }).answer
   t.same(resultOf(t, cell, again), { ...text('{}'), structuredContent: {} }, 'the next call is answered')
-  t.same(server.cancelled().slice(before), [message['id']], 'that call was cancelled, once')
+  t.same(cancelledCalls(cell, before), [message['id']], 'that call was cancelled, once')
   if (isLegacy && client.era === 'legacy') {
     const { reason } = paramsOf(only(t, cell, 'notifications/cancelled'))
     t.equal(reason, 'I have changed my mind')
