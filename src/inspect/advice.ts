@@ -18,7 +18,7 @@ type Texts = Readonly<Record<string, readonly [meaning: string, next: string]>>
 
 /** Explains a failure; undefined if there is nothing to say. */
 export function adviceOn({ outcome = '', fault = '', message = '' }: Failure): Advice | undefined {
-  const found = own(FAULT_ADVICE as Texts, fault) ?? own(OUTCOME_ADVICE as Texts, outcome)
+  const found = entryOf(FAULT_ADVICE as Texts, fault) ?? entryOf(OUTCOME_ADVICE as Texts, outcome)
   if (!found) return undefined
   const [meaning, next] = found
   return { meaning, next: (fault.startsWith('upstream') ? nextIn(message) : undefined) ?? next }
@@ -27,7 +27,7 @@ export function adviceOn({ outcome = '', fault = '', message = '' }: Failure): A
 /** What to do about a server, by the most specific text that its failure has. */
 function nextIn(message: string): string | undefined {
   const [, status = ''] = /\bHTTP (\d{3})\b/.exec(message) ?? []
-  const ofStatus = own<string>(STATUS_ADVICE as Readonly<Record<string, string>>, status)
+  const ofStatus = entryOf<string>(STATUS_ADVICE as Readonly<Record<string, string>>, status)
   if (ofStatus !== undefined) return ofStatus
   const fitting = MESSAGE_ADVICE.filter(([parts]) => contains(message, parts))
   const [best] = fitting.toSorted(([one], [other]) => other.join('').length - one.join('').length)
@@ -45,6 +45,6 @@ function contains(text: string, parts: readonly string[]): boolean {
   return true
 }
 
-function own<Value>(table: Readonly<Record<string, Value>>, key: string): Value | undefined {
+function entryOf<Value>(table: Readonly<Record<string, Value>>, key: string): Value | undefined {
   return Object.hasOwn(table, key) ? table[key] : undefined
 }
