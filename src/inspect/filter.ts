@@ -11,6 +11,8 @@ export interface Filter {
   isEmpty: boolean
   /** What is wrong with the text; the wrong word is ignored. */
   problem?: string
+  /** What may not be meant as it is read. */
+  hint?: string
 }
 
 type Field = (call: CallView) => readonly (string | undefined)[]
@@ -33,7 +35,7 @@ export const FIELDS = {
   fault: ({ fault }) => [fault],
   principal: ({ principal }) => [principal],
   session: ({ session }) => [session],
-  id: ({ id }) => [id],
+  id: (call) => [call.id, ...requestIds(call)],
   trace: ({ trace }) => [trace],
 } satisfies Readonly<Record<string, Field>>
 
@@ -46,22 +48,25 @@ const MAX_WORDS = 50
 /** Reads a filter. */
 export function readFilter(text: string): Filter {
   const problems: string[] = []
+  const hints: string[] = []
   const words = wordsIn(text.slice(0, MAX_TEXT)).slice(0, MAX_WORDS)
   const tests = words.flatMap((word) => {
     const isNot = word.length > 1 && word.startsWith('-')
-    const test = testOf(isNot ? word.slice(1) : word, problems)
+    const test = testOf(isNot ? word.slice(1) : word, problems, hints)
     if (!test) return []
     return isNot ? [(call: CallView) => !test(call)] : [test]
   })
   const [problem] = problems
+  const [hint] = hints
   return {
     matches: (call) => tests.every((test) => test(call)),
     isEmpty: tests.length === 0,
     ...(problem !== undefined && { problem }),
+    ...(hint !== undefined && { hint }),
   }
 }
 
-function testOf(word: string, problems: string[]): ((call: CallView) => boolean) | undefined {
+function testOf(word: string, problems: string[], hints: string[]): ((call: CallView) => boolean) | undefined {
   const [, operator, number] = /^ms(>=|<=|>|<|[:=])(.*)$/.exec(word) ?? []
   if (operator !== undefined) {
     const limit = Number(number)
@@ -84,6 +89,11 @@ function testOf(word: string, problems: string[]): ((call: CallView) => boolean)
     const read: Field = FIELDS[field as keyof typeof FIELDS]
     return (call) => read(call).some((found) => found !== undefined && fits(found.toLowerCase()))
   }
+  // An address is a text.
+  if (field !== '' && !value.startsWith('/'))
+    hints.push(
+      `${field}: is no field, so "${word}" is searched as text; fields are ${Object.keys(FIELDS).join(', ')}, ms`,
+    )
   const part = word.toLowerCase()
   return (call) => textsOf(call).some((found) => found?.toLowerCase().includes(part))
 }
@@ -98,6 +108,19 @@ function compares(ms: number, operator: string, limit: number): boolean {
 
 function textsOf({ id, method, name, server, principal, session, status, fault, why, client, upstream }: CallView) {
   return [id, method, name, server, principal, session, status, fault, why, client?.name, upstream?.name]
+}
+
+/** The ids of the requests of the client: with a question, a call has several. */
+function requestIds({ events }: CallView): string[] {
+  return events.flatMap((seen) =>
+    seen.kind === 'message' &&
+    seen.hop === 'client' &&
+    seen.form === 'request' &&
+    seen.dir === 'in' &&
+    seen.id !== undefined
+      ? [String(seen.id)]
+      : [],
+  )
 }
 
 function pairOf(client: CallView['client'], upstream: CallView['upstream']): string | undefined {

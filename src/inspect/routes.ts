@@ -165,15 +165,21 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     secret.get(`${INSPECT}/sessions`, async () => ({ sessions: [...viewsOf(ring).sessions.values()] }))
 
     secret.get(`${INSPECT}/export`, async (request, reply) => {
-      const format = queryOf(request).get('format') ?? 'jsonl'
+      const query = queryOf(request)
+      const format = query.get('format') ?? 'jsonl'
       if (format !== 'jsonl' && format !== 'har')
         throw new Fault('invalidRequest', 'The format of an export is jsonl or har')
+      const { matches, isEmpty, problem } = readFilter(query.get('filter') ?? '')
+      if (problem !== undefined) throw new Fault('invalidRequest', `The filter is wrong: ${problem}`)
       reply.header('content-disposition', `attachment; filename="mcp-bridge.${format}"`)
       const events = ring.after(0).map(withPayload)
-      if (format === 'jsonl') return reply.type('application/jsonl; charset=utf-8').send(toLines(events))
       const views = new Views()
       for (const seen of events) views.add(seen)
-      return reply.type('application/json').send(JSON.stringify(toHar(views.calls.values(), { version })))
+      const calls = [...views.calls.values()].filter(matches)
+      if (format === 'har') return reply.type('application/json').send(JSON.stringify(toHar(calls, { version })))
+      const wanted = new Set(calls.flatMap((call) => call.events))
+      const lines = isEmpty ? events : events.filter((seen) => wanted.has(seen))
+      return reply.type('application/jsonl; charset=utf-8').send(toLines(lines))
     })
   })
 }

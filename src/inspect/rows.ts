@@ -1,6 +1,6 @@
 /** The two sides of a call: which message on one wire causes which on the other, and where the time goes. */
 import type { Seen, Side } from '../ports/seen.js'
-import { valueAt } from './values.js'
+import { textAt } from './values.js'
 import type { CallView } from './views.js'
 
 /** A message of a call. */
@@ -21,17 +21,8 @@ export function clientOf({ client, events }: Pick<CallView, 'client' | 'events'>
   if (!client || client.name !== undefined) return client
   const isRequest = (seen: Seen) => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request'
   const request = events.find(isRequest) as Message | undefined
-  const text = request?.payload && valueAt(request.payload.text, CLIENT_NAME)
-  const name = text?.startsWith('"') ? nameIn(text) : undefined
+  const name = request?.payload && textAt(request.payload.text, CLIENT_NAME)
   return name === undefined ? client : { ...client, name }
-}
-
-function nameIn(text: string): string | undefined {
-  try {
-    return String(JSON.parse(text))
-  } catch {
-    return undefined
-  }
 }
 
 /** A message and its counterpart on the other wire; one of them may be missing. */
@@ -110,9 +101,22 @@ export interface Phase {
   to: number
 }
 
-/** The time of a call, divided by who is waited for. `now` is the end of a call that is open. */
-export function phasesOf(call: Pick<CallView, 'events' | 'at' | 'ms' | 'upstreamMs' | 'status'>, now: number): Phase[] {
-  const end = call.ms ?? Math.max(0, now - call.at)
+/** What says how long a call takes. */
+type Timed = Pick<CallView, 'at' | 'ms' | 'status'> & { parked?: boolean }
+
+/** Whether the time of a call goes on: it has not ended, or waits for its client. */
+export function isRunning({ status, parked = false }: Pick<Timed, 'status' | 'parked'>): boolean {
+  return status === 'open' || (status === 'asks' && parked)
+}
+
+/** Milliseconds that a call took, or has taken until now. Undefined if that is not known. */
+export function elapsed(call: Timed, now: number): number | undefined {
+  return isRunning(call) ? Math.max(0, now - call.at) : call.ms
+}
+
+/** The time of a call, divided by who is waited for. `now` is the end of a call that goes on. */
+export function phasesOf(call: Timed & Pick<CallView, 'events' | 'upstreamMs'>, now: number): Phase[] {
+  const end = elapsed(call, now) ?? Math.max(0, now - call.at)
   const phases: Phase[] = []
   let who: Who = 'bridge'
   let from = 0

@@ -14,6 +14,17 @@ export function valueAt(text: string, pointer: string): string | undefined {
   return json
 }
 
+/** The string at a JSON Pointer in a text; undefined if there is none. */
+export function textAt(text: string, pointer: string): string | undefined {
+  const json = valueAt(text, pointer)
+  if (!json?.startsWith('"')) return undefined
+  try {
+    return String(JSON.parse(json))
+  } catch {
+    return undefined
+  }
+}
+
 /**
  * Where a value is in the message that went out, by its place in the one that came in: elements of a list have moved up
  * if others before them were removed.

@@ -12,11 +12,15 @@ export const KEPT = {
   messages: 20,
   processes: 100,
   streams: 8,
+  notes: 100,
 }
 /** Most events kept of one call. */
 const MAX_EVENTS = 500
 
 type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
+
+/** What happened to the bridge: its configuration or its trust in a server changed, or events were lost. */
+export type Note = Of<'config' | 'trust' | 'lost'>
 
 /** What happens to one call: with the calls that continue it, it is one. */
 export interface CallView {
@@ -46,6 +50,10 @@ export interface CallView {
   trace?: string | undefined
   /** Rounds of questions to the client. */
   rounds: number
+  /** The client is asked, and has not answered yet. */
+  parked: boolean
+  /** The process of its server, if the server has only one. */
+  pid?: number | undefined
   /** Its beginning is missing. */
   incomplete: boolean
   /** Everything that belongs to it, in order. */
@@ -124,6 +132,8 @@ export class Views {
   readonly sessions = new Map<string, SessionView>()
   /** Newest last. */
   readonly refused: Of<'refused'>[] = []
+  /** Newest last. */
+  readonly notes: Note[] = []
   /** Number of the last event, and of events that are missing between those that came. */
   last = 0
   lost = 0
@@ -165,16 +175,21 @@ export class Views {
         return
       case 'lost':
         this.lost += seen.count ?? 0
-        return
+        return this.#note(seen)
       case 'config':
       case 'trust':
-        return
+        return this.#note(seen)
     }
   }
 
   /** The call with this id, also if it continues another one. */
   call(id: string): CallView | undefined {
     return this.calls.get(this.#parts.get(id) ?? id)
+  }
+
+  #note(seen: Note): void {
+    this.notes.push(seen)
+    if (this.notes.length > KEPT.notes) this.notes.shift()
   }
 
   #call(seen: Of<'call'>): void {
@@ -191,6 +206,7 @@ export class Views {
     const server = this.#server(seen.server)
     if (!known) server.calls++
     const { upstream } = seen
+    if (upstream?.transport === 'stdio' && server.pids.length === 1) [call.pid] = server.pids
     // A verdict on a legacy server has no revision yet: `initialize` says it.
     if (upstream?.revision !== undefined && (server.era === 'unknown' || server.era === upstream.era))
       Object.assign(server, { era: upstream.era, revision: upstream.revision })
@@ -209,7 +225,10 @@ export class Views {
       call.server = seen.server ?? ''
       if (seen.kind === 'message') call.method = seen.method ?? ''
     }
-    if (seen.kind === 'question' && seen.what === 'parked') call.rounds++
+    if (seen.kind === 'question') {
+      call.parked = seen.what === 'parked'
+      if (call.parked) call.rounds++
+    }
     this.#keep(call, seen)
   }
 
@@ -223,6 +242,7 @@ export class Views {
       status: 'open',
       away: false,
       rounds: 0,
+      parked: false,
       incomplete,
       events: [],
       more: 0,
@@ -366,6 +386,7 @@ function tellCall(call: CallView, seen: CallSeen & Seen): void {
   if (seen.what === 'begun') {
     // The call goes on: its client brings answers.
     call.status = 'open'
+    call.parked = false
     return
   }
   const { outcome = 'ok', cancelled, code, fault, blame, why, ms, upstreamMs } = seen
@@ -373,6 +394,7 @@ function tellCall(call: CallView, seen: CallSeen & Seen): void {
     status: outcome,
     cancelled,
     away: cancelled === 'disconnected',
+    parked: call.parked && outcome === 'asks',
     code,
     fault,
     blame,

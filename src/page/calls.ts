@@ -2,17 +2,26 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { phasesOf } from '../inspect/rows.js'
+import { elapsed, isRunning, phasesOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
-import { current, following, selected, shownCalls, source } from './state.js'
+import { current, following, now, selected, shownCalls, source } from './state.js'
 import { NO_TOKEN } from './tables.js'
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 32
 /** Rows above and below those that can be seen. */
 const SPARE = 6
-const COLUMNS = ['Time', 'Call', 'Server', 'Client → server', 'Status', 'Duration', 'Where the time went']
+/** Titles of the columns, and what they mean where that is not clear. */
+const COLUMNS: readonly (readonly [title: string, about?: string])[] = [
+  ['Time'],
+  ['Call'],
+  ['Server'],
+  ['Client → server', 'M: modern era, L: legacy era; month and day of the revision; transport'],
+  ['Status'],
+  ['Duration'],
+  ['Where the time went', 'Grey: bridge. Blue: server. Striped: client, or a person'],
+]
 
 /** The part of the list that can be seen: its first pixel, and how many there are. */
 interface Port {
@@ -62,9 +71,10 @@ export function Calls() {
   useEffect(() => {
     const at = shownCalls.peek().findIndex((call) => call.id === id)
     if (at < 0) return
-    const now = port.peek()
+    const before = port.peek()
     following.value = false
-    show(Math.min(at * ROW, Math.max(now.top, (at + 1) * ROW - now.height)))
+    // The button for the newest is over the last row.
+    show(Math.min(at * ROW, Math.max(before.top, (at + 2) * ROW - before.height)))
   }, [id])
 
   const show = (to: number) => {
@@ -90,7 +100,7 @@ export function Calls() {
           <caption class="hidden">Calls, oldest first</caption>
           <thead>
             <tr aria-rowindex="1">
-              ${COLUMNS.map((title) => html`<th scope="col">${title}</th>`)}
+              ${COLUMNS.map(([title, about]) => html`<th scope="col" title=${about}>${title}</th>`)}
             </tr>
           </thead>
           <tbody>
@@ -126,8 +136,8 @@ function space(height: number) {
 
 /** Differs when the row of a call has to be drawn again. A call is one object, which changes. */
 function stateOf(call: CallView): number {
-  // The bar of an open call grows.
-  return call.status === 'open' ? Date.now() : call.events.length + call.more
+  // The bar of a call that goes on grows.
+  return isRunning(call) ? now() : call.events.length + call.more
 }
 
 function Row({ call, index }: { call: CallView; index: number; state: number }) {
@@ -137,14 +147,16 @@ function Row({ call, index }: { call: CallView; index: number; state: number }) 
     selected.value = call.id
   }
   const why = call.why ?? call.fault
+  const status = `${words}${why === undefined ? '' : `: ${shown(why)}`}`
+  const blame = call.blame === undefined ? '' : ` (blame: ${shown(call.blame)})`
   return html`
     <tr aria-rowindex=${index + 2} aria-current=${isSelected ? 'true' : undefined} class=${isSelected ? 'selected' : ''} onClick=${choose}>
       <td>${clock(call.at)}</td>
-      <td><a href=${`#/calls/${encodeURIComponent(call.id)}`}>${shown(call.method)} <b>${shown(call.name)}</b></a></td>
+      <td><a href=${`#/calls/${encodeURIComponent(call.id)}`}><span class="method">${shown(call.method)}</span> <b>${shown(call.name)}</b></a></td>
       <td>${shown(call.server)}</td>
       <td title=${`${full(call.client)} → ${full(call.upstream)}`}>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>
-      <td class=${`status ${call.status}`}><span aria-hidden="true">${sign} </span>${words}${why === undefined ? '' : `: ${shown(why)}`}</td>
-      <td class="number">${call.status === 'open' ? '' : duration(call.ms)}</td>
+      <td class=${`status ${call.status}`} title=${`${status}${blame}`}><span aria-hidden="true">${sign} </span>${status}</td>
+      <td class="number">${duration(elapsed(call, now()))}${isRunning(call) ? ' …' : ''}</td>
       <td><${Waterfall} call=${call} /></td>
     </tr>
   `
@@ -152,7 +164,7 @@ function Row({ call, index }: { call: CallView; index: number; state: number }) 
 
 /** The time of a call as one bar. */
 export function Waterfall({ call }: { call: CallView }) {
-  const phases = phasesOf(call, Date.now())
+  const phases = phasesOf(call, now())
   const whole = phases.at(-1)?.to || 1
   const words = phases.map(({ who, from, to }) => `${who} ${duration(to - from)}`).join(', ')
   return html`

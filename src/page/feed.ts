@@ -124,9 +124,9 @@ export async function lookAtPayloads(keep?: 'all' | 'configured'): Promise<void>
     )
 }
 
-/** Everything that the bridge has kept, as a file; undefined if there is none. */
-export async function exported(format: 'jsonl' | 'har'): Promise<Blob | undefined> {
-  const response = await get(`export?format=${format}`)
+/** What the bridge has kept of the calls that match, as a file; undefined if there is none. */
+export async function exported(format: 'jsonl' | 'har', filter: string): Promise<Blob | undefined> {
+  const response = await get(`export?${new URLSearchParams({ format, filter })}`)
   return response.ok ? response.blob() : undefined
 }
 

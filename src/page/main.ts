@@ -6,7 +6,8 @@ import { clock, shown } from '../inspect/words.js'
 import { followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
-import { exported, follow, lookAtPayloads, open } from './feed.js'
+import { follow, lookAtPayloads } from './feed.js'
+import { acceptFiles, save, show } from './files.js'
 import { followKeys, KEYS } from './keys.js'
 import {
   CHOICES,
@@ -15,6 +16,8 @@ import {
   current,
   filterProblem,
   filterText,
+  filterWords,
+  followClock,
   helpOpen,
   kept,
   note,
@@ -48,7 +51,7 @@ function App() {
       <div class="buttons">
         ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
         <${Texts} />
-        ${source.value.kind === 'live' && html`<button type="button" onClick=${() => save('jsonl')}>Export JSONL</button><button type="button" onClick=${() => save('har')}>Export HAR</button>`}
+        ${source.value.kind === 'live' && html`<${Exports} />`}
         <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
         <button type="button" aria-haspopup="dialog" onClick=${() => toggleHelp(true)}>Keys</button>
       </div>
@@ -77,7 +80,16 @@ function Connection() {
         : from.kind === 'waiting' || from.kind === 'refused'
           ? ['○', from.why]
           : ['○', from.kind]
-  return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}${' '}<span class=${`count ${lost > 0 ? 'lost' : 'faint'}`}>${seen.toLocaleString()} events, ${lost.toLocaleString()} lost</span></p>`
+  return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}${' '}<span class=${`count ${lost > 0 && from.kind !== 'file' ? 'lost' : 'faint'}`}>${seen.toLocaleString()} events, ${lost.toLocaleString()} ${from.kind === 'file' ? 'not in the file' : 'lost'}</span></p>`
+}
+
+/** Exports what the list shows. */
+function Exports() {
+  const about = filterWords.value === '' ? 'everything that the bridge has kept' : 'the calls that match the filter'
+  return html`
+    <button type="button" title=${`Events, one a line: ${about}. This page can open the file.`} onClick=${() => save('jsonl', filterWords.value)}>Export JSONL</button>
+    <button type="button" title=${`HTTP archive, for other tools: ${about}`} onClick=${() => save('har', filterWords.value)}>Export HAR</button>
+  `
 }
 
 /** Whether the texts of messages are kept, and the switch for it. */
@@ -134,6 +146,11 @@ function Count() {
   return html`<p class="hidden" aria-live="polite" ref=${element}></p>`
 }
 
+function chosen({ currentTarget }: { currentTarget: HTMLInputElement }): void {
+  const [file] = currentTarget.files ?? []
+  if (file) show(file)
+}
+
 function toggleHelp(isOpen: boolean): void {
   helpOpen.value = isOpen
 }
@@ -149,47 +166,19 @@ function Help() {
     <dialog ref=${dialog} aria-labelledby="keys" onClose=${() => toggleHelp(false)}>
       <h2 id="keys">Keys</h2>
       <dl>${KEYS.flatMap(([key, about]) => [html`<dt><kbd>${key}</kbd></dt>`, html`<dd>${about}</dd>`])}</dl>
+      <h2>Sides</h2>
+      <p><code>M 07-28 http → L 11-25 stdio</code>: a client of the modern era, revision 2026-07-28, over Streamable HTTP, with a server of the legacy era, revision 2025-11-25, on stdio.</p>
       <h2>Filter</h2>
-      <p><code>tool: name: method: server: era: status: blame: fault: principal: session: id: trace: ms></code>, or any text. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
+      <p><code>tool: name: method: server: era: status: blame: fault: principal: session: id: trace: ms></code>, or any text. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
       <button type="button" onClick=${() => toggleHelp(false)}>Close</button>
     </dialog>
   `
-}
-
-async function save(format: 'jsonl' | 'har'): Promise<void> {
-  const file = await exported(format).catch(() => undefined)
-  if (!file) return say('The bridge did not give the export')
-  const url = URL.createObjectURL(file)
-  const link = document.createElement('a')
-  link.href = url
-  link.download = `mcp-bridge.${format}`
-  link.click()
-  URL.revokeObjectURL(url)
-}
-
-function chosen({ currentTarget }: { currentTarget: HTMLInputElement }): void {
-  const [file] = currentTarget.files ?? []
-  if (file) show(file)
-}
-
-function show(file: File): void {
-  open(file)
-    .then((problem) => say(problem ?? `${file.name} is shown, and not the bridge`))
-    .catch(() => say(`${file.name} cannot be read`))
-}
-
-function acceptFiles(): void {
-  addEventListener('dragover', (event) => event.preventDefault())
-  addEventListener('drop', (event) => {
-    event.preventDefault()
-    const [file] = event.dataTransfer?.files ?? []
-    if (file) show(file)
-  })
 }
 
 const token = takeToken()
 followAddress()
 followKeys()
 acceptFiles()
+followClock()
 render(html`<${App} />`, document.body)
 follow(token).catch(() => {})

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact'
 import type { Message } from '../inspect/rows.js'
 import { shown, size } from '../inspect/words.js'
-import type { Seen } from '../ports/seen.js'
+import type { Payload, Seen } from '../ports/seen.js'
 
 /** A message that can be opened. `time` says when it passed, `status` is its HTTP status, if it has one. */
 export function Raw({ message, time, status }: { message: Message; time: string; status?: number | undefined }) {
@@ -12,7 +12,7 @@ export function Raw({ message, time, status }: { message: Message; time: string;
       <summary><span class="faint number">${time}</span> ${whereOf(message)}: ${line(message, status)} <span class="faint">${size(bytes)}</span></summary>
       ${headers(message)}
       ${payload && html`<pre tabindex="0">${pretty(payload.text)}</pre>`}
-      ${payload && (payload.cut > 0 || payload.hidden > 0) && html`<p class="faint">${missing(payload)}</p>`}
+      ${payload && html`<${Missing} payload=${payload} />`}
       ${!payload && html`<p class="faint">Its text was not kept.</p>`}
     </details>
   `
@@ -40,9 +40,13 @@ function headers({ http }: Message) {
   )
 }
 
-function missing({ cut, hidden }: { cut: number; hidden: number }): string {
-  const words = [cut > 0 && `${cut} characters are missing at the end`, hidden > 0 && `${hidden} values are hidden`]
-  return `${words.filter(Boolean).join('; ')}.`
+/** What a text that was kept lacks, if it lacks anything. */
+export function Missing({ payload: { cut, hidden } }: { payload: Payload }) {
+  const words = [
+    cut > 0 && `${cut.toLocaleString()} characters are missing at the end`,
+    hidden > 0 && (hidden === 1 ? '1 value is hidden' : `${hidden} values are hidden`),
+  ].filter(Boolean)
+  return words.length > 0 && html`<p class="faint">${words.join('; ')}.</p>`
 }
 
 /** A JSON text with indentation; any other text as it is. */

@@ -1,6 +1,7 @@
 /** What the page shows: the events so far, and the place in the page, which the address repeats. */
 import { batch, computed, signal } from '@preact/signals'
 import { readFilter } from '../inspect/filter.js'
+import { isRunning } from '../inspect/rows.js'
 import { type CallView, type ServerNow, Views } from '../inspect/views.js'
 import type { Seen } from '../ports/seen.js'
 
@@ -51,15 +52,19 @@ export const current = computed(() => {
 
 export const paused = computed(() => pausedCalls.value !== undefined)
 
-const filter = computed(() => {
+/** The filter of the text and of the lists together. */
+export const filterWords = computed(() => {
   const words = CHOICES.flatMap((choice) => {
     const value = choices.value[choice]
     return value === undefined ? [] : [`${choice}:"${value}"`]
   })
-  return readFilter([...words, filterText.value].join(' '))
+  return [...words, filterText.value].join(' ').trim()
 })
 
-export const filterProblem = computed(() => filter.value.problem)
+const filter = computed(() => readFilter(filterWords.value))
+
+/** What is wrong with the filter, or may not be meant. */
+export const filterProblem = computed(() => filter.value.problem ?? filter.value.hint)
 
 /** Whether a call matches the filter. A call is examined again only when it has changed. */
 const isShown = computed(() => {
@@ -86,6 +91,22 @@ export const selectedCall = computed(() => {
   const { value: id } = selected
   return id === undefined ? undefined : { call: current.value.views.call(id) }
 })
+
+/** The time that running calls are measured by. Without a bridge, time stands still. */
+export function now(): number {
+  return source.value.kind === 'live' ? Date.now() : views.at
+}
+
+/** Milliseconds between two looks at the clock. */
+const TICK = 1_000
+
+/** Draws the page every second while a call runs, because its time is shown. */
+export function followClock(): void {
+  setInterval(() => {
+    if (source.peek().kind !== 'live' || document.hidden) return
+    if ([...views.calls.values()].some(isRunning)) add([])
+  }, TICK)
+}
 
 /** Milliseconds between two drawings, and the least number of times that a drawing fits between them. */
 const DRAW = 100

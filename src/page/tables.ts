@@ -50,10 +50,12 @@ export function Servers() {
   const { servers } = current.value.views
   const now = new Map(serversNow.value.map((server) => [server.name, server]))
   const names = [...new Set([...now.keys(), ...servers.keys()])]
-  if (names.length === 0) return html`<p class="empty">${isLive ? 'No server was seen yet.' : nothing()}</p>`
+  if (names.length === 0 && current.value.views.notes.length === 0)
+    return html`<p class="empty">${isLive ? 'No server was seen yet.' : nothing()}</p>`
   return html`
     <div class="cards" tabindex="0" role="region" aria-label="Servers">
       ${names.map((name) => html`<${Server} key=${name} name=${name} now=${now.get(name)} seen=${servers.get(name)} />`)}
+      <${Notes} />
     </div>
   `
 }
@@ -109,6 +111,25 @@ function Server({ name, now, seen }: { name: string; now: ServerNow | undefined;
   `
 }
 
+/** What happened to the bridge itself, newest first. */
+function Notes() {
+  const { notes } = current.value.views
+  if (notes.length === 0) return null
+  return html`
+    <section class="card" aria-label="Changes of the bridge">
+      <h2>Changes of the bridge</h2>
+      <dl>${notes
+        .toReversed()
+        .flatMap(({ at, kind, server, text }) => [
+          html`<dt>${clock(at)}</dt>`,
+          html`<dd>${NOTES[kind]}${server === undefined ? '' : ` ${shown(server)}`}: ${shown(text, 300)}</dd>`,
+        ])}</dl>
+    </section>
+  `
+}
+
+const NOTES = { config: 'configuration', trust: 'trust in', lost: 'events lost' } as const
+
 /** Whether calls are sent to a server, after failures. */
 function breakerOf({ pause }: ServerNow): string {
   if (!pause) return 'closed'
@@ -136,10 +157,7 @@ export function Sessions() {
       session.state,
       streamsOf(session, now),
       html`<span class="number">${duration((session.state === 'open' ? now : session.last) - session.at)}</span>`,
-      session.state === 'open' ? html`<span class="number">${duration(Math.max(0, now - session.last))}</span>` : '–',
-      html`<a href=${`#/calls?filter=${encodeURIComponent(`session:${session.id}`)}`}>${session.calls}</a>`,
-      session.failed,
-      session.calls === 0 ? '–' : duration(session.ms),
+      ...usesOf(session, now),
     ])
   return table(
     'Sessions',
@@ -160,6 +178,22 @@ export function Sessions() {
     rows,
     'No session was seen yet.',
   )
+}
+
+/** How long a session is idle, its calls, how many failed, and their time. A call names the session of its client only. */
+function usesOf({ side, id, server, principal, state, last, calls, failed, ms }: SessionView, now: number): Cells {
+  const link = (filter: string, words: string | number) =>
+    html`<a href=${`#/calls?${new URLSearchParams({ server, filter })}`}>${words}</a>`
+  if (side === 'server') {
+    const those = principal === undefined ? '' : `principal:"${principal}"`
+    return ['–', link(those, principal === undefined ? 'all' : `all of ${shown(principal)}`), '–', '–']
+  }
+  return [
+    state === 'open' ? html`<span class="number">${duration(Math.max(0, now - last))}</span>` : '–',
+    link(`session:${id}`, calls),
+    failed,
+    calls === 0 ? '–' : duration(ms),
+  ]
 }
 
 /** The streams of a session on which its client gets messages that answer no request, and since when. */

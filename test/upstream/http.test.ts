@@ -49,5 +49,7 @@ t.test('a call that is cancelled while it waits for a connection is not sent', a
 })
 
 function answered(response: ServerResponse, id: number): void {
-  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id, result: {} }))
+  response
+    .writeHead(200, { 'content-type': 'application/json' })
+    .end(JSON.stringify({ jsonrpc: '2.0', id, result: {} }))
 }

@@ -1,0 +1,91 @@
+/** Where the time of a call went: a lane for each side that is waited for, and the events in order. */
+import { html } from 'htm/preact'
+import { httpStatus, phasesOf, type Who } from '../inspect/rows.js'
+import type { CallView } from '../inspect/views.js'
+import { CANCELLED, duration, TIME_LIMIT } from '../inspect/words.js'
+import type { Seen } from '../ports/seen.js'
+import { line, whereOf } from './raw.js'
+import { now } from './state.js'
+
+export function Timeline({ call }: { call: CallView }) {
+  const phases = phasesOf(call, now())
+  const whole = phases.at(-1)?.to || 1
+  const share = (ms: number) => `${Math.min(100, (Math.max(0, ms) / whole) * 100)}%`
+  const marks = call.events.filter(
+    (seen) => seen.kind === 'question' || seen.kind === 'stream' || isNotification(seen) || isCancelled(seen),
+  )
+  const lane = (who: Who, about: string) => {
+    const own = phases.filter((phase) => phase.who === who)
+    const sum = own.reduce((ms, { from, to }) => ms + to - from, 0)
+    const words = [
+      ...own.map(({ from, to }) => `from ${duration(from)} to ${duration(to)}`),
+      ...marks
+        .filter((seen) => isCancelled(seen) && laneOf(seen) === who)
+        .map((seen) => `${whatOf(seen, call)} after ${duration(seen.at - call.at)}`),
+    ]
+    return html`
+      <div><span class=${`sample ${who}`}></span>${about}</div>
+      <div class="number">${own.length > 0 ? duration(sum) : '–'}</div>
+      <div class="lane" role="img" aria-label=${`${about}: ${words.join(', ') || 'no time'}`}>
+        ${own.map(({ from, to }, i) => html`<span class=${who} title=${`${duration(to - from)}, ${words[i]}`} style=${{ left: share(from), width: share(to - from) }}></span>`)}
+        ${marks.filter((seen) => laneOf(seen) === who).map((seen) => html`<i class=${isCancelled(seen) ? 'cancelled' : ''} title=${`${duration(seen.at - call.at)}: ${whatOf(seen, call)}`} style=${{ left: share(seen.at - call.at) }}></i>`)}
+      </div>
+    `
+  }
+  return html`
+    <div class="lanes">${LANES.map(([who, about]) => lane(who, about))}</div>
+    ${marks.length > 0 && html`<p class="faint about">The thin lines are notifications, questions, cancellations and broken connections.</p>`}
+    <table class="events">
+      <caption class="hidden">Events of the call</caption>
+      <thead><tr><th scope="col" class="number">After</th><th scope="col">Where</th><th scope="col">What</th></tr></thead>
+      <tbody>
+        ${call.events.map((seen) => html`<tr><td class="number">${duration(seen.at - call.at)}</td><td>${whereOf(seen)}</td><td>${whatOf(seen, call)}</td></tr>`)}
+      </tbody>
+    </table>
+  `
+}
+
+/** Who is waited for, with the words for it. */
+const LANES = [
+  ['client', 'waits for the client or a person'],
+  ['bridge', 'bridge'],
+  ['server', 'server'],
+] as const
+
+function isNotification(seen: Seen): boolean {
+  return seen.kind === 'message' && seen.form === 'notification'
+}
+
+/** Whether a call was cancelled here, by whomever. */
+function isCancelled(seen: Seen): boolean {
+  if (seen.kind !== 'call' || seen.what === 'begun') return false
+  return seen.outcome === 'cancelled' || seen.fault === TIME_LIMIT
+}
+
+/** Where a mark is: with the side that caused it. */
+function laneOf(seen: Seen): Who {
+  if (seen.kind === 'message') return seen.hop
+  if (seen.kind === 'stream') return 'client'
+  return seen.kind === 'call' && seen.outcome === 'cancelled' && seen.cancelled !== 'bridge' ? 'client' : 'bridge'
+}
+
+/** What became of a question. */
+const QUESTIONS = {
+  parked: 'question parked: the client is asked, and the call waits',
+  answered: 'question answered by the client',
+  expired: 'question expired: the client did not answer in time',
+  refused: 'question refused',
+  lost: 'question lost: the call ended before the answer',
+} as const
+
+function whatOf(seen: Seen, call: CallView): string {
+  if (seen.kind === 'message') return line(seen, httpStatus(seen, call))
+  if (seen.kind === 'question') return QUESTIONS[seen.what]
+  if (seen.kind === 'stream') return seen.what === 'left' ? 'client away: its connection was closed' : 'client back'
+  if (seen.kind !== 'call') return seen.kind
+  const again = seen.continues === undefined ? '' : ' again, with answers'
+  if (seen.what === 'begun') return `begun${again}`
+  if (seen.fault === TIME_LIMIT) return 'ended: cancelled by a time limit'
+  if (seen.cancelled === 'disconnected') return `client away: ${CANCELLED.disconnected}`
+  return `ended: ${seen.cancelled === undefined ? seen.outcome : CANCELLED[seen.cancelled]}`
+}

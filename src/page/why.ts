@@ -1,0 +1,69 @@
+/** Why a call is as it is: how it ended, who is to blame, and each change of the bridge with its rule. */
+import { html } from 'htm/preact'
+import { clientOf, type Message } from '../inspect/rows.js'
+import { textAt } from '../inspect/values.js'
+import type { CallView } from '../inspect/views.js'
+import { clock, duration, full, placeOf, ruleWords, shown, statusOf } from '../inspect/words.js'
+import { Rule, RuleRow } from './documented.js'
+import { line, whereOf } from './raw.js'
+
+export function Why({ call }: { call: CallView }) {
+  const facts: [string, string | undefined][] = [
+    ['Began', clock(call.at)],
+    ['Outcome', statusOf(call).words],
+    ['Blame', call.blame],
+    ['Fault', call.fault],
+    ['Reason', call.why],
+    ['Message of the error', errorIn(call)],
+    ['Client', full(clientOf(call))],
+    ['Server', `${call.server}: ${full(call.upstream)}${call.pid === undefined ? '' : `, pid ${call.pid}`}`],
+    [
+      'Way',
+      call.relayed
+        ? 'relayed: both sides speak the same era, so nothing was changed'
+        : call.client?.era === call.upstream?.era
+          ? 'passed on: both sides speak the same era'
+          : 'translated: the two sides speak different eras',
+    ],
+    ['Asked', call.rounds > 0 ? (call.rounds === 1 ? 'once' : `${call.rounds} times`) : undefined],
+    ['Time at the server', duration(call.upstreamMs)],
+  ]
+  const changed = call.events.filter(
+    (seen): seen is Message => seen.kind === 'message' && (seen.changes?.length ?? 0) > 0,
+  )
+  const rules = [...new Set(changed.flatMap(({ changes = [] }) => changes.map(({ rule }) => rule)))]
+  const known = rules.filter((rule) => ruleWords(rule) !== undefined)
+  return html`
+    <dl>${facts.flatMap(([name, value]) => (value ? [html`<dt>${name}</dt>`, html`<dd>${shown(value, 1_000)}</dd>`] : []))}</dl>
+    <h3>What the bridge changed</h3>
+    ${changed.length === 0 ? html`<p class="faint">No change was seen.</p>` : null}
+    ${changed.map(
+      (message) => html`
+        <p class="about">${whereOf(message)}: ${line(message)}</p>
+        <ul class="changes">
+          ${(message.changes ?? []).map((change) => html`<li class=${CLASSES[change.op]}><span class="verb">${change.op}</span> <code>${placeOf(change)}</code>${': '}<${Rule} rule=${change.rule} /></li>`)}
+        </ul>
+      `,
+    )}
+    ${
+      known.length > 0 &&
+      html`
+      <h3>Its rules</h3>
+      <dl>${known.flatMap((rule) => [html`<dt><${Rule} rule=${rule} /></dt>`, html`<dd><${RuleRow} rule=${rule} /></dd>`])}</dl>
+    `
+    }
+  `
+}
+
+const CLASSES = { add: 'added', remove: 'removed', replace: 'replaced' } as const
+
+/** The message of the error or of the failed tool that the client got, if the text of the answer was kept. */
+function errorIn({ status, events }: CallView): string | undefined {
+  const at = { error: '/error/message', fault: '/error/message', tool_error: '/result/content/0/text' }[
+    status as string
+  ]
+  const answer = events.findLast(
+    (seen): seen is Message => seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out',
+  )
+  return at === undefined || !answer?.payload ? undefined : textAt(answer.payload.text, at)
+}
