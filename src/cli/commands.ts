@@ -129,8 +129,10 @@ export const COMMANDS = {
       'The bridge is the address that it prints, with the part after #. A bridge on stdio is found without one, or by its',
       'process id if several run.',
       '',
-      'A filter has words that all have to match: tool:, name:, method:, server:, era:, status:, blame:, principal:, id:,',
-      'ms>500, or any text. A - before a word stands for its opposite.',
+      'A filter has words that all have to match: tool:, name:, method:, server:, era:, status:, blame:, fault:, principal:,',
+      'session:, id:, trace:, ms>500, or any text. A - before a word stands for its opposite.',
+      '',
+      'With --json, each line is an event. The page of an inspector opens a file of them.',
     ],
     examples: [
       ['The bridge that a client has started', 'mcp-bridge tail'],
@@ -138,7 +140,7 @@ export const COMMANDS = {
         'Failed calls of one server, with both sides',
         'mcp-bridge tail --both server:github status:error,fault,tool_error',
       ],
-      ['A bridge on HTTP', 'mcp-bridge tail http://127.0.0.1:9091/inspect#<token>'],
+      ['A bridge on HTTP', "mcp-bridge tail 'http://127.0.0.1:9091/inspect#<token>'"],
     ],
   },
   demo: {

@@ -1,4 +1,6 @@
 /** What `mcp-bridge demo` does: serves a legacy server of its own, calls it as a modern client, and opens the inspector. */
+import { basename, relative } from 'node:path'
+import { quoted } from '../bridge/remedy.js'
 import { browserOf, type Settings } from '../config/settings.js'
 import { callDemo, paramsOf, requestOf, SAMPLE } from '../demo/client.js'
 import { browser } from '../oauth/person/browser.js'
@@ -6,9 +8,16 @@ import { discoverCommand } from './announce.js'
 import type { Program } from './program.js'
 import { serve } from './serve.js'
 
-const WELCOME = `A modern client calls a tool of a legacy server every second.
-The inspector shows both sides of each call. Ctrl-C ends the demo.
+function welcome({ script }: Pick<Program, 'script'>, inspector: string | undefined): string {
+  // In a clone, there is no command of this name.
+  const command = basename(script) === 'main.js' ? `node ${quoted(relative('', script))}` : 'mcp-bridge'
+  const ways =
+    inspector === undefined
+      ? ''
+      : `  in a browser:  ${inspector}\n  in a terminal: ${command} tail ${quoted(inspector)}\n`
+  return `A modern client calls a tool of a legacy server every second. ${ways === '' ? '' : `See both sides of each call,\n${ways}`}Ctrl-C ends the demo.
 `
+}
 
 /** Serves until the process ends. Resolves when it serves, or has ended. */
 export async function demo(settings: Settings, program: Program): Promise<void> {
@@ -18,7 +27,8 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
   await serve({ kind: 'run', settings: own, files: [], notes: [], format: undefined }, program, {
     tries: (url) => [callCommand(url), discoverCommand(url)],
     onListening(url, inspector) {
-      output.err(WELCOME)
+      // A log for programs has no token.
+      output.err(welcome(program, program.errors.readable ? inspector : undefined))
       callDemo(url, stopping.signal).catch(() => {})
       if (inspector === undefined || !output.terminal) return
       // The address is printed, too.

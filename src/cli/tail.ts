@@ -5,19 +5,16 @@ import { get as getHttps } from 'node:https'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { homeFolder } from '../discovery/home.js'
-import { adviceOn } from '../inspect/advice.js'
 import { readFilter } from '../inspect/filter.js'
-import { plainOf } from '../inspect/markdown.js'
-import { httpStatus, type Message, rowsOf } from '../inspect/rows.js'
 import { socketFolder } from '../inspect/socket.js'
-import { type CallView, Views } from '../inspect/views.js'
-import { brief, clock, duration, placeOf, ruleAddress, shown, statusOf } from '../inspect/words.js'
+import { Views } from '../inspect/views.js'
 import { proxyAgent } from '../net/agent.js'
 import { connectTo, type HttpProxy, proxiesOf } from '../net/proxy.js'
 import type { Seen } from '../ports/seen.js'
 import { printable } from '../printable.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { causeOf } from '../upstream/transport/causes.js'
+import { adviceFor, lineOf, otherLine, painter, Sides } from './tail-lines.js'
 import { UsageError } from './usage-error.js'
 
 export interface TailOptions {
@@ -51,8 +48,9 @@ export function socketsOf(env: TailOutput['env']): string | undefined {
 
 /** Follows a bridge until it ends or nobody reads. Resolves to whether it could be followed. Throws a UsageError. */
 export async function tail(options: TailOptions, { stdout, err, env }: TailOutput): Promise<boolean> {
-  const { matches, problem } = readFilter(options.filter)
+  const { matches, isEmpty, problem, hint } = readFilter(options.filter)
   if (problem !== undefined) throw new UsageError(`the filter is wrong: ${problem}`, 'tail')
+  if (hint !== undefined) err(`mcp-bridge tail: ${printable(hint)}\n`)
   const target = await targetOf(options)
   let response: IncomingMessage
   try {
@@ -67,8 +65,10 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
     err(`mcp-bridge tail: ${refusalOf(status)}\n`)
     return false
   }
+  if (stdout.isTTY === true && !options.json) err(greeting(target))
   const paint = painter(stdout.isTTY === true && env['NO_COLOR'] === undefined && env['TERM'] !== 'dumb')
   const views = new Views()
+  const sides = new Sides(paint)
   let lost = 0
   const told = (seen: Seen) => {
     views.add(seen)
@@ -76,14 +76,11 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
     lost = views.lost
     const call = seen.call === undefined ? undefined : views.call(seen.call)
     if (options.json) {
-      if (call ? matches(call) : options.filter === '') stdout.write(`${JSON.stringify(seen)}\n`)
+      if (call ? matches(call) : isEmpty) stdout.write(`${JSON.stringify(seen)}\n`)
     } else if (call && seen.kind === 'call' && seen.what === 'ended' && matches(call)) {
       stdout.write(lineOf(call, paint))
-      if (options.both) stdout.write(`${adviceFor(call)}${sidesOf(call, paint)}`)
-    } else if (seen.kind === 'refused' && options.filter === '')
-      stdout.write(
-        `${clock(seen.at)}  ${paint('red', `refused ${seen.status}`)}  ${shown(seen.why)}  ${shown(seen.path)}\n`,
-      )
+      if (options.both) stdout.write(`${adviceFor(call)}${sides.of(call)}`)
+    } else if (isEmpty) stdout.write(otherLine(seen, paint))
   }
   const decoder = new SseDecoder()
   try {
@@ -97,6 +94,10 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   }
   err('mcp-bridge tail: the bridge has ended the connection\n')
   return true
+}
+
+function greeting({ url, socketPath }: Target): string {
+  return `Following ${socketPath ?? url.origin}: a line for each call that ends, those before first. M is the modern era, L the legacy one. Ctrl-C ends it.\n`
 }
 
 /** Which bridge is followed. Throws a UsageError if that is not clear. */
@@ -113,7 +114,7 @@ async function targetOf({ target, sockets }: TailOptions): Promise<Target> {
   if (!one)
     throw new UsageError(
       target === undefined
-        ? 'no bridge with --inspect runs as this user: give the address that the bridge printed'
+        ? 'no bridge on stdio with --inspect runs as this user: of one on HTTP, give the address that it printed after "Inspector:"'
         : `no bridge with --inspect has the process id ${printable(target)}`,
       'tail',
     )
@@ -203,76 +204,4 @@ function refusalOf(status: number): string {
   if (status === 407)
     return 'a proxy requires a user and a password: put them into HTTP_PROXY, or the host into NO_PROXY'
   return `the bridge answered ${status}`
-}
-
-type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
-type Paint = (colour: Colour, text: string) => string
-const CODES: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 }
-
-function painter(isOn: boolean): Paint {
-  return (colour, text) => (isOn ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text)
-}
-
-/** A call in one line. */
-function lineOf(call: CallView, paint: Paint): string {
-  const { sign, words } = statusOf(call)
-  const colour =
-    call.status === 'ok' ? 'green' : call.status === 'asks' || call.status === 'cancelled' ? 'yellow' : 'red'
-  const why = call.why ?? call.fault
-  const parts = [
-    paint('dim', clock(call.at)),
-    paint(colour, `${sign} ${words}`),
-    `${shown(call.method)} ${paint('bold', shown(call.name))}`.trim(),
-    shown(call.server),
-    `${brief(call.client)} → ${brief(call.upstream)}`,
-    duration(call.ms),
-    ...refusedWith(call),
-    ...(why === undefined ? [] : [paint(colour, shown(why, 200))]),
-    ...(call.blame === undefined ? [] : [`blame: ${shown(call.blame)}`]),
-    paint('dim', shown(call.id)),
-  ]
-  return `${parts.filter((part) => part !== '').join('  ')}\n`
-}
-
-/** The HTTP status of the last answer to the client, unless it is 200. */
-function refusedWith(call: CallView): string[] {
-  const statuses = call.events.flatMap((seen) =>
-    seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out' ? (httpStatus(seen, call) ?? []) : [],
-  )
-  const status = statuses.at(-1) ?? 200
-  return status === 200 ? [] : [`HTTP ${status}`]
-}
-
-/** What to do about a call that failed, under its line. */
-function adviceFor({ status: outcome, fault, why: message }: CallView): string {
-  const advice = adviceOn({ outcome, fault, message })
-  return advice ? `    ${plainOf(advice.meaning)} What to do: ${plainOf(advice.next)}\n` : ''
-}
-
-const WIDTH = 44
-
-/** The two sides of a call, under its line. */
-function sidesOf(call: CallView, paint: Paint): string {
-  let text = ''
-  for (const { client, server } of rowsOf(call)) {
-    const left = sideOf(client, 'client').padEnd(WIDTH)
-    text += `    ${left} ${paint('dim', '│')} ${sideOf(server, 'server')}\n`
-    for (const change of [...(client?.changes ?? []), ...(server?.changes ?? [])]) {
-      const { op, rule } = change
-      const sign = op === 'add' ? '+' : op === 'remove' ? '−' : '~'
-      const place = paint(op === 'add' ? 'green' : 'red', `${sign} ${placeOf(change)}`)
-      text += `      ${place}  ${paint('dim', ruleAddress(rule))}\n`
-    }
-    const more = (client?.more ?? 0) + (server?.more ?? 0)
-    if (more > 0) text += `      ${paint('dim', `and ${more} more changes`)}\n`
-  }
-  return text
-}
-
-function sideOf(message: Message | undefined, hop: Message['hop']): string {
-  if (!message) return ''
-  const arrow = message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'
-  const what = message.method === undefined ? message.form : shown(message.method)
-  const id = message.id === undefined ? '' : ` id ${shown(JSON.stringify(message.id), 20)}`
-  return `${arrow} ${what}${id}`
 }

@@ -58,5 +58,5 @@ t.test('on stdio, tail finds the bridge by a socket of its user, which goes with
   await until(() => readdirSync(folder).length === 0, 'the socket is gone')
   const late = startProgram(t, ['tail'], env)
   t.not(await late.ended, 0)
-  t.match(late.stderr(), /no bridge with --inspect runs as this user/)
+  t.match(late.stderr(), /no bridge on stdio with --inspect runs as this user/)
 })

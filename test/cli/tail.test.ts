@@ -32,16 +32,18 @@ t.test('a line is printed for each call that ends', async (t) => {
   const { said } = run(t, { target: `${base}/inspect#${TOKEN}` })
   tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
   tellCall(ring.witness, { id: 'c4', outcome: 'fault', why: 'connection refused', status: 502 })
-  ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
+  ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', said: 'Host "x"', path: '/mcp', from: '192.0.2.7' })
+  ring.witness({ kind: 'config', text: 'servers: added billing' })
+  ring.witness({ kind: 'trust', server: 'billing', text: 'quarantined: nobody vouches for it' })
   tellCall(ring.witness, { id: 'c5', outcome: 'cancelled', more: { cancelled: 'notification' } })
-  await until(() => said.out.split('\n').length === 7)
+  await until(() => said.out.split('\n').length === 9)
   t.match(
     said.out,
     /^\d\d:\d\d:\d\d\.\d {2}✓ ok {2}tools\/call echo {2}orders {2}M 07-28 http → L 11-25 stdio {2}7\.0 ms {2}c1\n/,
   )
   t.match(
     said.out,
-    /\? asks 1 .*c2\n.*✓ ok, asked 1 .*c2\n.*✕ fault .* {2}HTTP 502 {2}connection refused {2}blame: upstream {2}c4\n.*refused 403 {2}foreignHost {2}\/mcp\n.*– cancelled by the client {2}.*c5\n$/,
+    /\? asks 1 .*c2\n.*✓ ok, asked 1 .*c2\n.*✕ fault .* {2}HTTP 502 {2}connection refused {2}blame: upstream {2}c4\n.*refused 403 {2}foreignHost: Host "x" {2}\/mcp {2}from 192\.0\.2\.7\n.*configuration changed {2}servers: added billing\n.*trust changed {2}billing {2}quarantined: nobody vouches for it\n.*– cancelled by the client {2}.*c5\n$/,
   )
   t.equal(said.err, '')
 })
@@ -56,7 +58,7 @@ t.test('filters, both sides, and events as JSON', async (t) => {
   await until(() => filtered.said.out.split('\n').length === 8)
   t.match(
     filtered.said.out,
-    /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*protocolVersion {2}https:\S+translation\.md#envelope\n {6}\+ .*progressToken {2}https:\S+#progress\n/,
+    /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*protocolVersion {2}envelope: From the client: .* https:\S+translation\.md#envelope\n {6}\+ .*progressToken {2}progress\n/,
   )
   t.notMatch(filtered.said.out, /echo/)
   tellCall(ring.witness, { id: 'c3', outcome: 'fault', why: 'Connection refused' })
@@ -98,6 +100,33 @@ t.test('colours are for terminals that want them, and names cannot control a ter
   t.notOk(unwanted.said.out.includes('\u001b'))
 })
 
+t.test('both sides of a question are written as they come, and the words of a rule once', async (t) => {
+  const ring = tickingRing()
+  const base = await startInspector(t, ring)
+  const { said } = run(t, { target: `${base}/inspect#${TOKEN}`, both: true })
+  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
+  tellCall(ring.witness, { id: 'c3', name: 'last' })
+  await until(() => said.out.split('│').length === 10)
+  t.equal(said.out.split('→ tools/call id 7 ').length - 1, 3, 'a message is written once')
+  t.equal(said.out.split('From the client: ').length - 1, 1)
+  t.equal(said.out.split(/ {2}envelope\b/).length - 1, 3)
+})
+
+t.test('on a terminal it says what it follows, and elsewhere that a word of the filter is a text', async (t) => {
+  const ring = tickingRing()
+  const base = await startInspector(t, ring)
+  const target = `${base}/inspect#${TOKEN}`
+  const { said } = run(t, { target, filter: 'tol:book' }, { isTTY: true })
+  await until(() => said.err.includes('Following'))
+  t.match(said.err, /tol: is no field, so "tol:book" is searched as text/)
+  t.match(said.err, `Following ${base}: a line for each call`)
+  t.notMatch(said.err, TOKEN)
+  const plain = run(t, { target, filter: 'file:///notes' })
+  tellCall(ring.witness, { id: 'c1', name: 'file:///notes' })
+  await until(() => plain.said.out.includes('file:///notes'))
+  t.equal(plain.said.err, '')
+})
+
 t.test('a wrong token and an address without an inspector are named', async (t) => {
   const base = await startInspector(t, tickingRing())
   const wrong = run(t, { target: `${base}/inspect#wrong` })
@@ -107,7 +136,7 @@ t.test('a wrong token and an address without an inspector are named', async (t) 
 
 t.test('without an address it finds the bridge of this user by its socket', async (t) => {
   const sockets = temporaryFolder(t)
-  await t.rejects(run(t, { sockets }).ended, /no bridge with --inspect runs as this user/)
+  await t.rejects(run(t, { sockets }).ended, /no bridge on stdio with --inspect runs as this user/)
   await t.rejects(run(t, { sockets: join(sockets, 'none') }).ended, /no bridge/)
   const ring = tickingRing()
   await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4711.sock') })

@@ -1,0 +1,126 @@
+/** How `mcp-bridge tail` writes calls and other events in the terminal. */
+import { adviceOn } from '../inspect/advice.js'
+import { plainOf } from '../inspect/markdown.js'
+import { httpStatus, type Message, rowsOf } from '../inspect/rows.js'
+import type { CallView } from '../inspect/views.js'
+import { brief, clock, duration, placeOf, ruleAddress, ruleWords, shown, statusOf } from '../inspect/words.js'
+import type { Seen } from '../ports/seen.js'
+
+type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
+/** Colours a text, if that is wanted. */
+export type Paint = (colour: Colour, text: string) => string
+const CODES: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 }
+
+/** Colours texts, or leaves them as they are. */
+export function painter(isOn: boolean): Paint {
+  return (colour, text) => (isOn ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text)
+}
+
+/** A call in one line. */
+export function lineOf(call: CallView, paint: Paint): string {
+  const { sign, words } = statusOf(call)
+  const colour =
+    call.status === 'ok' ? 'green' : call.status === 'asks' || call.status === 'cancelled' ? 'yellow' : 'red'
+  const why = call.why ?? call.fault
+  const parts = [
+    paint('dim', clock(call.at)),
+    paint(colour, `${sign} ${words}`),
+    `${shown(call.method)} ${paint('bold', shown(call.name))}`.trim(),
+    shown(call.server),
+    `${brief(call.client)} → ${brief(call.upstream)}`,
+    duration(call.ms),
+    ...refusedWith(call),
+    ...(why === undefined ? [] : [paint(colour, shown(why, 200))]),
+    ...(call.blame === undefined ? [] : [`blame: ${shown(call.blame)}`]),
+    paint('dim', shown(call.id)),
+  ]
+  return `${parts.filter((part) => part !== '').join('  ')}\n`
+}
+
+/** The HTTP status of the last answer to the client, unless it is 200. */
+function refusedWith(call: CallView): string[] {
+  const statuses = call.events.flatMap((seen) =>
+    seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out' ? (httpStatus(seen, call) ?? []) : [],
+  )
+  const status = statuses.at(-1) ?? 200
+  return status === 200 ? [] : [`HTTP ${status}`]
+}
+
+/** What to do about a call that failed, under its line. */
+export function adviceFor({ status: outcome, fault, why: message }: CallView): string {
+  const advice = adviceOn({ outcome, fault, message })
+  return advice ? `    ${plainOf(advice.meaning)} What to do: ${plainOf(advice.next)}\n` : ''
+}
+
+/** A request that became no call, or a change of the bridge itself, in one line. Nothing for other events. */
+export function otherLine(seen: Seen, paint: Paint): string {
+  const time = paint('dim', clock(seen.at))
+  switch (seen.kind) {
+    case 'refused': {
+      const { status, why, said, path, from } = seen
+      const reason = said === undefined ? shown(why) : `${shown(why)}: ${shown(said, 200)}`
+      const parts = [time, paint('red', `refused ${status}`), reason, shown(path), from && `from ${shown(from)}`]
+      return `${parts.filter(Boolean).join('  ')}\n`
+    }
+    case 'config':
+    case 'trust': {
+      const what = seen.kind === 'config' ? 'configuration changed' : 'trust changed'
+      return `${[time, paint('yellow', what), shown(seen.server), shown(seen.text, 300)].filter(Boolean).join('  ')}\n`
+    }
+    default:
+      return ''
+  }
+}
+
+const WIDTH = 44
+
+/** Writes the two sides of calls, under their lines. */
+export class Sides {
+  readonly #paint: Paint
+  /** Rules whose words have been written. */
+  readonly #explained = new Set<string>()
+  /** The last event of a call that was written, because a call that asks its client has several lines. */
+  readonly #written = new WeakMap<CallView, number>()
+
+  constructor(paint: Paint) {
+    this.#paint = paint
+  }
+
+  /** The messages of a call that have come since it was written last, with what the bridge changed in them. */
+  of(call: CallView): string {
+    const paint = this.#paint
+    const written = this.#written.get(call) ?? 0
+    this.#written.set(call, call.events.at(-1)?.seq ?? 0)
+    let text = ''
+    for (const { client, server } of rowsOf(call)) {
+      if (Math.max(client?.seq ?? 0, server?.seq ?? 0) <= written) continue
+      const left = sideOf(client, 'client').padEnd(WIDTH)
+      text += `    ${left} ${paint('dim', '│')} ${sideOf(server, 'server')}\n`
+      for (const change of [...(client?.changes ?? []), ...(server?.changes ?? [])]) {
+        const { op, rule } = change
+        const sign = op === 'add' ? '+' : op === 'remove' ? '−' : '~'
+        const place = paint(op === 'add' ? 'green' : 'red', `${sign} ${placeOf(change)}`)
+        text += `      ${place}  ${paint('dim', this.#ruleIn(rule))}\n`
+      }
+      const more = (client?.more ?? 0) + (server?.more ?? 0)
+      if (more > 0) text += `      ${paint('dim', `and ${more} more changes`)}\n`
+    }
+    return text
+  }
+
+  /** A rule: the first time with its words and its address. */
+  #ruleIn(rule: string): string {
+    const words = ruleWords(rule)
+    if (words === undefined || this.#explained.has(rule)) return shown(rule)
+    this.#explained.add(rule)
+    return `${shown(rule)}: ${plainOf(words)} ${ruleAddress(rule)}`
+  }
+}
+
+function sideOf(message: Message | undefined, hop: Message['hop']): string {
+  if (!message) return ''
+  const arrow = message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'
+  const what = message.method === undefined ? message.form : shown(message.method)
+  const id = message.id === undefined ? '' : ` id ${shown(JSON.stringify(message.id), 20)}`
+  return `${arrow} ${what}${id}`
+}
