@@ -50,7 +50,7 @@ export function socketsOf(env: TailOutput['env']): string | undefined {
 export async function tail(options: TailOptions, { stdout, err, env }: TailOutput): Promise<boolean> {
   const { matches, isEmpty, problem, hint } = readFilter(options.filter)
   if (problem !== undefined) throw new UsageError(`the filter is wrong: ${problem}`, 'tail')
-  if (hint !== undefined) err(`mcp-bridge tail: ${printable(hint)}\n`)
+  if (hint !== undefined) err(`mcp-bridge tail: ${printable(hint, 400)}\n`)
   const target = await targetOf(options)
   let response: IncomingMessage
   try {

@@ -49,11 +49,17 @@ export function clock(at: number): string {
   return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${tenth}`
 }
 
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return ''
   if (ms < 10) return `${ms.toFixed(1)} ms`
   if (ms < 1_000) return `${Math.round(ms)} ms`
-  return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : `${(ms / 60_000).toFixed(1)} min`
+  if (ms < MINUTE) return `${(ms / 1_000).toFixed(1)} s`
+  if (ms < HOUR) return `${(ms / MINUTE).toFixed(1)} min`
+  return ms < 2 * DAY ? `${(ms / HOUR).toFixed(1)} h` : `${Math.round(ms / DAY)} days`
 }
 
 export function size(bytes: number): string {

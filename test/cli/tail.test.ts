@@ -118,7 +118,7 @@ t.test('on a terminal it says what it follows, and elsewhere that a word of the 
   const target = `${base}/inspect#${TOKEN}`
   const { said } = run(t, { target, filter: 'tol:book' }, { isTTY: true })
   await until(() => said.err.includes('Following'))
-  t.match(said.err, /tol: is no field, so "tol:book" is searched as text/)
+  t.match(said.err, /tol: is no field, so "tol:book" is searched as text; fields are tool, .*, trace, ms\n/)
   t.match(said.err, `Following ${base}: a line for each call`)
   t.notMatch(said.err, TOKEN)
   const plain = run(t, { target, filter: 'file:///notes' })

@@ -168,6 +168,84 @@ t.test('it shows who has cancelled a call, and when the client was away', { skip
   withoutMistakes()
 })
 
+t.test('the time of a call that goes on is shown, and grows without events', { skip }, async (t) => {
+  const ring = new Ring()
+  const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob', relayed: false } as const
+  ring.witness({ ...call, call: 'c1', client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
+  tellCall(ring.witness, { id: 'c2', outcome: 'asks' })
+  ring.witness({ kind: 'question', what: 'parked', call: 'c2', server: 'orders' })
+  const { rows, shows, go, withoutMistakes } = await look(t, ring)
+  const times = async () => (await rows()).map((row) => / ([\d.]+ (?:ms|s|min)) …/.exec(row.replace(/\s+/g, ' '))?.[1])
+  await until(async () => (await times()).filter(Boolean).length === 2, 'both have a time')
+  const [open, asking] = await times()
+  await until(async () => {
+    const [later, longer] = await times()
+    return later !== open && longer !== asking
+  }, 'the times grow')
+  await go('#/calls/c2?tab=timeline')
+  await shows(/so far.*?question parked: the client is asked, and the call waits/s)
+  withoutMistakes()
+})
+
+t.test(
+  'a call has its process, its session and the message of its error, and is exported alone',
+  { skip },
+  async (t) => {
+    const ring = new Ring({ payloads: 'all' })
+    ring.witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
+    ring.witness({
+      kind: 'session',
+      server: 'orders',
+      side: 'client',
+      what: 'opened',
+      session: 'a-secret-session-id',
+      principal: 'alice',
+    })
+    const texts = { request: '{"token":"x"}', result: '{"error":{"code":-32603,"message":"There is no table"}}' }
+    tellCall(ring.witness, { id: 'c1', outcome: 'error', texts })
+    tellCall(ring.witness, { id: 'c2', name: 'echo' })
+    ring.witness({
+      kind: 'session',
+      server: 'orders',
+      side: 'server',
+      what: 'opened',
+      session: 'another-id',
+      principal: 'alice',
+    })
+    ring.witness({ kind: 'config', text: 'servers: added billing' })
+    const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
+    await go('#/calls/c1')
+    await shows(/alice · session [0-9a-f]{8}, \d+(?:\.\d)? \w+ old · error -32603/)
+    await shows(/stdio, test-server, pid 812/)
+    await shows(/1 value is hidden/)
+    t.same(await problems(browser), [])
+    const saved = `(async () => {
+    const blobs = []
+    URL.createObjectURL = (blob) => { blobs.push(blob); return 'blob:none' }
+    HTMLAnchorElement.prototype.click = () => {};
+    [...document.querySelectorAll('button')].find(({ innerText }) => innerText === 'Export call').click()
+    while (blobs.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+    return blobs[0].text()
+  })()`
+    const lines = (await browser.evaluate<string>(saved)).trim().split('\n')
+    t.same([...new Set(lines.map((line) => (JSON.parse(line) as { call: string }).call))], ['c1'])
+    await go('#/calls/c1?tab=why')
+    await shows(/Message of the error\s+There is no table/)
+    await go('#/servers')
+    await shows(/Changes of the bridge\s+\d\d:\d\d:\d\d\.\d\s+configuration: servers: added billing/)
+    t.same(await problems(browser), [])
+    await go('#/sessions')
+    await shows(/bridge – server\s+orders\s+alice\s+open\s+–\s+\S+ \w+\s+–\s+all of alice\s+–\s+–/)
+    await browser.evaluate(
+      `location.hash = [...document.links].find(({ innerText }) => innerText === 'all of alice').hash`,
+    )
+    await until(async () => (await rows()).length === 2)
+    await go('#/calls?filter=tol:echo')
+    await shows(/tol: is no field/)
+    withoutMistakes()
+  },
+)
+
 t.test('texts are kept for five minutes when somebody asks for it', { skip }, async (t) => {
   const ring = new Ring()
   const { browser, shows, go, withoutMistakes } = await look(t, ring)

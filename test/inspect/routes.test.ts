@@ -118,6 +118,29 @@ t.test('the export is a file without secrets', async (t) => {
   t.notMatch(JSON.stringify(withPayloads.events), /CANARY/)
 })
 
+t.test('an export has the calls that match, with all their events', async (t) => {
+  const ring = tickingRing()
+  const base = await startInspector(t, ring)
+  tellCall(ring.witness, { id: 'c1', name: 'echo' })
+  tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
+  ring.witness({ kind: 'stream', stream: 'p1', id: 7, server: 'orders', session: 'a-secret-session-id', what: 'left' })
+  ring.witness({ kind: 'refused', status: 403, why: 'foreignHost' })
+  const text = async (query: string) =>
+    (await fetch(`${base}/inspect/export?${query}`, { headers: { authorization } })).text()
+  const events = (await text('filter=id:c2'))
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Seen)
+  t.same([...new Set(events.map(({ call }) => call))], ['c2', 'c3', undefined])
+  t.equal(events.at(-1)?.kind, 'stream', 'the client has left while it waited for the answer')
+  const har = JSON.parse(await text('format=har&filter=tool:echo')) as { log: { entries: { _call: string }[] } }
+  t.same([...new Set(har.log.entries.map(({ _call }) => _call))], ['c1'])
+  t.match(await read(`${base}/inspect/export?filter=ms>x`), {
+    status: 400,
+    body: { error: { message: /^The filter is wrong/ } },
+  })
+})
+
 const DATA = [
   '/inspect/events',
   '/inspect/calls',

@@ -6,8 +6,9 @@ import t from 'tap'
 import { readFilter } from '../../src/inspect/filter.js'
 import { toHar, toLines } from '../../src/inspect/har.js'
 import type { Ring } from '../../src/inspect/ring.js'
-import { phasesOf, rowsOf } from '../../src/inspect/rows.js'
+import { elapsed, phasesOf, rowsOf } from '../../src/inspect/rows.js'
 import { type CallView, KEPT, Views } from '../../src/inspect/views.js'
+import { duration } from '../../src/inspect/words.js'
 import type { Seen } from '../../src/ports/seen.js'
 import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
@@ -196,6 +197,57 @@ t.test('the time of a call is divided by who is waited for, and nothing of it is
   t.same(phasesOf({ events: [], at: 5, status: 'open' }, 15), [{ who: 'bridge', from: 0, to: 10 }])
 })
 
+t.test('the time of a call goes on while its client is asked, and when it brings the answer', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 'c1', outcome: 'asks' })
+  ring.witness({ kind: 'question', what: 'parked', call: 'c1', server: 'orders' })
+  const asked = callIn(ring, 'c1')
+  t.equal(elapsed(asked, asked.at + 5_000), 5_000)
+  t.match(phasesOf(asked, asked.at + 5_000).at(-1), { who: 'client', to: 5_000 })
+  ring.witness({
+    kind: 'call',
+    what: 'begun',
+    call: 'c2',
+    continues: 'c1',
+    principal: 'alice',
+    client: { era: 'modern' },
+    method: 'tools/call',
+    relayed: false,
+  })
+  const answered = callIn(ring, 'c1')
+  t.equal(answered.parked, false)
+  t.match(phasesOf(answered, answered.at + 6_000).at(-1), { who: 'bridge', to: 6_000 })
+
+  tellCall(ring.witness, { id: 'c3', outcome: 'asks' })
+  ring.witness({ kind: 'question', what: 'parked', call: 'c3', server: 'orders' })
+  ring.witness({ kind: 'question', what: 'expired', call: 'c3', server: 'orders' })
+  const expired = callIn(ring, 'c3')
+  t.equal(elapsed(expired, expired.at + 5_000), expired.ms, 'nobody waits for an answer that comes too late')
+  t.same([90_000, 5_400_000, 345_600_000].map(duration), ['1.5 min', '1.5 h', '4 days'])
+})
+
+t.test('a call has the process of its server, if there is only one', async (t) => {
+  const ring = tickingRing()
+  const child = { kind: 'child', server: 'orders', what: 'started' } as const
+  ring.witness({ ...child, pid: 812 })
+  tellCall(ring.witness, { id: 'c1' })
+  ring.witness({ ...child, pid: 813 })
+  tellCall(ring.witness, { id: 'c2' })
+  t.equal(callIn(ring, 'c1').pid, 812)
+  t.equal(callIn(ring, 'c2').pid, undefined)
+})
+
+t.test('changes of the bridge itself are kept, the newest ones', async (t) => {
+  const ring = tickingRing()
+  for (let i = 1; i <= KEPT.notes + 1; i++) ring.witness({ kind: 'config', text: `servers: change ${i}` })
+  ring.witness({ kind: 'lost', server: 'orders', text: 'Messages are missing', count: 3 })
+  const { notes, lost } = viewsOf(ring.after(0))
+  t.equal(notes.length, KEPT.notes)
+  t.match(notes[0], { kind: 'config', text: 'servers: change 3' })
+  t.match(notes.at(-1), { kind: 'lost', server: 'orders' })
+  t.equal(lost, 3)
+})
+
 t.test('filters match what they say', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 'c1', server: 'orders', name: 'book' })
@@ -228,6 +280,10 @@ t.test('filters match what they say', async (t) => {
   t.same(found('ms>6 ms<8 id:c1'), ['c1'])
   t.same(found('ms>1000'), [])
   t.same(found('https://x'), [])
+  t.same(found('id:c2'), ['c2'])
+  t.same(found('id:7'), ['c1', 'c2', 'c3', 'c4'], 'the id of a request')
+  t.match(readFilter('tol:book').hint, /tol: is no field.*fields are tool, name, method/)
+  for (const text of ['tool:book', 'book', 'file:///notes', 'https://example.com']) t.notOk(readFilter(text).hint, text)
   t.match(readFilter('ms>soon').problem, /ms>500/)
   t.match(readFilter('server:').problem, /needs a value/)
   t.equal(readFilter('server:a').problem, undefined)
