@@ -11,7 +11,7 @@ import { save } from './files.js'
 import { copyLink, copyText } from './keys.js'
 import { Messages } from './messages.js'
 import { Raw } from './raw.js'
-import { current, now, place, selected, selectedCall, source, TABS, tab } from './state.js'
+import { current, moveTab, now, place, selected, selectedCall, source, TABS, tab } from './state.js'
 import { Timeline } from './timeline.js'
 import { Why } from './why.js'
 
@@ -60,7 +60,7 @@ export function Detail() {
           <button type="button" onClick=${close} aria-label="Close the call">✕</button>
         </div>
       </header>
-      <div class="tabs" role="tablist" aria-label="Parts of the call">
+      <div class="tabs" role="tablist" aria-label="Parts of the call" onKeyDown=${turn}>
         ${TABS.map(
           (name) => html`
             <button type="button" role="tab" id=${`tab-${name}`} aria-selected=${tab.value === name ? 'true' : 'false'}
@@ -87,6 +87,13 @@ function sessionOf(id: string) {
 }
 
 const TITLES = { messages: 'Messages', timeline: 'Timeline', why: 'Why', raw: 'Raw' } as const
+
+/** Arrow keys on a tab go to the next one, as on every list of tabs. */
+function turn({ key }: KeyboardEvent): void {
+  if (key !== 'ArrowLeft' && key !== 'ArrowRight') return
+  moveTab(key === 'ArrowLeft' ? -1 : 1)
+  document.getElementById(`tab-${tab.value}`)?.focus()
+}
 
 function choose(name: (typeof TABS)[number]): void {
   tab.value = name

@@ -1,12 +1,13 @@
 /** The messages of a call on both wires, side by side, with what the bridge changed. */
 import { html } from 'htm/preact'
-import { awaysOf, clientOf, httpStatus, type Message, type Row, rowsOf } from '../inspect/rows.js'
+import { awaysOf, clientOf, httpStatus, isRunning, type Message, phasesOf, type Row, rowsOf } from '../inspect/rows.js'
 import { movedTo, valueAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, full, pathOf, ruleWords, shown, size } from '../inspect/words.js'
 import type { Change } from '../ports/seen.js'
 import { Rule, RuleRow } from './documented.js'
 import { line, Missing, pretty } from './raw.js'
+import { now } from './state.js'
 
 /** Characters of a changed value that are shown, and those in its tip. */
 const VALUE = 80
@@ -40,9 +41,16 @@ export function Messages({ call }: { call: CallView }) {
           html`<tr>${cell(call, row, 'client', explained)}${cell(call, row, 'server', explained)}</tr>`,
         ])}
         ${away(Number.POSITIVE_INFINITY, rows.at(-1))}
+        ${isRunning(call) && html`<tr class="away"><td colspan="2">… ${waiting(call)} …</td></tr>`}
       </tbody>
     </table>
   `
+}
+
+/** Whom a call waits for, and since when. */
+function waiting(call: CallView): string {
+  const { who = 'bridge', from = 0, to = 0 } = phasesOf(call, now()).at(-1) ?? {}
+  return `${who === 'bridge' ? 'in the bridge' : `waiting for the ${who}`} for ${duration(to - from)} so far`
 }
 
 function firstOf({ client, server }: Row): number {
@@ -57,7 +65,7 @@ function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<stri
   const removed = other?.dir === 'out' ? (other.changes ?? []).filter(({ op }) => op !== 'add') : []
   const added = message?.dir === 'out' ? (message.changes ?? []).filter(({ op }) => op !== 'remove') : []
   const isFirst = ({ rule }: Change) => !explained.has(rule) && explained.add(rule).has(rule)
-  if (!message) return html`<td class="none" data-label=${hop}>${other && note(other)}</td>`
+  if (!message) return html`<td class="none" data-label=${hop}>${other && note(other, isRunning(call))}</td>`
   const text = message.payload?.text
   return html`
     <td data-label=${hop}>
@@ -78,9 +86,9 @@ function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<stri
   `
 }
 
-function note(other: Message): string {
+function note(other: Message, isOpen: boolean): string {
   if (other.dir === 'out') return 'sent by the bridge itself'
-  return 'stays with the bridge'
+  return isOpen ? 'not passed on so far' : 'stays with the bridge'
 }
 
 interface ChangedOptions {

@@ -17,7 +17,7 @@ export type Choice = (typeof CHOICES)[number]
 
 /** Where events come from. */
 export type Source =
-  | { kind: 'connecting' | 'live' | 'no token' | 'ended' }
+  | { kind: 'connecting' | 'live' | 'no token' }
   | { kind: 'waiting' | 'refused'; why: string }
   /** Events of a file. */
   | { kind: 'file'; name: string }

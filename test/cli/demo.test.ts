@@ -68,6 +68,16 @@ t.test('the printed commands call a tool, and ask what there is', async (t) => {
     t.ok(sameIds(readme).includes(sameIds(text)), `README.md shows ${text}`)
 })
 
+t.test('its greeting says how to look at the calls; a log for programs has no token', async (t) => {
+  const { program } = await start(t)
+  const [, address = ''] = /^Inspector: (http\S+)$/m.exec(program.stderr()) ?? []
+  t.ok(program.stderr().includes(`  in a browser:  ${address}\n`))
+  t.match(program.stderr(), / {2}in a terminal: node \S*main\.js tail 'http:\S+#\S+'\n/)
+  const logged = startProgram(t, ['demo', ...LISTEN, '--log-format', 'json'])
+  await says(logged, /Ctrl-C ends the demo/)
+  t.notMatch(logged.stderr(), /inspect#/)
+})
+
 t.test('its client meets every outcome, reports progress and answers a question', async (t) => {
   const { inspector } = await start(t)
   const ended = (filter: string) =>
