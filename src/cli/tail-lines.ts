@@ -34,7 +34,7 @@ export function lineOf(call: CallView, paint: Paint): string {
     ...(call.blame === undefined ? [] : [`blame: ${shown(call.blame)}`]),
     paint('dim', shown(call.id)),
   ]
-  return `${parts.filter((part) => part !== '').join('  ')}\n`
+  return lineWith(parts)
 }
 
 /** The HTTP status of the last answer to the client, unless it is 200. */
@@ -55,21 +55,18 @@ export function adviceFor({ status: outcome, fault, why: message }: CallView): s
 /** A request that became no call, or a change of the bridge itself, in one line. Nothing for other events. */
 export function otherLine(seen: Seen, paint: Paint): string {
   const time = paint('dim', clock(seen.at))
-  switch (seen.kind) {
-    case 'refused': {
-      const { status, why, said, path, from } = seen
-      const reason = said === undefined ? shown(why) : `${shown(why)}: ${shown(said, 200)}`
-      const parts = [time, paint('red', `refused ${status}`), reason, shown(path), from && `from ${shown(from)}`]
-      return `${parts.filter(Boolean).join('  ')}\n`
-    }
-    case 'config':
-    case 'trust': {
-      const what = seen.kind === 'config' ? 'configuration changed' : 'trust changed'
-      return `${[time, paint('yellow', what), shown(seen.server), shown(seen.text, 300)].filter(Boolean).join('  ')}\n`
-    }
-    default:
-      return ''
+  if (seen.kind === 'refused') {
+    const { status, why, said, path, from } = seen
+    const reason = said === undefined ? shown(why) : `${shown(why)}: ${shown(said, 200)}`
+    return lineWith([time, paint('red', `refused ${status}`), reason, shown(path), from && `from ${shown(from)}`])
   }
+  if (seen.kind !== 'config' && seen.kind !== 'trust') return ''
+  const what = seen.kind === 'config' ? 'configuration changed' : 'trust changed'
+  return lineWith([time, paint('yellow', what), shown(seen.server), shown(seen.text, 300)])
+}
+
+function lineWith(parts: readonly (string | undefined)[]): string {
+  return `${parts.filter(Boolean).join('  ')}\n`
 }
 
 const WIDTH = 44
