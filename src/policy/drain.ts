@@ -3,6 +3,7 @@
  * ended when the time is up end with an error that says so.
  */
 import { HangUp } from '../hang-up.js'
+import { OpenSet } from '../open-set.js'
 import type { Call, Final, Handler, Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
@@ -10,8 +11,8 @@ import { EMPTY } from '../rpc/splice.js'
 
 /** All calls in flight, and how to end them. */
 export class Drain {
-  readonly #endless = new Set<() => void>()
-  readonly #inFlight = new Set<(reason: Fault) => void>()
+  readonly #endless = new OpenSet<() => void>()
+  readonly #inFlight = new OpenSet<(reason: Fault) => void>()
   #ended = false
 
   /** Ends subscriptions, the open ones and all later ones. */
@@ -28,20 +29,19 @@ export class Drain {
 
   /** Registers a call that does not pass the policy. The returned function removes it. */
   begin(abort: (reason: Fault) => void): () => void {
-    this.#inFlight.add(abort)
-    return () => this.#inFlight.delete(abort)
+    const place = this.#inFlight.add(abort)
+    return () => this.#inFlight.delete(place)
   }
 
   readonly policy: Policy = (next) => {
     const inFlight = this.#inFlight
     return async (call) => {
       if (methodTraits(call.method).endless) return this.#endUnlessOver(call, next)
-      const { abort } = call
-      inFlight.add(abort)
+      const place = inFlight.add(call.abort)
       try {
         return await next(call)
       } finally {
-        inFlight.delete(abort)
+        inFlight.delete(place)
       }
     }
   }
@@ -54,12 +54,12 @@ export class Drain {
     const stopped = new Promise<Final>((resolve) => {
       stop = () => resolve({ kind: 'result', result: EMPTY })
     })
-    open.add(stop)
+    const place = open.add(stop)
     if (this.#ended) stop()
     try {
       return await Promise.race([next({ ...call, signal: over }), stopped])
     } finally {
-      open.delete(stop)
+      open.delete(place)
       over.abort()
     }
   }

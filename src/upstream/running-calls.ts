@@ -1,4 +1,5 @@
 /** The unanswered calls on one channel, and which of them gets a log message that names no call. */
+import type { Place } from '../open-set.js'
 import type { Call } from '../protocol/call.js'
 import { atLeast, isLogLevel } from '../protocol/methods.js'
 import type { Notification, Params } from '../rpc/message.js'
@@ -7,8 +8,8 @@ import type { Exchange } from './exchange.js'
 import { Presence } from './presence.js'
 
 export class RunningCalls implements Iterable<[Exchange, Call]> {
-  /** Oldest first. */
-  readonly #calls = new Map<Exchange, Call>()
+  /** Oldest first. See `OpenSet` for why there are places. */
+  readonly #calls = new Map<Exchange, Place<Call>>()
   /** Defined if several callers may share the channel. */
   readonly #presence: Presence | undefined
 
@@ -20,22 +21,23 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
     return this.#calls.size
   }
 
-  [Symbol.iterator](): IterableIterator<[Exchange, Call]> {
-    return this.#calls[Symbol.iterator]()
+  *[Symbol.iterator](): IterableIterator<[Exchange, Call]> {
+    for (const [exchange, { held }] of this.#calls) if (held) yield [exchange, held]
   }
 
   of(exchange: Exchange): Call | undefined {
-    return this.#calls.get(exchange)
+    return this.#calls.get(exchange)?.held
   }
 
   begin(exchange: Exchange, call: Call): void {
-    this.#calls.set(exchange, call)
+    this.#calls.set(exchange, { held: call })
     this.#presence?.begin(exchange.id, call.principal)
   }
 
   /** Begins another leg of a call. */
   resume(exchange: Exchange, call: Call): void {
-    if (this.#calls.has(exchange)) this.#calls.set(exchange, call)
+    const place = this.#calls.get(exchange)
+    if (place) place.held = call
   }
 
   /**
@@ -43,8 +45,10 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
    * notifications that were dropped. Further calls do nothing.
    */
   end(exchange: Exchange): void {
-    const call = this.#calls.get(exchange)
+    const place = this.#calls.get(exchange)
+    const call = place?.held
     if (!call) return
+    place.held = undefined
     this.#calls.delete(exchange)
     this.#presence?.end(exchange.id, call.principal, exchange.answered)
     if (exchange.dropped > 0) call.log.note({ dropped: exchange.dropped })
@@ -68,7 +72,7 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
     const level = typeof params === 'string' ? undefined : value(params, 'level')
     if (!isLogLevel(level) || this.#presence?.isSingle === false) return undefined
     let found: Exchange | undefined
-    for (const [exchange, { caller }] of this.#calls) {
+    for (const [exchange, { caller }] of this) {
       if (caller.logLevel === undefined || !atLeast(level, caller.logLevel)) continue
       if (exchange.read && !exchange.answered) return exchange
       // A parked call gets it in its next leg. A call that was just answered may still wait for late messages.

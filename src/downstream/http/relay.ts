@@ -5,6 +5,7 @@
 import type { FastifyReplyFromOptions } from '@fastify/reply-from'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Signal } from '../../hang-up.js'
+import { OpenSet } from '../../open-set.js'
 import type { Account } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
 import { isModern } from '../../protocol/eras.js'
@@ -24,6 +25,13 @@ import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions
 import { type ErrorRendering, whenOver } from './replies.js'
 
 export type { RelayedRequestOptions as Passing } from './relayed-request.js'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set while the request is relayed. */
+    relayed: RelayedRequest | undefined
+  }
+}
 
 /** Options of the relay of one server. */
 export interface RelayOptions {
@@ -51,9 +59,8 @@ interface Requestable {
 /** The relay of one server. */
 export class Relay {
   readonly #options: RelayOptions
-  readonly #requests = new WeakMap<FastifyRequest, RelayedRequest>()
-  /** Requests whose answers are not complete. */
-  readonly #open = new Set<RelayedRequest>()
+  /** Requests whose answers are not complete. See `OpenSet` for why this is no Set. */
+  readonly #open = new OpenSet<RelayedRequest>()
   /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
   /** The signal of the request that is being handed to undici at this moment. */
@@ -102,6 +109,7 @@ export class Relay {
       })
     await app.register(
       async (scope) => {
+        scope.decorateRequest('relayed', undefined)
         // Only the client decides whether to repeat a request.
         await scope.register(replyFrom, options as unknown as FastifyReplyFromOptions)
         scope.route({ method: ['GET', 'POST', 'DELETE'], url: '/', handler })
@@ -153,7 +161,7 @@ export class Relay {
   }
 
   #of(request: FastifyRequest): RelayedRequest {
-    return this.#requests.get(request) as RelayedRequest
+    return request.relayed as RelayedRequest
   }
 
   #begin(
@@ -196,10 +204,10 @@ export class Relay {
     const parts = { request, reply, passing, refusing, fallback, record, messages, relayed, sessions: this.sessions }
     const relayedRequest = new RelayedRequest(parts, () => {
       leave()
-      this.#open.delete(relayedRequest)
+      this.#open.delete(place)
     })
-    this.#requests.set(request, relayedRequest)
-    this.#open.add(relayedRequest)
+    request.relayed = relayedRequest
+    const place = this.#open.add(relayedRequest)
     whenOver(reply, () => relayedRequest.over())
     return relayedRequest
   }

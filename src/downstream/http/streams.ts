@@ -181,6 +181,8 @@ export class Streams implements Keeper, Outlet {
 
   /** Removes a stream whose answer was sent in another way or is complete. */
   done(stream: EventStream): void {
+    // A deleted entry of a Set may be kept for long (see `OpenSet`): it must not keep the request.
+    stream.demanded = nothing
     this.#answering.delete(stream)
   }
 

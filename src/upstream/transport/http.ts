@@ -311,6 +311,7 @@ class HttpChannel implements Channel {
 }
 
 const NONE: Headers = {}
+const nothing = () => {}
 const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
 
 /** Reads the answer to one message, over several connections if its stream is resumed. */
@@ -320,7 +321,7 @@ class Reading implements Reader {
   lastId: string | undefined
   retry = RETRY.usual
   /** Ends the current request. */
-  #end: () => void = () => {}
+  #end: () => void = nothing
   #given: HangUp | undefined
   /** The head of the response that is being read. */
   #head: HttpHead | undefined
@@ -381,6 +382,9 @@ class Reading implements Reader {
 
   done(): void {
     clearTimeout(this.#over)
+    // A deleted entry of a Map may be kept for long (see `OpenSet`): it must not keep the request.
+    this.#end = nothing
+    this.#head = undefined
   }
 }
 

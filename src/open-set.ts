@@ -1,0 +1,34 @@
+/**
+ * Collections of objects that come and go with calls.
+ *
+ * V8 may keep what was in a Map or a Set although it was deleted long ago. A table that is full is replaced by a new one,
+ * and refers to that. Once a table is old, all tables that replace it are made among the old objects, too, and short
+ * collections take all of them for living: so the objects of every call stayed in memory until the next full collection,
+ * and were copied twice before that. Here, a table holds small places that are empty when they are deleted.
+ */
+
+/** The place of an object in a collection; empty when it has been deleted. */
+export interface Place<T> {
+  held: T | undefined
+}
+
+/** A set of objects that come and go with calls, in the order in which they came. */
+export class OpenSet<T extends object> implements Iterable<T> {
+  readonly #places = new Set<Place<T>>()
+
+  /** Adds an object. Returns its place, which is needed to delete it. */
+  add(held: T): Place<T> {
+    const place: Place<T> = { held }
+    this.#places.add(place)
+    return place
+  }
+
+  delete(place: Place<T>): void {
+    place.held = undefined
+    this.#places.delete(place)
+  }
+
+  *[Symbol.iterator](): IterableIterator<T> {
+    for (const { held } of this.#places) if (held) yield held
+  }
+}
