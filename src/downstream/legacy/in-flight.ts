@@ -1,6 +1,7 @@
 /** The requests of a session that are in flight, by id, so that the client can cancel them. */
 import { HangUp } from '../../hang-up.js'
 import { type Id, idKey, type Params, readId } from '../../rpc/message.js'
+import { own } from '../../rpc/own.js'
 import { raw, value } from '../../rpc/splice.js'
 
 /** Requests in flight. Several may have the same id. */
@@ -22,7 +23,8 @@ export class InFlight {
   /** Adds a request. The controller aborts when the request is cancelled. */
   begin(id: Id): HangUp {
     const controller = new HangUp()
-    const key = idKey(id)
+    // A deleted key may be kept for long (see `OpenSet`): it must not keep the message that it is a part of.
+    const key = own(idKey(id))
     const others = this.#controllers.get(key)
     this.#controllers.set(key, others ? [...listOf(others), controller] : controller)
     this.#open++
