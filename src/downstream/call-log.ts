@@ -55,7 +55,7 @@ export class CallLogEntry implements CallLog {
     // The client chooses the method, and its length.
     this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
     const watch = whose && logger.telemetry?.watch
-    this.watched = watch && new WatchedCall(logger, watch, this.#fields, whose, this.#started)
+    this.watched = watch && new WatchedCall(logger.telemetry.server, watch, this.#fields, whose, this.#started)
     this.call = this.watched?.id
   }
 

@@ -1,6 +1,7 @@
 /** What the inspector is told of one call: that it has begun, its messages with the client, and how it has ended. */
 
 import type { Cancelled, Outcome, Side, Sight } from '../ports/seen.js'
+import { type MessageSight, sightOf, tellArrived, tellSent } from '../ports/telling.js'
 import type { Final } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Fault } from '../protocol/fault.js'
@@ -8,9 +9,12 @@ import type { Made } from '../protocol/rules.js'
 import type { Notification, Request, Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { type Json, raw } from '../rpc/splice.js'
-import type { Logger } from './logger.js'
 import type { Watch } from './watch.js'
-import { type About, type Headers, tellEncoded, tellReceived, tellSent } from './watched-messages.js'
+import { fillIn, type Headers, TOWARDS } from './watched-messages.js'
+
+type CallSight = Extract<Sight, { kind: 'call' }>
+
+const NO_HEADERS = {}
 
 /** Whose call it is, for the log and the inspector. */
 export interface Whose {
@@ -45,24 +49,46 @@ export interface CallEnd {
 export class WatchedCall {
   /** The id of the call. */
   readonly id: string
-  readonly #logger: Logger
   readonly #watch: Watch
   readonly #fields: Readonly<CallFields>
-  #whose: Whose
   readonly #started: number
+  /** What is told when the call begins, and, filled in further, when it ends. */
+  readonly #sight: CallSight
   /** The id of the client's message. */
   #messageId: string | number | undefined
-  /** What the client calls itself. */
-  #client: string | undefined
+  /** `performance.now()` of the answer. */
+  #answeredAt: number | undefined
 
   /** `started` is the `performance.now()` of the call. */
-  constructor(logger: Logger, watch: Watch, fields: Readonly<CallFields>, whose: Whose, started: number) {
+  constructor(server: string, watch: Watch, fields: Readonly<CallFields>, whose: Whose, started: number) {
     this.id = watch.begin()
-    this.#logger = logger
     this.#watch = watch
     this.#fields = fields
-    this.#whose = whose
     this.#started = started
+    this.#sight = {
+      kind: 'call',
+      what: 'begun',
+      server,
+      call: this.id,
+      continues: undefined,
+      session: whose.session,
+      now: started,
+      principal: whose.principal,
+      client: { era: fields.clientEra, revision: undefined, transport: undefined, name: undefined },
+      upstream: undefined,
+      method: fields.method,
+      name: undefined,
+      relayed: false,
+      outcome: undefined,
+      cancelled: undefined,
+      code: undefined,
+      fault: undefined,
+      blame: undefined,
+      why: undefined,
+      ms: undefined,
+      upstreamMs: undefined,
+      trace: undefined,
+    }
   }
 
   /**
@@ -70,32 +96,35 @@ export class WatchedCall {
    * another one, `clientInfo` that of its client, if it is known.
    */
   begun(request: Request, state?: Json, headers?: Headers, clientInfo?: Json): void {
-    const { session } = this.#whose
-    this.begunBy(this.#watch.clientOf(request, session, clientInfo), state)
-    const about = { call: this.id, session, now: this.#started }
-    this.#messageId = tellReceived(this.#logger, request, about, headers)
+    this.begunBy(this.#watch.clientOf(request, this.#sight.session, clientInfo), state)
+    const sight = this.#message('in', this.#started)
+    if (headers) sight.http = { headers }
+    tellArrived(this.#watch.witness, request, sight)
+    this.#messageId = sight.id
   }
 
   /** Tells that the call of this client has begun, whose message is told otherwise. `state` is as in `begun`. */
   begunBy(client: string | undefined, state: Json | undefined): void {
-    const continues = state === undefined ? undefined : this.#watch.continued(state)
-    this.#client = client
-    this.#watch.witness(this.#sight('begun', this.#started, continues, undefined))
+    const sight = this.#sight
+    sight.client.name = client
+    sight.continues = state === undefined ? undefined : this.#watch.continued(state)
+    this.#tell()
   }
 
   /** The call has opened this session, to which it belongs from now on. */
   opened(session: string): void {
-    this.#whose = { ...this.#whose, session }
+    this.#sight.session = session
   }
 
   /** Tells a message of the client that belongs to the call. */
   received(message: Request | Notification | Response): void {
-    tellReceived(this.#logger, message, this.#about())
+    tellArrived(this.#watch.witness, message, this.#message('in', undefined))
   }
 
   /** Tells a message to the client. `made` is what it was made of, `status` its HTTP status, unless that is 200. */
   said(text: Wire, made?: Made, status?: number): void {
-    tellSent(this.#logger, text, this.#about(status), { made, era: this.#fields.clientEra })
+    const sight = this.#message('out', undefined)
+    if (fillIn(sight, text)) this.#tellSent(sight, text, made, status)
   }
 
   /** Tells the server's reply: `text` is the answer as sent, `made` what it was made of, `status` as in `said`. */
@@ -105,59 +134,59 @@ export class WatchedCall {
       if (state !== undefined) this.#watch.asks(this.id, state)
     }
     if (text === undefined) return
-    const form = reply.kind === 'error' ? 'error' : 'result'
-    const making = { made, era: this.#fields.clientEra }
-    tellEncoded(this.#logger, { form, method: undefined, id: this.#messageId }, text, this.#about(status), making)
+    this.#answeredAt = performance.now()
+    const sight = this.#message('out', this.#answeredAt)
+    sight.form = reply.kind === 'error' ? 'error' : 'result'
+    sight.id = this.#messageId
+    this.#tellSent(sight, text, made, status)
   }
 
-  /** Tells how the call has ended. */
-  ended(end: CallEnd): void {
-    this.#watch.witness(this.#sight('ended', performance.now(), undefined, end))
+  /** Tells how the call has ended: now, or with the answer that was told. */
+  ended({ outcome, cancelled, fault, code, why, upstreamMs }: CallEnd): void {
+    const sight = this.#sight
+    const now = this.#answeredAt ?? performance.now()
+    sight.what = 'ended'
+    sight.continues = undefined
+    sight.now = now
+    sight.outcome = outcome
+    sight.cancelled = cancelled
+    sight.code = code
+    sight.fault = fault?.fault
+    sight.blame = fault?.blame
+    sight.why = why
+    sight.ms = now - this.#started
+    sight.upstreamMs = upstreamMs
+    this.#tell()
   }
 
-  /** What the messages of the call belong to. */
-  #about(status?: number): About {
-    return { call: this.id, session: this.#whose.session, now: undefined, status: status === 200 ? undefined : status }
+  /** A message of the call with its client. */
+  #message(dir: MessageSight['dir'], now: number | undefined): MessageSight {
+    const { server, call, session } = this.#sight
+    return sightOf('client', dir, server, call, session, now)
   }
 
-  /** What is told when the call begins or ends. Beginnings and ends have the same members, for the sake of V8. */
-  #sight(what: 'begun' | 'ended', now: number, continues: string | undefined, end: CallEnd | undefined): Sight {
+  #tellSent(sight: MessageSight, text: Wire, made: Made | undefined, status: number | undefined): void {
+    if (status !== undefined && status !== 200) sight.http = { status, headers: NO_HEADERS }
+    tellSent(this.#watch.witness, text, sight, made, TOWARDS[this.#fields.clientEra])
+  }
+
+  /** Tells the beginning or the end, with what is known of the call by now. */
+  #tell(): void {
     const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
-    const { method, name, relayed = false, trace_id: trace } = this.#fields
-    return {
-      kind: 'call',
-      what,
-      server: this.#logger.telemetry?.server,
-      call: this.id,
-      continues,
-      session: this.#whose.session,
-      now,
-      principal: this.#whose.principal,
-      client: {
-        era: clientEra,
-        revision: clientEra === 'modern' ? NEWEST_MODERN : (clientRevision as string | undefined),
-        transport: clientTransport as Side['transport'],
-        name: this.#client,
-      },
-      upstream: serverEra && {
-        era: serverEra,
-        // A legacy client in a session of a legacy server has agreed on its revision with the server itself.
-        revision: serverEra === 'modern' ? NEWEST_MODERN : ((serverRevision ?? clientRevision) as string | undefined),
-        transport: (relayed ? 'http' : serverTransport) as Side['transport'],
-        name: undefined,
-      },
-      method,
-      name: name as string | undefined,
-      relayed,
-      outcome: end?.outcome,
-      cancelled: end?.cancelled,
-      code: end?.code,
-      fault: end?.fault?.fault,
-      blame: end?.fault?.blame,
-      why: end?.why,
-      ms: end && now - this.#started,
-      upstreamMs: end?.upstreamMs,
-      trace: trace as string | undefined,
+    const { name, relayed = false, trace_id: trace } = this.#fields
+    const sight = this.#sight
+    sight.client.revision = clientEra === 'modern' ? NEWEST_MODERN : (clientRevision as string | undefined)
+    sight.client.transport = clientTransport as Side['transport']
+    sight.upstream = serverEra && {
+      era: serverEra,
+      // A legacy client in a session of a legacy server has agreed on its revision with the server itself.
+      revision: serverEra === 'modern' ? NEWEST_MODERN : ((serverRevision ?? clientRevision) as string | undefined),
+      transport: (relayed ? 'http' : serverTransport) as Side['transport'],
+      name: undefined,
     }
+    sight.name = name as string | undefined
+    sight.relayed = relayed
+    sight.trace = trace as string | undefined
+    this.#watch.witness(sight)
   }
 }

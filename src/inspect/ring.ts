@@ -32,8 +32,8 @@ const MESSAGE_BYTES = 120
 export class Ring {
   readonly #bounds: RingBounds
   readonly #payloads: Payloads
-  /** Until then the payloads of all calls are kept, in milliseconds since 1970. */
-  #allUntil = 0
+  /** Until then the payloads of all calls are kept, in milliseconds since the origin. */
+  #allUntil = Number.NEGATIVE_INFINITY
   readonly #now: () => number
   /** What the time of an event is counted from, in milliseconds since 1970. */
   readonly #origin: number
@@ -63,7 +63,7 @@ export class Ring {
     this.#origin = origin
     // One more, because an event comes before the ones that it replaces leave.
     const most = Math.min(bounds.calls + bounds.messages, (bounds.bytes * (1 - TEXTS)) / MESSAGE_BYTES)
-    this.#events = new Slots(Math.ceil(most) + 1)
+    this.#events = new Slots(Math.ceil(most) + 1, origin)
     const bytes = Math.floor(bounds.bytes * TEXTS)
     const waiting = payloads === 'errors' ? Math.floor(bytes * WAITING) : 0
     this.#texts = new Texts(bytes - waiting)
@@ -87,14 +87,14 @@ export class Ring {
 
   /** Whose payloads are kept now, and in milliseconds since 1970 until when, if that ends by itself. */
   get kept(): { payloads: Payloads; until?: number } {
-    const now = this.#origin + this.#now()
-    if (this.#payloads !== 'all' && now < this.#allUntil) return { payloads: 'all', until: this.#allUntil }
+    if (this.#payloads !== 'all' && this.#now() < this.#allUntil)
+      return { payloads: 'all', until: this.#origin + this.#allUntil }
     return { payloads: this.#payloads }
   }
 
   /** Keeps the payloads of all calls for some milliseconds. With 0, again those that are configured. */
   keepAll(milliseconds: number): void {
-    this.#allUntil = this.#origin + this.#now() + milliseconds
+    this.#allUntil = this.#now() + milliseconds
   }
 
   /**
@@ -118,7 +118,7 @@ export class Ring {
   }
 
   readonly witness: Witness = (sight, text) => {
-    const at = this.#origin + (sight.now ?? this.#now())
+    const at = sight.now ?? this.#now()
     const number =
       sight.kind === 'message'
         ? this.#message(at, sight, text)

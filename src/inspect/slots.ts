@@ -61,12 +61,14 @@ export class Slots {
   calls = 0
   /** Bytes that the events take, about. */
   bytes = 0
+  readonly #origin: number
   readonly #mask: number
   readonly #numbers: Float64Array
   readonly #values: unknown[]
 
-  /** Has room for so many events at once. */
-  constructor(most: number) {
+  /** Has room for so many events at once. Their times are counted from the origin, in milliseconds since 1970. */
+  constructor(most: number, origin: number) {
+    this.#origin = origin
     const slots = 2 ** Math.ceil(Math.log2(most))
     this.#mask = slots - 1
     this.#numbers = new Float64Array(slots << SHIFT)
@@ -148,7 +150,7 @@ export class Slots {
   read(number: number, textAt: ((text: number) => Payload | undefined) | undefined): Seen {
     const row = this.#rowOf(number)
     const code = this.#numbers[row + CODE] as number
-    const at = Math.round((this.#numbers[row + AT] as number) * PRECISION) / PRECISION
+    const at = Math.round((this.#origin + (this.#numbers[row + AT] as number)) * PRECISION) / PRECISION
     if (code === OTHER) return { v: 1, seq: number, at, ...(this.#values[row + SHARED] as Other) } as unknown as Seen
     return code < BEGUN ? this.#messageIn(row, number, at, textAt) : this.#callIn(row, number, at)
   }

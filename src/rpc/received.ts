@@ -5,19 +5,19 @@ import { type Source, weightOf } from './source.js'
 /** What a received message is. The id is undefined in a notification, and in an error without one. */
 export interface ReceivedMessage {
   form: 'request' | 'notification' | 'result' | 'error'
-  method: string | undefined
-  id: string | number | undefined
+  method?: string | undefined
+  id?: string | number | undefined
   bytes: number
 }
 
-/** Describes a message without its payload. */
-export function receivedMessage(message: Request | Notification | Response): ReceivedMessage {
+/** Fills in what a message is, without its payload. */
+export function describe(message: Request | Notification | Response, into: ReceivedMessage): void {
   const source = receivedText(message)
-  const bytes = source ? weightOf(source) : 0
-  if (message.kind === 'notification') return { form: message.kind, method: message.method, id: undefined, bytes }
-  const id = message.id === undefined ? undefined : idValue(message.id)
-  if (message.kind === 'request') return { form: message.kind, method: message.method, id, bytes }
-  return { form: message.outcome.kind, method: undefined, id, bytes }
+  const isResponse = message.kind === 'response'
+  into.form = isResponse ? message.outcome.kind : message.kind
+  into.method = isResponse ? undefined : message.method
+  into.id = message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id)
+  into.bytes = source ? weightOf(source) : 0
 }
 
 /** The text that a message was read from; undefined if the bridge has made the message. */

@@ -176,10 +176,13 @@ export class Peer implements Receiver, ExchangePeer {
     exchange.receivedBefore = this.#received
     const text = request(exchange.id, method, params)
     if (this.#watch)
-      this.#watch.sent({ form: 'request', method, id: exchange.id }, text, exchange.call, {
-        made: exchange.made ?? madeOf(params),
-        headers: headers ?? this.headers,
-      })
+      this.#watch.sent(
+        { form: 'request', method, id: exchange.id },
+        text,
+        exchange.call,
+        { made: exchange.made ?? madeOf(params), headers: headers ?? this.headers },
+        exchange.sentAt,
+      )
     this.channel
       .send({
         text,

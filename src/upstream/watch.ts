@@ -1,7 +1,7 @@
 /** Tells the inspector the messages on one channel to a server. */
-import { tellArrived } from '../ports/received.js'
-import type { Sight, Witness } from '../ports/seen.js'
-import { changesOf, type Made, receivedFor } from '../protocol/rules.js'
+import type { MessageSeen, Witness } from '../ports/seen.js'
+import { sightOf, tellArrived, tellSent } from '../ports/telling.js'
+import type { Made } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { HttpHead } from './transport/channel.js'
 
@@ -11,11 +11,7 @@ export interface Watching {
   server: string
 }
 
-type Message = {
-  form: 'request' | 'notification' | 'result' | 'error'
-  method?: string
-  id?: string | number | undefined
-}
+type Message = Pick<MessageSeen, 'form' | 'method' | 'id'>
 
 /** What a message was made of, and its headers, if the transport has any. */
 interface SentWith {
@@ -40,26 +36,20 @@ export class Watch {
     this.#isHttp = isHttp
   }
 
-  /** A message is sent to the server, for this call. */
-  sent({ form, method, id }: Message, text: string, call: string | undefined, { made, headers }: SentWith): void {
-    const sight: Sight = {
-      kind: 'message',
-      server: this.#server,
-      call,
-      continues: undefined,
-      session: undefined,
-      now: undefined,
-      hop: 'server',
-      dir: 'out',
-      form,
-      method,
-      id,
-      bytes: text.length,
-      http: this.#isHttp ? { headers } : undefined,
-      changed: changesOf(form, method, made, 'server'),
-      of: receivedFor(made)?.seen,
-    }
-    this.#witness(sight, text)
+  /** A message is sent to the server, for this call. `now` is its `performance.now()`, if it is known. */
+  sent(
+    { form, method, id }: Message,
+    text: string,
+    call: string | undefined,
+    { made, headers }: SentWith,
+    now?: number,
+  ): void {
+    const sight = sightOf('server', 'out', this.#server, call, undefined, now)
+    sight.form = form
+    sight.method = method
+    sight.id = id
+    if (this.#isHttp) sight.http = { headers }
+    tellSent(this.#witness, text, sight, made, 'server')
   }
 
   /** The answer to a request of the server is sent. */
@@ -71,8 +61,9 @@ export class Watch {
 
   /** A message of the server has arrived, for this call. `http` is the head of the response that it came in. */
   received(message: Request | Notification | Response, call: string | undefined, http: HttpHead | undefined): void {
-    const about = { hop: 'server', http, server: this.#server, call, session: undefined, now: undefined } as const
-    tellArrived(this.#witness, message, about)
+    const sight = sightOf('server', 'in', this.#server, call, undefined, undefined)
+    sight.http = http
+    tellArrived(this.#witness, message, sight)
     if (message.kind !== 'request' || call === undefined) return
     if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
     this.#asked.set(idKey(message.id), call)

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { headIn } from '../../src/rpc/head.js'
 import { parseMessage } from '../../src/rpc/message.js'
-import { receivedMessage } from '../../src/rpc/received.js'
+import { describe, type ReceivedMessage } from '../../src/rpc/received.js'
 import { sourceOf } from '../../src/rpc/source.js'
 
 const headOf = (text: string) => headIn(new TextEncoder().encode(text))
@@ -22,7 +22,9 @@ t.test('the head of a message is the one that the parser reads', async (t) => {
   for (const text of messages) {
     const message = parseMessage(sourceOf(text))
     if (message.kind === 'batch' || message.kind === 'invalid') throw new Error(`${text} is no message`)
-    const { form, method, id } = receivedMessage(message)
+    const told: ReceivedMessage = { form: 'notification', bytes: 0 }
+    describe(message, told)
+    const { form, method, id } = told
     t.same(headOf(text), { form, method, id }, text)
   }
 })

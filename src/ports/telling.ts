@@ -1,0 +1,59 @@
+/** Tells a witness a message on either wire. */
+import { changesOf, type Made, receivedFor, type Towards } from '../protocol/rules.js'
+import type { Notification, Request, Response } from '../rpc/message.js'
+import { describe, receivedText } from '../rpc/received.js'
+import { lengthOf, type Wire, wireOf } from '../rpc/source.js'
+import type { MessageSeen, Sight, Witness } from './seen.js'
+
+/** A message, as a witness is told. */
+export type MessageSight = Extract<Sight, { kind: 'message' }>
+
+/**
+ * A message on one of the wires, before it is told: whoever tells it fills in what it is. It is the only object that is
+ * made for a message. `now` is its `performance.now()`, if it is known.
+ */
+export function sightOf(
+  hop: MessageSeen['hop'],
+  dir: MessageSeen['dir'],
+  server: string | undefined,
+  call: string | undefined,
+  session: string | undefined,
+  now: number | undefined,
+): MessageSight {
+  return {
+    kind: 'message',
+    server,
+    call,
+    continues: undefined,
+    session,
+    now,
+    hop,
+    dir,
+    form: 'notification',
+    method: undefined,
+    id: undefined,
+    bytes: 0,
+    http: undefined,
+    changed: undefined,
+    of: undefined,
+  }
+}
+
+/**
+ * Tells a received message with its text, which remembers the number of the event, for the message that is made of it.
+ * Fills in what the message is.
+ */
+export function tellArrived(witness: Witness, message: Request | Notification | Response, sight: MessageSight): void {
+  describe(message, sight)
+  const source = receivedText(message)
+  const number = witness(sight, source && wireOf(source))
+  if (source) source.seen = number
+}
+
+/** Tells a message that is sent. Fills in its size, and what the bridge changed in what it was made of. */
+export function tellSent(witness: Witness, text: Wire, sight: MessageSight, made: Made | undefined, to: Towards): void {
+  sight.bytes = lengthOf(text)
+  sight.changed = changesOf(sight.form, sight.method, made, to)
+  sight.of = receivedFor(made)?.seen
+  witness(sight, text)
+}
