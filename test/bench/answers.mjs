@@ -9,6 +9,7 @@ const MIB = 1024 * 1024
  * @property {string} front The message up to its result.
  * @property {string} rest
  * @property {Buffer} bytes The rest as bytes.
+ * @property {boolean} [streamed] Over HTTP, it is an event of a stream, also without notifications before it.
  */
 
 const SENTENCE =
@@ -65,7 +66,7 @@ const SERVERS = {
       'tools/list': rest('result', listed),
       'tools/call': rest('result', small),
     },
-    tools: { lines: rest('result', lines), image: rest('result', image) },
+    tools: { lines: rest('result', lines), event: rest('result', lines), image: rest('result', image) },
   },
   modern: {
     methods: {
@@ -77,7 +78,7 @@ const SERVERS = {
       'tools/list': complete({ ...listed, ...uncached }),
       'tools/call': complete(small),
     },
-    tools: { lines: complete(lines), image: complete(image) },
+    tools: { lines: complete(lines), event: complete(lines), image: complete(image) },
   },
 }
 
@@ -98,7 +99,7 @@ export function answerTo(text, era) {
   const { methods, tools } = SERVERS[era]
   const { rest, bytes } = tools[name] ?? methods[method] ?? unknown
   const progress = name === 'progress' ? progressWith(TOKEN.exec(text)?.[1] ?? '0') : []
-  return { method, id, front: `{"jsonrpc":"2.0","id":${id},`, rest, bytes, progress }
+  return { method, id, front: `{"jsonrpc":"2.0","id":${id},`, rest, bytes, progress, streamed: name === 'event' }
 }
 
 /**

@@ -55,11 +55,17 @@ export function send(response, { front, rest, bytes }, more = {}) {
  * @param {import('./answers.mjs').Answer & { progress: string[] }} said
  */
 export function sendInSteps(response, said) {
-  if (said.progress.length === 0) {
+  if (said.progress.length === 0 && !said.streamed) {
     send(response, said)
     return
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
+  if (said.streamed) {
+    response.write(`event: message\ndata: ${said.front}`)
+    response.write(said.bytes)
+    response.end('\n\n')
+    return
+  }
   const left = [...said.progress, said.front + said.rest].map((message) => `event: message\ndata: ${message}\n\n`)
   const step = () => {
     response.write(left.shift())

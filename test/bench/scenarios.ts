@@ -63,6 +63,9 @@ const linesCall: Question = {
   right: (result) => contentOf(result, 'text').length === MIB,
 }
 
+/** The same text. Servers over HTTP send it as an event, as most SDKs do. */
+const eventCall: Question = { ...linesCall, params: { name: 'event', arguments: {} } }
+
 /** Base64, where nothing is escaped. */
 const imageCall: Question = {
   method: 'tools/call',
@@ -93,6 +96,13 @@ export const scenarios: readonly Scenario[] = [
     question: linesCall,
     connections: LARGE,
     peers: ['all'],
+  },
+  {
+    name: 'event',
+    what: 'the same text as an event of a stream, as most SDKs send it',
+    kind: 'closed',
+    question: eventCall,
+    connections: LARGE,
   },
   {
     name: 'image',
