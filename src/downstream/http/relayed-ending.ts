@@ -3,10 +3,9 @@
  * members, and checks nothing.
  */
 import type { Final } from '../../protocol/call.js'
+import { BLOCK, Quotes } from '../../rpc/quotes.js'
 import { EMPTY, parseObject } from '../../rpc/splice.js'
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
 /** Most characters of a name or text that matter. */
 const LONGEST = 'input_required'.length
 const TOOL_ERROR = parseObject('{"isError":true}')
@@ -14,9 +13,8 @@ const TOOL_ERROR = parseObject('{"isError":true}')
 /** The ending of one response. Names that are written with escapes are not recognized. */
 export class RelayedEnding {
   #depth = 0
+  readonly #quotes = new Quotes()
   #inString = false
-  /** Whether the last byte of the previous piece escapes the first one of the next. */
-  #escapes = false
   /** The current or last string, as far as it may matter. */
   #text = ''
   /** The member of the response, and the member in it, whose value comes next. */
@@ -36,37 +34,40 @@ export class RelayedEnding {
   /** Reads the next piece. */
   push(bytes: Uint8Array): void {
     const piece = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-    for (let at = 0; at < piece.length; at++) {
-      if (this.#inString) at = this.#readString(piece, at)
-      else this.#read(piece[at] as number)
-    }
+    for (let at = 0; at < piece.length; at += BLOCK) this.#readBlock(piece.subarray(at, at + BLOCK))
   }
 
-  /** Reads to the end of a string. Returns the position of its last quote, or the end of the piece. */
-  #readString(piece: Buffer, from: number): number {
-    const start = this.#escapes ? from + 1 : from
-    this.#escapes = false
-    let at = piece.indexOf(QUOTE, start)
-    while (at >= 0 && isEscaped(piece, at, start)) at = piece.indexOf(QUOTE, at + 1)
-    const end = at < 0 ? piece.length : at
-    if (this.#depth <= 2 && this.#text.length <= LONGEST)
-      this.#text += piece.toString('latin1', start, Math.min(end, start + LONGEST + 1))
-    if (at < 0) {
-      this.#escapes = isEscaped(piece, end, start)
-      return end
+  #readBlock(block: Buffer): void {
+    let at = 0
+    for (const quote of this.#quotes.next(block)) {
+      this.#readUpTo(block, at, quote)
+      if (this.#inString) this.#endString()
+      else this.#beginString()
+      at = quote + 1
     }
+    this.#readUpTo(block, at, block.length)
+  }
+
+  /** Reads bytes without a quote that begins or ends a string. */
+  #readUpTo(block: Buffer, start: number, end: number): void {
+    if (!this.#inString) for (let at = start; at < end; at++) this.#read(block[at] as number)
+    else if (this.#depth <= 2 && this.#text.length <= LONGEST)
+      this.#text += block.toString('latin1', start, Math.min(end, start + LONGEST + 1))
+  }
+
+  #beginString(): void {
+    this.#inString = true
+    this.#text = ''
+  }
+
+  #endString(): void {
     this.#inString = false
     if (this.#depth === 2 && this.#outer === 'result' && this.#key === 'resultType')
       if (this.#text === 'input_required') this.#kind = 'input'
-    return end
   }
 
   #read(byte: number): void {
     switch (byte) {
-      case QUOTE:
-        this.#inString = true
-        this.#text = ''
-        return
       case 0x7b: // {
       case 0x5b: // [
         if (this.#depth === 1) {
@@ -99,11 +100,4 @@ export class RelayedEnding {
     else if (this.#outer === 'result' && this.#key === 'isError' && byte === 0x74)
       this.#kind = this.#kind === 'input' ? 'input' : 'tool error'
   }
-}
-
-/** Whether an odd number of backslashes stands before a position. */
-function isEscaped(piece: Buffer, at: number, start: number): boolean {
-  let before = at
-  while (before > start && piece[before - 1] === BACKSLASH) before--
-  return (at - before) % 2 === 1
 }
