@@ -53,6 +53,8 @@ export class FieldFilter {
   #dropping = false
   /** The last byte was a carriage return: a following line feed belongs to the same line end. */
   #carriage: 'passed' | 'dropped' | undefined
+  /** Whether there was a line with one of the fields. */
+  found = false
 
   constructor(fields: readonly string[]) {
     const encoder = new TextEncoder()
@@ -76,6 +78,7 @@ export class FieldFilter {
         if (this.#fields.some((field) => startsWith(line, field))) {
           passed.push(bytes.subarray(from, start))
           this.#dropping = true
+          this.found = true
         } else if (line.length < this.#longest && this.#fields.some((field) => startsWith(field, line))) {
           this.#held = line.slice()
           break

@@ -102,7 +102,7 @@ export class RelayedStream {
    * come.
    */
   get #canEndWithError(): boolean {
-    return this.#request.id() !== undefined && (this.#request.era === 'modern' || !this.#events.isResumable)
+    return this.#request.id() !== undefined && !this.#events.isResumable
   }
 }
 
