@@ -225,6 +225,14 @@ t.test('11.22 a connection that breaks before the answer has begun is an outcome
       },
     ],
     [
+      'after an event whose data looks like the id of an event',
+      (response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        const message = '{"jsonrpc":"2.0","method":"notifications/x","params":{"id: 7":"id:8"}}'
+        response.write(`data: ${message}\n\n`, () => response.destroy())
+      },
+    ],
+    [
       'at the end of a stream without an answer',
       (response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream' })

@@ -76,11 +76,10 @@ export class RelayedEvents {
   readonly #filter: FieldFilter
   #remembered: Buffer[] = []
   #bytes = 0
-  /** Whether the remembered bytes are not the whole stream. */
-  #forgot = false
-  /** Reads the current event, if its beginning is forgotten; `#unread` is the number of its bytes still to be read. */
+  /** Reads the event in which the remembered bytes begin; undefined if they are the whole stream. */
   #ending: RelayedEnding | undefined
-  #unread = 0
+  /** The last forgotten bytes. A separator may begin in them. */
+  #before = ''
 
   constructor(modern: boolean) {
     this.#modern = modern
@@ -97,7 +96,8 @@ export class RelayedEvents {
   /** Whether the last event is complete. */
   get isWhole(): boolean {
     if (this.#bytes === 0) return true
-    const end = Buffer.concat(this.#remembered.slice(-4)).toString('latin1').slice(-4)
+    const last = this.#remembered.slice(-SEPARATOR).map((piece) => piece.subarray(-SEPARATOR))
+    const end = Buffer.concat(last).toString('latin1')
     return BETWEEN.some((between) => end.endsWith(between))
   }
 
@@ -106,57 +106,68 @@ export class RelayedEvents {
     return !this.#modern && this.#filter.found
   }
 
-  /** The response in the stream, if there was one. Of one that is larger than the remembered part, only its ending. */
+  /**
+   * The response in the stream, if there was one. Of one that is larger than the remembered part, only its ending. To be read
+   * once, at the end.
+   */
   get answer(): Response | RelayedEnding | undefined {
     const bytes = Buffer.concat(this.#remembered)
-    const start = this.#forgot ? firstBetween(bytes) : 0
-    const events = start < 0 ? [] : new SseDecoder().push(bytes.subarray(start))
+    const start = this.#ending ? firstEvent(this.#before, bytes) : 0
+    const events = new SseDecoder().push(bytes.subarray(start))
     for (const { data } of events.toReversed()) {
       const message = data.length === 0 ? undefined : read(() => repairedSourceOf(data).source)
       if (message?.kind === 'response') return message
     }
-    if (!this.#forgot || events.length > 0) return undefined
-    this.#ending?.push(bytes.subarray(bytes.length - this.#unread))
-    this.#unread = 0
-    return this.#ending
+    this.#ending?.push(bytes.subarray(0, start))
+    return events.length === 0 || this.#ending?.final ? this.#ending : undefined
   }
 
   #remember(chunk: Buffer): void {
     this.#remembered.push(chunk)
     this.#bytes += chunk.length
-    this.#unread += chunk.length
-    if (this.#bytes <= 2 * REMEMBERED && this.#remembered.length <= MAX_PIECES) return
-    const all = Buffer.concat(this.#remembered)
-    if (all.length > REMEMBERED) this.#forget(all)
-    this.#remembered = [all.subarray(-REMEMBERED)]
-    this.#bytes = Math.min(all.length, REMEMBERED)
+    if (this.#remembered.length > MAX_PIECES) this.#remembered = [Buffer.concat(this.#remembered)]
+    if (this.#bytes <= 2 * REMEMBERED) return
+    const pieces = this.#remembered
+    let excess = this.#bytes - REMEMBERED
+    this.#remembered = []
+    this.#bytes = REMEMBERED
+    for (const piece of pieces) {
+      if (excess > 0) this.#forget(piece.subarray(0, excess))
+      if (piece.length > excess) this.#remembered.push(excess > 0 ? piece.subarray(excess) : piece)
+      excess -= piece.length
+    }
   }
 
-  /** Reads what will be forgotten, if it belongs to the current event. */
-  #forget(all: Buffer): void {
-    this.#forgot = true
-    const unread = all.subarray(all.length - this.#unread)
-    const between = lastBetween(all)
-    // A new event has begun, or this is the beginning of the stream.
-    if (between >= all.length - this.#unread - SEPARATOR || !this.#ending) {
-      this.#ending = new RelayedEnding()
-      this.#ending.push(all.subarray(Math.max(0, between)))
-    } else this.#ending.push(unread)
-    this.#unread = 0
+  /** Reads what will be forgotten, if it belongs to the last event in it. */
+  #forget(piece: Buffer): void {
+    const start = lastEvent(this.#before, piece)
+    if (start !== undefined || !this.#ending) this.#ending = new RelayedEnding()
+    this.#ending.push(piece.subarray(start ?? 0))
+    this.#before = (this.#before + piece.subarray(1 - SEPARATOR).toString('latin1')).slice(1 - SEPARATOR)
   }
 }
 
-/** The position of the first complete event; -1 if there is none. */
-function firstBetween(bytes: Buffer): number {
-  const ends = BETWEEN.map((between) => [bytes.indexOf(between), between.length] as const).filter(([at]) => at >= 0)
-  return ends.length === 0 ? -1 : Math.min(...ends.map(([at, length]) => at + length))
+/** Where the first event begins in a piece: its length if there is none. A separator may begin in the bytes before it. */
+function firstEvent(before: string, piece: Buffer): number {
+  const bytes = Buffer.concat([Buffer.from(before, 'latin1'), piece])
+  const ends = BETWEEN.map((between) => {
+    const at = bytes.indexOf(between, Math.max(0, before.length - between.length))
+    return at < 0 ? bytes.length : at + between.length
+  })
+  return Math.min(...ends) - before.length
 }
 
-/** The position of the last separator between two events, without one at the very end; -1 if there is none. */
-function lastBetween(bytes: Buffer): number {
+/** Where the last event begins in a piece; undefined if none does. A separator may begin in the bytes before it. */
+function lastEvent(before: string, piece: Buffer): number | undefined {
   // Most of a large event has no line end. These searches are much faster than those for several bytes.
-  if (!LINE_ENDS.some((end) => bytes.includes(end))) return -1
-  return Math.max(...BETWEEN.map((between) => bytes.lastIndexOf(between, bytes.length - between.length - 1)))
+  if (!LINE_ENDS.some((end) => piece.includes(end))) return undefined
+  const bytes = Buffer.concat([Buffer.from(before, 'latin1'), piece])
+  const ends = BETWEEN.map((between) => {
+    const at = bytes.lastIndexOf(between)
+    return at < 0 ? 0 : at + between.length
+  })
+  const start = Math.max(...ends) - before.length
+  return start > 0 ? start : undefined
 }
 
 function read(source: () => Parameters<typeof parseMessage>[0]): Message | undefined {
