@@ -15,7 +15,7 @@ export function signInOf(
   // Tokens belong to an address, and a socket has none.
   if (isStdio(own) || own.socket !== undefined || own.oauth === false || settings.auth?.passthrough) return undefined
   if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined
-  const given = own.oauth ?? oauthOfServer.parse({})
+  const given = own.oauth ?? oauthOfServer.parse({}, { jitless: true })
   const account = given.account ?? (given.grant === 'code' ? 'principal' : 'service')
   const isShared = own.session === 'shared' && hasSeveral(settings)
   // A session of several principals cannot send the tokens of one of them.

@@ -20,7 +20,8 @@ export { OPTIONS, type Settings } from './schema.js'
 export function parseSettings(input: unknown, sources: ConfigSources): Settings {
   checkEntries(input)
   const expanded = expand(withoutDisabled(input), sources, SERVER_KEYS)
-  const parsed = fileSchema.safeParse(expanded)
+  // Code that Zod would compile for each object of the schema takes longer than checking one configuration without it.
+  const parsed = fileSchema.safeParse(expanded, { jitless: true })
   if (!parsed.success) throw new ConfigError(parsed.error.issues.flatMap((issue) => flatten(issue, [], expanded)))
   const settings = parsed.data
   const issues = inconsistencies(settings, parseListen(settings.listen))
