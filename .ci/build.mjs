@@ -105,6 +105,15 @@ const { metafile } = await build({
   ],
 })
 
+// A single character beyond ASCII makes V8 keep a whole file with two bytes per character, which takes longer to load. esbuild
+// escapes such characters in strings and names. Comments of packages have some, too.
+const COMMENT = /^\s*(?:\/\/|\/?\*).*$/gm
+for (const file of Object.keys(metafile.outputs).filter((path) => path.endsWith('.cjs')))
+  writeFileSync(
+    file,
+    readFileSync(file, 'utf8').replace(COMMENT, (line) => line.replace(/[^\0-\x7f]/g, '?')),
+  )
+
 copyFileSync('src/start.js', join(out, 'main.js'))
 
 // What an earlier build has left goes last, so that programs can be started from the folder meanwhile.
