@@ -38,7 +38,7 @@ const goals: readonly Goal[] = [
   ...STDIO.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.55 })),
   ...[...HTTP, ...STDIO].map((lane) => ratio('small', 16, lane, 'cpu', { most: 1.4 })),
   ...HTTP.map((lane) => ratio('small', 1, lane, 'p50', { most: 1.15 })),
-  ...['text', 'image'].flatMap((scenario) =>
+  ...['text', 'event', 'image'].flatMap((scenario) =>
     HTTP.flatMap((lane) => [
       ratio(scenario, 8, lane, 'cpu', { most: 1.2 }),
       ratio(scenario, 8, lane, 'rate', { least: 0.9 }),
