@@ -6,7 +6,7 @@ import { clock, duration, shown } from '../inspect/words.js'
 import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
 import { Raw } from './raw.js'
-import { current, serversNow, source } from './state.js'
+import { current, now, serversNow, source } from './state.js'
 
 /** What to do without a token. */
 export const NO_TOKEN = 'Open the address that the bridge printed at its start, or drop an exported JSONL file here.'
@@ -145,7 +145,7 @@ function toolsIn(names: readonly string[]): string {
 
 export function Sessions() {
   const { views } = current.value
-  const now = source.value.kind === 'live' ? Date.now() : views.at
+  const time = now()
   const rows = [...views.sessions.values()]
     .toReversed()
     .map((session) => [
@@ -155,9 +155,9 @@ export function Sessions() {
       shown(session.principal),
       shown(session.client),
       session.state,
-      streamsOf(session, now),
-      html`<span class="number">${duration((session.state === 'open' ? now : session.last) - session.at)}</span>`,
-      ...usesOf(session, now),
+      streamsOf(session, time),
+      html`<span class="number">${duration((session.state === 'open' ? time : session.last) - session.at)}</span>`,
+      ...usesOf(session, time),
     ])
   return table(
     'Sessions',
