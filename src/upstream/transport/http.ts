@@ -118,6 +118,7 @@ class HttpChannel implements Channel {
     this.#own = headers
     this.#account = account
     const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
+    reading.isOneWay = exchange === undefined
     const request = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
     const answer = await this.#ask(request, reading, account)
     refuse(answer)
@@ -317,6 +318,8 @@ const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole'
 /** Reads the answer to one message, over several connections if its stream is resumed. */
 class Reading implements Reader {
   readonly exchange: number | undefined
+  /** Whether the message has no answer. */
+  isOneWay = false
   /** The last event id, to resume the stream; and the milliseconds to wait before that. */
   lastId: string | undefined
   retry = RETRY.usual
@@ -349,10 +352,13 @@ class Reading implements Reader {
     if (this.#given?.aborted) abort()
   }
 
-  /** Ends all requests for this answer, also one that has not been started. */
+  /**
+   * Ends all requests for this answer, also one that has not been started. A message without an answer is started all the
+   * same: it may tell the server that a call has ended because the channel is closed.
+   */
   abort(): void {
-    this.#given ??= new HangUp()
-    this.#given.abort(new ChannelError('The request was aborted'))
+    if (!this.isOneWay) this.#given ??= new HangUp()
+    this.#given?.abort(new ChannelError('The request was aborted'))
     this.#end()
   }
 
