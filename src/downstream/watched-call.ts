@@ -1,7 +1,7 @@
 /** What the inspector is told of one call: that it has begun, its messages with the client, and how it has ended. */
 
 import type { Cancelled, Outcome, Side, Sight } from '../ports/seen.js'
-import { type MessageSight, sightOf, tellArrived, tellSent } from '../ports/telling.js'
+import { type MessageSight, sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
 import type { Final } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Fault } from '../protocol/fault.js'

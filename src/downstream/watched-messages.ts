@@ -1,5 +1,5 @@
 /** Tells the inspector the messages with a client. */
-import { type MessageSight, sightOf, tellArrived, tellSent as tellSentTo } from '../ports/telling.js'
+import { type MessageSight, sightOf, tellArrived, tellSent as tellSentTo } from '../ports/message-sight.js'
 import type { Era } from '../protocol/eras.js'
 import type { Made, Towards } from '../protocol/rules.js'
 import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
