@@ -1,4 +1,5 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
+import { sightOf } from '../../ports/message-sight.js'
 import type { MessageSeen } from '../../ports/seen.js'
 import { ChangeList } from '../../protocol/change-list.js'
 import { headIn } from '../../rpc/head.js'
@@ -75,27 +76,17 @@ export class RelayedMessages {
     const head = length > MAX_READ ? undefined : headIn(whole(text))
     const now = performance.now()
     let of: number | undefined
-    for (const hop of from === 'client' ? (['client', 'server'] as const) : (['server', 'client'] as const))
-      of = watch.witness(
-        {
-          kind: 'message',
-          server,
-          call,
-          continues: undefined,
-          session,
-          now,
-          hop,
-          dir: hop === from ? 'in' : 'out',
-          form: head?.form ?? form,
-          method: head?.method,
-          id: head?.id,
-          bytes: length,
-          http: hop === from ? received : sent,
-          changed: hop === from ? undefined : UNCHANGED,
-          of,
-        },
-        text,
-      )
+    for (const hop of from === 'client' ? (['client', 'server'] as const) : (['server', 'client'] as const)) {
+      const sight = sightOf(hop, hop === from ? 'in' : 'out', server, call, session, now)
+      sight.form = head?.form ?? form
+      sight.method = head?.method
+      sight.id = head?.id
+      sight.bytes = length
+      sight.http = hop === from ? received : sent
+      sight.changed = hop === from ? undefined : UNCHANGED
+      sight.of = of
+      of = watch.witness(sight, text)
+    }
   }
 }
 
