@@ -173,13 +173,12 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       if (problem !== undefined) throw new Fault('invalidRequest', `The filter is wrong: ${problem}`)
       reply.header('content-disposition', `attachment; filename="mcp-bridge.${format}"`)
       const events = ring.after(0).map(withPayload)
-      const views = new Views()
-      for (const seen of events) views.add(seen)
-      const calls = [...views.calls.values()].filter(matches)
-      if (format === 'har') return reply.type('application/json').send(JSON.stringify(toHar(calls, { version })))
-      const wanted = new Set(calls.flatMap((call) => call.events))
-      const lines = isEmpty ? events : events.filter((seen) => wanted.has(seen))
-      return reply.type('application/jsonl; charset=utf-8').send(toLines(lines))
+      const calls = () => [...viewsOver(events).calls.values()].filter(matches)
+      if (format === 'har') return reply.type('application/json').send(JSON.stringify(toHar(calls(), { version })))
+      reply.type('application/jsonl; charset=utf-8')
+      if (isEmpty) return reply.send(toLines(events))
+      const wanted = new Set(calls().flatMap((call) => call.events))
+      return reply.send(toLines(events.filter((seen) => wanted.has(seen))))
     })
   })
 }
@@ -193,8 +192,12 @@ function tokenCheck(token: string | undefined): (authorization: string | undefin
 }
 
 function viewsOf(ring: Ring, texts = false): Views {
+  return viewsOver(ring.after(0, undefined, texts))
+}
+
+function viewsOver(events: Iterable<Seen>): Views {
   const views = new Views()
-  for (const seen of ring.after(0, undefined, texts)) views.add(seen)
+  for (const seen of events) views.add(seen)
   return views
 }
 

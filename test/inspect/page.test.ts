@@ -15,6 +15,15 @@ import { look, pictures, problems } from '../support/inspector-page.js'
 import { listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
+/** The session of a client begins. */
+const OPENED = {
+  kind: 'session',
+  server: 'orders',
+  side: 'client',
+  what: 'opened',
+  session: 'a-secret-session-id',
+  principal: 'alice',
+} as const
 
 /** Calls of all kinds. */
 function tellEverything(ring: Ring): void {
@@ -30,14 +39,7 @@ function tellEverything(ring: Ring): void {
   })
   witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
   witness({ kind: 'child', server: 'orders', what: 'stderr', line: 'listening for orders' })
-  witness({
-    kind: 'session',
-    server: 'orders',
-    side: 'client',
-    what: 'opened',
-    session: 'a-secret-session-id',
-    principal: 'alice',
-  })
+  witness(OPENED)
   witness({ kind: 'stream', server: 'orders', session: 'a-secret-session-id', what: 'opened', stream: 'g1' })
   witness({
     kind: 'refused',
@@ -195,14 +197,7 @@ t.test(
   async (t) => {
     const ring = new Ring({ payloads: 'all' })
     ring.witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
-    ring.witness({
-      kind: 'session',
-      server: 'orders',
-      side: 'client',
-      what: 'opened',
-      session: 'a-secret-session-id',
-      principal: 'alice',
-    })
+    ring.witness(OPENED)
     const texts = { request: '{"token":"x"}', result: '{"error":{"code":-32603,"message":"There is no table"}}' }
     tellCall(ring.witness, { id: 'c1', outcome: 'error', texts })
     tellCall(ring.witness, { id: 'c2', name: 'echo' })
