@@ -142,6 +142,25 @@ t.test('on a pipe a question stays open when the call that it was taken for turn
   t.same((await again(round, all(round, BLUE))).said, [{ withdrawn: true }, BLUE])
 })
 
+t.test('on a pipe an answer counts although the question was taken for that of a call that has ended', async (t) => {
+  const { steps, again, signal, asker } = await start(t, 'over stdio')
+  const running = (count: number) => until(() => of(asker, 'tools/call').length === count, 'the next call')
+  const older = steps([{ wait: 'ask name' }, { ask: [NAME] }])
+  await running(1)
+  const newer = steps([{ wait: 'ask colour' }, { ask: [COLOUR] }])
+  await running(2)
+  await signal('ask colour')
+  const asksColour = await older
+  await signal('ask name')
+  const asksName = await newer
+  t.match(Object.values(asksColour.requests), [{ params: { message: 'Your colour?' } }], 'each gets that of the other')
+  t.match(Object.values(asksName.requests), [{ params: { message: 'Your name?' } }])
+  const olderEnds = again(asksColour, all(asksColour, BLUE))
+  await until(() => of(asker).length === 1, 'the answer that ends the newer call')
+  t.same((await again(asksName, all(asksName, ADA))).said, [BLUE])
+  t.same((await olderEnds).said, [ADA], 'nobody is asked twice')
+})
+
 t.test('nobody who is not known to be the same shares a process with a server that asks', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { bridge } = createBridge(t, asker.server)

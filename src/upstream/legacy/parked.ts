@@ -164,7 +164,7 @@ export class ParkedCalls {
     const responses = parseObject(answers.responses ?? '{}')
     if (parked.waiting.kind === 'addresses') return this.#visit(parked, parked.waiting, call, responses)
     const { running } = parked.waiting
-    const given = running.answered ? [] : wellFormedAnswers(running, responses)
+    const given = wellFormedAnswers(running, responses)
     this.#consume(parked)
     for (const [key, answer] of given) running.answer(key, answer)
     return this.run(running, call, parked, said)
