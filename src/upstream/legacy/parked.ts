@@ -317,8 +317,10 @@ export class ParkedCalls {
     if (!answered) return
     const [oldest] = this.#finished.keys()
     if (oldest !== undefined && this.#finished.size >= this.#options.max) this.#forgetAnswer(oldest)
-    this.#finished.set(parked.id, answered)
-    setTimeout(() => this.#forgetAnswer(parked.id), REPLAY).unref()
+    const { id } = parked
+    this.#finished.set(id, answered)
+    // The timer must not keep the call itself in memory.
+    setTimeout(() => this.#forgetAnswer(id), REPLAY).unref()
   }
 
   #expire(parked: Parked): void {
