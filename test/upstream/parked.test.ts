@@ -1,12 +1,20 @@
 /** Calls that wait for their clients, as far as no wire shows it: one key for several servers, and what is kept of them. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { type Call, type Reply, unheard } from '../../src/protocol/call.js'
+import { type Call, type Final, type Reply, unheard } from '../../src/protocol/call.js'
 import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
 import { newKey } from '../../src/seal.js'
+import type { Question } from '../../src/upstream/exchange.js'
 import { ParkedCalls, type ParkedOptions } from '../../src/upstream/legacy/parked.js'
+import type { LegEnd, RunningCall } from '../../src/upstream/legacy/running-call.js'
 import type { LegacySession } from '../../src/upstream/legacy/session.js'
 import { stopClock } from '../support/clock.js'
+import { until } from '../support/eventually.js'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 const OPTIONS = { ttl: 600_000, max: 4, maxPerPrincipal: 2 }
 const REQUESTS = '{"address-1":{"method":"elicitation/create","params":{"mode":"url","url":"https://example.com/"}}}'
@@ -116,4 +124,41 @@ t.test('there is room for so many in all, and of one principal', async (t) => {
   t.ok(park(parked, callOf({ principal: 'dave' })))
   parked.close()
   t.equal(parked.size, 0)
+})
+
+/** A call whose server asks once, and gets the answer. */
+function asksOnce(reply: Final): RunningCall {
+  const legs: LegEnd[] = [{ kind: 'asks' }, reply]
+  const question = { request: { method: 'elicitation/create' } } as unknown as Question
+  const running = {
+    session: SESSION,
+    over: false,
+    answered: false,
+    questions: new Map([['elicitation-1', question]]),
+    leg: async () => legs.shift(),
+    inputRequests: () => '{}',
+    answer() {},
+    sendProgress() {},
+    end() {
+      running.over = true
+    },
+  }
+  return running as unknown as RunningCall
+}
+
+t.test('the last reply of a call that was asked is remembered, and the call is not', async (t) => {
+  const parked = parkedBy()
+  const reply: Final = { kind: 'result', result: parseObject('{"content":[]}'), server: undefined }
+  let running: RunningCall | undefined = asksOnce(reply)
+  const left = new WeakRef(running)
+  const state = stateOf(await parked.run(running, callOf()))
+  const answers = '{"elicitation-1":{"action":"decline"}}'
+  t.equal(await parked.resume(retry(state, answers)), reply)
+  running = undefined
+  await until(() => {
+    collectGarbage()
+    return left.deref() === undefined
+  }, 'the end of the call in memory')
+  t.equal(await parked.resume(retry(state, answers)), reply, 'a client that repeats its answers gets it again')
+  parked.close()
 })
