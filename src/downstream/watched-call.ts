@@ -1,7 +1,7 @@
 /** What the inspector is told of one call: that it has begun, its messages with the client, and how it has ended. */
 
-import type { Cancelled, Outcome, Side, Sight } from '../ports/seen.js'
 import { type MessageSight, sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
+import type { Cancelled, Outcome, Side, Sight } from '../ports/seen.js'
 import type { Final } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Fault } from '../protocol/fault.js'
@@ -52,8 +52,11 @@ export class WatchedCall {
   readonly #watch: Watch
   readonly #fields: Readonly<CallFields>
   readonly #started: number
-  /** What is told when the call begins, and, filled in further, when it ends. */
-  readonly #sight: CallSight
+  readonly #server: string
+  readonly #principal: string
+  #session: string | undefined
+  /** What the client calls itself. */
+  #client: string | undefined
   /** The id of the client's message. */
   #messageId: string | number | undefined
   /** `performance.now()` of the answer. */
@@ -65,30 +68,9 @@ export class WatchedCall {
     this.#watch = watch
     this.#fields = fields
     this.#started = started
-    this.#sight = {
-      kind: 'call',
-      what: 'begun',
-      server,
-      call: this.id,
-      continues: undefined,
-      session: whose.session,
-      now: started,
-      principal: whose.principal,
-      client: { era: fields.clientEra, revision: undefined, transport: undefined, name: undefined },
-      upstream: undefined,
-      method: fields.method,
-      name: undefined,
-      relayed: false,
-      outcome: undefined,
-      cancelled: undefined,
-      code: undefined,
-      fault: undefined,
-      blame: undefined,
-      why: undefined,
-      ms: undefined,
-      upstreamMs: undefined,
-      trace: undefined,
-    }
+    this.#server = server
+    this.#principal = whose.principal
+    this.#session = whose.session
   }
 
   /**
@@ -96,7 +78,7 @@ export class WatchedCall {
    * another one, `clientInfo` that of its client, if it is known.
    */
   begun(request: Request, state?: Json, headers?: Headers, clientInfo?: Json): void {
-    this.begunBy(this.#watch.clientOf(request, this.#sight.session, clientInfo), state)
+    this.begunBy(this.#watch.clientOf(request, this.#session, clientInfo), state)
     const sight = this.#message('in', this.#started)
     if (headers) sight.http = { headers }
     tellArrived(this.#watch.witness, request, sight)
@@ -105,15 +87,15 @@ export class WatchedCall {
 
   /** Tells that the call of this client has begun, whose message is told otherwise. `state` is as in `begun`. */
   begunBy(client: string | undefined, state: Json | undefined): void {
-    const sight = this.#sight
-    sight.client.name = client
-    sight.continues = state === undefined ? undefined : this.#watch.continued(state)
-    this.#tell()
+    this.#client = client
+    const sight = this.#sight('begun', this.#started)
+    if (state !== undefined) sight.continues = this.#watch.continued(state)
+    this.#watch.witness(sight)
   }
 
   /** The call has opened this session, to which it belongs from now on. */
   opened(session: string): void {
-    this.#sight.session = session
+    this.#session = session
   }
 
   /** Tells a message of the client that belongs to the call. */
@@ -143,11 +125,8 @@ export class WatchedCall {
 
   /** Tells how the call has ended: now, or with the answer that was told. */
   ended({ outcome, cancelled, fault, code, why, upstreamMs }: CallEnd): void {
-    const sight = this.#sight
     const now = this.#answeredAt ?? performance.now()
-    sight.what = 'ended'
-    sight.continues = undefined
-    sight.now = now
+    const sight = this.#sight('ended', now)
     sight.outcome = outcome
     sight.cancelled = cancelled
     sight.code = code
@@ -156,13 +135,12 @@ export class WatchedCall {
     sight.why = why
     sight.ms = now - this.#started
     sight.upstreamMs = upstreamMs
-    this.#tell()
+    this.#watch.witness(sight)
   }
 
   /** A message of the call with its client. */
   #message(dir: MessageSight['dir'], now: number | undefined): MessageSight {
-    const { server, call, session } = this.#sight
-    return sightOf('client', dir, server, call, session, now)
+    return sightOf('client', dir, this.#server, this.id, this.#session, now)
   }
 
   #tellSent(sight: MessageSight, text: Wire, made: Made | undefined, status: number | undefined): void {
@@ -170,23 +148,44 @@ export class WatchedCall {
     tellSent(this.#watch.witness, text, sight, made, TOWARDS[this.#fields.clientEra])
   }
 
-  /** Tells the beginning or the end, with what is known of the call by now. */
-  #tell(): void {
+  /** The beginning or the end, with what is known of the call by now. */
+  #sight(what: CallSight['what'], now: number): CallSight {
     const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
-    const { name, relayed = false, trace_id: trace } = this.#fields
-    const sight = this.#sight
-    sight.client.revision = clientEra === 'modern' ? NEWEST_MODERN : (clientRevision as string | undefined)
-    sight.client.transport = clientTransport as Side['transport']
-    sight.upstream = serverEra && {
-      era: serverEra,
-      // A legacy client in a session of a legacy server has agreed on its revision with the server itself.
-      revision: serverEra === 'modern' ? NEWEST_MODERN : ((serverRevision ?? clientRevision) as string | undefined),
-      transport: (relayed ? 'http' : serverTransport) as Side['transport'],
-      name: undefined,
+    const { method, name, relayed = false, trace_id: trace } = this.#fields
+    return {
+      kind: 'call',
+      what,
+      server: this.#server,
+      call: this.id,
+      continues: undefined,
+      session: this.#session,
+      now,
+      principal: this.#principal,
+      client: {
+        era: clientEra,
+        revision: clientEra === 'modern' ? NEWEST_MODERN : (clientRevision as string | undefined),
+        transport: clientTransport as Side['transport'],
+        name: this.#client,
+      },
+      upstream: serverEra && {
+        era: serverEra,
+        // A legacy client in a session of a legacy server has agreed on its revision with the server itself.
+        revision: serverEra === 'modern' ? NEWEST_MODERN : ((serverRevision ?? clientRevision) as string | undefined),
+        transport: (relayed ? 'http' : serverTransport) as Side['transport'],
+        name: undefined,
+      },
+      method,
+      name: name as string | undefined,
+      relayed,
+      outcome: undefined,
+      cancelled: undefined,
+      code: undefined,
+      fault: undefined,
+      blame: undefined,
+      why: undefined,
+      ms: undefined,
+      upstreamMs: undefined,
+      trace: trace as string | undefined,
     }
-    sight.name = name as string | undefined
-    sight.relayed = relayed
-    sight.trace = trace as string | undefined
-    this.#watch.witness(sight)
   }
 }

@@ -13,6 +13,8 @@ type CallSight = Extract<Sight, { kind: 'call' }>
 export interface CallKind extends Omit<CallSeen, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {
   readonly server: string | undefined
   readonly session: string | undefined
+  /** The JSON of these members. Undefined until it is needed. */
+  json: string | undefined
 }
 
 /** Kinds that are remembered, a power of 2. A new one replaces the one in its place. */
@@ -59,6 +61,7 @@ export class CallKinds {
       code: sight.code,
       fault: sight.fault,
       blame: sight.blame,
+      json: undefined,
     }
   }
 

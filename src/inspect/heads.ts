@@ -10,10 +10,13 @@ import { short } from './short.js'
 export interface Head {
   readonly shown: Http<string>
   readonly weight: number
+  /** Where it is remembered. */
+  readonly place: number
 }
 
 type Told = NonNullable<MessageSeen['http']>
 type Value = Told['headers'][string]
+type Known = Head & { readonly values: Values }
 
 /** Headers whose values cannot be secret. `isSame` compares them all. */
 const SHOWN = [
@@ -35,20 +38,20 @@ const PLACES = 256
 const OBJECT_BYTES = 300
 
 export class Heads {
-  readonly #known = new Array<(Head & { readonly values: Values }) | undefined>(PLACES).fill(undefined)
+  readonly #known = new Array<Known | undefined>(PLACES).fill(undefined)
 
   /** What is shown of a head. */
   of(told: Told): Head {
     const place = placeOf(told)
     const known = this.#known[place]
     if (known && isSame(known.values, told.headers) && known.shown.status === told.status) return known
-    const head = headOf(told)
+    const head = headOf(told, place)
     this.#known[place] = head
     return head
   }
 }
 
-function headOf({ status, headers }: Told): Head & { values: Values } {
+function headOf({ status, headers }: Told, place: number): Known {
   const values = {} as Record<(typeof SHOWN)[number], string | undefined>
   const shown: Record<string, string> = {}
   let weight = OBJECT_BYTES
@@ -61,7 +64,7 @@ function headOf({ status, headers }: Told): Head & { values: Values } {
     shown[name] = copy
     weight += copy.length
   }
-  return { shown: { ...(status !== undefined && { status }), headers: shown }, weight, values }
+  return { shown: { ...(status !== undefined && { status }), headers: shown }, weight, place, values }
 }
 
 /** Whether a head has these values. They are named one by one because V8 finds a property by a constant name fastest. */

@@ -1,57 +1,58 @@
-/** Events as JSON. Most of an event recurs in others: texts, HTTP heads, sides, lists of changes. Their JSON is remembered. */
-import type { Seen } from '../ports/seen.js'
-import { memoize } from '../rpc/memoize.js'
+/**
+ * Parts of the JSON of events. What events have in common is written once. An event has the members that JSON.stringify
+ * writes, in another order.
+ */
+import type { CallKind } from './call-kinds.js'
+import type { MessageKind } from './message-kinds.js'
 
-type Of<Kind> = Extract<Seen, { kind: Kind }>
+/** The texts of three digits of the numbers below 1,000. */
+const DIGITS = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'))
+let lastSecond = -1
+let lastSecondText = ''
 
-/** What an event shares with others never changes. */
-const known = new WeakMap<object, string>()
-const text = memoize((value) => JSON.stringify(value))
-
-/** The JSON of an event: the members that JSON.stringify writes, in another order. Members that few events have come last. */
-export function jsonOf(seen: Seen): string {
-  if (seen.kind === 'message') return messageJson(seen)
-  return seen.kind === 'call' ? callJson(seen) : JSON.stringify(seen)
+/** What a message has in common with others. */
+export function messageKindJson(kind: MessageKind): string {
+  kind.json ??= membersJson(kind)
+  return kind.json
 }
 
-function messageJson(seen: Of<'message'>): string {
-  const { seq, at, server, call, session, hop, dir, form, method, id, bytes, http, changes, of } = seen
-  let json = `{"v":1,"seq":${seq},"at":${at},"kind":"message","hop":"${hop}","dir":"${dir}","form":"${form}","bytes":${bytes}`
-  if (server !== undefined) json += `,"server":${text(server)}`
-  if (call !== undefined) json += `,"call":${JSON.stringify(call)}`
-  if (session !== undefined) json += `,"session":"${session}"`
-  if (method !== undefined) json += `,"method":${text(method)}`
-  if (id !== undefined) json += `,"id":${typeof id === 'number' ? id : JSON.stringify(id)}`
-  if (http) json += `,"http":${shared(http)}`
-  if (changes) json += `,"changes":${shared(changes)}`
-  if (of !== undefined) json += `,"of":${of}`
-  const { continues, more, payload } = seen
-  if (continues === undefined && more === undefined && !payload) return `${json}}`
-  return `${json},${JSON.stringify({ continues, more, payload }).slice(1)}`
+function membersJson({ hop, dir, form, method, server, session, http, changed }: MessageKind): string {
+  const changes = changed && { changes: changed.all, ...(changed.more > 0 && { more: changed.more }) }
+  return inside({ kind: 'message', server, session, hop, dir, form, method, http, ...changes })
 }
 
-function callJson(seen: Of<'call'>): string {
-  const { seq, at, what, server, call, session, principal, client, upstream, method, name, relayed, outcome } = seen
-  let json = `{"v":1,"seq":${seq},"at":${at},"kind":"call","what":"${what}","principal":${text(principal)},"client":${shared(client)}`
-  if (server !== undefined) json += `,"server":${text(server)}`
-  if (call !== undefined) json += `,"call":${JSON.stringify(call)}`
-  if (session !== undefined) json += `,"session":"${session}"`
-  if (upstream) json += `,"upstream":${shared(upstream)}`
-  json += `,"method":${text(method)},"relayed":${relayed}`
-  if (name !== undefined) json += `,"name":${text(name)}`
-  if (outcome !== undefined) json += `,"outcome":"${outcome}"`
-  const { ms, upstreamMs, continues, cancelled, code, fault, blame, why, trace } = seen
-  if (ms !== undefined) json += `,"ms":${ms}`
-  if (upstreamMs !== undefined) json += `,"upstreamMs":${upstreamMs}`
-  if ((continues ?? cancelled ?? code ?? fault ?? blame ?? why ?? trace) === undefined) return `${json}}`
-  return `${json},${JSON.stringify({ continues, cancelled, code, fault, blame, why, trace }).slice(1)}`
+/** What the beginning or the end of a call has in common with others. */
+export function callKindJson(kind: CallKind): string {
+  kind.json ??= inside({ kind: 'call', ...kind, json: undefined })
+  return kind.json
 }
 
-function shared(value: object): string {
-  let json = known.get(value)
-  if (json === undefined) {
-    json = JSON.stringify(value)
-    known.set(value, json)
+/** Members that few events have. */
+export function rareJson(rare: object): string {
+  return inside(rare)
+}
+
+/** A time in milliseconds since 1970. Numbers of this length take long to write as a whole. */
+export function timeJson(milliseconds: number): string {
+  const micros = Math.round(milliseconds * 1_000)
+  const second = Math.floor(micros / 1e6)
+  if (second <= 0) return String(micros / 1_000)
+  if (second !== lastSecond) {
+    lastSecond = second
+    lastSecondText = String(second)
   }
-  return json
+  const rest = micros - second * 1e6
+  return `${lastSecondText}${DIGITS[Math.floor(rest / 1_000)]}.${DIGITS[rest % 1_000]}`
+}
+
+/** A member with milliseconds; nothing for NaN. */
+export function durationJson(name: string, milliseconds: number): string {
+  if (Number.isNaN(milliseconds)) return ''
+  const micros = Math.round(milliseconds * 1_000)
+  return `,"${name}":${Math.floor(micros / 1_000)}.${DIGITS[micros % 1_000]}`
+}
+
+/** The members of an object, with a comma before each. It has at least one. */
+function inside(object: object): string {
+  return `,${JSON.stringify(object).slice(1, -1)}`
 }

@@ -1,11 +1,13 @@
 /** The events of the inspector, the newest ones: a ring with bounds. Nothing secret is copied into it. */
+import { type MessageSight, readChanges } from '../ports/message-sight.js'
 import type { Payload, Seen, Sight, Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
 import { CallKinds, weightOfCall } from './call-kinds.js'
-import { Heads } from './heads.js'
 import { Copies, weightOf } from './kept.js'
+import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
 import { SecretArguments } from './secret-arguments.js'
 import { short } from './short.js'
+import { SightQueue } from './sight-queue.js'
 import { Slots } from './slots.js'
 import { Texts } from './texts.js'
 
@@ -25,8 +27,6 @@ export const RING: RingBounds = { calls: 2_000, messages: 20_000, bytes: 16 * 10
 /** The share of the bytes that texts have, and of these the share of calls that have not ended, with `errors`. */
 const TEXTS = 3 / 4
 const WAITING = 1 / 4
-/** Bytes that a message takes, about. */
-const MESSAGE_BYTES = 120
 
 /** The events of one bridge. */
 export class Ring {
@@ -41,8 +41,9 @@ export class Ring {
   readonly #texts: Texts
   /** With `errors`: texts of calls that have not ended, and of those that did not fail. */
   readonly #waiting: Texts | undefined
+  readonly #queue = new SightQueue((sight, text, at) => this.#record(sight, text, at))
   readonly #copies = new Copies()
-  readonly #heads = new Heads()
+  readonly #messageKinds = new MessageKinds(this.#copies)
   readonly #callKinds = new CallKinds(this.#copies)
   #recorded = 0
   /** An array, because a set makes an iterator for each event. */
@@ -72,16 +73,18 @@ export class Ring {
 
   /** The number of the last event; 0 if there was none. */
   get last(): number {
-    return this.#events.next - 1
+    return this.#events.next - 1 + this.#queue.length
   }
 
   /** Bytes that the kept events take, about. */
   get bytes(): number {
+    this.#queue.recordAll()
     return this.#events.bytes + this.#texts.bytes + (this.#waiting?.bytes ?? 0)
   }
 
   /** Bytes of all events that were ever recorded, about. */
   get recorded(): number {
+    this.#queue.recordAll()
     return this.#recorded + this.#texts.written
   }
 
@@ -94,19 +97,33 @@ export class Ring {
 
   /** Keeps the payloads of all calls for some milliseconds. With 0, again those that are configured. */
   keepAll(milliseconds: number): void {
+    this.#queue.recordAll()
     this.#allUntil = this.#now() + milliseconds
   }
 
-  /**
-   * Events after the one with this number, oldest first, at most `most`, with or without texts. If some of them have left,
-   * the next ones.
-   */
-  after(number: number, most = Number.POSITIVE_INFINITY, texts = true): readonly Seen[] {
-    const first = Math.max(number + 1, this.#events.first)
-    const end = Math.min(this.#events.next, first + most)
+  /** The number of the oldest event that is kept; one more than `last` if none is. */
+  get first(): number {
+    this.#queue.recordAll()
+    return this.#events.first
+  }
+
+  /** Events after the one with this number, oldest first, with or without texts. If some of them have left, the next ones. */
+  after(number: number, texts = true): readonly Seen[] {
     const events: Seen[] = []
-    for (let next = first; next < end; next++) events.push(this.#events.read(next, texts ? this.#textAt : undefined))
+    for (let next = Math.max(number + 1, this.first); next <= this.last; next++) events.push(this.event(next, texts))
     return events
+  }
+
+  /** The event with this number, which must not be below `first` or above `last`. */
+  event(number: number, text = true): Seen {
+    this.#queue.recordAll()
+    return this.#events.read(number, text ? this.#textAt : undefined)
+  }
+
+  /** The JSON of the event with this number, without its text. The number is as in `event`. */
+  json(number: number): string {
+    this.#queue.recordAll()
+    return this.#events.json(number)
   }
 
   /** Calls back after each event, until the returned function is called. */
@@ -118,42 +135,30 @@ export class Ring {
   }
 
   readonly witness: Witness = (sight, text) => {
-    const at = sight.now ?? this.#now()
-    const number =
-      sight.kind === 'message'
-        ? this.#message(at, sight, text)
-        : sight.kind === 'call'
-          ? this.#call(at, sight)
-          : this.#other(at, sight)
-    this.#evict()
+    const number = this.last + 1
+    this.#queue.add(sight, text, sight.now ?? this.#now())
     for (const listener of this.#listeners) listener()
     return number
   }
 
+  #record(sight: Sight, text: Wire | undefined, at: number): void {
+    if (sight.kind === 'message') this.#message(at, sight, text)
+    else if (sight.kind === 'call') this.#call(at, sight)
+    else this.#other(at, sight)
+    this.#evict()
+  }
+
   readonly #textAt = (position: number): Payload | undefined => this.#texts.read(position)
 
-  #message(at: number, sight: Extract<Sight, { kind: 'message' }>, text: Wire | undefined): number {
-    const { method, id, changed, session } = sight
+  #message(at: number, sight: MessageSight, text: Wire | undefined): void {
+    readChanges(sight)
     this.secretArguments.note(sight, text)
-    const head = sight.http && this.#heads.of(sight.http)
-    const shownId = typeof id === 'string' ? short(id) : id
-    const weight =
-      MESSAGE_BYTES +
-      (typeof shownId === 'string' ? shownId.length : 0) +
-      (changed ? changed.weight : 0) +
-      (head ? head.weight : 0)
+    const id = typeof sight.id === 'string' ? short(sight.id) : sight.id
+    const kind = this.#messageKinds.of(sight)
+    const weight = kind.weight + (typeof id === 'string' ? id.length : 0)
     this.#recorded += weight
-    const number = this.#events.addMessage(
-      at,
-      weight,
-      sight,
-      method === undefined ? undefined : this.#copies.recurring(method),
-      shownId,
-      session === undefined ? undefined : this.#copies.digestOf(session),
-      head?.shown,
-    )
+    const number = this.#events.addMessage(at, weight, sight, kind, id)
     if (text !== undefined) this.#keep(text, number, at, sight.call)
-    return number
   }
 
   /** Keeps the text of a message, if it is wanted, or may be at the end of its call. */
@@ -164,18 +169,18 @@ export class Ring {
     if (position !== undefined) this.#events.addText(number, position, texts === this.#waiting)
   }
 
-  #call(at: number, sight: Extract<Sight, { kind: 'call' }>): number {
+  #call(at: number, sight: Extract<Sight, { kind: 'call' }>): void {
     if (sight.what === 'ended') this.#decide(sight)
     const weight = weightOfCall(sight)
     this.#recorded += weight
-    return this.#events.addCall(at, weight, sight, this.#callKinds.of(sight))
+    this.#events.addCall(at, weight, sight, this.#callKinds.of(sight))
   }
 
-  #other(at: number, sight: Exclude<Sight, { kind: 'message' | 'call' }>): number {
+  #other(at: number, sight: Exclude<Sight, { kind: 'message' | 'call' }>): void {
     const event = this.#copies.eventOf(sight)
     const weight = weightOf(event)
     this.#recorded += weight
-    return this.#events.addOther(at, event, weight)
+    this.#events.addOther(at, event, weight)
   }
 
   /** With `errors`: keeps the payloads of a call that has failed. */

@@ -192,7 +192,7 @@ function tokenCheck(token: string | undefined): (authorization: string | undefin
 }
 
 function viewsOf(ring: Ring, texts = false): Views {
-  return viewsOver(ring.after(0, undefined, texts))
+  return viewsOver(ring.after(0, texts))
 }
 
 function viewsOver(events: Iterable<Seen>): Views {

@@ -1,28 +1,27 @@
 /**
  * Consecutive events in rows of two arrays. To keep an event of a call makes no object that lives on, so the garbage
- * collector has nothing to copy. A row is as long as a line of the processor's cache, so an event touches two lines. The
- * event is made when it is read.
+ * collector has nothing to copy. A row is as long as a line of the processor's cache or shorter. The event, or its JSON, is
+ * made when it is read.
  */
-import type { CallSeen, Changes, Http, MessageSeen, Payload, Seen, Sight } from '../ports/seen.js'
+import type { CallSeen, Payload, Seen, Sight } from '../ports/seen.js'
 import type { CallKind } from './call-kinds.js'
+import { callKindJson, durationJson, messageKindJson, rareJson, timeJson } from './json.js'
 import type { Other } from './kept.js'
+import type { MessageKind } from './message-kinds.js'
 import { short } from './short.js'
 
 type Message = Extract<Seen, { kind: 'message' }>
 /** What few events have. */
-type Rare = Pick<Sight, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
+export type Rare = Pick<Sight, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
 
-const FORMS = ['request', 'result', 'error', 'notification'] as const
-const FORM: Readonly<Record<MessageSeen['form'], number>> = { request: 0, result: 1, error: 2, notification: 3 }
-/** The code of a message is the number of its form, with a bit each for its direction and its wire. */
-const OUT = 4
-const SERVER = 8
-/** The codes of other events. */
-const BEGUN = 16
-const ENDED = 17
-const OTHER = 18
-/** Columns of a row, as a power of 2. */
+/** The codes of events. */
+const MESSAGE = 0
+const BEGUN = 1
+const ENDED = 2
+const OTHER = 3
+/** Columns of a row, as powers of 2. */
 const SHIFT = 3
+const VALUE_SHIFT = 2
 /** The columns with numbers. */
 const AT = 0
 const CODE = 1
@@ -35,20 +34,13 @@ const AMOUNT = 4
 const FURTHER = 5
 const TEXT = 6
 const WAITS = 7
-/** The columns with other values. */
-const CALL = 0
-const SERVER_NAME = 1
-const SESSION = 2
-const METHOD = 3
-const ID = 4
-const CHANGED = 5
-/** The HTTP head of a message, the kind of a call, or another event. */
-const SHARED = 6
-const RARE = 7
+/** The columns with other values: the kind of a message or a call, or another event, comes first. */
+const KIND = 0
+const ID = 1
+const CALL = 2
+const RARE = 3
 /** The place of a text that was not kept. */
 const NONE = -1
-/** The time is shown in thousandths of a millisecond. */
-const PRECISION = 1_000
 /** Most digits of a call's id that is kept as a number. */
 const DIGITS = 15
 const [LETTER, ZERO, NINE] = [99, 48, 57]
@@ -72,117 +64,126 @@ export class Slots {
     const slots = 2 ** Math.ceil(Math.log2(most))
     this.#mask = slots - 1
     this.#numbers = new Float64Array(slots << SHIFT)
-    this.#values = new Array<unknown>(slots << SHIFT).fill(undefined)
+    this.#values = new Array<unknown>(slots << VALUE_SHIFT).fill(undefined)
   }
 
   get length(): number {
     return this.next - this.first
   }
 
-  /**
-   * Adds a message that takes this many bytes, and returns its number. The last arguments replace what the sight says: they
-   * are kept, so they have to be in memory of their own.
-   */
+  /** Adds a message that takes this many bytes, and returns its number. The id has to be in memory of its own. */
   addMessage(
     at: number,
     weight: number,
-    sight: Extract<Sight, { kind: 'message' }>,
-    method: string | undefined,
+    { bytes, of, call, continues }: Extract<Sight, { kind: 'message' }>,
+    kind: MessageKind,
     id: string | number | undefined,
-    session: string | undefined,
-    http: Http<string> | undefined,
   ): number {
-    const code = FORM[sight.form] + (sight.dir === 'out' ? OUT : 0) + (sight.hop === 'server' ? SERVER : 0)
-    const row = this.#take(at, code, weight, sight.call)
-    const numbers = this.#numbers
-    numbers[row + AMOUNT] = sight.bytes
-    numbers[row + FURTHER] = sight.of ?? 0
+    const slot = this.#take(at, MESSAGE, weight, call)
+    const row = slot << SHIFT
+    this.#numbers[row + AMOUNT] = bytes
+    this.#numbers[row + FURTHER] = of ?? 0
     const values = this.#values
-    values[row + SERVER_NAME] = sight.server
-    values[row + SESSION] = session
-    values[row + METHOD] = method
-    values[row + ID] = id
-    values[row + CHANGED] = sight.changed
-    values[row + SHARED] = http
-    values[row + RARE] = sight.continues === undefined ? undefined : { continues: sight.continues }
+    const value = slot << VALUE_SHIFT
+    values[value + KIND] = kind
+    values[value + ID] = id
+    if (continues !== undefined) values[value + RARE] = { continues }
     return this.next++
   }
 
   /** Notes where the text of a message is, and whether that waits for the end of the call to be shown. */
   addText(number: number, position: number, waits: boolean): void {
-    const row = this.#rowOf(number)
+    const row = this.#slotOf(number) << SHIFT
     this.#numbers[row + TEXT] = position
     this.#numbers[row + WAITS] = waits ? 1 : 0
   }
 
-  /** Adds the beginning or the end of a call that takes this many bytes, and returns its number. */
-  addCall(at: number, weight: number, sight: Extract<Sight, { kind: 'call' }>, kind: CallKind): number {
+  /** Adds the beginning or the end of a call that takes this many bytes. */
+  addCall(at: number, weight: number, sight: Extract<Sight, { kind: 'call' }>, kind: CallKind): void {
     const { continues, why, trace } = sight
     const begins = sight.what === 'begun'
-    const row = this.#take(at, begins ? BEGUN : ENDED, weight, sight.call)
+    const slot = this.#take(at, begins ? BEGUN : ENDED, weight, sight.call)
     if (begins) this.calls++
+    const row = slot << SHIFT
     this.#numbers[row + AMOUNT] = sight.ms ?? Number.NaN
     this.#numbers[row + FURTHER] = sight.upstreamMs ?? Number.NaN
-    this.#values[row + SHARED] = kind
-    const isRare = continues !== undefined || why !== undefined || trace !== undefined
-    this.#values[row + RARE] = isRare ? rareOf(sight) : undefined
-    return this.next++
+    const value = slot << VALUE_SHIFT
+    this.#values[value + KIND] = kind
+    if (continues !== undefined || why !== undefined || trace !== undefined) this.#values[value + RARE] = rareOf(sight)
+    this.next++
   }
 
-  /** Adds another event, and returns its number. */
-  addOther(at: number, other: Other, weight: number): number {
-    const row = this.#take(at, OTHER, weight, undefined)
-    this.#values[row + SHARED] = other
-    return this.next++
+  /** Adds another event. */
+  addOther(at: number, other: Other, weight: number): void {
+    this.#values[(this.#take(at, OTHER, weight, undefined) << VALUE_SHIFT) + KIND] = other
+    this.next++
   }
 
   /** Removes the first event. */
   shift(): void {
-    const row = this.#rowOf(this.first++)
+    const slot = this.#slotOf(this.first++)
+    this.bytes -= this.#numbers[(slot << SHIFT) + WEIGHT] as number
+    if (this.#numbers[(slot << SHIFT) + CODE] === BEGUN) this.calls--
     const values = this.#values
-    this.bytes -= this.#numbers[row + WEIGHT] as number
-    if (this.#numbers[row + CODE] === BEGUN) this.calls--
-    // What others also use stays until it is written over.
-    values[row + SHARED] = values[row + CHANGED] = values[row + ID] = values[row + RARE] = undefined
+    const value = slot << VALUE_SHIFT
+    values[value + KIND] = values[value + ID] = values[value + CALL] = values[value + RARE] = undefined
   }
 
   /** The event with this number. `textAt` reads its text, if that is wanted. */
   read(number: number, textAt: ((text: number) => Payload | undefined) | undefined): Seen {
-    const row = this.#rowOf(number)
-    const code = this.#numbers[row + CODE] as number
-    const at = Math.round((this.#origin + (this.#numbers[row + AT] as number)) * PRECISION) / PRECISION
-    if (code === OTHER) return { v: 1, seq: number, at, ...(this.#values[row + SHARED] as Other) } as unknown as Seen
-    return code < BEGUN ? this.#messageIn(row, number, at, textAt) : this.#callIn(row, number, at)
+    const slot = this.#slotOf(number)
+    const code = this.#numbers[(slot << SHIFT) + CODE] as number
+    const at = this.#origin + (this.#numbers[(slot << SHIFT) + AT] as number)
+    const begin = { v: 1, seq: number, at: shownTime(at) as number } as const
+    if (code === OTHER) return { ...begin, ...(this.#values[slot << VALUE_SHIFT] as Other) } as unknown as Seen
+    return code === MESSAGE ? this.#messageIn(slot, begin, textAt) : this.#callIn(slot, begin)
   }
 
-  #messageIn(
-    row: number,
-    number: number,
-    at: number,
-    textAt: ((text: number) => Payload | undefined) | undefined,
-  ): Message {
+  /** The JSON of the event with this number, without its text. */
+  json(number: number): string {
+    const slot = this.#slotOf(number)
+    const row = slot << SHIFT
+    const value = slot << VALUE_SHIFT
     const numbers = this.#numbers
     const values = this.#values
     const code = numbers[row + CODE] as number
-    const changed = values[row + CHANGED] as Changes | undefined
+    const begin = `{"v":1,"seq":${number},"at":${timeJson(this.#origin + (numbers[row + AT] as number))}`
+    if (code === OTHER) return `${begin},${JSON.stringify(values[value + KIND]).slice(1)}`
+    const rare = values[value + RARE] as Rare | undefined
+    const more = `${this.#callJson(slot)}${rare ? rareJson(rare) : ''}`
+    const [amount, further] = [numbers[row + AMOUNT] as number, numbers[row + FURTHER] as number]
+    if (code !== MESSAGE)
+      return `${begin}${callKindJson(values[value + KIND] as CallKind)}${more}${durationJson('ms', amount)}${durationJson('upstreamMs', further)}}`
+    const id = values[value + ID] as string | number | undefined
+    const shownId = id === undefined ? '' : `,"id":${typeof id === 'number' ? id : JSON.stringify(id)}`
+    const of = further === 0 ? '' : `,"of":${further}`
+    return `${begin}${messageKindJson(values[value + KIND] as MessageKind)}${more}${shownId},"bytes":${amount}${of}}`
+  }
+
+  #messageIn(
+    slot: number,
+    begin: Pick<Message, 'v' | 'seq' | 'at'>,
+    textAt: ((text: number) => Payload | undefined) | undefined,
+  ): Message {
+    const row = slot << SHIFT
+    const value = slot << VALUE_SHIFT
+    const numbers = this.#numbers
+    const { server, session, hop, dir, form, method, http, changed } = this.#values[value + KIND] as MessageKind
     const seen: Message = {
-      v: 1,
-      seq: number,
-      at,
+      ...begin,
       kind: 'message',
-      server: values[row + SERVER_NAME] as string | undefined,
-      call: this.#callAt(row),
-      session: values[row + SESSION] as string | undefined,
-      hop: code & SERVER ? 'server' : 'client',
-      dir: code & OUT ? 'out' : 'in',
-      form: FORMS[(code % OUT) as 0 | 1 | 2 | 3],
-      method: values[row + METHOD] as string | undefined,
-      id: values[row + ID] as string | number | undefined,
+      server,
+      call: this.#callAt(slot),
+      session,
+      hop,
+      dir,
+      form,
+      method,
+      id: this.#values[value + ID] as string | number | undefined,
       bytes: numbers[row + AMOUNT] as number,
     }
-    const http = values[row + SHARED] as Http<string> | undefined
     if (http) seen.http = http
-    const rare = values[row + RARE] as Rare | undefined
+    const rare = this.#values[value + RARE] as Rare | undefined
     if (rare?.continues !== undefined) seen.continues = rare.continues
     if (changed) seen.changes = changed.all
     if (changed && changed.more > 0) seen.more = changed.more
@@ -193,20 +194,18 @@ export class Slots {
     return seen
   }
 
-  #callIn(row: number, number: number, at: number): Seen {
-    const kind = this.#values[row + SHARED] as CallKind
-    const rare = this.#values[row + RARE] as Rare | undefined
+  #callIn(slot: number, begin: Pick<Seen, 'v' | 'seq' | 'at'>): Seen {
+    const { json: _json, ...kind } = this.#values[slot << VALUE_SHIFT] as CallKind
+    const rare = this.#values[(slot << VALUE_SHIFT) + RARE] as Rare | undefined
     return {
-      v: 1,
-      seq: number,
-      at,
+      ...begin,
       kind: 'call',
       ...kind,
-      call: this.#callAt(row),
+      call: this.#callAt(slot),
       continues: rare?.continues,
       why: rare?.why,
-      ms: shownTime(this.#numbers[row + AMOUNT]),
-      upstreamMs: shownTime(this.#numbers[row + FURTHER]),
+      ms: shownTime(this.#numbers[(slot << SHIFT) + AMOUNT]),
+      upstreamMs: shownTime(this.#numbers[(slot << SHIFT) + FURTHER]),
       trace: rare?.trace,
     }
   }
@@ -215,8 +214,9 @@ export class Slots {
   moveTexts(call: string, move: (text: number) => number | undefined): void {
     const numbers = this.#numbers
     for (let number = this.next - 1; number >= this.first; number--) {
-      const row = this.#rowOf(number)
-      if (this.#callAt(row) !== call) continue
+      const slot = this.#slotOf(number)
+      const row = slot << SHIFT
+      if (this.#callAt(slot) !== call) continue
       if (numbers[row + CODE] === BEGUN) return
       if (!numbers[row + WAITS]) continue
       numbers[row + TEXT] = move(numbers[row + TEXT] as number) ?? NONE
@@ -224,14 +224,14 @@ export class Slots {
     }
   }
 
-  /** Where the row of an event begins. */
-  #rowOf(number: number): number {
-    return (number & this.#mask) << SHIFT
+  #slotOf(number: number): number {
+    return number & this.#mask
   }
 
-  /** Where the row of the next event begins. */
+  /** Fills in what all events have. Returns the slot of the next event, whose other values are undefined. */
   #take(at: number, code: number, weight: number, call: string | undefined): number {
-    const row = this.#rowOf(this.next)
+    const slot = this.#slotOf(this.next)
+    const row = slot << SHIFT
     const numbers = this.#numbers
     const callNumber = call === undefined ? 0 : numberOf(call)
     numbers[row + AT] = at
@@ -240,14 +240,21 @@ export class Slots {
     numbers[row + NUMBER] = callNumber
     numbers[row + TEXT] = NONE
     numbers[row + WAITS] = 0
-    this.#values[row + CALL] = callNumber === 0 ? call : undefined
+    if (callNumber === 0) this.#values[(slot << VALUE_SHIFT) + CALL] = call
     this.bytes += weight
-    return row
+    return slot
   }
 
-  #callAt(row: number): string | undefined {
-    const number = this.#numbers[row + NUMBER] as number
-    return number === 0 ? (this.#values[row + CALL] as string | undefined) : `c${number}`
+  #callAt(slot: number): string | undefined {
+    const number = this.#numbers[(slot << SHIFT) + NUMBER] as number
+    return number === 0 ? (this.#values[(slot << VALUE_SHIFT) + CALL] as string | undefined) : `c${number}`
+  }
+
+  #callJson(slot: number): string {
+    const number = this.#numbers[(slot << SHIFT) + NUMBER] as number
+    if (number !== 0) return `,"call":"c${number}"`
+    const call = this.#values[(slot << VALUE_SHIFT) + CALL] as string | undefined
+    return call === undefined ? '' : `,"call":${JSON.stringify(call)}`
   }
 }
 
@@ -271,6 +278,7 @@ function rareOf({ continues, why, trace }: Rare): Rare {
   }
 }
 
+/** In thousandths of a millisecond. */
 function shownTime(milliseconds: number | undefined): number | undefined {
-  return Number.isNaN(milliseconds) ? undefined : milliseconds
+  return milliseconds === undefined || Number.isNaN(milliseconds) ? undefined : Math.round(milliseconds * 1_000) / 1_000
 }

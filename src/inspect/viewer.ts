@@ -2,7 +2,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Seen } from '../ports/seen.js'
 import { KEEP_ALIVE } from '../rpc/sse.js'
-import { jsonOf } from './json.js'
 import type { Ring } from './ring.js'
 
 /** What a viewer gets. */
@@ -18,8 +17,7 @@ export interface ViewerOptions {
 
 /** Most bytes of new events while a viewer reads nothing of the previous ones. Then it is dropped. */
 export const MAX_BEHIND = 1024 * 1024
-/** Events that are read at once, and the characters after which they are written. */
-const BATCH = 200
+/** Characters after which new events are written. */
 const CHUNK = 64 * 1024
 /** Milliseconds for which new events are gathered. */
 const GATHER = 50
@@ -45,15 +43,13 @@ export function view(response: ServerResponse, { ring, after, hello, show }: Vie
   }
   const flush = () => {
     gathering = undefined
-    while (blockedAt === undefined && !response.writableEnded) {
-      const events = ring.after(cursor, BATCH, show !== undefined)
-      if (events.length === 0) return
+    let next = Math.max(cursor + 1, ring.first)
+    while (blockedAt === undefined && next <= ring.last && !response.writableEnded) {
       let text = ''
-      for (const seen of events) {
+      while (next <= ring.last && text.length < CHUNK) {
         // JSON that was made here has no line breaks.
-        text += `id: ${seen.seq}\ndata: ${jsonOf(show ? show(seen) : seen)}\n\n`
-        cursor = seen.seq
-        if (text.length > CHUNK) break
+        text += `id: ${next}\ndata: ${show ? JSON.stringify(show(ring.event(next))) : ring.json(next)}\n\n`
+        cursor = next++
       }
       write(text)
     }

@@ -1,4 +1,4 @@
-/** Tells a witness a message on either wire. */
+/** A message on either wire, as a witness is told, and as it is recorded. */
 import { changesOf, type Made, receivedFor, type Towards } from '../protocol/rules.js'
 import type { Notification, Request, Response } from '../rpc/message.js'
 import { describe, receivedText } from '../rpc/received.js'
@@ -36,6 +36,8 @@ export function sightOf(
     http: undefined,
     changed: undefined,
     of: undefined,
+    made: undefined,
+    towards: undefined,
   }
 }
 
@@ -50,10 +52,18 @@ export function tellArrived(witness: Witness, message: Request | Notification | 
   if (source) source.seen = number
 }
 
-/** Tells a message that is sent. Fills in its size, and what the bridge changed in what it was made of. */
+/** Tells a message that is sent. Fills in its size. */
 export function tellSent(witness: Witness, text: Wire, sight: MessageSight, made: Made | undefined, to: Towards): void {
   sight.bytes = lengthOf(text)
-  sight.changed = changesOf(sight.form, sight.method, made, to)
-  sight.of = receivedFor(made)?.seen
+  sight.made = made
+  sight.towards = to
   witness(sight, text)
+}
+
+/** Fills in what the bridge changed in what the message was made of. */
+export function readChanges(sight: MessageSight): void {
+  const { made, towards } = sight
+  if (made === undefined || towards === undefined) return
+  sight.changed = changesOf(sight.form, sight.method, made, towards)
+  sight.of = receivedFor(made)?.seen
 }

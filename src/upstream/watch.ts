@@ -1,6 +1,7 @@
 /** Tells the inspector the messages on one channel to a server. */
-import type { MessageSeen, Witness } from '../ports/seen.js'
+
 import { sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
+import type { MessageSeen, Witness } from '../ports/seen.js'
 import type { Made } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { HttpHead } from './transport/channel.js'

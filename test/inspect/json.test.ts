@@ -1,33 +1,27 @@
 /** The JSON of events says what JSON.stringify says. */
-import t from 'tap'
-import { jsonOf } from '../../src/inspect/json.js'
-import type { Seen } from '../../src/ports/seen.js'
-import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+import t, { type Test } from 'tap'
+import { Ring } from '../../src/inspect/ring.js'
+import type { CallSeen, MessageSeen, Sight } from '../../src/ports/seen.js'
+import { listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const EVIL = '"\\\n\u2028</script>é\ud800'
-const head = { v: 1, seq: 7, at: 1_795_398_860_123.456 } as const
-const belonging = { server: EVIL, call: EVIL, continues: EVIL, session: '0123abcd' }
+const NAMES = { server: EVIL, call: EVIL, continues: EVIL, session: EVIL, now: 3_600_123.456_789 }
 const side = { era: 'modern', revision: EVIL, transport: 'http', name: EVIL } as const
-const message = { ...head, kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 3 } as const
-const call = { ...head, kind: 'call', principal: EVIL, client: side, method: EVIL, relayed: false } as const
+const message = { kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 3 } as const
+const call = { kind: 'call', what: 'ended', principal: EVIL, client: side, method: EVIL, relayed: false } as const
+const changes = [{ at: `/${EVIL}`, op: 'add', rule: 'ids' }] as const
 
-type Whole<K> = Required<Extract<Seen, { kind: K }>>
 /** With every member that there is, or it does not compile. */
-const wholeMessage: Whole<'message'> = {
+const wholeMessage: Required<Omit<MessageSeen, 'made' | 'towards'>> = {
   ...message,
-  ...belonging,
   method: EVIL,
   id: EVIL,
-  http: { status: 200, headers: { accept: EVIL } },
-  changes: [],
+  http: { status: 500, headers: { accept: EVIL } },
+  changed: { all: changes, more: 2, weight: 100 },
   of: 5,
-  more: 2,
-  payload: { text: EVIL, cut: 1, hidden: 2 },
 }
-const wholeCall: Whole<'call'> = {
+const wholeCall: Required<CallSeen> = {
   ...call,
-  ...belonging,
-  what: 'ended',
   upstream: side,
   name: EVIL,
   outcome: 'cancelled',
@@ -41,34 +35,41 @@ const wholeCall: Whole<'call'> = {
   trace: EVIL,
 }
 
-const EVENTS: readonly Seen[] = [
-  wholeMessage,
-  wholeCall,
+const SIGHTS: readonly Sight[] = [
+  { ...wholeMessage, ...NAMES },
+  { ...wholeCall, ...NAMES },
   message,
-  { ...message, ...belonging, method: EVIL, id: EVIL },
-  { ...message, id: 0, of: 5, more: 2, changes: [{ at: `/${EVIL}`, op: 'add', rule: 'ids' }] },
-  { ...message, changes: [], http: { status: 200, headers: { accept: EVIL } } },
-  { ...message, http: { headers: {} }, payload: { text: EVIL, cut: 1, hidden: 2 } },
-  { ...call, what: 'begun' },
-  { ...call, ...belonging, what: 'begun', name: EVIL, upstream: side, trace: EVIL },
-  { ...call, what: 'ended', relayed: true, outcome: 'ok', ms: 0, upstreamMs: 1.000_000_1 },
-  { ...call, what: 'ended', outcome: 'fault', code: -32603, fault: EVIL, blame: 'upstream', why: EVIL },
-  { ...call, what: 'ended', blame: 'bridge' },
-  { ...head, kind: 'child', what: 'stderr', pid: 1, line: EVIL },
-  { ...head, kind: 'refused', status: 403, why: EVIL, path: EVIL, from: EVIL },
+  { ...message, ...NAMES, call: 'c81', id: 0 },
+  { ...message, now: 0.000_4, changed: listed([]), http: { headers: {} } },
+  { ...message, dir: 'out', form: 'error', changed: listed(changes), http: { status: 200, headers: { accept: EVIL } } },
+  { ...call, what: 'begun', now: 1_000 },
+  { ...call, ...NAMES, call: 'c82', upstream: side, trace: EVIL, outcome: 'ok', ms: 0, upstreamMs: 1.000_000_1 },
+  { ...call, outcome: 'ok', relayed: true, ms: 12_345.006_7 },
+  { kind: 'child', what: 'stderr', pid: 1, line: EVIL },
+  { kind: 'refused', status: 403, why: EVIL, path: EVIL, from: EVIL },
 ]
 
-t.test('the JSON of an event has all that the event has', (t) => {
+function check(t: Test, ring: Ring): void {
+  // Twice, because what an event shares with others is remembered.
+  for (let i = 0; i < 2; i++)
+    for (const seen of ring.after(0, false)) {
+      const json = ring.json(seen.seq)
+      t.same(JSON.parse(json), JSON.parse(JSON.stringify(seen)))
+      t.notMatch(json, /\n/, 'one line')
+    }
+}
+
+t.test('the JSON of an event has all that the event has', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   tellCall(ring.witness, { id: 'c1', texts: { request: '{"a":1}', result: '{}' } })
   tellCall(ring.witness, { id: 'c2', outcome: 'fault', why: 'connection refused' })
   tellQuestion(ring.witness, { id: 'c3', answer: 'c4' })
-  // Twice, because what an event shares with others is remembered.
-  for (const seen of [...EVENTS, ...ring.after(0)])
-    for (let i = 0; i < 2; i++) {
-      const json = jsonOf(seen)
-      t.same(JSON.parse(json), JSON.parse(JSON.stringify(seen)))
-      t.notMatch(json, /\n/, 'one line')
-    }
-  t.end()
+  check(t, ring)
 })
+
+for (const origin of [0, Date.UTC(2026, 6, 28, 3, 7, 20) + 0.123])
+  t.test(`so it has with all members and with none, and at any time after ${origin}`, async (t) => {
+    const ring = new Ring({ origin, now: () => 59_999.999_9 })
+    for (const sight of [...SIGHTS, ...SIGHTS]) ring.witness(sight)
+    check(t, ring)
+  })

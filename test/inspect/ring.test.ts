@@ -17,7 +17,8 @@ t.test('events are numbered without a gap, and read from any number on', async (
   )
   t.equal(ring.last, 40)
   t.equal(ring.after(38).length, 2)
-  t.equal(ring.after(10, 3).at(-1)?.seq, 13)
+  t.equal(ring.event(13).seq, 13)
+  t.equal(ring.first, 1)
   t.same(ring.after(40), [])
 })
 
@@ -68,7 +69,7 @@ t.test('a payload is at most 16 KiB, says how much is missing, and keeps no larg
   for (let i = 0; i < 200; i++) {
     const large = `${'a'.repeat(1_000_000)}${i}`
     ring.witness(
-      { kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1, method: large.slice(9, 90) },
+      { kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: large.length, method: large.slice(9, 90) },
       large,
     )
   }
@@ -86,8 +87,8 @@ t.test('the oldest texts leave before their events, and leave them as they were'
   t.equal(told.length, 80)
   t.ok(oldest > 0 && has.slice(oldest).every(Boolean), `texts from the ${oldest}th message on`)
   t.ok(ring.bytes <= 400_000, `${ring.bytes} bytes`)
-  t.same(ring.after(0, undefined, false).length, ring.after(0).length)
-  t.notMatch(JSON.stringify(ring.after(0, undefined, false)), /payload/)
+  t.same(ring.after(0, false).length, ring.after(0).length)
+  t.notMatch(JSON.stringify(ring.after(0, false)), /payload/)
 })
 
 t.test('no payload is kept unless configured', async (t) => {
