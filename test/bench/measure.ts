@@ -13,6 +13,8 @@ export interface Pace {
   window: number
   /** Milliseconds of load before anything counts. */
   warmUp: number
+  /** Processes of each candidate where ways to configure it are compared: one may be slower than another for all its life. */
+  copies: number
 }
 
 export interface Figures {
@@ -107,12 +109,13 @@ export function measure(
   return withPeers(among, async (generator, ports, started) => {
     const failed: Block['failed'] = []
     let all: Ready[] = []
-    /** Does something with each candidate in turn. */
-    const each = async (some: readonly Candidate[], act: (candidate: Candidate) => Promise<unknown>) => {
-      for (const candidate of some)
+    /** Does something with each candidate or process in turn. */
+    const each = async <T extends { candidate: Candidate }>(some: readonly T[], act: (one: T) => Promise<unknown>) => {
+      for (const one of some)
         try {
-          await act(candidate)
+          await act(one)
         } catch (error) {
+          const { candidate } = one
           if (candidate.kind !== 'peer') throw error
           failed.push({ candidate: candidate.name, why: error instanceof Error ? error.message : String(error) })
           all = all.filter((ready) => ready.candidate !== candidate)
@@ -120,7 +123,9 @@ export function measure(
     }
     const window = async (ready: Ready, amount: Amount) => ready.windows.push(await load(generator, ready, amount))
 
-    await each(among, async (candidate) => {
+    const copies = scenario.ways ? pace.copies : 1
+    const toStart = Array.from({ length: copies }, () => among.map((candidate) => ({ candidate }))).flat()
+    await each(toStart, async ({ candidate }) => {
       const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
       for (const child of [running.process, running.reader]) if (child) started.unshift(child)
       const ready = { ...running, job: await jobFor(running, scenario.question), windows: [] }
@@ -135,10 +140,8 @@ export function measure(
         for (const ready of all)
           ready.rate = (await load(generator, ready, { connections: count, milliseconds: pace.warmUp })).rate / 2
       for (let round = 0; round < pace.rounds; round++) {
-        const order = rotated(all, round).map(({ candidate }) => candidate)
-        await each(order, async (candidate) => {
-          const ready = all.find((one) => one.candidate === candidate)
-          if (ready) await window(ready, amountOf(ready, count, pace))
+        await each(rotated(all, round), async (ready) => {
+          if (all.includes(ready)) await window(ready, amountOf(ready, count, pace))
         })
       }
       blocks.push({ scenario: scenario.name, connections: count, cells: summaries(all), failed })
@@ -184,15 +187,31 @@ export async function load(
 }
 
 function summaries(all: readonly Ready[]): Cell[] {
-  const windowsOf = (name: string) => all.find(({ candidate }) => candidate.name === name)?.windows ?? []
-  return all.map(({ candidate: { name, kind, server }, process: proxy, rate, windows }) => ({
-    candidate: name,
-    kind,
-    ...(rate !== undefined && { offered: rate }),
-    ...summary(windows, windowsOf(yardstick(server))),
-    memory: proxy && memoryOf(proxy),
-    windows,
-  }))
+  const windowsOf = (name: string) =>
+    together(all.filter(({ candidate }) => candidate.name === name).map(({ windows }) => windows))
+  const first = all.filter(({ candidate }, at) => all.findIndex((one) => one.candidate === candidate) === at)
+  return first.map(({ candidate: { name, kind, server }, process: proxy, rate }) => {
+    const windows = windowsOf(name)
+    return {
+      candidate: name,
+      kind,
+      ...(rate !== undefined && { offered: rate }),
+      ...summary(windows, windowsOf(yardstick(server))),
+      memory: proxy && memoryOf(proxy),
+      windows,
+    }
+  })
+}
+
+/** The windows of all processes of a candidate: the mean of each round. */
+function together([first = [], ...others]: readonly Figures[][]): Figures[] {
+  if (others.length === 0) return first
+  return first.map((window, round) => {
+    const all = [window, ...others.flatMap((windows) => windows[round] ?? [])]
+    const mean = (figure: keyof Figures) => all.reduce((sum, one) => sum + (one[figure] ?? Number.NaN), 0) / all.length
+    const figures = FIGURES.map((figure) => [figure, Number.isNaN(mean(figure)) ? undefined : mean(figure)])
+    return Object.fromEntries(figures) as unknown as Figures
+  })
 }
 
 /** Medians of some windows, and the spread of their ratios to those of the pass-through in the same rounds. */

@@ -152,7 +152,7 @@ function about(pace: About['pace']): About {
       .slice(2)
       .join(' ')
       .replace(/ ?--(?:write|json \S+)/g, ''),
-    pace: { rounds: pace.rounds, window: pace.window, warmUp: pace.warmUp },
+    pace: { rounds: pace.rounds, window: pace.window, warmUp: pace.warmUp, copies: pace.copies },
   }
 }
 

@@ -35,6 +35,7 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     rounds: 4,
     window: 200,
     warmUp: 500,
+    copies: 1,
     starts: 2,
     idle: { sessions: 200, pause: 1_000 },
     profile: { windows: 3, window: 1_000, warmUp: 1_000 },
@@ -44,6 +45,7 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     rounds: 12,
     window: 300,
     warmUp: 1_500,
+    copies: 3,
     starts: 5,
     idle: { sessions: 1_000, pause: 2_000 },
     profile: { windows: 5, window: 2_000, warmUp: 3_000 },
@@ -53,6 +55,7 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     rounds: 16,
     window: 500,
     warmUp: 4_000,
+    copies: 4,
     starts: 15,
     idle: { sessions: 10_000, pause: 3_000 },
     profile: { windows: 9, window: 3_000, warmUp: 5_000 },
@@ -136,9 +139,9 @@ const SESSION = 4
 
 /** Seconds that a selection takes, roughly. `builds` is how many builds of the bridge are measured. */
 export function secondsFor(parts: readonly Part[], pace: RunPace, builds = 1): number {
-  const milliseconds = parts.map(({ scenario: { kind }, connections, among }) => {
+  const milliseconds = parts.map(({ scenario: { kind, ways }, connections, among }) => {
     const count = among.reduce((sum, one) => sum + (one.kind === 'bridge' ? builds : 1), 0)
-    const { rounds, window, warmUp, starts, idle, replicas } = pace
+    const { rounds, window, warmUp, copies, starts, idle, replicas } = pace
     if (kind === 'fresh') return count * (starts + 1) * 2 * START
     if (kind === 'idle') return count * (START + 4 * idle.pause + idle.sessions * SESSION)
     if (kind === 'replicas') {
@@ -148,7 +151,7 @@ export function secondsFor(parts: readonly Part[], pace: RunPace, builds = 1): n
       return (count / 2) * (calls + replicas.length * (START + 4 * idle.pause + idle.sessions * SESSION))
     }
     const windows = connections.length * rounds * (kind === 'open' ? 2 * window : window)
-    return count * (START + warmUp * (kind === 'open' ? 2 : 1) + windows)
+    return count * (ways ? copies : 1) * (START + warmUp * (kind === 'open' ? 2 : 1) + windows)
   })
   return milliseconds.reduce((sum, one) => sum + one, 0) / 1000
 }
