@@ -47,6 +47,7 @@ export class Server implements Upstream {
     this.#detection = new Detection({
       ...options,
       timeout: timeouts.probe,
+      idle: timeouts.idle,
       // The transport of some servers shows only when a session opens. This is all that detection needs of a half.
       resolveTransport: (verdict, sender) => this.#legacy.resolveTransport(verdict, sender),
       shared: replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback }),

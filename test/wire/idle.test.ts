@@ -42,6 +42,16 @@ t.test('11.4 a program that nobody uses is ended where the configuration says wh
   }
 })
 
+t.test('11.4 a program that was only asked for its era is ended, too, if no call comes', async (t) => {
+  for (const program of [legacyStdio(t), modernStdio(t)]) {
+    const { url, bridge } = await startBridge(t, program.server, { timeouts: { idle: 100 } })
+    await bridge.warmUp(() => {})
+    await until(() => ended(program).length === 1, 'the end of the process')
+    t.match((await call(url, 'tools/call', echo)).message, { result: { structuredContent: { x: 1 } } })
+    t.equal(program.pids().length, 2)
+  }
+})
+
 t.test('a process that is being ended because it is idle is gone when the bridge is', async (t) => {
   for (const program of [legacyStdio(t, { stubborn: true }), modernStdio(t, { stubborn: true })]) {
     const { url, bridge } = await startBridge(t, program.server, { timeouts: { idle: 100 } })

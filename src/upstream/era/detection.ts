@@ -25,6 +25,8 @@ export interface DetectionOptions {
   clientInfo: Json
   /** Milliseconds for the answer to the probe. */
   timeout: number
+  /** Milliseconds after which a program that was only probed ends; undefined for never. */
+  idle: number | undefined
   /** Determines the transport of a legacy server by opening a session, and notes it in the verdict. */
   resolveTransport(verdict: Verdict, sender: Sender | undefined): Promise<void>
   /** Verdicts of other replicas, if there are any. */
@@ -49,6 +51,7 @@ export class Detection {
   readonly #detecting = new Map<Account | undefined, Promise<Verdict>>()
   /** A channel that was used for the probe only, and that the next session or call can use. */
   #spare: Peer | undefined
+  #spareTimer: NodeJS.Timeout | undefined
   /** Channels that have not been probed. */
   readonly #unprobed = new WeakSet<Peer>()
   /** A program that has not answered the probe yet, perhaps because it is slow to start. */
@@ -193,8 +196,23 @@ export class Detection {
 
   #turnedModern(verdict: Verdict, peer: Peer, why: string): void {
     this.amend(verdict, { era: 'modern', revision: NEWEST_MODERN, why, alsoLegacy: false })
-    this.#spare = peer
+    this.#keep(peer)
     this.#report('modern', why, { revision: NEWEST_MODERN })
+  }
+
+  /** Keeps a channel for the next session or call. If none comes, the program ends as one whose session is idle. */
+  #keep(peer: Peer): void {
+    this.#spare = peer
+    const { idle } = this.#options
+    if (idle === undefined) return
+    clearTimeout(this.#spareTimer)
+    this.#spareTimer = setTimeout(() => {
+      if (this.#spare !== peer) return
+      // A program that is slow to start is not idle.
+      if (this.#starting) return this.#keep(peer)
+      this.#spare = undefined
+      peer.channel.close().catch(() => {})
+    }, idle).unref()
   }
 
   /** The account of a sender. Without a sender, that of the local user. */
@@ -236,7 +254,7 @@ export class Detection {
   /** Takes back an unused channel: keeps it as the spare one, or closes it. */
   giveBack(peer: Peer): void {
     if (peer === this.#spare) return
-    if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.#closed) this.#spare = peer
+    if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.#closed) this.#keep(peer)
     else peer.channel.close().catch(() => {})
   }
 
@@ -294,7 +312,7 @@ export class Detection {
         })
       : configured(era)
     const { peer } = finding
-    if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed && !this.hasSpare) this.#spare = peer
+    if (transport.kind === 'stdio' && peer?.channel.alive && !this.#closed && !this.hasSpare) this.#keep(peer)
     else await peer?.channel.close()
     const verdict = judge(finding, transport)
     if (finding.era === 'legacy' && peer && finding.unanswered) this.#awaitStart(verdict, peer, finding.unanswered)
