@@ -12,24 +12,22 @@ let lastSecondText = ''
 
 /** What a message has in common with others. */
 export function messageKindJson(kind: MessageKind): string {
-  kind.json ??= membersJson(kind)
-  return kind.json
-}
-
-function membersJson({ hop, dir, form, method, server, session, http, changed }: MessageKind): string {
+  if (kind.json !== undefined) return kind.json
+  const { hop, dir, form, method, server, session, http, changed } = kind
   const changes = changed && { changes: changed.all, ...(changed.more > 0 && { more: changed.more }) }
-  return inside({ kind: 'message', server, session, hop, dir, form, method, http, ...changes })
+  kind.json = membersJson({ kind: 'message', server, session, hop, dir, form, method, http, ...changes })
+  return kind.json
 }
 
 /** What the beginning or the end of a call has in common with others. */
 export function callKindJson(kind: CallKind): string {
-  kind.json ??= inside({ kind: 'call', ...kind, json: undefined })
+  kind.json ??= membersJson({ kind: 'call', ...kind, json: undefined })
   return kind.json
 }
 
-/** Members that few events have. */
-export function rareJson(rare: object): string {
-  return inside(rare)
+/** The members of an object, with a comma before each. It has at least one. */
+export function membersJson(object: object): string {
+  return `,${JSON.stringify(object).slice(1, -1)}`
 }
 
 /** A time in milliseconds since 1970. Numbers of this length take long to write as a whole. */
@@ -50,9 +48,4 @@ export function durationJson(name: string, milliseconds: number): string {
   if (Number.isNaN(milliseconds)) return ''
   const micros = Math.round(milliseconds * 1_000)
   return `,"${name}":${Math.floor(micros / 1_000)}.${DIGITS[micros % 1_000]}`
-}
-
-/** The members of an object, with a comma before each. It has at least one. */
-function inside(object: object): string {
-  return `,${JSON.stringify(object).slice(1, -1)}`
 }

@@ -12,10 +12,10 @@ const MOST_BYTES = 128 * 1024
 const LONGEST = 50
 
 /** Records a sight that was told at this time. */
-export type Record = (sight: Sight, text: Wire | undefined, at: number) => void
+type Recorder = (sight: Sight, text: Wire | undefined, at: number) => void
 
 export class SightQueue {
-  readonly #record: Record
+  readonly #record: Recorder
   /** New arrays each time: the garbage collector keeps account of what is written into old ones. */
   #sights = new Array<Sight>(MOST)
   #texts = new Array<Wire | undefined>(MOST)
@@ -29,7 +29,7 @@ export class SightQueue {
     this.recordAll()
   }
 
-  constructor(record: Record) {
+  constructor(record: Recorder) {
     this.#record = record
   }
 

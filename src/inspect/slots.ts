@@ -5,7 +5,7 @@
  */
 import type { CallSeen, Payload, Seen, Sight } from '../ports/seen.js'
 import type { CallKind } from './call-kinds.js'
-import { callKindJson, durationJson, messageKindJson, rareJson, timeJson } from './json.js'
+import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
 import type { Other } from './kept.js'
 import type { MessageKind } from './message-kinds.js'
 import { short } from './short.js'
@@ -150,7 +150,7 @@ export class Slots {
     const begin = `{"v":1,"seq":${number},"at":${timeJson(this.#origin + (numbers[row + AT] as number))}`
     if (code === OTHER) return `${begin},${JSON.stringify(values[value + KIND]).slice(1)}`
     const rare = values[value + RARE] as Rare | undefined
-    const more = `${this.#callJson(slot)}${rare ? rareJson(rare) : ''}`
+    const more = `${this.#callJson(slot)}${rare ? membersJson(rare) : ''}`
     const [amount, further] = [numbers[row + AMOUNT] as number, numbers[row + FURTHER] as number]
     if (code !== MESSAGE)
       return `${begin}${callKindJson(values[value + KIND] as CallKind)}${more}${durationJson('ms', amount)}${durationJson('upstreamMs', further)}}`
