@@ -2,7 +2,6 @@
  * What messages have in common. Equal ones are one object: many messages of a server differ only in their ids, sizes and
  * times.
  */
-
 import type { MessageSight } from '../ports/message-sight.js'
 import type { Changes, Http, MessageSeen } from '../ports/seen.js'
 import { type Head, Heads } from './heads.js'

@@ -3,6 +3,7 @@
  * collector has nothing to copy. A row is as long as a line of the processor's cache or shorter. The event, or its JSON, is
  * made when it is read.
  */
+import type { MessageSight } from '../ports/message-sight.js'
 import type { CallSeen, Payload, Seen, Sight } from '../ports/seen.js'
 import type { CallKind } from './call-kinds.js'
 import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
@@ -12,7 +13,7 @@ import { short } from './short.js'
 
 type Message = Extract<Seen, { kind: 'message' }>
 /** What few events have. */
-export type Rare = Pick<Sight, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
+type Rare = Pick<Sight, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
 
 /** The codes of events. */
 const MESSAGE = 0
@@ -75,7 +76,7 @@ export class Slots {
   addMessage(
     at: number,
     weight: number,
-    { bytes, of, call, continues }: Extract<Sight, { kind: 'message' }>,
+    { bytes, of, call, continues }: MessageSight,
     kind: MessageKind,
     id: string | number | undefined,
   ): number {

@@ -1,5 +1,4 @@
 /** Tells the inspector the messages on one channel to a server. */
-
 import { sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
 import type { MessageSeen, Witness } from '../ports/seen.js'
 import type { Made } from '../protocol/rules.js'

@@ -44,6 +44,8 @@ const SIGHTS: readonly Sight[] = [
   { ...message, dir: 'out', form: 'error', changed: listed(changes), http: { status: 200, headers: { accept: EVIL } } },
   { ...call, what: 'begun', now: 1_000 },
   { ...call, ...NAMES, call: 'c82', upstream: side, trace: EVIL, outcome: 'ok', ms: 0, upstreamMs: 1.000_000_1 },
+  { ...call, outcome: 'fault', code: -32603, fault: EVIL, blame: 'upstream', why: EVIL },
+  { ...call, blame: 'bridge' },
   { ...call, outcome: 'ok', relayed: true, ms: 12_345.006_7 },
   { kind: 'child', what: 'stderr', pid: 1, line: EVIL },
   { kind: 'refused', status: 403, why: EVIL, path: EVIL, from: EVIL },

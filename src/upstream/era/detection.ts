@@ -207,7 +207,6 @@ export class Detection {
     if (idle === undefined) return
     clearTimeout(this.#spareTimer)
     this.#spareTimer = setTimeout(() => {
-      if (this.#spare !== peer) return
       // A program that is slow to start is not idle.
       if (this.#starting) return this.#keep(peer)
       this.#spare = undefined
@@ -243,6 +242,7 @@ export class Detection {
     const spare = this.hasSpare && transport === this.#options.transport ? this.#spare : undefined
     if (spare) {
       this.#spare = undefined
+      clearTimeout(this.#spareTimer)
       return spare
     }
     const { log, watching } = this.#options
@@ -291,6 +291,7 @@ export class Detection {
 
   async close(hurry: boolean): Promise<void> {
     this.#closed = true
+    clearTimeout(this.#spareTimer)
     await this.#spare?.channel.close(hurry)
   }
 
