@@ -32,7 +32,7 @@ export function shownPrincipal(principal: string): string {
 
 /** The log line, the metrics event and the span of one call. All are written once, when the call ends. */
 export class CallLogEntry implements CallLog {
-  readonly call: string | undefined
+  readonly call: number | undefined
   /** What the inspector is told of the call; undefined without an inspector. */
   readonly watched: WatchedCall | undefined
   readonly #logger: Logger
@@ -56,7 +56,7 @@ export class CallLogEntry implements CallLog {
     this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
     const watch = whose && logger.telemetry?.watch
     this.watched = watch && new WatchedCall(logger.telemetry.server, watch, this.#fields, whose, this.#started)
-    this.call = this.watched?.id
+    this.call = this.watched?.number
   }
 
   note(fields: Record<string, string | number | boolean>): void {

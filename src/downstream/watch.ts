@@ -1,4 +1,4 @@
-/** What the inspector learns of the calls of clients: their ids, and which call continues which. One for the whole bridge. */
+/** What the inspector learns of the calls of clients: their numbers, and which call continues which. One for the whole bridge. */
 import type { Witness } from '../ports/seen.js'
 import { CLIENT_INFO } from '../protocol/meta.js'
 import { memoize } from '../rpc/memoize.js'
@@ -20,7 +20,7 @@ export class Watch {
   readonly witness: Witness
   #calls = 0
   /** Calls that ended with a question, by the `requestState` that the client has to send back. */
-  readonly #asking = new Map<string, string>()
+  readonly #asking = new Map<string, number>()
   /** What clients call themselves, by their sessions. */
   readonly #names = new Map<string, string>()
 
@@ -28,9 +28,9 @@ export class Watch {
     this.witness = witness
   }
 
-  /** The id of a new call. */
-  begin(): string {
-    return `c${++this.#calls}`
+  /** The number of a new call. */
+  begin(): number {
+    return ++this.#calls
   }
 
   /**
@@ -53,14 +53,14 @@ export class Watch {
   }
 
   /** Notes that the answer to a call asks its client something. */
-  asks(call: string, state: Json): void {
+  asks(call: number, state: Json): void {
     const [oldest] = this.#asking.keys()
     if (oldest !== undefined && this.#asking.size >= MAX_ASKING) this.#asking.delete(oldest)
     this.#asking.set(keyOf(state), call)
   }
 
   /** The call that a call with this `requestState` continues; undefined if it is not known. */
-  continued(state: Json): string | undefined {
+  continued(state: Json): number | undefined {
     return this.#asking.get(keyOf(state))
   }
 }

@@ -47,8 +47,7 @@ export interface CallEnd {
 
 /** A call that the inspector sees. */
 export class WatchedCall {
-  /** The id of the call. */
-  readonly id: string
+  readonly number: number
   readonly #watch: Watch
   readonly #fields: Readonly<CallFields>
   readonly #started: number
@@ -64,7 +63,7 @@ export class WatchedCall {
 
   /** `started` is the `performance.now()` of the call. */
   constructor(server: string, watch: Watch, fields: Readonly<CallFields>, whose: Whose, started: number) {
-    this.id = watch.begin()
+    this.number = watch.begin()
     this.#watch = watch
     this.#fields = fields
     this.#started = started
@@ -113,7 +112,7 @@ export class WatchedCall {
   answered(reply: Final, text: Wire | undefined, made: Made | undefined, status?: number): void {
     if (reply.kind === 'input') {
       const state = raw(reply.result, 'requestState')
-      if (state !== undefined) this.#watch.asks(this.id, state)
+      if (state !== undefined) this.#watch.asks(this.number, state)
     }
     if (text === undefined) return
     this.#answeredAt = performance.now()
@@ -140,7 +139,7 @@ export class WatchedCall {
 
   /** A message of the call with its client. */
   #message(dir: MessageSight['dir'], now: number | undefined): MessageSight {
-    return sightOf('client', dir, this.#server, this.id, this.#session, now)
+    return sightOf('client', dir, this.#server, this.number, this.#session, now)
   }
 
   #tellSent(sight: MessageSight, text: Wire, made: Made | undefined, status: number | undefined): void {
@@ -156,7 +155,7 @@ export class WatchedCall {
       kind: 'call',
       what,
       server: this.#server,
-      call: this.id,
+      call: this.number,
       continues: undefined,
       session: this.#session,
       now,

@@ -11,7 +11,7 @@ export const TOWARDS: Readonly<Record<Era, Towards>> = { modern: 'modern client'
 
 /** What a message with a client belongs to. */
 export interface About {
-  call?: string | undefined
+  call?: number | undefined
   session?: string | undefined
 }
 

@@ -1,6 +1,6 @@
 /** What is kept of what a witness is told: nothing secret, no long text, and no part of a larger text. */
 import { createHash } from 'node:crypto'
-import type { CallSeen, MessageSeen, Seen, Sight } from '../ports/seen.js'
+import { type CallSeen, callId, type MessageSeen, type Seen, type Sight } from '../ports/seen.js'
 import { own } from '../rpc/own.js'
 import { MAX_TEXT, short } from './short.js'
 
@@ -59,6 +59,7 @@ export class Copies {
       const value = sight[key as keyof Sight] as unknown
       if (value !== undefined && key !== 'now') kept[key] = typeof value === 'string' ? short(value) : value
     }
+    if (sight.call !== undefined) kept['call'] = callId(sight.call)
     if (sight.session !== undefined) kept['session'] = this.digestOf(sight.session)
     if (sight.kind === 'refused' && sight.path !== undefined)
       // The query may have a secret.

@@ -162,7 +162,7 @@ export class Ring {
   }
 
   /** Keeps the text of a message, if it is wanted, or may be at the end of its call. */
-  #keep(text: Wire, number: number, at: number, call: string | undefined): void {
+  #keep(text: Wire, number: number, at: number, call: number | undefined): void {
     const all = this.#payloads === 'all' || at < this.#allUntil
     const texts = all ? this.#texts : call === undefined ? undefined : this.#waiting
     const position = texts?.add(text)

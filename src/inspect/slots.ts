@@ -4,7 +4,7 @@
  * made when it is read.
  */
 import type { MessageSight } from '../ports/message-sight.js'
-import type { CallSeen, Payload, Seen, Sight } from '../ports/seen.js'
+import { type CallSeen, callId, type Payload, type Seen, type Sight } from '../ports/seen.js'
 import type { CallKind } from './call-kinds.js'
 import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
 import type { Other } from './kept.js'
@@ -13,7 +13,7 @@ import { short } from './short.js'
 
 type Message = Extract<Seen, { kind: 'message' }>
 /** What few events have. */
-type Rare = Pick<Sight, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
+type Rare = Pick<Seen, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
 
 /** The codes of events. */
 const MESSAGE = 0
@@ -27,8 +27,8 @@ const VALUE_SHIFT = 2
 const AT = 0
 const CODE = 1
 const WEIGHT = 2
-/** The number of the call, or 0 if CALL has its id. */
-const NUMBER = 3
+/** The number of the call; 0 if it belongs to none. */
+const CALL = 3
 /** Bytes of a message, or milliseconds of a call. */
 const AMOUNT = 4
 /** The number of the message that was passed on, or milliseconds spent waiting for the server. */
@@ -38,13 +38,9 @@ const WAITS = 7
 /** The columns with other values: the kind of a message or a call, or another event, comes first. */
 const KIND = 0
 const ID = 1
-const CALL = 2
-const RARE = 3
+const RARE = 2
 /** The place of a text that was not kept. */
 const NONE = -1
-/** Most digits of a call's id that is kept as a number. */
-const DIGITS = 15
-const [LETTER, ZERO, NINE] = [99, 48, 57]
 
 export class Slots {
   /** The numbers of the first event and of the one after the last. The slot of an event is its number modulo their number. */
@@ -76,7 +72,7 @@ export class Slots {
   addMessage(
     at: number,
     weight: number,
-    { bytes, of, call, continues }: MessageSight,
+    { bytes, of, call }: MessageSight,
     kind: MessageKind,
     id: string | number | undefined,
   ): number {
@@ -88,7 +84,6 @@ export class Slots {
     const value = slot << VALUE_SHIFT
     values[value + KIND] = kind
     values[value + ID] = id
-    if (continues !== undefined) values[value + RARE] = { continues }
     return this.next++
   }
 
@@ -116,7 +111,7 @@ export class Slots {
 
   /** Adds another event. */
   addOther(at: number, other: Other, weight: number): void {
-    this.#values[(this.#take(at, OTHER, weight, undefined) << VALUE_SHIFT) + KIND] = other
+    this.#values[(this.#take(at, OTHER, weight) << VALUE_SHIFT) + KIND] = other
     this.next++
   }
 
@@ -127,7 +122,7 @@ export class Slots {
     if (this.#numbers[(slot << SHIFT) + CODE] === BEGUN) this.calls--
     const values = this.#values
     const value = slot << VALUE_SHIFT
-    values[value + KIND] = values[value + ID] = values[value + CALL] = values[value + RARE] = undefined
+    values[value + KIND] = values[value + ID] = values[value + RARE] = undefined
   }
 
   /** The event with this number. `textAt` reads its text, if that is wanted. */
@@ -151,7 +146,8 @@ export class Slots {
     const begin = `{"v":1,"seq":${number},"at":${timeJson(this.#origin + (numbers[row + AT] as number))}`
     if (code === OTHER) return `${begin},${JSON.stringify(values[value + KIND]).slice(1)}`
     const rare = values[value + RARE] as Rare | undefined
-    const more = `${this.#callJson(slot)}${rare ? membersJson(rare) : ''}`
+    const call = numbers[row + CALL] as number
+    const more = `${call === 0 ? '' : `,"call":"${callId(call)}"`}${rare ? membersJson(rare) : ''}`
     const [amount, further] = [numbers[row + AMOUNT] as number, numbers[row + FURTHER] as number]
     if (code !== MESSAGE)
       return `${begin}${callKindJson(values[value + KIND] as CallKind)}${more}${durationJson('ms', amount)}${durationJson('upstreamMs', further)}}`
@@ -184,8 +180,6 @@ export class Slots {
       bytes: numbers[row + AMOUNT] as number,
     }
     if (http) seen.http = http
-    const rare = this.#values[value + RARE] as Rare | undefined
-    if (rare?.continues !== undefined) seen.continues = rare.continues
     if (changed) seen.changes = changed.all
     if (changed && changed.more > 0) seen.more = changed.more
     if (numbers[row + FURTHER] !== 0) seen.of = numbers[row + FURTHER] as number
@@ -212,12 +206,12 @@ export class Slots {
   }
 
   /** Ends the wait of the texts of a call. `move` returns the new place of a text. */
-  moveTexts(call: string, move: (text: number) => number | undefined): void {
+  moveTexts(call: number, move: (text: number) => number | undefined): void {
     const numbers = this.#numbers
     for (let number = this.next - 1; number >= this.first; number--) {
       const slot = this.#slotOf(number)
       const row = slot << SHIFT
-      if (this.#callAt(slot) !== call) continue
+      if (numbers[row + CALL] !== call) continue
       if (numbers[row + CODE] === BEGUN) return
       if (!numbers[row + WAITS]) continue
       numbers[row + TEXT] = move(numbers[row + TEXT] as number) ?? NONE
@@ -230,50 +224,29 @@ export class Slots {
   }
 
   /** Fills in what all events have. Returns the slot of the next event, whose other values are undefined. */
-  #take(at: number, code: number, weight: number, call: string | undefined): number {
+  #take(at: number, code: number, weight: number, call = 0): number {
     const slot = this.#slotOf(this.next)
     const row = slot << SHIFT
     const numbers = this.#numbers
-    const callNumber = call === undefined ? 0 : numberOf(call)
     numbers[row + AT] = at
     numbers[row + CODE] = code
     numbers[row + WEIGHT] = weight
-    numbers[row + NUMBER] = callNumber
+    numbers[row + CALL] = call
     numbers[row + TEXT] = NONE
     numbers[row + WAITS] = 0
-    if (callNumber === 0) this.#values[(slot << VALUE_SHIFT) + CALL] = call
     this.bytes += weight
     return slot
   }
 
   #callAt(slot: number): string | undefined {
-    const number = this.#numbers[(slot << SHIFT) + NUMBER] as number
-    return number === 0 ? (this.#values[(slot << VALUE_SHIFT) + CALL] as string | undefined) : `c${number}`
-  }
-
-  #callJson(slot: number): string {
-    const number = this.#numbers[(slot << SHIFT) + NUMBER] as number
-    if (number !== 0) return `,"call":"c${number}"`
-    const call = this.#values[(slot << VALUE_SHIFT) + CALL] as string | undefined
-    return call === undefined ? '' : `,"call":${JSON.stringify(call)}`
+    const call = this.#numbers[(slot << SHIFT) + CALL] as number
+    return call === 0 ? undefined : callId(call)
   }
 }
 
-/** The number in the id of a call, such as `c81`; 0 if it is another text. A number needs no text that lives on. */
-function numberOf(call: string): number {
-  if (call.length > 1 + DIGITS || call.charCodeAt(0) !== LETTER || call.charCodeAt(1) === ZERO) return 0
-  let number = 0
-  for (let i = 1; i < call.length; i++) {
-    const code = call.charCodeAt(i)
-    if (code < ZERO || code > NINE) return 0
-    number = 10 * number + code - ZERO
-  }
-  return number
-}
-
-function rareOf({ continues, why, trace }: Rare): Rare {
+function rareOf({ continues, why, trace }: Extract<Sight, { kind: 'call' }>): Rare {
   return {
-    continues,
+    continues: continues === undefined ? undefined : callId(continues),
     why: why === undefined ? undefined : short(why),
     trace: trace === undefined ? undefined : short(trace),
   }

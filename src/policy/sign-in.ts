@@ -338,7 +338,7 @@ class SigningTunnel implements Tunnel {
     return this.#tunnel.revision
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
     let hasSaid = false
     const heard: SayTunnelled = (message) => {
       hasSaid = true

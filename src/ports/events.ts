@@ -45,8 +45,8 @@ export type BridgeEvent =
       kind: 'question'
       server: string
       what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'
-      /** The id of the call for the inspector, if there is one. */
-      call?: string | undefined
+      /** The number of the call for the inspector, if there is one. */
+      call?: number | undefined
       round?: number | undefined
     }
   /** Something was adapted for an older client. */

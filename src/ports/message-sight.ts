@@ -16,7 +16,7 @@ export function sightOf(
   hop: MessageSeen['hop'],
   dir: MessageSeen['dir'],
   server: string | undefined,
-  call: string | undefined,
+  call: number | undefined,
   session: string | undefined,
   now: number | undefined,
 ): MessageSight {

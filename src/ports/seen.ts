@@ -44,6 +44,11 @@ export interface Changes {
   readonly weight: number
 }
 
+/** The id of a call, as it is shown. */
+export function callId(call: number): string {
+  return `c${call}`
+}
+
 /** The text of a message, as far as it is kept. */
 export interface Payload {
   text: string
@@ -59,13 +64,12 @@ export interface Http<Value> {
   headers: Readonly<Record<string, Value>>
 }
 
-/** What an event belongs to. */
-interface Belonging {
+/** What something belongs to. A call is told as its number, and shown with a letter: `c81`. */
+interface Belonging<Call extends number | string> {
   server?: string | undefined
-  /** The id of the call: `c81`. */
-  call?: string | undefined
+  call?: Call | undefined
   /** The call that this one continues: it brings the answers to a question. */
-  continues?: string | undefined
+  continues?: Call | undefined
   /** The id of a session. A witness keeps only the first 8 characters of its digest. */
   session?: string | undefined
 }
@@ -182,10 +186,10 @@ type MessageEvent = Omit<MessageSeen, 'changed' | 'made' | 'towards' | 'http'> &
 }
 
 /** Something that happened, as a witness is told. `now` is `performance.now()` of then, if it is known. */
-export type Sight = Belonging & { now?: number | undefined } & Happening
+export type Sight = Belonging<number> & { now?: number | undefined } & Happening
 
 /** An event of the inspector. */
-export type Seen = { v: 1; seq: number /** Milliseconds since 1970. */; at: number } & Belonging &
+export type Seen = { v: 1; seq: number /** Milliseconds since 1970. */; at: number } & Belonging<string> &
   (Exclude<Happening, MessageSeen> | MessageEvent)
 
 /**

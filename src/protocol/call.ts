@@ -158,9 +158,9 @@ export interface Tunnel {
   readonly revision: LegacyRevision | undefined
   /**
    * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` holds
-   * back like a `Tell`. Rejects with a Fault if no answer can come. `call` is the id of the call for the inspector.
+   * back like a `Tell`. Rejects with a Fault if no answer can come. `call` is the number of the call for the inspector.
    */
-  ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void>
+  ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void>
   notify(method: string, params: Sent): void
   /** Sends the client's answer to a request of the server. */
   respond(response: Response): void
@@ -187,7 +187,7 @@ export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
 
 /** What the inspector is told of a message: the call that it seems to belong to, and what it was made of. */
 export interface AboutMessage {
-  call?: string | undefined
+  call?: number | undefined
   made?: Made | undefined
 }
 
@@ -224,8 +224,8 @@ export interface Relayed {
 
 /** The log of one call. */
 export interface CallLog {
-  /** The id of the call for the inspector, if there is one. */
-  readonly call?: string | undefined
+  /** The number of the call for the inspector, if there is one. */
+  readonly call?: number | undefined
   /** Adds fields to the line that is written when the call ends. Never a secret, a header value or an argument. */
   note(fields: Record<string, string | number | boolean>): void
   warn: Log['warn']

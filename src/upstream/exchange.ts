@@ -65,8 +65,8 @@ export class Exchange {
   receivedBefore = 0
   /** The account for the request, if it is not that of the peer. */
   account: Account | undefined
-  /** For the inspector: the id of the call, and the message that passes without edits as the request. */
-  call: string | undefined
+  /** For the inspector: the number of the call, and the message that passes without edits as the request. */
+  call: number | undefined
   made: Source | undefined
   readonly #peer: ExchangePeer
   /** Created when the first message has to wait. */

@@ -43,7 +43,7 @@ import { Watch, type Watching } from './watch.js'
 /** What the owner of a peer handles. */
 export interface PeerEvents {
   /** The id for the inspector of the call that a message seems to belong to, if it arrived on no stream and names none. */
-  callOf?(message: Request | Notification): string | undefined
+  callOf?(message: Request | Notification): number | undefined
   /** A request of the server, on the stream of an exchange or on none. It has to be answered with `respond`. */
   asked(request: Request, exchange: Exchange | undefined): void
   /** A notification that names no exchange and did not arrive on the stream of one. */
@@ -146,7 +146,7 @@ export class Peer implements Receiver, ExchangePeer {
     return this.#notify(method, params, headers, account)
   }
 
-  #notify(method: string, params: Sent, headers: Headers, account: Account | undefined, call?: string): Promise<void> {
+  #notify(method: string, params: Sent, headers: Headers, account: Account | undefined, call?: number): Promise<void> {
     const text = notification(method, params)
     this.#watch?.sent({ form: 'notification', method }, text, call, { made: madeOf(params), headers })
     return this.channel.send({ text, headers, account })

@@ -55,7 +55,7 @@ export class RunningCalls implements Iterable<[Exchange, Call]> {
   }
 
   /** The id for the inspector of the call that gets a log message; undefined for other messages. */
-  callFor({ method, params }: Notification): string | undefined {
+  callFor({ method, params }: Notification): number | undefined {
     return method === 'notifications/message' ? this.forLog(params)?.call : undefined
   }
 

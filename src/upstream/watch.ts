@@ -27,7 +27,7 @@ export class Watch {
   readonly #server: string
   readonly #isHttp: boolean
   /** The calls that open requests of the server belong to, by the keys of their ids. */
-  readonly #asked = new Map<string, string>()
+  readonly #asked = new Map<string, number>()
 
   /** `isHttp`: the messages have headers. */
   constructor({ witness, server }: Watching, isHttp: boolean) {
@@ -40,7 +40,7 @@ export class Watch {
   sent(
     { form, method, id }: Message,
     text: string,
-    call: string | undefined,
+    call: number | undefined,
     { made, headers }: SentWith,
     now?: number,
   ): void {
@@ -60,7 +60,7 @@ export class Watch {
   }
 
   /** A message of the server has arrived, for this call. `http` is the head of the response that it came in. */
-  received(message: Request | Notification | Response, call: string | undefined, http: HttpHead | undefined): void {
+  received(message: Request | Notification | Response, call: number | undefined, http: HttpHead | undefined): void {
     const sight = sightOf('server', 'in', this.#server, call, undefined, undefined)
     sight.http = http
     tellArrived(this.#witness, message, sight)

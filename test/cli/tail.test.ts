@@ -28,14 +28,14 @@ function run(_t: Test, options: Partial<TailOptions>, { isTTY = false, env = {} 
 t.test('a line is printed for each call that ends', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
-  tellCall(ring.witness, { id: 'c1', name: 'echo' })
+  tellCall(ring.witness, { id: 1, name: 'echo' })
   const { said } = run(t, { target: `${base}/inspect#${TOKEN}` })
-  tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
-  tellCall(ring.witness, { id: 'c4', outcome: 'fault', why: 'connection refused', status: 502 })
+  tellQuestion(ring.witness, { id: 2, answer: 3 })
+  tellCall(ring.witness, { id: 4, outcome: 'fault', why: 'connection refused', status: 502 })
   ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', said: 'Host "x"', path: '/mcp', from: '192.0.2.7' })
   ring.witness({ kind: 'config', text: 'servers: added billing' })
   ring.witness({ kind: 'trust', server: 'billing', text: 'quarantined: nobody vouches for it' })
-  tellCall(ring.witness, { id: 'c5', outcome: 'cancelled', more: { cancelled: 'notification' } })
+  tellCall(ring.witness, { id: 5, outcome: 'cancelled', more: { cancelled: 'notification' } })
   await until(() => said.out.split('\n').length === 9)
   t.match(
     said.out,
@@ -51,8 +51,8 @@ t.test('a line is printed for each call that ends', async (t) => {
 t.test('filters, both sides, and events as JSON', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
-  tellCall(ring.witness, { id: 'c1', name: 'echo', texts: { request: '{"password":"CANARY"}', result: '{}' } })
-  tellCall(ring.witness, { id: 'c2', name: 'book' })
+  tellCall(ring.witness, { id: 1, name: 'echo', texts: { request: '{"password":"CANARY"}', result: '{}' } })
+  tellCall(ring.witness, { id: 2, name: 'book' })
   const target = `${base}/inspect#${TOKEN}`
   const filtered = run(t, { target, filter: 'tool:book', both: true })
   await until(() => filtered.said.out.split('\n').length === 8)
@@ -61,7 +61,7 @@ t.test('filters, both sides, and events as JSON', async (t) => {
     /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*protocolVersion {2}envelope: From the client: .* https:\S+translation\.md#envelope\n {6}\+ .*progressToken {2}progress\n/,
   )
   t.notMatch(filtered.said.out, /echo/)
-  tellCall(ring.witness, { id: 'c3', outcome: 'fault', why: 'Connection refused' })
+  tellCall(ring.witness, { id: 3, outcome: 'fault', why: 'Connection refused' })
   const failed = run(t, { target, filter: 'status:fault', both: true })
   await until(() => failed.said.out.includes('\n    →'))
   t.match(failed.said.out, /Nothing was executed\. What to do: Check whether the server is running/)
@@ -84,7 +84,7 @@ t.test('colours are for terminals that want them, and names cannot control a ter
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const evil = '\u001b]0;title\u0007\u001b[2J\u202e\r\nforged line\u009b31m'
-  tellCall(ring.witness, { id: evil, name: evil, server: evil, outcome: 'fault', why: evil, more: { method: evil } })
+  tellCall(ring.witness, { id: 1, name: evil, server: evil, outcome: 'fault', why: evil, more: { method: evil } })
   const target = `${base}/inspect#${TOKEN}`
   const plain = run(t, { target, both: true })
   await until(() => plain.said.out.split('\n').length === 9)
@@ -104,8 +104,8 @@ t.test('both sides of a question are written as they come, and the words of a ru
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const { said } = run(t, { target: `${base}/inspect#${TOKEN}`, both: true })
-  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
-  tellCall(ring.witness, { id: 'c3', name: 'last' })
+  tellQuestion(ring.witness, { id: 1, answer: 2 })
+  tellCall(ring.witness, { id: 3, name: 'last' })
   await until(() => said.out.split('│').length === 10)
   t.equal(said.out.split('→ tools/call id 7 ').length - 1, 3, 'a message is written once')
   t.equal(said.out.split('From the client: ').length - 1, 1)
@@ -122,7 +122,7 @@ t.test('on a terminal it says what it follows, and elsewhere that a word of the 
   t.match(said.err, `Following ${base}: a line for each call`)
   t.notMatch(said.err, TOKEN)
   const plain = run(t, { target, filter: 'file:///notes' })
-  tellCall(ring.witness, { id: 'c1', name: 'file:///notes' })
+  tellCall(ring.witness, { id: 1, name: 'file:///notes' })
   await until(() => plain.said.out.includes('file:///notes'))
   t.equal(plain.said.err, '')
 })
@@ -141,7 +141,7 @@ t.test('without an address it finds the bridge of this user by its socket', asyn
   const ring = tickingRing()
   await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4711.sock') })
   writeFileSync(join(sockets, 'other.txt'), '')
-  tellCall(ring.witness, { id: 'c1', name: 'echo' })
+  tellCall(ring.witness, { id: 1, name: 'echo' })
   const one = run(t, { sockets })
   await until(() => one.said.out.includes('echo'))
   await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4712.sock') })
@@ -159,7 +159,7 @@ t.test('where a bridge listens on a pipe, the file in the folder names it', asyn
   const [file, left] = [join(sockets, '4711.sock'), join(sockets, '4712.sock')]
   writeFileSync(file, pipe)
   writeFileSync(left, `${pipe}-of-a-process-that-was-killed`)
-  tellCall(ring.witness, { id: 'c1', name: 'echo' })
+  tellCall(ring.witness, { id: 1, name: 'echo' })
   const found = run(t, { sockets })
   await until(() => found.said.out.includes('echo'))
   t.ok(existsSync(file))

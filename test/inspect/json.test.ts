@@ -5,7 +5,7 @@ import type { CallSeen, MessageSeen, Sight } from '../../src/ports/seen.js'
 import { listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const EVIL = '"\\\n\u2028</script>é\ud800'
-const NAMES = { server: EVIL, call: EVIL, continues: EVIL, session: EVIL, now: 3_600_123.456_789 }
+const NAMES = { server: EVIL, call: 81, continues: 7, session: EVIL, now: 3_600_123.456_789 }
 const side = { era: 'modern', revision: EVIL, transport: 'http', name: EVIL } as const
 const message = { kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 3 } as const
 const call = { kind: 'call', what: 'ended', principal: EVIL, client: side, method: EVIL, relayed: false } as const
@@ -39,11 +39,11 @@ const SIGHTS: readonly Sight[] = [
   { ...wholeMessage, ...NAMES },
   { ...wholeCall, ...NAMES },
   message,
-  { ...message, ...NAMES, call: 'c81', id: 0 },
+  { ...message, ...NAMES, call: 999_999_999_999, id: 0 },
   { ...message, now: 0.000_4, changed: listed([]), http: { headers: {} } },
   { ...message, dir: 'out', form: 'error', changed: listed(changes), http: { status: 200, headers: { accept: EVIL } } },
   { ...call, what: 'begun', now: 1_000 },
-  { ...call, ...NAMES, call: 'c82', upstream: side, trace: EVIL, outcome: 'ok', ms: 0, upstreamMs: 1.000_000_1 },
+  { ...call, ...NAMES, call: 1, upstream: side, trace: EVIL, outcome: 'ok', ms: 0, upstreamMs: 1.000_000_1 },
   { ...call, outcome: 'fault', code: -32603, fault: EVIL, blame: 'upstream', why: EVIL },
   { ...call, blame: 'bridge' },
   { ...call, outcome: 'ok', relayed: true, ms: 12_345.006_7 },
@@ -63,9 +63,9 @@ function check(t: Test, ring: Ring): void {
 
 t.test('the JSON of an event has all that the event has', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
-  tellCall(ring.witness, { id: 'c1', texts: { request: '{"a":1}', result: '{}' } })
-  tellCall(ring.witness, { id: 'c2', outcome: 'fault', why: 'connection refused' })
-  tellQuestion(ring.witness, { id: 'c3', answer: 'c4' })
+  tellCall(ring.witness, { id: 1, texts: { request: '{"a":1}', result: '{}' } })
+  tellCall(ring.witness, { id: 2, outcome: 'fault', why: 'connection refused' })
+  tellQuestion(ring.witness, { id: 3, answer: 4 })
   check(t, ring)
 })
 

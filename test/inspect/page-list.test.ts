@@ -19,7 +19,7 @@ t.test('the page is drawn at most ten times a second, however often events come'
     new MutationObserver(() => drawn_++).observe(document.querySelector('.count'), { characterData: true, childList: true, subtree: true })
   }`)
   for (let i = 1; i <= 300; i++) {
-    tellCall(ring.witness, { id: `c${i}` })
+    tellCall(ring.witness, { id: i })
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
   await shows(/2,400 events, 0 lost/)
@@ -36,7 +36,7 @@ t.test('who scrolls up reads the same rows while calls come and old ones leave',
   const { browser, shows, withoutMistakes } = await look(t, ring)
   const tell = async (from: number, to: number) => {
     for (let i = from; i <= to; i++) {
-      tellCall(ring.witness, { id: `c${i}`, name: `tool-${i}` })
+      tellCall(ring.witness, { id: i, name: `tool-${i}` })
       if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
     }
     await shows(new RegExp(`${(to * 8).toLocaleString('en')} events, 0 lost`))
@@ -83,7 +83,7 @@ t.test('a call leaves and enters a filtered list as it changes', { skip }, async
   await shows(/live/)
   const call = {
     kind: 'call',
-    call: 'c1',
+    call: 1,
     server: 'orders',
     principal: 'bob',
     client: { era: 'legacy', transport: 'sse' },

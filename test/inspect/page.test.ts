@@ -49,14 +49,14 @@ function tellEverything(ring: Ring): void {
     path: '/mcp?x=y',
     from: '192.0.2.7',
   })
-  tellCall(witness, { id: 'c1', name: 'echo' })
-  tellQuestion(witness, { id: 'c2', answer: 'c3' })
-  tellCall(witness, { id: 'c4', name: 'nope', outcome: 'tool_error' })
-  tellCall(witness, { id: 'c5', name: 'list', server: 'billing', outcome: 'fault', why: 'connection refused' })
+  tellCall(witness, { id: 1, name: 'echo' })
+  tellQuestion(witness, { id: 2, answer: 3 })
+  tellCall(witness, { id: 4, name: 'nope', outcome: 'tool_error' })
+  tellCall(witness, { id: 5, name: 'list', server: 'billing', outcome: 'fault', why: 'connection refused' })
   witness({
     kind: 'call',
     what: 'begun',
-    call: 'c6',
+    call: 6,
     server: 'billing',
     principal: 'bob',
     client: { era: 'legacy', revision: '2024-11-05', transport: 'sse' },
@@ -78,10 +78,10 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   t.match(list, /✕ fault: connection refused/)
   t.match(open, /resources\/read.*L 11-05 sse → –\s+… open/s)
 
-  tellCall(ring.witness, { id: 'c7', name: 'live-one', texts: { request: '{"token":"CANARY","a":1}', result: '{}' } })
+  tellCall(ring.witness, { id: 7, name: 'live-one', texts: { request: '{"token":"CANARY","a":1}', result: '{}' } })
   await shows(/live-one/)
 
-  const ended = { kind: 'call', what: 'ended', call: 'c6', outcome: 'ok', ms: 9 } as const
+  const ended = { kind: 'call', what: 'ended', call: 6, outcome: 'ok', ms: 9 } as const
   const client = { era: 'legacy', transport: 'sse' } as const
   ring.witness({ ...ended, principal: 'bob', client, method: 'resources/read', relayed: false })
   await until(async () => /✓ ok/.test((await rows())[4] ?? ''), 'the row of a call that was open says how it ended')
@@ -132,12 +132,12 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
 t.test('it shows who has cancelled a call, and when the client was away', { skip }, async (t) => {
   const ring = tickingRing()
   const { witness } = ring
-  tellCall(witness, { id: 'c1', outcome: 'cancelled', more: { cancelled: 'notification' } })
-  tellCall(witness, { id: 'c2', outcome: 'cancelled', more: { cancelled: 'disconnected' } })
-  tellCall(witness, { id: 'c3', outcome: 'fault', why: 'The server is silent', more: { fault: 'upstreamTimeout' } })
-  tellQuestion(witness, { id: 'c4', answer: 'c5' })
+  tellCall(witness, { id: 1, outcome: 'cancelled', more: { cancelled: 'notification' } })
+  tellCall(witness, { id: 2, outcome: 'cancelled', more: { cancelled: 'disconnected' } })
+  tellCall(witness, { id: 3, outcome: 'fault', why: 'The server is silent', more: { fault: 'upstreamTimeout' } })
+  tellQuestion(witness, { id: 4, answer: 5 })
   const session = 'left-and-resumed'
-  tellCall(witness, { id: 'c6', more: { session } })
+  tellCall(witness, { id: 6, more: { session } })
   const stream = { kind: 'stream', stream: 'p1', id: 7, server: 'orders', session } as const
   witness({ ...stream, what: 'left' })
   const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
@@ -173,9 +173,9 @@ t.test('it shows who has cancelled a call, and when the client was away', { skip
 t.test('the time of a call that goes on is shown, and grows without events', { skip }, async (t) => {
   const ring = new Ring()
   const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob', relayed: false } as const
-  ring.witness({ ...call, call: 'c1', client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
-  tellCall(ring.witness, { id: 'c2', outcome: 'asks' })
-  ring.witness({ kind: 'question', what: 'parked', call: 'c2', server: 'orders' })
+  ring.witness({ ...call, call: 1, client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
+  tellCall(ring.witness, { id: 2, outcome: 'asks' })
+  ring.witness({ kind: 'question', what: 'parked', call: 2, server: 'orders' })
   const { rows, shows, go, withoutMistakes } = await look(t, ring)
   const times = async () => (await rows()).map((row) => / ([\d.]+ (?:ms|s|min)) …/.exec(row.replace(/\s+/g, ' '))?.[1])
   await until(async () => (await times()).filter(Boolean).length === 2, 'both have a time')
@@ -199,8 +199,8 @@ t.test(
     ring.witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
     ring.witness(OPENED)
     const texts = { request: '{"token":"x"}', result: '{"error":{"code":-32603,"message":"There is no table"}}' }
-    tellCall(ring.witness, { id: 'c1', outcome: 'error', texts })
-    tellCall(ring.witness, { id: 'c2', name: 'echo' })
+    tellCall(ring.witness, { id: 1, outcome: 'error', texts })
+    tellCall(ring.witness, { id: 2, name: 'echo' })
     ring.witness({
       kind: 'session',
       server: 'orders',
@@ -251,19 +251,19 @@ t.test('texts are kept for five minutes when somebody asks for it', { skip }, as
       `[...document.querySelectorAll('button')].find(({ innerText }) => /texts/i.test(innerText)).click()`,
     )
   const texts = { request: '{"note":"a text"}', result: '{}' }
-  tellCall(ring.witness, { id: 'c1', texts })
+  tellCall(ring.witness, { id: 1, texts })
   await go('#/calls/c1?tab=raw')
   await shows(/No text was kept of this call/)
   await shows(/Keep texts for 5 min/)
   await press()
   await shows(/Texts are kept until \d\d:\d\d:\d\d/)
   t.same(await problems(browser), [])
-  tellCall(ring.witness, { id: 'c2', texts })
+  tellCall(ring.witness, { id: 2, texts })
   await go('#/calls/c2')
   await shows(/"note": "a text"/)
   await press()
   await shows(/Keep texts for 5 min/)
-  tellCall(ring.witness, { id: 'c3', texts })
+  tellCall(ring.witness, { id: 3, texts })
   await go('#/calls/c3?tab=raw')
   await shows(/No text was kept of this call/)
 
@@ -392,7 +392,7 @@ t.test('filters, keys and links do what they say', { skip }, async (t) => {
 
   await browser.press('p')
   await shows(/Go on/)
-  tellCall(ring.witness, { id: 'c20', name: 'while-paused' })
+  tellCall(ring.witness, { id: 20, name: 'while-paused' })
   await shows(/56 events/)
   t.equal((await rows()).length, 5, 'the list stands still')
   await browser.press('p')
@@ -408,7 +408,7 @@ t.test('filters, keys and links do what they say', { skip }, async (t) => {
 
 t.test('an exported file is shown without a bridge', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
-  tellCall(ring.witness, { id: 'c1', name: 'from-a-file', texts: { request: '{"kept":1}', result: '{}' } })
+  tellCall(ring.witness, { id: 1, name: 'from-a-file', texts: { request: '{"kept":1}', result: '{}' } })
   const { base, shows, rows, withoutMistakes } = await look(t, ring)
   const authorization = `Bearer ${TOKEN}`
   const file = await (await fetch(`${base}/inspect/export`, { headers: { authorization } })).text()
@@ -441,7 +441,7 @@ t.test('names are text, however they are written', { skip }, async (t) => {
   const evil = `<img src=x onerror="document.title='hacked'"><script>document.title='hacked'</script>\u202e\u0000`
   const texts = { request: JSON.stringify({ evil }), result: evil }
   tellCall(ring.witness, {
-    id: evil,
+    id: 1,
     name: evil,
     server: evil,
     outcome: 'fault',
@@ -454,7 +454,7 @@ t.test('names are text, however they are written', { skip }, async (t) => {
   ring.witness({ kind: 'refused', status: 400, why: evil, path: evil, from: evil })
   ring.witness({
     kind: 'message',
-    call: evil,
+    call: 1,
     hop: 'server',
     dir: 'out',
     form: 'request',
@@ -513,7 +513,7 @@ t.test('thousands of calls have a few dozen rows, and none is lost', { skip }, a
   const { browser, shows, rows, withoutMistakes } = await look(t, ring)
   await shows(/live/)
   for (let i = 1; i <= 2_500; i++) {
-    tellCall(ring.witness, { id: `c${i}`, name: `tool-${i}` })
+    tellCall(ring.witness, { id: i, name: `tool-${i}` })
     if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   }
   await shows(/20,000 events, 0 lost/)

@@ -38,12 +38,12 @@ function follow(t: Test, url: string, headers: Record<string, string> = {}) {
 t.test('events come as they happen, from the beginning or from any number on', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
-  tellCall(ring.witness, { id: 'c1' })
+  tellCall(ring.witness, { id: 1 })
   const all = follow(t, `${base}/inspect/events`)
   const later = follow(t, `${base}/inspect/events?after=6`)
   const resumed = follow(t, `${base}/inspect/events`, { 'last-event-id': '7' })
   await until(() => all.events.length === 8 && later.events.length === 2 && resumed.events.length === 1)
-  tellCall(ring.witness, { id: 'c2' })
+  tellCall(ring.witness, { id: 2 })
   await until(() => all.events.length === 16 && later.events.length === 10 && resumed.events.length === 9)
   t.same(all.events, JSON.parse(JSON.stringify(ring.after(0))))
   t.same(all.named, ['hello'])
@@ -55,8 +55,8 @@ t.test('calls are listed, filtered and shown in detail', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
   const texts = { request: '{"params":{"arguments":{"password":"CANARY","note":"shown"}}}', result: '{}' }
-  tellCall(ring.witness, { id: 'c1', texts })
-  tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
+  tellCall(ring.witness, { id: 1, texts })
+  tellQuestion(ring.witness, { id: 2, answer: 3 })
   const { body } = await read<{ calls: { id: string }[]; last: number }>(`${base}/inspect/calls`)
   t.same(
     body.calls.map(({ id }) => id),
@@ -99,7 +99,7 @@ t.test('the export is a file without secrets', async (t) => {
     request: '{"params":{"arguments":{"iban":"CANARY","token":"CANARY"}}}',
     result: '{"requestState":"CANARY"}',
   }
-  tellCall(ring.witness, { id: 'c1', texts })
+  tellCall(ring.witness, { id: 1, texts })
   for (const format of ['jsonl', 'har']) {
     const response = await fetch(`${base}/inspect/export?format=${format}`, { headers: { authorization } })
     t.match(response.headers.get('content-disposition'), new RegExp(`mcp-bridge.${format}`))
@@ -121,8 +121,8 @@ t.test('the export is a file without secrets', async (t) => {
 t.test('an export has the calls that match, with all their events', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
-  tellCall(ring.witness, { id: 'c1', name: 'echo' })
-  tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
+  tellCall(ring.witness, { id: 1, name: 'echo' })
+  tellQuestion(ring.witness, { id: 2, answer: 3 })
   ring.witness({ kind: 'stream', stream: 'p1', id: 7, server: 'orders', session: 'a-secret-session-id', what: 'left' })
   ring.witness({ kind: 'refused', status: 403, why: 'foreignHost' })
   const text = async (query: string) =>
@@ -154,7 +154,7 @@ const page = { html: '<p>page</p>', script: '1', style: 'p {}', icon: '<svg/>' }
 
 t.test('nothing is told without the token', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 'c1', name: 'CANARY' })
+  tellCall(ring.witness, { id: 1, name: 'CANARY' })
   const base = await startInspector(t, ring, { page })
   for (const path of DATA)
     for (const given of [
@@ -196,7 +196,7 @@ t.test('a page under another name, or of another site, gets nothing', async (t) 
 
 t.test('every answer forbids what a page does not need, and nothing can be changed', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 'c1' })
+  tellCall(ring.witness, { id: 1 })
   const base = await startInspector(t, ring, { page })
   for (const path of [...DATA, ...PAGE, '/inspect/calls/c99']) {
     for (const headers of [{ authorization }, {}] as Record<string, string>[]) {
@@ -227,7 +227,7 @@ t.test('every answer forbids what a page does not need, and nothing can be chang
 t.test('markup and invisible characters in names are only text', async (t) => {
   const ring = tickingRing()
   const name = '<img src=x onerror=alert(1)>\u202e\u0000\u001b[31m</script>\n\ndata: {"seq":1}\n\n'
-  tellCall(ring.witness, { id: 'c1', name })
+  tellCall(ring.witness, { id: 1, name })
   const base = await startInspector(t, ring)
   const { events } = follow(t, `${base}/inspect/events`)
   await until(() => events.length === 8)
@@ -253,7 +253,7 @@ t.test('a viewer that does not read is dropped, and is told; others see everythi
   const turn = () => new Promise((resolve) => setImmediate(resolve))
   // The system takes some megabytes before the bridge notices that nobody reads.
   while (ring.recorded < 30 * MAX_BEHIND) {
-    tellCall(ring.witness, { id: `c${calls++}` })
+    tellCall(ring.witness, { id: calls++ })
     while (ring.last - good.events.length > 1_000) await turn()
   }
   await until(() => good.events.length === ring.last, 'a viewer that reads has got everything')
@@ -276,30 +276,30 @@ t.test('a viewer can have the texts of all calls kept for five minutes', async (
   const put = async (keep: string, headers: Record<string, string> = { authorization }) =>
     await fetch(`${base}/inspect/payloads?keep=${keep}`, { method: 'POST', headers })
   const texts = { request: '{"a":1}', result: '{"b":2}' }
-  const isKept = async (id: string) => {
+  const isKept = async (id: number) => {
     tellCall(ring.witness, { id, texts })
-    const { body } = await read<CallView>(`${base}/inspect/calls/${id}`)
+    const { body } = await read<CallView>(`${base}/inspect/calls/c${id}`)
     return body.events.some((seen) => seen.kind === 'message' && seen.payload?.text === texts.request)
   }
-  t.equal(await isKept('c1'), false, 'nothing is kept by default')
+  t.equal(await isKept(1), false, 'nothing is kept by default')
   t.equal((await put('all', {})).status, 401)
   t.equal((await put('all', { authorization, origin: 'https://evil.example' })).status, 403)
   t.equal((await put('everything')).status, 400)
   t.same((await read(`${base}/inspect/payloads?keep=all`)).body, { payloads: 'off' }, 'reading changes nothing')
-  t.equal(await isKept('c2'), false)
+  t.equal(await isKept(2), false)
   t.same(told, [])
 
   t.same(await (await put('all')).json(), { payloads: 'all', until: 301_000 })
-  t.equal(await isKept('c3'), true)
+  t.equal(await isKept(3), true)
   now = 300_999
-  t.equal(await isKept('c4'), true)
+  t.equal(await isKept(4), true)
   now = 301_000
-  t.equal(await isKept('c5'), false, 'it ends by itself')
+  t.equal(await isKept(5), false, 'it ends by itself')
   t.same((await read(`${base}/inspect/payloads`)).body, { payloads: 'off' })
   await put('all')
-  t.equal(await isKept('c6'), true)
+  t.equal(await isKept(6), true)
   t.same(await (await put('configured')).json(), { payloads: 'off' })
-  t.equal(await isKept('c7'), false, 'or when somebody ends it')
+  t.equal(await isKept(7), false, 'or when somebody ends it')
   t.same(told, [{ payloads: 'all', until: 301_000 }, { payloads: 'all', until: 601_000 }, { payloads: 'off' }])
 })
 

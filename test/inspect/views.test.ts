@@ -21,7 +21,7 @@ const callIn = (ring: Ring, id: string) => viewsOf(ring.after(0)).call(id) as Ca
 
 t.test('a call has what its beginning and its end say, and all its messages', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 'c1', outcome: 'tool_error' })
+  tellCall(ring.witness, { id: 1, outcome: 'tool_error' })
   const call = callIn(ring, 'c1')
   t.match(call, {
     server: 'orders',
@@ -39,9 +39,9 @@ t.test('a call has what its beginning and its end say, and all its messages', as
 
 t.test('a question and its answer are one call', async (t) => {
   const ring = tickingRing()
-  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
-  tellQuestion(ring.witness, { id: 'c3', answer: 'c4' })
-  tellCall(ring.witness, { id: 'c5', more: { continues: 'c4' } })
+  tellQuestion(ring.witness, { id: 1, answer: 2 })
+  tellQuestion(ring.witness, { id: 3, answer: 4 })
+  tellCall(ring.witness, { id: 5, more: { continues: 4 } })
   const views = viewsOf(ring.after(0))
   t.same([...views.calls.keys()], ['c1', 'c3'])
   t.match(views.call('c2'), { id: 'c1', status: 'ok', rounds: 1 })
@@ -51,7 +51,7 @@ t.test('a question and its answer are one call', async (t) => {
 
 t.test('a call is open until it ends, and again while its client brings answers', async (t) => {
   const ring = tickingRing()
-  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
+  tellQuestion(ring.witness, { id: 1, answer: 2 })
   const views = new Views()
   const statuses = new Set<string>()
   for (const seen of ring.after(0)) {
@@ -63,14 +63,14 @@ t.test('a call is open until it ends, and again while its client brings answers'
 
 t.test('a call whose beginning is missing is shown, and says so', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 'c1' })
+  tellCall(ring.witness, { id: 1 })
   t.match(viewsOf(ring.after(2)).call('c1'), { incomplete: true, method: 'tools/call', status: 'ok', server: 'orders' })
   t.match(viewsOf(ring.after(7)).call('c1'), { incomplete: true, ms: 7, name: 'book' })
 })
 
 t.test('events that are missing are counted, and those that come twice are not counted again', async (t) => {
   const ring = tickingRing()
-  for (let i = 1; i <= 3; i++) tellCall(ring.witness, { id: `c${i}` })
+  for (let i = 1; i <= 3; i++) tellCall(ring.witness, { id: i })
   const all = ring.after(0)
   const views = viewsOf([...all.slice(0, 4), ...all.slice(9), ...all.slice(9)])
   t.equal(views.lost, 5)
@@ -83,10 +83,10 @@ t.test('views stay within their bounds', async (t) => {
   const ring = tickingRing()
   const views = new Views()
   for (let i = 0; i < 5_000; i++) {
-    tellCall(ring.witness, { id: `c${i}`, server: `s${i}`, more: { session: `session-${i}`, continues: `c${i - 1}` } })
+    tellCall(ring.witness, { id: i, server: `s${i}`, more: { session: `session-${i}`, continues: i - 1 } })
     ring.witness({ kind: 'refused', status: 400, why: 'x' })
   }
-  for (let i = 5_000; i < 10_000; i++) tellCall(ring.witness, { id: `c${i}`, more: { session: `session-${i}` } })
+  for (let i = 5_000; i < 10_000; i++) tellCall(ring.witness, { id: i, more: { session: `session-${i}` } })
   for (const seen of ring.after(0)) views.add(seen)
   t.ok(views.calls.size <= KEPT.calls)
   t.ok(views.servers.size <= KEPT.servers)
@@ -137,7 +137,7 @@ t.test('servers and sessions are put together from their events', async (t) => {
   ring.witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
   for (let i = 0; i < 30; i++) ring.witness({ kind: 'child', server: 'orders', what: 'stderr', line: `line ${i}` })
   ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'opened', session: 's1', principal: 'bob' })
-  tellCall(ring.witness, { id: 'c1', outcome: 'fault', more: { session: 's1' } })
+  tellCall(ring.witness, { id: 1, outcome: 'fault', more: { session: 's1' } })
   ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'lost', session: 's1' })
   ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
   const views = viewsOf(ring.after(0))
@@ -149,7 +149,7 @@ t.test('servers and sessions are put together from their events', async (t) => {
 
 t.test('messages of the two wires are aligned by cause', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 'c1' })
+  tellCall(ring.witness, { id: 1 })
   const sides = rowsOf(callIn(ring, 'c1')).map(({ client, server }) => [
     client?.form,
     client?.dir,
@@ -163,7 +163,7 @@ t.test('messages of the two wires are aligned by cause', async (t) => {
   ])
 
   const asking = tickingRing()
-  const message = { kind: 'message', call: 'c1', bytes: 1 } as const
+  const message = { kind: 'message', call: 1, bytes: 1 } as const
   asking.witness({ ...message, hop: 'client', dir: 'in', form: 'request', method: 'tools/call', id: 7 })
   asking.witness({ ...message, hop: 'server', dir: 'out', form: 'request', method: 'tools/call', id: 1 })
   asking.witness({ ...message, hop: 'server', dir: 'in', form: 'notification', method: 'notifications/message' })
@@ -182,7 +182,7 @@ t.test('messages of the two wires are aligned by cause', async (t) => {
 
 t.test('the time of a call is divided by who is waited for, and nothing of it is missing', async (t) => {
   const ring = tickingRing()
-  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
+  tellQuestion(ring.witness, { id: 1, answer: 2 })
   const call = callIn(ring, 'c1')
   const phases = phasesOf(call, 0)
   t.same([...new Set(phases.map(({ who }) => who))].sort(), ['bridge', 'client', 'server'])
@@ -199,16 +199,16 @@ t.test('the time of a call is divided by who is waited for, and nothing of it is
 
 t.test('the time of a call goes on while its client is asked, and when it brings the answer', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 'c1', outcome: 'asks' })
-  ring.witness({ kind: 'question', what: 'parked', call: 'c1', server: 'orders' })
+  tellCall(ring.witness, { id: 1, outcome: 'asks' })
+  ring.witness({ kind: 'question', what: 'parked', call: 1, server: 'orders' })
   const asked = callIn(ring, 'c1')
   t.equal(elapsed(asked, asked.at + 5_000), 5_000)
   t.match(phasesOf(asked, asked.at + 5_000).at(-1), { who: 'client', to: 5_000 })
   ring.witness({
     kind: 'call',
     what: 'begun',
-    call: 'c2',
-    continues: 'c1',
+    call: 2,
+    continues: 1,
     principal: 'alice',
     client: { era: 'modern' },
     method: 'tools/call',
@@ -218,9 +218,9 @@ t.test('the time of a call goes on while its client is asked, and when it brings
   t.equal(answered.parked, false)
   t.match(phasesOf(answered, answered.at + 6_000).at(-1), { who: 'bridge', to: 6_000 })
 
-  tellCall(ring.witness, { id: 'c3', outcome: 'asks' })
-  ring.witness({ kind: 'question', what: 'parked', call: 'c3', server: 'orders' })
-  ring.witness({ kind: 'question', what: 'expired', call: 'c3', server: 'orders' })
+  tellCall(ring.witness, { id: 3, outcome: 'asks' })
+  ring.witness({ kind: 'question', what: 'parked', call: 3, server: 'orders' })
+  ring.witness({ kind: 'question', what: 'expired', call: 3, server: 'orders' })
   const expired = callIn(ring, 'c3')
   t.equal(elapsed(expired, expired.at + 5_000), expired.ms, 'nobody waits for an answer that comes too late')
   t.same([90_000, 5_400_000, 345_600_000].map(duration), ['1.5 min', '1.5 h', '4 days'])
@@ -230,9 +230,9 @@ t.test('a call has the process of its server, if there is only one', async (t) =
   const ring = tickingRing()
   const child = { kind: 'child', server: 'orders', what: 'started' } as const
   ring.witness({ ...child, pid: 812 })
-  tellCall(ring.witness, { id: 'c1' })
+  tellCall(ring.witness, { id: 1 })
   ring.witness({ ...child, pid: 813 })
-  tellCall(ring.witness, { id: 'c2' })
+  tellCall(ring.witness, { id: 2 })
   t.equal(callIn(ring, 'c1').pid, 812)
   t.equal(callIn(ring, 'c2').pid, undefined)
 })
@@ -250,16 +250,16 @@ t.test('changes of the bridge itself are kept, the newest ones', async (t) => {
 
 t.test('filters match what they say', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 'c1', server: 'orders', name: 'book' })
-  tellCall(ring.witness, { id: 'c2', server: 'billing', name: 'pay now', outcome: 'fault', why: 'connection refused' })
+  tellCall(ring.witness, { id: 1, server: 'orders', name: 'book' })
+  tellCall(ring.witness, { id: 2, server: 'billing', name: 'pay now', outcome: 'fault', why: 'connection refused' })
   tellCall(ring.witness, {
-    id: 'c3',
+    id: 3,
     server: 'orders',
     name: 'nope',
     outcome: 'tool_error',
     more: { principal: 'bob' },
   })
-  tellCall(ring.witness, { id: 'c4', server: 'orders', more: { method: 'tools/list', name: undefined } })
+  tellCall(ring.witness, { id: 4, server: 'orders', more: { method: 'tools/list', name: undefined } })
   const calls = [...viewsOf(ring.after(0)).calls.values()]
   const found = (text: string) => {
     const { matches } = readFilter(text)
@@ -292,12 +292,12 @@ t.test('filters match what they say', async (t) => {
 
 t.test('the export as HAR is valid, with an entry for each wire', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
-  tellCall(ring.witness, { id: 'c1', texts: { request: '{"id":7}', result: '{"id":7,"result":{}}' } })
-  tellQuestion(ring.witness, { id: 'c2', answer: 'c3' })
+  tellCall(ring.witness, { id: 1, texts: { request: '{"id":7}', result: '{"id":7,"result":{}}' } })
+  tellQuestion(ring.witness, { id: 2, answer: 3 })
   ring.witness({
     kind: 'call',
     what: 'begun',
-    call: 'c9',
+    call: 9,
     principal: 'a',
     client: { era: 'legacy' },
     method: 'ping',
@@ -327,7 +327,7 @@ t.test('the export as HAR is valid, with an entry for each wire', async (t) => {
 
 t.test('exported lines are the same events again', async (t) => {
   const ring = tickingRing()
-  tellQuestion(ring.witness, { id: 'c1', answer: 'c2' })
+  tellQuestion(ring.witness, { id: 1, answer: 2 })
   const lines = toLines(ring.after(0)).trimEnd().split('\n')
   const again = viewsOf(lines.map((line) => JSON.parse(line) as Seen))
   t.equal(JSON.stringify(again.call('c2')), JSON.stringify(viewsOf(ring.after(0)).call('c2')))

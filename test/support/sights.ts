@@ -17,7 +17,8 @@ export function listed(all: readonly Change[]): Changes {
 }
 
 export interface CallOptions {
-  id: string
+  /** The number of the call. */
+  id: number
   server?: string
   name?: string
   outcome?: Outcome
@@ -90,7 +91,7 @@ export function tellCall(
 /** A call whose server asks its client, and the call with the answers. */
 export function tellQuestion(
   witness: Witness,
-  { id, answer, server = 'orders' }: { id: string; answer: string; server?: string },
+  { id, answer, server = 'orders' }: { id: number; answer: number; server?: string },
 ): void {
   tellCall(witness, { id, server, outcome: 'asks' })
   witness({ kind: 'question', what: 'parked', round: 1, call: id, server })

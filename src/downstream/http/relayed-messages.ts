@@ -1,6 +1,6 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
 import { sightOf } from '../../ports/message-sight.js'
-import type { MessageSeen } from '../../ports/seen.js'
+import { callId, type MessageSeen } from '../../ports/seen.js'
 import { ChangeList } from '../../protocol/change-list.js'
 import { headIn } from '../../rpc/head.js'
 import { parseMessage } from '../../rpc/message.js'
@@ -13,7 +13,7 @@ import type { Headers } from '../watched-messages.js'
 
 /** What the messages belong to. */
 interface About {
-  call: string
+  call: number
   session: string | undefined
 }
 
@@ -56,7 +56,7 @@ export class RelayedMessages {
       for (const { data } of this.#events.push(bytes)) if (data.length > 0) this.#pass('server', data, 'notification')
     } catch {
       this.#events = null
-      const text = `Messages of ${this.#about.call} are missing: an event is larger than ${MAX_READ / 1024} KiB`
+      const text = `Messages of ${callId(this.#about.call)} are missing: an event is larger than ${MAX_READ / 1024} KiB`
       this.#logger.telemetry?.watch?.witness({ kind: 'lost', text, server: this.#logger.telemetry.server })
     }
   }

@@ -23,8 +23,8 @@ export interface QuestionsOptions {
   to: Downlevel
   /** Milliseconds for one round of questions. */
   within: number
-  /** Counts the start and the end of a round of questions. `call` is the id of the call for the inspector. */
-  report(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost', call: string | undefined): void
+  /** Counts the start and the end of a round of questions. `call` is the number of the call for the inspector. */
+  report(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost', call: number | undefined): void
 }
 
 /**

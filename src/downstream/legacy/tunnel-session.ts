@@ -27,7 +27,7 @@ export class TunnelSession implements ClientSession {
   readonly #options: TunnelSessionOptions
   readonly #running = new InFlight()
   /** For the inspector: the calls that open requests of the server seem to belong to, by the keys of their ids. */
-  readonly #asked = new Map<string, string | undefined>()
+  readonly #asked = new Map<string, number | undefined>()
   /** The server has ended the session. */
   #lost = false
 

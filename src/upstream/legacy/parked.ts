@@ -38,8 +38,8 @@ interface Answered {
 
 interface Parked {
   id: string
-  /** The id of the call for the inspector. */
-  call: string | undefined
+  /** The number of the call for the inspector. */
+  call: number | undefined
   principal: string
   /** What is parked: an open call, or a call to make again after the user has opened these URLs. */
   waiting:
@@ -269,7 +269,7 @@ export class ParkedCalls {
     return room
   }
 
-  #tell(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost', call?: string, round?: number): void {
+  #tell(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost', call?: number, round?: number): void {
     this.#options.observe?.({ kind: 'question', server: this.#options.server, what, call, round })
   }
 

@@ -92,7 +92,7 @@ export class ReopeningTunnel implements Tunnel {
       : new ReopeningTunnel(tunnel, tunnel.revision, openRequests, open, log)
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
     const noting: SayTunnelled = (message) => {
       if (message.answer) this.#note(request, message.answer)
       return say(message)

@@ -116,7 +116,7 @@ export class ServerRequests {
   }
 
   /** The call that a request of the server seems to belong to, by its id for the inspector. */
-  callOf({ params }: Request): string | undefined {
+  callOf({ params }: Request): number | undefined {
     const related = typeof params === 'string' ? undefined : this.#waitingFor(params)
     return (related ?? this.#mostLikely())?.call
   }

@@ -127,7 +127,7 @@ export class DirectTunnel implements Tunnel {
     this.#end(undefined)
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: string): Promise<void> {
+  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
     this.#used()
     const exchange = this.#peer.begin(this.#options.principal)
     exchange.call = call
@@ -252,7 +252,7 @@ export class DirectTunnel implements Tunnel {
   }
 
   /** The id for the inspector of the only open call; undefined if there are several. */
-  get #onlyCall(): string | undefined {
+  get #onlyCall(): number | undefined {
     const { open } = this.#peer
     const call = open.next().value?.call
     return open.next().done ? call : undefined
