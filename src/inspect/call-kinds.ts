@@ -13,6 +13,8 @@ type CallSight = Extract<Sight, { kind: 'call' }>
 export interface CallKind extends Omit<CallSeen, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {
   readonly server: string | undefined
   readonly session: string | undefined
+  /** Bytes that a beginning or an end of this kind takes, about. */
+  readonly weight: number
   /** The JSON of these members. Undefined until it is needed. */
   json: string | undefined
 }
@@ -28,6 +30,9 @@ export class CallKinds {
   readonly #copies: Copies
   readonly #known = new Array<CallKind | undefined>(PLACES).fill(undefined)
   readonly #sides: Side[] = []
+  /** The last beginning, and the last end: the next one is often of the same kind, and then no place is searched. */
+  #begun: CallKind | undefined
+  #ended: CallKind | undefined
 
   constructor(copies: Copies) {
     this.#copies = copies
@@ -36,6 +41,15 @@ export class CallKinds {
   /** What a beginning or an end of a call has in common with others. */
   of(sight: CallSight): CallKind {
     const session = sight.session === undefined ? undefined : this.#copies.digestOf(sight.session)
+    const last = sight.what === 'begun' ? this.#begun : this.#ended
+    if (last && isSame(last, sight, session)) return last
+    const kind = this.#find(sight, session)
+    if (sight.what === 'begun') this.#begun = kind
+    else this.#ended = kind
+    return kind
+  }
+
+  #find(sight: CallSight, session: string | undefined): CallKind {
     const place = placeOf(sight, session)
     const known = this.#known[place]
     if (known && isSame(known, sight, session)) return known
@@ -61,6 +75,7 @@ export class CallKinds {
       code: sight.code,
       fault: sight.fault,
       blame: sight.blame,
+      weight: OBJECT_BYTES + Math.min(name?.length ?? 0, MAX_TEXT),
       json: undefined,
     }
   }
@@ -112,9 +127,4 @@ function isSameSide(one: Side | undefined, other: Side | undefined): boolean {
 function placeOf({ what, name, method, principal }: CallSight, session: string | undefined): number {
   const place = mixed(name) + 7 * mixed(method) + 31 * mixed(principal) + 61 * mixed(session)
   return ((place << 1) | (what === 'begun' ? 0 : 1)) & (PLACES - 1)
-}
-
-/** Bytes that the beginning or end of a call takes, about. */
-export function weightOfCall({ name, why }: CallSight): number {
-  return OBJECT_BYTES + Math.min(name?.length ?? 0, MAX_TEXT) + Math.min(why?.length ?? 0, MAX_TEXT)
 }

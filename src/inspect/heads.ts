@@ -12,11 +12,12 @@ export interface Head {
   readonly weight: number
   /** Where it is remembered. */
   readonly place: number
+  readonly status: number | undefined
+  readonly values: Values
 }
 
 type Told = NonNullable<MessageSeen['http']>
 type Value = Told['headers'][string]
-type Known = Head & { readonly values: Values }
 
 /** Headers whose values cannot be secret. `isSame` compares them all. */
 const SHOWN = [
@@ -38,20 +39,20 @@ const PLACES = 256
 const OBJECT_BYTES = 300
 
 export class Heads {
-  readonly #known = new Array<Known | undefined>(PLACES).fill(undefined)
+  readonly #known = new Array<Head | undefined>(PLACES).fill(undefined)
 
   /** What is shown of a head. */
   of(told: Told): Head {
     const place = placeOf(told)
     const known = this.#known[place]
-    if (known && isSame(known.values, told.headers) && known.shown.status === told.status) return known
+    if (known && isHeadOf(known, told)) return known
     const head = headOf(told, place)
     this.#known[place] = head
     return head
   }
 }
 
-function headOf({ status, headers }: Told, place: number): Known {
+function headOf({ status, headers }: Told, place: number): Head {
   const values = {} as Record<(typeof SHOWN)[number], string | undefined>
   const shown: Record<string, string> = {}
   let weight = OBJECT_BYTES
@@ -64,7 +65,13 @@ function headOf({ status, headers }: Told, place: number): Known {
     shown[name] = copy
     weight += copy.length
   }
-  return { shown: { ...(status !== undefined && { status }), headers: shown }, weight, place, values }
+  return { shown: { ...(status !== undefined && { status }), headers: shown }, weight, place, status, values }
+}
+
+/** Whether this is what is shown of a head; nothing is shown of none. */
+export function isHeadOf(head: Head | undefined, told: Told | undefined): boolean {
+  if (head === undefined || told === undefined) return head === told
+  return head.status === told.status && isSame(head.values, told.headers)
 }
 
 /** Whether a head has these values. They are named one by one because V8 finds a property by a constant name fastest. */

@@ -13,15 +13,15 @@ let lastSecondText = ''
 /** What a message has in common with others. */
 export function messageKindJson(kind: MessageKind): string {
   if (kind.json !== undefined) return kind.json
-  const { hop, dir, form, method, server, session, http, changed } = kind
+  const { hop, dir, form, method, server, session, head, changed } = kind
   const changes = changed && { changes: changed.all, ...(changed.more > 0 && { more: changed.more }) }
-  kind.json = membersJson({ kind: 'message', server, session, hop, dir, form, method, http, ...changes })
+  kind.json = membersJson({ kind: 'message', server, session, hop, dir, form, method, http: head?.shown, ...changes })
   return kind.json
 }
 
 /** What the beginning or the end of a call has in common with others. */
 export function callKindJson(kind: CallKind): string {
-  kind.json ??= membersJson({ kind: 'call', ...kind, json: undefined })
+  kind.json ??= membersJson({ kind: 'call', ...kind, weight: undefined, json: undefined })
   return kind.json
 }
 

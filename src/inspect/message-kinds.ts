@@ -3,8 +3,8 @@
  * times.
  */
 import type { MessageSight } from '../ports/message-sight.js'
-import type { Changes, Http, MessageSeen } from '../ports/seen.js'
-import { type Head, Heads } from './heads.js'
+import type { Changes, MessageSeen } from '../ports/seen.js'
+import { type Head, Heads, isHeadOf } from './heads.js'
 import type { Copies } from './kept.js'
 import { mixed } from './place.js'
 
@@ -12,8 +12,8 @@ import { mixed } from './place.js'
 export interface MessageKind extends Pick<MessageSeen, 'hop' | 'dir' | 'form' | 'method'> {
   readonly server: string | undefined
   readonly session: string | undefined
-  readonly http: Http<string> | undefined
   readonly changed: Changes | undefined
+  readonly head: Head | undefined
   /** Bytes that a message of this kind takes, about. */
   readonly weight: number
   /** The JSON of these members. Undefined until it is needed. */
@@ -22,6 +22,8 @@ export interface MessageKind extends Pick<MessageSeen, 'hop' | 'dir' | 'form' | 
 
 /** Kinds that are remembered, a power of 2. A new one replaces the one in its place. */
 const PLACES = 512
+/** Two wires with two directions each. */
+const WIRES = 4
 /** Bytes that a message takes besides its head and its changes, about. */
 export const MESSAGE_BYTES = 120
 
@@ -29,6 +31,8 @@ export class MessageKinds {
   readonly #copies: Copies
   readonly #heads = new Heads()
   readonly #known = new Array<MessageKind | undefined>(PLACES).fill(undefined)
+  /** The last kind of each wire and direction. The next message is often of it, and then no place is searched. */
+  readonly #last = new Array<MessageKind | undefined>(WIRES).fill(undefined)
 
   constructor(copies: Copies) {
     this.#copies = copies
@@ -36,22 +40,21 @@ export class MessageKinds {
 
   /** What a message has in common with others. */
   of(sight: MessageSight): MessageKind {
-    const { hop, dir, form, method, server, changed } = sight
     const session = sight.session === undefined ? undefined : this.#copies.digestOf(sight.session)
+    const wire = wireOf(sight)
+    const last = this.#last[wire]
+    if (last && isSame(last, sight, session) && isHeadOf(last.head, sight.http)) return last
+    const kind = this.#find(sight, session, wire)
+    this.#last[wire] = kind
+    return kind
+  }
+
+  #find(sight: MessageSight, session: string | undefined, wire: number): MessageKind {
+    const { hop, dir, form, method, server, changed } = sight
     const head = sight.http && this.#heads.of(sight.http)
-    const place = placeOf(sight, session, head)
+    const place = placeOf(sight, session, head, wire)
     const known = this.#known[place]
-    const isSame =
-      known !== undefined &&
-      known.method === method &&
-      known.form === form &&
-      known.dir === dir &&
-      known.hop === hop &&
-      known.changed === changed &&
-      known.http === head?.shown &&
-      known.session === session &&
-      known.server === server
-    if (isSame) return known
+    if (known && known.head === head && isSame(known, sight, session)) return known
     const kind = {
       hop,
       dir,
@@ -59,8 +62,8 @@ export class MessageKinds {
       method: method === undefined ? undefined : this.#copies.recurring(method),
       server: server === undefined ? undefined : this.#copies.recurring(server),
       session,
-      http: head?.shown,
       changed,
+      head,
       weight: MESSAGE_BYTES + (changed ? changed.weight : 0) + (head ? head.weight : 0),
       json: undefined,
     }
@@ -69,12 +72,35 @@ export class MessageKinds {
   }
 }
 
+/** Whether a message is of this kind, but for its head. */
+function isSame(kind: MessageKind, sight: MessageSight, session: string | undefined): boolean {
+  return (
+    kind.method === sight.method &&
+    kind.form === sight.form &&
+    kind.dir === sight.dir &&
+    kind.hop === sight.hop &&
+    kind.changed === sight.changed &&
+    kind.session === session &&
+    kind.server === sight.server
+  )
+}
+
+/** The number of the wire and the direction of a message. */
+function wireOf({ hop, dir }: MessageSight): number {
+  return (hop === 'client' ? 0 : 1) + (dir === 'in' ? 0 : 2)
+}
+
 /** Where a kind is remembered: what differs most decides. The messages of a call are beside each other. */
 function placeOf(
-  { hop, dir, form, method }: MessageSight,
+  { form, method }: MessageSight,
   session: string | undefined,
   head: Head | undefined,
+  wire: number,
 ): number {
-  const wire = (hop === 'client' ? 0 : 1) + (dir === 'in' ? 0 : 2) + (form === 'error' ? 4 : 0)
-  return (wire + 8 * ((head ? head.place : 0) + mixed(session) + 7 * mixed(method))) & (PLACES - 1)
+  return (
+    (wire +
+      (form === 'error' ? WIRES : 0) +
+      2 * WIRES * ((head ? head.place : 0) + mixed(session) + 7 * mixed(method))) &
+    (PLACES - 1)
+  )
 }

@@ -2,11 +2,11 @@
 import { type MessageSight, readChanges } from '../ports/message-sight.js'
 import type { Payload, Seen, Sight, Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
-import { CallKinds, weightOfCall } from './call-kinds.js'
+import { CallKinds } from './call-kinds.js'
 import { Copies, weightOf } from './kept.js'
 import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
 import { SecretArguments } from './secret-arguments.js'
-import { short } from './short.js'
+import { MAX_TEXT, short } from './short.js'
 import { SightQueue } from './sight-queue.js'
 import { Slots } from './slots.js'
 import { Texts } from './texts.js'
@@ -171,9 +171,10 @@ export class Ring {
 
   #call(at: number, sight: Extract<Sight, { kind: 'call' }>): void {
     if (sight.what === 'ended') this.#decide(sight)
-    const weight = weightOfCall(sight)
+    const kind = this.#callKinds.of(sight)
+    const weight = kind.weight + (sight.why === undefined ? 0 : Math.min(sight.why.length, MAX_TEXT))
     this.#recorded += weight
-    this.#events.addCall(at, weight, sight, this.#callKinds.of(sight))
+    this.#events.addCall(at, weight, sight, kind)
   }
 
   #other(at: number, sight: Exclude<Sight, { kind: 'message' | 'call' }>): void {

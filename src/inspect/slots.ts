@@ -165,7 +165,7 @@ export class Slots {
     const row = slot << SHIFT
     const value = slot << VALUE_SHIFT
     const numbers = this.#numbers
-    const { server, session, hop, dir, form, method, http, changed } = this.#values[value + KIND] as MessageKind
+    const { server, session, hop, dir, form, method, head, changed } = this.#values[value + KIND] as MessageKind
     const seen: Message = {
       ...begin,
       kind: 'message',
@@ -179,7 +179,7 @@ export class Slots {
       id: this.#values[value + ID] as string | number | undefined,
       bytes: numbers[row + AMOUNT] as number,
     }
-    if (http) seen.http = http
+    if (head) seen.http = head.shown
     if (changed) seen.changes = changed.all
     if (changed && changed.more > 0) seen.more = changed.more
     if (numbers[row + FURTHER] !== 0) seen.of = numbers[row + FURTHER] as number
@@ -190,7 +190,7 @@ export class Slots {
   }
 
   #callIn(slot: number, begin: Pick<Seen, 'v' | 'seq' | 'at'>): Seen {
-    const { json: _json, ...kind } = this.#values[slot << VALUE_SHIFT] as CallKind
+    const { json: _json, weight: _weight, ...kind } = this.#values[slot << VALUE_SHIFT] as CallKind
     const rare = this.#values[(slot << VALUE_SHIFT) + RARE] as Rare | undefined
     return {
       ...begin,
