@@ -333,7 +333,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const { browser, shows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
   await shows(
-    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+How it was found out\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
+    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+How it was found out\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
   )
   await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
   t.same(await problems(browser), [])
@@ -430,6 +430,8 @@ t.test('an exported file is shown without a bridge', { skip }, async (t) => {
     other.browser.evaluate<boolean>(`document.getElementById('panel')?.textContent.includes('"kept": 1')`),
   )
   t.same(await problems(other.browser), [])
+  await other.go('#/servers')
+  await other.shows(/orders.*?Open sessions\s+client – bridge: 1, bridge – server: 0/s)
   await shows(/live/)
   t.equal((await rows()).length, 1)
   other.withoutMistakes()
