@@ -26,10 +26,10 @@ type Cells = readonly (string | number | undefined | ReturnType<typeof html>)[]
 function table(caption: string, titles: readonly string[], rows: readonly Cells[], empty: string) {
   return html`
     <div class="scroller" tabindex="0" role="region" aria-label=${caption}>
-      <table>
+      <table class="records">
         <caption class="hidden">${caption}</caption>
         <thead><tr>${titles.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
-        <tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
+        <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, i) => html`<td data-label=${titles[i]}>${cell}</td>`)}</tr>`)}</tbody>
       </table>
       ${rows.length === 0 && html`<p class="empty">${nothing() || empty}</p>`}
     </div>
@@ -124,8 +124,9 @@ function openSessions(name: string): SessionCounts {
   return counts
 }
 
-function sessionsIn({ client, server }: SessionCounts): string {
-  return `${BETWEEN.client}: ${client}, ${BETWEEN.server}: ${server}`
+function sessionsIn({ client, server }: SessionCounts) {
+  const count = (words: string, sessions: number) => html`<span class="number">${words}: ${sessions}</span>`
+  return html`${count(BETWEEN.client, client)}, ${count(BETWEEN.server, server)}`
 }
 
 /** What happened to the bridge itself, newest first. */
