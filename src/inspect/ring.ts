@@ -5,6 +5,7 @@ import type { Wire } from '../rpc/source.js'
 import { CallKinds } from './call-kinds.js'
 import { Copies, weightOf } from './kept.js'
 import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
+import { OpenSessions, type SessionCounts } from './open-sessions.js'
 import { SecretArguments } from './secret-arguments.js'
 import { MAX_TEXT, short } from './short.js'
 import { SightQueue } from './sight-queue.js'
@@ -45,6 +46,7 @@ export class Ring {
   readonly #copies = new Copies()
   readonly #messageKinds = new MessageKinds(this.#copies)
   readonly #callKinds = new CallKinds(this.#copies)
+  readonly #openSessions = new OpenSessions()
   #recorded = 0
   /** An array, because a set makes an iterator for each event. */
   #listeners: readonly (() => void)[] = []
@@ -99,6 +101,12 @@ export class Ring {
   keepAll(milliseconds: number): void {
     this.#queue.recordAll()
     this.#allUntil = this.#now() + milliseconds
+  }
+
+  /** How many sessions a server has open now, also if their events have left. */
+  openSessions(server: string): SessionCounts {
+    this.#queue.recordAll()
+    return this.#openSessions.of(server)
   }
 
   /** The number of the oldest event that is kept; one more than `last` if none is. */
@@ -178,6 +186,8 @@ export class Ring {
   }
 
   #other(at: number, sight: Exclude<Sight, { kind: 'message' | 'call' }>): void {
+    if (sight.kind === 'session' && sight.session !== undefined)
+      this.#openSessions.note(sight, this.#copies.digestOf(sight.session))
     const event = this.#copies.eventOf(sight)
     const weight = weightOf(event)
     this.#recorded += weight

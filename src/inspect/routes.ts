@@ -146,7 +146,12 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const gone = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
       return {
         servers: [
-          ...now.map((one) => ({ ...seen.get(one.name), ...one, tools: ring.secretArguments.tools.of(one.name) })),
+          ...now.map((one) => ({
+            ...seen.get(one.name),
+            ...one,
+            tools: ring.secretArguments.tools.of(one.name),
+            sessions: ring.openSessions(one.name),
+          })),
           ...gone,
         ],
       }

@@ -1,5 +1,6 @@
 /** What events add up to: calls, servers, sessions and refusals. The bridge, the terminal and the page use the same code. */
 import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../ports/seen.js'
+import type { SessionCounts } from './open-sessions.js'
 
 /** Most of each that are kept. The oldest leave; with a call, its events. A ring holds fewer events. */
 export const KEPT = {
@@ -92,6 +93,8 @@ export interface ServerNow {
   why?: string | undefined
   calls: number
   parked: number
+  /** Its open sessions. */
+  sessions?: SessionCounts | undefined
   /**
    * After a failure, the server is not called for a while: how many failures in a row there were, and the milliseconds
    * until it is called again. Undefined if it is called.

@@ -1,6 +1,7 @@
 /** The tables beside the calls: servers, sessions, and requests that became no call. */
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
+import type { SessionCounts } from '../inspect/open-sessions.js'
 import type { ServerNow, ServerView, SessionView } from '../inspect/views.js'
 import { clock, duration, shown } from '../inspect/words.js'
 import { Advised } from './documented.js'
@@ -17,15 +18,18 @@ const LOOK = 2_000
 
 const TRANSPORTS = { http: 'Streamable HTTP', sse: 'HTTP+SSE', stdio: 'stdio' }
 
+/** Whom a session is between. */
+const BETWEEN = { client: 'client – bridge', server: 'bridge – server' } as const
+
 type Cells = readonly (string | number | undefined | ReturnType<typeof html>)[]
 
 function table(caption: string, titles: readonly string[], rows: readonly Cells[], empty: string) {
   return html`
     <div class="scroller" tabindex="0" role="region" aria-label=${caption}>
-      <table>
+      <table class="records">
         <caption class="hidden">${caption}</caption>
         <thead><tr>${titles.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
-        <tbody>${rows.map((cells) => html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody>
+        <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, i) => html`<td data-label=${titles[i]}>${cell}</td>`)}</tr>`)}</tbody>
       </table>
       ${rows.length === 0 && html`<p class="empty">${nothing() || empty}</p>`}
     </div>
@@ -85,6 +89,7 @@ function Server({ name, now, seen }: { name: string; now: ServerNow | undefined;
       html`${link('', `${calls} seen`)}${failed > 0 && html`, ${link('status:error,fault', `${failed} failed`)}`}`,
     ],
     ['Now', now && `${now.calls} calls, ${now.parked} parked`],
+    ['Open sessions', sessionsIn(now?.sessions ?? openSessions(name))],
     ['Circuit breaker', now && breakerOf(now)],
     ['Tools', now?.tools && toolsIn(now.tools)],
   ]
@@ -109,6 +114,19 @@ function Server({ name, now, seen }: { name: string; now: ServerNow | undefined;
       }
     </section>
   `
+}
+
+/** How many sessions of a server were seen and are open. */
+function openSessions(name: string): SessionCounts {
+  const counts = { client: 0, server: 0 }
+  for (const { server, side, state } of current.value.views.sessions.values())
+    if (server === name && state === 'open') counts[side]++
+  return counts
+}
+
+function sessionsIn({ client, server }: SessionCounts) {
+  const count = (words: string, sessions: number) => html`<span class="number">${words}: ${sessions}</span>`
+  return html`${count(BETWEEN.client, client)}, ${count(BETWEEN.server, server)}`
 }
 
 /** What happened to the bridge itself, newest first. */
@@ -150,7 +168,7 @@ export function Sessions() {
     .toReversed()
     .map((session) => [
       shown(session.id),
-      session.side === 'client' ? 'client – bridge' : 'bridge – server',
+      BETWEEN[session.side],
       shown(session.server),
       shown(session.principal),
       shown(session.client),

@@ -25,6 +25,11 @@ const OPENED = {
   principal: 'alice',
 } as const
 
+/** Elements with text below 13 pixels. */
+const SMALL = `[...document.querySelectorAll('*')].filter((one) => ['', '::before'].some((part) => parseFloat(getComputedStyle(one, part).fontSize) < 13)).map(({ tagName }) => tagName)`
+/** Elements that can be scrolled sideways, or that are cut off at the side. */
+const WIDE = `[...document.querySelectorAll('html, main, main :not(thead, thead *, .hidden)')].filter((one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).display !== 'inline').map(({ tagName, className }) => tagName + ' ' + className)`
+
 /** Calls of all kinds. */
 function tellEverything(ring: Ring): void {
   const { witness } = ring
@@ -333,7 +338,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const { browser, shows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
   await shows(
-    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+How it was found out\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
+    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+How it was found out\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
   )
   await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
   t.same(await problems(browser), [])
@@ -430,6 +435,8 @@ t.test('an exported file is shown without a bridge', { skip }, async (t) => {
     other.browser.evaluate<boolean>(`document.getElementById('panel')?.textContent.includes('"kept": 1')`),
   )
   t.same(await problems(other.browser), [])
+  await other.go('#/servers')
+  await other.shows(/orders.*?Open sessions\s+client – bridge: 1, bridge – server: 0/s)
   await shows(/live/)
   t.equal((await rows()).length, 1)
   other.withoutMistakes()
@@ -500,11 +507,67 @@ t.test('a wrong token is named, and the page works on a small screen', { skip },
     'nothing is cut off at the side',
   )
   t.same(await problems(browser), [])
-  const small = await browser.evaluate<string[]>(
-    `[...document.querySelectorAll('*')].filter((one) => parseFloat(getComputedStyle(one).fontSize) < 13).map(({ tagName }) => tagName)`,
-  )
-  t.same(small, [], 'no text is below 13 pixels')
+  t.same(await browser.evaluate(SMALL), [], 'no text is below 13 pixels')
   await browser.screenshot(`${pictures}small.png`)
+  withoutMistakes()
+})
+
+t.test('on a phone, nothing has to be scrolled sideways, and tables stay tables', { skip }, async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  tellEverything(ring)
+  const { witness } = ring
+  const long = 'a-name-without-spaces-that-is-wider-than-a-phone'
+  const server = 'a-server-whose-name-is-wider-than-a-phone'
+  witness({ ...OPENED, server, session: 's1', principal: `${long}@example.com` })
+  tellCall(witness, {
+    id: 'c8',
+    server,
+    more: { session: 's1', client: { era: 'legacy', transport: 'sse', name: long } },
+  })
+  witness({ ...OPENED, side: 'server', session: 's2' })
+  witness({
+    kind: 'refused',
+    status: 404,
+    why: 'noSuchPath',
+    said: long,
+    path: `/${long}`,
+    from: '2001:db8::1',
+    server,
+  })
+  witness({ kind: 'child', server, what: 'stderr', line: `listening on /${long}.sock, and ready for requests` })
+  witness(
+    { kind: 'message', server, hop: 'server', dir: 'out', form: 'request', bytes: 99, method: long },
+    `["${long}"]`,
+  )
+  const { browser, shows, go, withoutMistakes } = await look(t, ring)
+  await browser.emulate({ width: 360, height: 800 })
+  const places = {
+    sessions: { heading: 'Time in calls', rows: 3, columns: 12 },
+    refused: { heading: 'What to do', rows: 2, columns: 7 },
+    servers: undefined,
+  }
+  for (const [place, table] of Object.entries(places)) {
+    await go(`#/${place}`)
+    await shows(/a-server-whose-name-is-wider-than-a-phone/)
+    await browser.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
+    t.same(await browser.evaluate(WIDE), [], `${place}: nothing is wider than its place`)
+    t.same(await browser.evaluate(SMALL), [], `${place}: no text is below 13 pixels`)
+    t.same(await problems(browser), [], `${place}: axe-core finds nothing`)
+    await browser.screenshot(`${pictures}small-${place}.png`)
+    if (!table) continue
+    const { heading, rows, columns } = table
+    const { nodes } = await browser.send<{ nodes: { role?: { value: string }; name?: { value: string } }[] }>(
+      'Accessibility.getFullAXTree',
+    )
+    const named = (role: string) => nodes.filter((node) => node.role?.value === role).map(({ name }) => name?.value)
+    t.equal(named('table').length, 1, `${place}: a table`)
+    t.equal(named('row').length, rows + 1)
+    t.equal(named('columnheader').length, columns)
+    t.ok(named('columnheader').includes(heading))
+    t.equal(named('cell').length, rows * columns)
+    const label = `getComputedStyle(document.querySelector('td[data-label="${heading}"]'), '::before').content`
+    t.equal(await browser.evaluate(label), `"${heading}"`, `${place}: each value has its heading`)
+  }
   withoutMistakes()
 })
 

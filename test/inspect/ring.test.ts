@@ -53,6 +53,27 @@ t.test('many events leave the ring as small as few', async (t) => {
   t.ok(kept.length <= 110)
 })
 
+t.test('open sessions are counted also when their events have left', async (t) => {
+  const ring = tickingRing({ bounds })
+  const session = { kind: 'session', server: 'orders', principal: 'alice' } as const
+  const ofClient = (what: 'opened' | 'ended' | 'lost', id: string) =>
+    ring.witness({ ...session, side: 'client', what, session: id })
+  ring.witness({ ...session, side: 'server', what: 'opened', session: 's1' })
+  for (const id of ['c1', 'c2', 'c3']) ofClient('opened', id)
+  for (let i = 1; i <= 50; i++) tellCall(ring.witness, { id: `c${i}` })
+  t.notOk(
+    ring.after(0).some(({ kind }) => kind === 'session'),
+    'their events have left',
+  )
+  t.same(ring.openSessions('orders'), { client: 3, server: 1 })
+  ofClient('ended', 'c1')
+  ofClient('lost', 'c2')
+  ofClient('ended', 'c2')
+  ofClient('ended', 'never-opened')
+  t.same(ring.openSessions('orders'), { client: 1, server: 1 })
+  t.same(ring.openSessions('billing'), { client: 0, server: 0 })
+})
+
 t.test('a payload is at most 16 KiB, says how much is missing, and keeps no large text in memory', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const bytes = new TextEncoder().encode('é'.repeat(20_000))

@@ -86,7 +86,7 @@ t.test('servers are those of the bridge now, with what was seen of them', async 
   ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'opened', session: 's1', principal: 'bob' })
   const { body } = await read<{ servers: object[] }>(`${base}/inspect/servers`)
   t.match(body.servers, [
-    { ...now, pids: [812] },
+    { ...now, pids: [812], sessions: { client: 1, server: 0 } },
     { name: 'gone', era: 'modern' },
   ])
   t.match((await read(`${base}/inspect/sessions`)).body, { sessions: [{ principal: 'bob', state: 'open' }] })

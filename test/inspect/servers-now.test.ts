@@ -1,4 +1,4 @@
-/** What the inspector of a bridge says about its servers now: their tools, as far as they are known, and the circuit breaker. */
+/** What the inspector of a bridge says about its servers now: their tools, as far as they are known, their sessions, and the circuit breaker. */
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { Inspector } from '../../src/bridge/inspector.js'
@@ -7,6 +7,7 @@ import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { TOKEN } from '../support/inspector.js'
+import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { ModernHttp } from '../support/modern-http.js'
@@ -54,6 +55,22 @@ t.test('also if the list is relayed', async (t) => {
   await list()
   await list()
   await until(async () => ((await now())?.tools ?? []).includes('echo'), 'the tools are known')
+})
+
+t.test('open sessions are counted by side', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const ofClients = await start(t, { url: modern.url })
+  t.same((await ofClients.now())?.sessions, { client: 0, server: 0 })
+  const first = await LegacyClient.open(ofClients.url)
+  await LegacyClient.open(ofClients.url)
+  t.same((await ofClients.now())?.sessions, { client: 2, server: 0 }, 'modern servers have no sessions')
+  await first.end()
+  await until(async () => (await ofClients.now())?.sessions?.client === 1, 'one has ended')
+
+  const legacy = await LegacyHttp.start(t)
+  const withServer = await start(t, { url: legacy.url })
+  await (await messages.post(withServer.url, messages.call('echo', {}))).text()
+  t.same((await withServer.now())?.sessions, { client: 0, server: 1 }, 'modern clients have no sessions')
 })
 
 t.test('the circuit breaker is open after a failure, and closed when the server works', async (t) => {
