@@ -520,7 +520,7 @@ t.test('on a phone, nothing has to be scrolled sideways, and tables stay tables'
   const server = 'a-server-whose-name-is-wider-than-a-phone'
   witness({ ...OPENED, server, session: 's1', principal: `${long}@example.com` })
   tellCall(witness, {
-    id: 'c8',
+    id: 8,
     server,
     more: { session: 's1', client: { era: 'legacy', transport: 'sse', name: long } },
   })
