@@ -1,7 +1,7 @@
 /**
- * Consecutive events in rows of two arrays. To keep an event of a call makes no object that lives on, so the garbage
- * collector has nothing to copy. A row is as long as a line of the processor's cache or shorter. The event, or its JSON, is
- * made when it is read.
+ * Consecutive events in rows of arrays. To keep an event of a call makes no object that lives on, so the garbage collector
+ * has nothing to copy. A row is as long as a line of the processor's cache or shorter. The event, or its JSON, is made when
+ * it is read.
  */
 import type { MessageSight } from '../ports/message-sight.js'
 import { type CallSeen, callId, type Payload, type Seen, type Sight } from '../ports/seen.js'
@@ -20,21 +20,21 @@ const MESSAGE = 0
 const BEGUN = 1
 const ENDED = 2
 const OTHER = 3
+const CODE_BITS = 2
+const CODES = 3
 /** Columns of a row, as powers of 2. */
 const SHIFT = 3
 const VALUE_SHIFT = 2
 /** The columns with numbers. */
 const AT = 0
-const CODE = 1
-const WEIGHT = 2
 /** The number of the call; 0 if it belongs to none. */
-const CALL = 3
+const CALL = 1
 /** Bytes of a message, or milliseconds of a call. */
-const AMOUNT = 4
+const AMOUNT = 2
 /** The number of the message that was passed on, or milliseconds spent waiting for the server. */
-const FURTHER = 5
-const TEXT = 6
-const WAITS = 7
+const FURTHER = 3
+const TEXT = 4
+const WAITS = 5
 /** The columns with other values: the kind of a message or a call, or another event, comes first. */
 const KIND = 0
 const ID = 1
@@ -52,6 +52,8 @@ export class Slots {
   bytes = 0
   readonly #origin: number
   readonly #mask: number
+  /** The weight and the code of each event: all that is read when it is removed. */
+  readonly #sizes: Int32Array
   readonly #numbers: Float64Array
   readonly #values: unknown[]
 
@@ -60,6 +62,7 @@ export class Slots {
     this.#origin = origin
     const slots = 2 ** Math.ceil(Math.log2(most))
     this.#mask = slots - 1
+    this.#sizes = new Int32Array(slots)
     this.#numbers = new Float64Array(slots << SHIFT)
     this.#values = new Array<unknown>(slots << VALUE_SHIFT).fill(undefined)
   }
@@ -118,8 +121,9 @@ export class Slots {
   /** Removes the first event. */
   shift(): void {
     const slot = this.#slotOf(this.first++)
-    this.bytes -= this.#numbers[(slot << SHIFT) + WEIGHT] as number
-    if (this.#numbers[(slot << SHIFT) + CODE] === BEGUN) this.calls--
+    const size = this.#sizes[slot] as number
+    this.bytes -= size >> CODE_BITS
+    if ((size & CODES) === BEGUN) this.calls--
     const values = this.#values
     const value = slot << VALUE_SHIFT
     values[value + KIND] = values[value + ID] = values[value + RARE] = undefined
@@ -128,7 +132,7 @@ export class Slots {
   /** The event with this number. `textAt` reads its text, if that is wanted. */
   read(number: number, textAt: ((text: number) => Payload | undefined) | undefined): Seen {
     const slot = this.#slotOf(number)
-    const code = this.#numbers[(slot << SHIFT) + CODE] as number
+    const code = this.#codeAt(slot)
     const at = this.#origin + (this.#numbers[(slot << SHIFT) + AT] as number)
     const begin = { v: 1, seq: number, at: shownTime(at) as number } as const
     if (code === OTHER) return { ...begin, ...(this.#values[slot << VALUE_SHIFT] as Other) } as unknown as Seen
@@ -142,7 +146,7 @@ export class Slots {
     const value = slot << VALUE_SHIFT
     const numbers = this.#numbers
     const values = this.#values
-    const code = numbers[row + CODE] as number
+    const code = this.#codeAt(slot)
     const begin = `{"v":1,"seq":${number},"at":${timeJson(this.#origin + (numbers[row + AT] as number))}`
     if (code === OTHER) return `${begin},${JSON.stringify(values[value + KIND]).slice(1)}`
     const rare = values[value + RARE] as Rare | undefined
@@ -212,7 +216,7 @@ export class Slots {
       const slot = this.#slotOf(number)
       const row = slot << SHIFT
       if (numbers[row + CALL] !== call) continue
-      if (numbers[row + CODE] === BEGUN) return
+      if (this.#codeAt(slot) === BEGUN) return
       if (!numbers[row + WAITS]) continue
       numbers[row + TEXT] = move(numbers[row + TEXT] as number) ?? NONE
       numbers[row + WAITS] = 0
@@ -229,13 +233,16 @@ export class Slots {
     const row = slot << SHIFT
     const numbers = this.#numbers
     numbers[row + AT] = at
-    numbers[row + CODE] = code
-    numbers[row + WEIGHT] = weight
+    this.#sizes[slot] = (weight << CODE_BITS) | code
     numbers[row + CALL] = call
     numbers[row + TEXT] = NONE
     numbers[row + WAITS] = 0
     this.bytes += weight
     return slot
+  }
+
+  #codeAt(slot: number): number {
+    return (this.#sizes[slot] as number) & CODES
   }
 
   #callAt(slot: number): string | undefined {

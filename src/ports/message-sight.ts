@@ -24,7 +24,6 @@ export function sightOf(
     kind: 'message',
     server,
     call,
-    continues: undefined,
     session,
     now,
     hop,
