@@ -1,5 +1,5 @@
 /** The events of the inspector, the newest ones: a ring with bounds. Nothing secret is copied into it. */
-import { type MessageSight, readChanges } from '../ports/message-sight.js'
+import type { MessageSight } from '../ports/message-sight.js'
 import type { Payload, Seen, Sight, Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
 import { CallKinds } from './call-kinds.js'
@@ -8,7 +8,6 @@ import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
 import { OpenSessions, type SessionCounts } from './open-sessions.js'
 import { SecretArguments } from './secret-arguments.js'
 import { MAX_TEXT, short } from './short.js'
-import { SightQueue } from './sight-queue.js'
 import { Slots } from './slots.js'
 import { Texts } from './texts.js'
 
@@ -42,7 +41,6 @@ export class Ring {
   readonly #texts: Texts
   /** With `errors`: texts of calls that have not ended, and of those that did not fail. */
   readonly #waiting: Texts | undefined
-  readonly #queue = new SightQueue((sight, text, at) => this.#record(sight, text, at))
   readonly #copies = new Copies()
   readonly #messageKinds = new MessageKinds(this.#copies)
   readonly #callKinds = new CallKinds(this.#copies)
@@ -75,18 +73,16 @@ export class Ring {
 
   /** The number of the last event; 0 if there was none. */
   get last(): number {
-    return this.#events.next - 1 + this.#queue.length
+    return this.#events.next - 1
   }
 
   /** Bytes that the kept events take, about. */
   get bytes(): number {
-    this.#queue.recordAll()
     return this.#events.bytes + this.#texts.bytes + (this.#waiting?.bytes ?? 0)
   }
 
   /** Bytes of all events that were ever recorded, about. */
   get recorded(): number {
-    this.#queue.recordAll()
     return this.#recorded + this.#texts.written
   }
 
@@ -99,19 +95,16 @@ export class Ring {
 
   /** Keeps the payloads of all calls for some milliseconds. With 0, again those that are configured. */
   keepAll(milliseconds: number): void {
-    this.#queue.recordAll()
     this.#allUntil = this.#now() + milliseconds
   }
 
   /** How many sessions a server has open now, also if their events have left. */
   openSessions(server: string): SessionCounts {
-    this.#queue.recordAll()
     return this.#openSessions.of(server)
   }
 
   /** The number of the oldest event that is kept; one more than `last` if none is. */
   get first(): number {
-    this.#queue.recordAll()
     return this.#events.first
   }
 
@@ -124,13 +117,11 @@ export class Ring {
 
   /** The event with this number, which must not be below `first` or above `last`. */
   event(number: number, text = true): Seen {
-    this.#queue.recordAll()
     return this.#events.read(number, text ? this.#textAt : undefined)
   }
 
   /** The JSON of the event with this number, without its text. The number is as in `event`. */
   json(number: number): string {
-    this.#queue.recordAll()
     return this.#events.json(number)
   }
 
@@ -143,23 +134,18 @@ export class Ring {
   }
 
   readonly witness: Witness = (sight, text) => {
-    const number = this.last + 1
-    this.#queue.add(sight, text, sight.now ?? this.#now())
-    for (const listener of this.#listeners) listener()
-    return number
-  }
-
-  #record(sight: Sight, text: Wire | undefined, at: number): void {
+    const at = sight.now ?? this.#now()
     if (sight.kind === 'message') this.#message(at, sight, text)
     else if (sight.kind === 'call') this.#call(at, sight)
     else this.#other(at, sight)
     this.#evict()
+    for (const listener of this.#listeners) listener()
+    return this.last
   }
 
   readonly #textAt = (position: number): Payload | undefined => this.#texts.read(position)
 
   #message(at: number, sight: MessageSight, text: Wire | undefined): void {
-    readChanges(sight)
     this.secretArguments.note(sight, text)
     const id = typeof sight.id === 'string' ? short(sight.id) : sight.id
     const kind = this.#messageKinds.of(sight)

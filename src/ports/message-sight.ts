@@ -35,8 +35,6 @@ export function sightOf(
     http: undefined,
     changed: undefined,
     of: undefined,
-    made: undefined,
-    towards: undefined,
   }
 }
 
@@ -51,18 +49,10 @@ export function tellArrived(witness: Witness, message: Request | Notification | 
   if (source) source.seen = number
 }
 
-/** Tells a message that is sent. Fills in its size. */
+/** Tells a message that is sent. Fills in its size, and what the bridge changed in what it was made of. */
 export function tellSent(witness: Witness, text: Wire, sight: MessageSight, made: Made | undefined, to: Towards): void {
   sight.bytes = lengthOf(text)
-  sight.made = made
-  sight.towards = to
-  witness(sight, text)
-}
-
-/** Fills in what the bridge changed in what the message was made of. */
-export function readChanges(sight: MessageSight): void {
-  const { made, towards } = sight
-  if (made === undefined || towards === undefined) return
-  sight.changed = changesOf(sight.form, sight.method, made, towards)
+  sight.changed = changesOf(sight.form, sight.method, made, to)
   sight.of = receivedFor(made)?.seen
+  witness(sight, text)
 }

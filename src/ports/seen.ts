@@ -1,7 +1,6 @@
 /** What the inspector shows: everything that happens, in order. Code that sees something tells a Witness, and knows no more. */
 import type { Era } from '../protocol/eras.js'
 import type { Blame } from '../protocol/fault.js'
-import type { Made, Towards } from '../protocol/rules.js'
 import type { Wire } from '../rpc/source.js'
 import type { BridgeEvent } from './events.js'
 
@@ -122,9 +121,6 @@ export interface MessageSeen {
   changed?: Changes | undefined
   /** The number of the message that was passed on with these changes. */
   of?: number | undefined
-  /** What the message was made of, and for whom: `changed` and `of` are read from that when it is recorded. */
-  made?: Made | undefined
-  towards?: Towards | undefined
 }
 
 type Happening =
@@ -178,7 +174,7 @@ type Happening =
   /** The configuration or the trust in a server changed. `lost` counts events that are missing. */
   | { kind: 'config' | 'trust' | 'lost'; text: string; count?: number | undefined }
 
-type MessageEvent = Omit<MessageSeen, 'changed' | 'made' | 'towards' | 'http'> & {
+type MessageEvent = Omit<MessageSeen, 'changed' | 'http'> & {
   http?: Http<string> | undefined
   changes?: readonly Change[] | undefined
   more?: number | undefined
@@ -194,7 +190,6 @@ export type Seen = { v: 1; seq: number /** Milliseconds since 1970. */; at: numb
 
 /**
  * Told what happens. `text` is the text of a message as it is on the wire: whether it is kept is configured, and a part
- * of it is copied if so. Returns the number of the event. Never throws. A sight and what it refers to must not change any
- * more: it may be recorded a little later. Then no reference to it is kept, except to changes.
+ * of it is copied if so. Returns the number of the event. Keeps no reference to a sight, except to changes. Never throws.
  */
 export type Witness = (sight: Sight, text?: Wire) => number

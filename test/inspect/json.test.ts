@@ -12,7 +12,7 @@ const call = { kind: 'call', what: 'ended', principal: EVIL, client: side, metho
 const changes = [{ at: `/${EVIL}`, op: 'add', rule: 'ids' }] as const
 
 /** With every member that there is, or it does not compile. */
-const wholeMessage: Required<Omit<MessageSeen, 'made' | 'towards'>> = {
+const wholeMessage: Required<MessageSeen> = {
   ...message,
   method: EVIL,
   id: EVIL,
