@@ -28,9 +28,13 @@ export class Inspector {
   readonly #log: Log
   #closeSocket: (() => Promise<void>) | undefined
 
-  constructor(settings: NonNullable<Settings['inspect']>, { version, log }: { version: string; log: Log }) {
+  /** `replica` is the id of this replica, if there are several. */
+  constructor(
+    settings: NonNullable<Settings['inspect']>,
+    { version, log, replica }: { version: string; log: Log; replica?: string | undefined },
+  ) {
     this.#settings = settings
-    this.#ring = new Ring({ payloads: settings.payloads })
+    this.#ring = new Ring({ payloads: settings.payloads, replica })
     this.#version = version
     this.#log = log
     this.watch = new Watch(this.#ring.witness)

@@ -67,7 +67,8 @@ export async function serve(
   const signIn = signInFor(program, settings, { log })
   const replicas = settings.redis && (await import('../bridge/replicas.js')).replicasOf(settings, log)
   const inspector =
-    settings.inspect && new (await import('../bridge/inspector.js')).Inspector(settings.inspect, { version, log })
+    settings.inspect &&
+    new (await import('../bridge/inspector.js')).Inspector(settings.inspect, { version, log, replica: replicas?.id })
   const watch = inspector?.watch
   const context = { log, version, env, metrics, tracer: tracing?.tracer, replicas, signIn, inspector, watch }
   const found = await finding(settings, context, listen.kind === 'stdio')

@@ -57,14 +57,22 @@ export class Ring {
     /** Milliseconds since the origin, which is in milliseconds since 1970. */
     now = () => performance.now(),
     origin = performance.timeOrigin,
-  }: { bounds?: RingBounds; payloads?: Payloads; now?: () => number; origin?: number } = {}) {
+    /** The id of the replica that sees the events, if there are several. */
+    replica,
+  }: {
+    bounds?: RingBounds
+    payloads?: Payloads
+    now?: () => number
+    origin?: number
+    replica?: string | undefined
+  } = {}) {
     this.#bounds = bounds
     this.#payloads = payloads
     this.#now = now
     this.#origin = origin
     // One more, because an event comes before the ones that it replaces leave.
     const most = Math.min(bounds.calls + bounds.messages, (bounds.bytes * (1 - TEXTS)) / MESSAGE_BYTES)
-    this.#events = new Slots(Math.ceil(most) + 1, origin)
+    this.#events = new Slots(Math.ceil(most) + 1, origin, replica)
     const bytes = Math.floor(bounds.bytes * TEXTS)
     const waiting = payloads === 'errors' ? Math.floor(bytes * WAITING) : 0
     this.#texts = new Texts(bytes - waiting)

@@ -51,15 +51,22 @@ export class Slots {
   /** Bytes that the events take, about. */
   bytes = 0
   readonly #origin: number
+  readonly #replica: { replica?: string }
+  readonly #replicaJson: string
   readonly #mask: number
   /** The weight and the code of each event: all that is read when it is removed. */
   readonly #sizes: Int32Array
   readonly #numbers: Float64Array
   readonly #values: unknown[]
 
-  /** Has room for so many events at once. Their times are counted from the origin, in milliseconds since 1970. */
-  constructor(most: number, origin: number) {
+  /**
+   * Has room for so many events at once. Their times are counted from the origin, in milliseconds since 1970. `replica` is
+   * the id of the replica that sees them, if there are several.
+   */
+  constructor(most: number, origin: number, replica?: string) {
     this.#origin = origin
+    this.#replica = replica === undefined ? {} : { replica }
+    this.#replicaJson = replica === undefined ? '' : membersJson({ replica })
     const slots = 2 ** Math.ceil(Math.log2(most))
     this.#mask = slots - 1
     this.#sizes = new Int32Array(slots)
@@ -134,7 +141,7 @@ export class Slots {
     const slot = this.#slotOf(number)
     const code = this.#codeAt(slot)
     const at = this.#origin + (this.#numbers[(slot << SHIFT) + AT] as number)
-    const begin = { v: 1, seq: number, at: shownTime(at) as number } as const
+    const begin = { v: 1, seq: number, at: shownTime(at) as number, ...this.#replica } as const
     if (code === OTHER) return { ...begin, ...(this.#values[slot << VALUE_SHIFT] as Other) } as unknown as Seen
     return code === MESSAGE ? this.#messageIn(slot, begin, textAt) : this.#callIn(slot, begin)
   }
@@ -147,7 +154,7 @@ export class Slots {
     const numbers = this.#numbers
     const values = this.#values
     const code = this.#codeAt(slot)
-    const begin = `{"v":1,"seq":${number},"at":${timeJson(this.#origin + (numbers[row + AT] as number))}`
+    const begin = `{"v":1,"seq":${number},"at":${timeJson(this.#origin + (numbers[row + AT] as number))}${this.#replicaJson}`
     if (code === OTHER) return `${begin},${JSON.stringify(values[value + KIND]).slice(1)}`
     const rare = values[value + RARE] as Rare | undefined
     const call = numbers[row + CALL] as number
@@ -163,7 +170,7 @@ export class Slots {
 
   #messageIn(
     slot: number,
-    begin: Pick<Message, 'v' | 'seq' | 'at'>,
+    begin: Pick<Message, 'v' | 'seq' | 'at' | 'replica'>,
     textAt: ((text: number) => Payload | undefined) | undefined,
   ): Message {
     const row = slot << SHIFT
@@ -193,7 +200,7 @@ export class Slots {
     return seen
   }
 
-  #callIn(slot: number, begin: Pick<Seen, 'v' | 'seq' | 'at'>): Seen {
+  #callIn(slot: number, begin: Pick<Seen, 'v' | 'seq' | 'at' | 'replica'>): Seen {
     const { json: _json, weight: _weight, ...kind } = this.#values[slot << VALUE_SHIFT] as CallKind
     const rare = this.#values[(slot << VALUE_SHIFT) + RARE] as Rare | undefined
     return {

@@ -45,6 +45,7 @@ export function Detail() {
     shown(call.principal),
     call.session !== undefined && sessionOf(call.session),
     call.trace !== undefined && `trace ${shown(call.trace)}`,
+    call.events[0]?.replica !== undefined && `replica ${shown(call.events[0].replica)}`,
     words,
     `${duration(elapsed(call, now()))}${isRunning(call) ? ' so far' : ''}`,
   ].filter(Boolean)

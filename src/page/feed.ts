@@ -1,5 +1,5 @@
 /** Where the events of the page come from: the bridge, for as long as it runs, or a file that was dropped on the page. */
-import type { CallView, ServerNow } from '../inspect/views.js'
+import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
 import type { Seen } from '../ports/seen.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { eventIn } from './event.js'
@@ -105,7 +105,7 @@ export async function callWithPayloads(id: string): Promise<CallView | undefined
 export async function lookAtServers(): Promise<void> {
   if (source.value.kind !== 'live') return
   const response = await get('servers').catch(() => undefined)
-  if (response?.ok) serversNow.value = ((await response.json()) as { servers: ServerNow[] }).servers
+  if (response?.ok) serversNow.value = ((await response.json()) as { servers: (ServerNow | ServerView)[] }).servers
 }
 
 /** Reads whose messages the bridge keeps as text. If `keep` is given, changes that before. */

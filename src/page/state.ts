@@ -2,7 +2,7 @@
 import { batch, computed, signal } from '@preact/signals'
 import { readFilter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/rows.js'
-import { type CallView, type ServerNow, Views } from '../inspect/views.js'
+import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
 import type { Seen } from '../ports/seen.js'
 
 export const PLACES = ['calls', 'servers', 'sessions', 'refused'] as const
@@ -32,7 +32,7 @@ export const helpOpen = signal(false)
 /** What was done, for a moment. */
 export const note = signal('')
 /** What the bridge says about its servers now. */
-export const serversNow = signal<readonly ServerNow[]>([])
+export const serversNow = signal<readonly (ServerNow | ServerView)[]>([])
 /** Whose messages the bridge keeps as text now, and until when, if that ends by itself. */
 export const kept = signal<{ payloads: string; until?: number } | undefined>(undefined)
 /** Whether the list of calls stays at the newest. */

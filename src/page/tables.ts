@@ -54,17 +54,32 @@ export function Servers() {
   const { servers } = current.value.views
   const now = new Map(serversNow.value.map((server) => [server.name, server]))
   const names = [...new Set([...now.keys(), ...servers.keys()])]
+  const card = (name: string) => {
+    const known = now.get(name)
+    const seen = servers.get(name)
+    if (!known || 'state' in known) return html`<${Server} key=${name} name=${name} now=${known} seen=${seen} />`
+    return html`<${Server} key=${name} name=${name} seen=${known} isGone />`
+  }
   if (names.length === 0 && current.value.views.notes.length === 0)
     return html`<p class="empty">${isLive ? 'No server was seen yet.' : nothing()}</p>`
   return html`
     <div class="cards" tabindex="0" role="region" aria-label="Servers">
-      ${names.map((name) => html`<${Server} key=${name} name=${name} now=${now.get(name)} seen=${servers.get(name)} />`)}
+      ${names.map(card)}
       <${Notes} />
     </div>
   `
 }
 
-function Server({ name, now, seen }: { name: string; now: ServerNow | undefined; seen: ServerView | undefined }) {
+interface ServerProps {
+  name: string
+  now?: ServerNow | undefined
+  seen: ServerView | undefined
+  /** The bridge does not serve it any more. */
+  isGone?: boolean
+}
+
+function Server({ name, now, seen, isGone = false }: ServerProps) {
+  const state = isGone ? 'removed' : now?.state
   const { transport, at, ms, pids = [], starts = 0, calls = 0, failed = 0, stderr = [] } = seen ?? {}
   const why = now?.why ?? seen?.why
   const found =
@@ -96,7 +111,7 @@ function Server({ name, now, seen }: { name: string; now: ServerNow | undefined;
   const messages = now?.messages ?? seen?.messages ?? []
   return html`
     <section class="card" aria-label=${shown(name)}>
-      <h2>${shown(name)} ${now && html`<span class=${`state ${now.state}`}>${shown(now.state)}</span>`}</h2>
+      <h2>${shown(name)} ${state && html`<span class=${`state ${state}`}>${shown(state)}</span>`}</h2>
       <dl>${facts.flatMap(([title, value]) => (value ? [html`<dt>${title}</dt>`, html`<dd>${value}</dd>`] : []))}</dl>
       ${
         messages.length > 0 &&

@@ -184,9 +184,18 @@ type MessageEvent = Omit<MessageSeen, 'changed' | 'http'> & {
 /** Something that happened, as a witness is told. `now` is `performance.now()` of then, if it is known. */
 export type Sight = Belonging<number> & { now?: number | undefined } & Happening
 
+/** What all events of the inspector have. */
+interface Event {
+  v: 1
+  seq: number
+  /** Milliseconds since 1970. */
+  at: number
+  /** The id of the replica that saw it, if there are several. */
+  replica?: string | undefined
+}
+
 /** An event of the inspector. */
-export type Seen = { v: 1; seq: number /** Milliseconds since 1970. */; at: number } & Belonging<string> &
-  (Exclude<Happening, MessageSeen> | MessageEvent)
+export type Seen = Event & Belonging<string> & (Exclude<Happening, MessageSeen> | MessageEvent)
 
 /**
  * Told what happens. `text` is the text of a message as it is on the wire: whether it is kept is configured, and a part

@@ -5,8 +5,9 @@ import { execPath } from 'node:process'
 import t from 'tap'
 import { says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
-import { temporaryFolder } from '../support/folder.js'
+import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { messages } from '../support/inspected.js'
+import { noRedis, RedisServer } from '../support/redis.js'
 
 const EVERYTHING = ['--', execPath, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js']
 const CALL = messages.call('echo', { message: 'hello' })
@@ -59,4 +60,31 @@ t.test('on stdio, tail finds the bridge by a socket of its user, which goes with
   const late = startProgram(t, ['tail'], env)
   t.not(await late.ended, 0)
   t.match(late.stderr(), /no bridge on stdio with --inspect runs as this user/)
+})
+
+t.test('each replica shows its own calls, and says which replica it is', { skip: noRedis }, async (t) => {
+  const redis = await RedisServer.start(t)
+  const config = {
+    mcpServers: { default: { command: EVERYTHING[1], args: EVERYTHING.slice(2) } },
+    listen: 'http://127.0.0.1:0/mcp',
+    redis: { url: redis.url },
+    stateKeys: ['a secret that all the replicas know of'],
+    inspect: { token: 'the-token-of-both-inspectors' },
+    admin: 'http://127.0.0.1:0',
+  }
+  const file = temporaryFile(t, 'replicas.json', JSON.stringify(config))
+  const idOf = async () => {
+    const bridge = startProgram(t, ['--config', file, '--log-format', 'json'])
+    const [, address = ''] = await says(bridge, /"event":"inspector_listening","url":"([^"]+)"/)
+    const [, url = ''] = await says(bridge, /"event":"listening","url":"([^"]+)"/)
+    t.equal((await messages.post(url, CALL)).status, 200)
+    const headers = { authorization: `Bearer ${config.inspect.token}` }
+    const lines = (await (await fetch(`${address}/export`, { headers })).text()).trim().split('\n')
+    const ids = new Set(lines.map((line) => (JSON.parse(line) as { replica?: string }).replica))
+    t.equal(ids.size, 1)
+    return String([...ids][0])
+  }
+  const ids = [await idOf(), await idOf()]
+  t.match(ids[0], /^[0-9a-f]{16}$/)
+  t.not(ids[0], ids[1])
 })

@@ -69,6 +69,16 @@ t.test('the JSON of an event has all that the event has', async (t) => {
   check(t, ring)
 })
 
+t.test('of several replicas, each says in its events which one it is', async (t) => {
+  const ring = new Ring({ replica: EVIL })
+  for (const sight of SIGHTS) ring.witness(sight)
+  t.same([...new Set(ring.after(0).map(({ replica }) => replica))], [EVIL])
+  check(t, ring)
+  const alone = new Ring()
+  for (const sight of SIGHTS) alone.witness(sight)
+  t.notMatch(JSON.stringify(alone.after(0)), /"replica"/)
+})
+
 for (const origin of [0, Date.UTC(2026, 6, 28, 3, 7, 20) + 0.123])
   t.test(`so it has with all members and with none, and at any time after ${origin}`, async (t) => {
     const ring = new Ring({ origin, now: () => 59_999.999_9 })

@@ -335,12 +335,14 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   ring.witness({ ...listing, dir: 'out', form: 'request', method: 'tools/list' }, '{"method":"tools/list"}')
   const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
   ring.witness({ ...listing, dir: 'in', form: 'result' }, tools)
+  tellCall(ring.witness, { id: 50, server: 'retired' })
   const { browser, shows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
   await shows(
     /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+How it was found out\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
   )
   await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
+  await shows(/retired\s+removed\s+Era\s+legacy 2025-11-25\s+Calls\s+1 seen\s+Open sessions/)
   t.same(await problems(browser), [])
   await go('#/sessions')
   await shows(/client – bridge\s+orders\s+alice\s+test-client\s+open\s+1, for \d+/)
@@ -509,6 +511,16 @@ t.test('a wrong token is named, and the page works on a small screen', { skip },
   t.same(await problems(browser), [])
   t.same(await browser.evaluate(SMALL), [], 'no text is below 13 pixels')
   await browser.screenshot(`${pictures}small.png`)
+  withoutMistakes()
+})
+
+t.test('of several replicas, a call says which one has seen it', { skip }, async (t) => {
+  const ring = tickingRing({ replica: '0123456789abcdef' })
+  tellCall(ring.witness, { id: 1 })
+  const { shows, go, withoutMistakes } = await look(t, ring)
+  await shows(/live/)
+  await go('#/calls/c1')
+  await shows(/replica 0123456789abcdef/)
   withoutMistakes()
 })
 
