@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { elapsed, isRunning, phasesOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
-import { current, following, now, selected, shownCalls, source } from './state.js'
+import { current, following, selected, shownCalls, source, timeOf } from './state.js'
 import { NO_TOKEN } from './tables.js'
 
 /** Height of a row in pixels, as in the style sheet. */
@@ -137,7 +137,7 @@ function space(height: number) {
 /** Differs when the row of a call has to be drawn again. A call is one object, which changes. */
 function stateOf(call: CallView): number {
   // The bar of a call that goes on grows.
-  return isRunning(call) ? now() : call.events.length + call.more
+  return isRunning(call) ? timeOf(call) : call.events.length + call.more
 }
 
 function Row({ call, index }: { call: CallView; index: number; state: number }) {
@@ -156,15 +156,15 @@ function Row({ call, index }: { call: CallView; index: number; state: number }) 
       <td>${shown(call.server)}</td>
       <td title=${`${full(call.client)} → ${full(call.upstream)}`}>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>
       <td class=${`status ${call.status}`} title=${`${status}${blame}`}><span aria-hidden="true">${sign} </span>${status}</td>
-      <td class="number">${duration(elapsed(call, now()))}${isRunning(call) ? ' …' : ''}</td>
-      <td><${Waterfall} call=${call} /></td>
+      <td class="number">${duration(elapsed(call, timeOf(call)))}${isRunning(call) ? ' …' : ''}</td>
+      <td>${waterfall(call)}</td>
     </tr>
   `
 }
 
 /** The time of a call as one bar. */
-export function Waterfall({ call }: { call: CallView }) {
-  const phases = phasesOf(call, now())
+function waterfall(call: CallView) {
+  const phases = phasesOf(call, timeOf(call))
   const whole = phases.at(-1)?.to || 1
   const words = phases.map(({ who, from, to }) => `${who} ${duration(to - from)}`).join(', ')
   return html`

@@ -7,7 +7,7 @@ import { duration, full, pathOf, ruleWords, shown, size } from '../inspect/words
 import type { Change } from '../ports/seen.js'
 import { Rule, RuleRow } from './documented.js'
 import { line, Missing, pretty } from './raw.js'
-import { now } from './state.js'
+import { timeOf } from './state.js'
 
 /** Characters of a changed value that are shown, and those in its tip. */
 const VALUE = 80
@@ -49,7 +49,7 @@ export function Messages({ call }: { call: CallView }) {
 
 /** Whom a call waits for, and since when. */
 function waiting(call: CallView): string {
-  const { who = 'bridge', from = 0, to = 0 } = phasesOf(call, now()).at(-1) ?? {}
+  const { who = 'bridge', from = 0, to = 0 } = phasesOf(call, timeOf(call)).at(-1) ?? {}
   return `${who === 'bridge' ? 'in the bridge' : `waiting for the ${who}`} for ${duration(to - from)} so far`
 }
 

@@ -4,6 +4,9 @@ import { Watch } from '../../src/downstream/watch.js'
 import { RULE_ROWS } from '../../src/inspect/explanations.js'
 import { plainOf } from '../../src/inspect/markdown.js'
 import { Ring } from '../../src/inspect/ring.js'
+import { phasesOf } from '../../src/inspect/rows.js'
+import { type CallView, Views } from '../../src/inspect/views.js'
+import { duration } from '../../src/inspect/words.js'
 import { RULES } from '../../src/protocol/rules.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
 import { startBridge } from '../support/bridge.js'
@@ -511,6 +514,28 @@ t.test('a wrong token is named, and the page works on a small screen', { skip },
   t.same(await problems(browser), [])
   t.same(await browser.evaluate(SMALL), [], 'no text is below 13 pixels')
   await browser.screenshot(`${pictures}small.png`)
+  withoutMistakes()
+})
+
+t.test('where the time of a call went is drawn again until the call has ended', { skip }, async (t) => {
+  const ring = tickingRing()
+  const { browser, shows, go, withoutMistakes } = await look(t, ring)
+  const barOf = () => browser.evaluate<string | undefined>(`document.querySelector('.calls .bar')?.ariaLabel`)
+  tellCall(ring.witness, { id: 1, outcome: 'asks' })
+  ring.witness({ kind: 'question', what: 'parked', call: 1, server: 'orders' })
+  await until(async () => /client [^,]+$/.test((await barOf()) ?? ''), 'the client is waited for')
+  await go('#/calls/c1?tab=timeline')
+  await shows(/parked/)
+  ring.witness({ kind: 'question', what: 'answered', call: 1, server: 'orders' })
+  tellCall(ring.witness, { id: 2, more: { continues: 1 } })
+  const views = new Views()
+  for (const seen of ring.after(0)) views.add(seen)
+  const call = views.call('c1') as CallView
+  const phases = phasesOf(call, call.at).map(({ who, from, to }) => `${who} ${duration(to - from)}`)
+  await until(async () => (await barOf()) === phases.join(', '), 'the bar goes to the end')
+  await shows(/answered/)
+  const lane = await browser.evaluate<string>(`document.querySelector('.lane')?.ariaLabel`)
+  t.match(lane, /^waits for the client or a person: from [\d.]+ ms to [\d.]+ ms$/)
   withoutMistakes()
 })
 
