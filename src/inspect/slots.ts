@@ -20,8 +20,9 @@ const MESSAGE = 0
 const BEGUN = 1
 const ENDED = 2
 const OTHER = 3
+/** What a code takes of a size, and which part of it that is. */
 const CODE_BITS = 2
-const CODES = 3
+const CODE_MASK = 2 ** CODE_BITS - 1
 /** Columns of a row, as powers of 2. */
 const SHIFT = 3
 const VALUE_SHIFT = 2
@@ -130,7 +131,7 @@ export class Slots {
     const slot = this.#slotOf(this.first++)
     const size = this.#sizes[slot] as number
     this.bytes -= size >> CODE_BITS
-    if ((size & CODES) === BEGUN) this.calls--
+    if ((size & CODE_MASK) === BEGUN) this.calls--
     const values = this.#values
     const value = slot << VALUE_SHIFT
     values[value + KIND] = values[value + ID] = values[value + RARE] = undefined
@@ -249,7 +250,7 @@ export class Slots {
   }
 
   #codeAt(slot: number): number {
-    return (this.#sizes[slot] as number) & CODES
+    return (this.#sizes[slot] as number) & CODE_MASK
   }
 
   #callAt(slot: number): string | undefined {
