@@ -105,7 +105,7 @@ export function Calls() {
           </thead>
           <tbody>
             ${space(first * ROW)}
-            ${rows.map((call, i) => html`<${Row} key=${call.id} call=${call} index=${first + i} state=${stateOf(call)} />`)}
+            ${rows.map((call, i) => html`<${Row} key=${call.id} call=${call} index=${first + i} time=${timeOf(call)} state=${call.events.length + call.more} />`)}
             ${space((calls.length - last) * ROW)}
           </tbody>
         </table>
@@ -134,13 +134,16 @@ function space(height: number) {
   return height > 0 && html`<tr aria-hidden="true" class="space"><td style=${{ height: `${height}px` }}></td></tr>`
 }
 
-/** Differs when the row of a call has to be drawn again. A call is one object, which changes. */
-function stateOf(call: CallView): number {
-  // The bar of a call that goes on grows.
-  return isRunning(call) ? timeOf(call) : call.events.length + call.more
+interface RowProps {
+  call: CallView
+  index: number
+  /** The time until which the call is shown. */
+  time: number
+  /** Differs when the row has to be drawn again. A call is one object, which changes. */
+  state: number
 }
 
-function Row({ call, index }: { call: CallView; index: number; state: number }) {
+function Row({ call, index, time }: RowProps) {
   const { sign, words } = statusOf(call)
   const isSelected = selected.value === call.id
   const choose = () => {
@@ -156,15 +159,15 @@ function Row({ call, index }: { call: CallView; index: number; state: number }) 
       <td>${shown(call.server)}</td>
       <td title=${`${full(call.client)} → ${full(call.upstream)}`}>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>
       <td class=${`status ${call.status}`} title=${`${status}${blame}`}><span aria-hidden="true">${sign} </span>${status}</td>
-      <td class="number">${duration(elapsed(call, timeOf(call)))}${isRunning(call) ? ' …' : ''}</td>
-      <td>${waterfall(call)}</td>
+      <td class="number">${duration(elapsed(call, time))}${isRunning(call) ? ' …' : ''}</td>
+      <td>${waterfall(call, time)}</td>
     </tr>
   `
 }
 
 /** The time of a call as one bar. */
-function waterfall(call: CallView) {
-  const phases = phasesOf(call, timeOf(call))
+function waterfall(call: CallView, time: number) {
+  const phases = phasesOf(call, time)
   const whole = phases.at(-1)?.to || 1
   const words = phases.map(({ who, from, to }) => `${who} ${duration(to - from)}`).join(', ')
   return html`

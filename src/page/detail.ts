@@ -11,7 +11,7 @@ import { save } from './files.js'
 import { copyLink, copyText } from './keys.js'
 import { Messages } from './messages.js'
 import { Raw } from './raw.js'
-import { current, moveTab, now, place, selected, selectedCall, source, TABS, tab } from './state.js'
+import { current, moveTab, now, place, selected, selectedCall, source, TABS, tab, timeOf } from './state.js'
 import { Timeline } from './timeline.js'
 import { Why } from './why.js'
 
@@ -47,7 +47,7 @@ export function Detail() {
     call.trace !== undefined && `trace ${shown(call.trace)}`,
     call.events[0]?.replica !== undefined && `replica ${shown(call.events[0].replica)}`,
     words,
-    `${duration(elapsed(call, now()))}${isRunning(call) ? ' so far' : ''}`,
+    `${duration(elapsed(call, timeOf(call)))}${isRunning(call) ? ' so far' : ''}`,
   ].filter(Boolean)
   return html`
     <section class="detail" aria-label=${`Call ${shown(call.id)}`}>
@@ -108,9 +108,9 @@ function close(): void {
 function panel(call: CallView) {
   switch (tab.value) {
     case 'messages':
-      return html`<${Messages} call=${call} />`
+      return html`<${Messages} call=${call} time=${timeOf(call)} />`
     case 'timeline':
-      return html`<${Timeline} call=${call} />`
+      return html`<${Timeline} call=${call} time=${timeOf(call)} />`
     case 'why':
       return html`<${Why} call=${call} />`
     case 'raw':

@@ -7,14 +7,16 @@ import { duration, full, pathOf, ruleWords, shown, size } from '../inspect/words
 import type { Change } from '../ports/seen.js'
 import { Rule, RuleRow } from './documented.js'
 import { line, Missing, pretty } from './raw.js'
-import { timeOf } from './state.js'
 
 /** Characters of a changed value that are shown, and those in its tip. */
 const VALUE = 80
 const LONGEST = 1_000
 
-/** The messages of a call: the client's wire at the left, the server's at the right, aligned by cause. */
-export function Messages({ call }: { call: CallView }) {
+/**
+ * The messages of a call: the client's wire at the left, the server's at the right, aligned by cause. `time` is the time until
+ * which the call is shown.
+ */
+export function Messages({ call, time }: { call: CallView; time: number }) {
   const rows = rowsOf(call)
   const aways = awaysOf(call)
   const explained = new Set<string>()
@@ -41,15 +43,15 @@ export function Messages({ call }: { call: CallView }) {
           html`<tr>${cell(call, row, 'client', explained)}${cell(call, row, 'server', explained)}</tr>`,
         ])}
         ${away(Number.POSITIVE_INFINITY, rows.at(-1))}
-        ${isRunning(call) && html`<tr class="away"><td colspan="2">… ${waiting(call)} …</td></tr>`}
+        ${isRunning(call) && html`<tr class="away"><td colspan="2">… ${waiting(call, time)} …</td></tr>`}
       </tbody>
     </table>
   `
 }
 
 /** Whom a call waits for, and since when. */
-function waiting(call: CallView): string {
-  const { who = 'bridge', from = 0, to = 0 } = phasesOf(call, timeOf(call)).at(-1) ?? {}
+function waiting(call: CallView, time: number): string {
+  const { who = 'bridge', from = 0, to = 0 } = phasesOf(call, time).at(-1) ?? {}
   return `${who === 'bridge' ? 'in the bridge' : `waiting for the ${who}`} for ${duration(to - from)} so far`
 }
 

@@ -92,13 +92,15 @@ export const selectedCall = computed(() => {
   return id === undefined ? undefined : { call: current.value.views.call(id) }
 })
 
-/** The time that running calls are measured by. What reads it is drawn again as time passes. Without a bridge, it stands still. */
+/** The time that running calls are measured by. Without a bridge, time stands still. */
 export function now(): number {
-  version.value
   return source.value.kind === 'live' ? Date.now() : views.at
 }
 
-/** The time until which a call is shown. A call that has ended needs none: what shows it is not drawn again. */
+/**
+ * The time until which a call is shown. Who draws a part of a call gives it this time: a call is one object, which changes,
+ * and what is given the same again is not drawn again. A call that has ended needs no time.
+ */
 export function timeOf(call: CallView): number {
   return isRunning(call) ? now() : call.at
 }

@@ -5,10 +5,10 @@ import type { CallView } from '../inspect/views.js'
 import { CANCELLED, duration, TIME_LIMIT } from '../inspect/words.js'
 import type { Seen } from '../ports/seen.js'
 import { line, whereOf } from './raw.js'
-import { timeOf } from './state.js'
 
-export function Timeline({ call }: { call: CallView }) {
-  const phases = phasesOf(call, timeOf(call))
+/** `time` is the time until which the call is shown. */
+export function Timeline({ call, time }: { call: CallView; time: number }) {
+  const phases = phasesOf(call, time)
   const whole = phases.at(-1)?.to || 1
   const share = (ms: number) => `${Math.min(100, (Math.max(0, ms) / whole) * 100)}%`
   const marks = call.events.filter(

@@ -526,8 +526,13 @@ t.test('where the time of a call went is drawn again until the call has ended', 
   await until(async () => /client [^,]+$/.test((await barOf()) ?? ''), 'the client is waited for')
   await go('#/calls/c1?tab=timeline')
   await shows(/parked/)
+  await browser.press('p')
+  const before = await barOf()
   ring.witness({ kind: 'question', what: 'answered', call: 1, server: 'orders' })
   tellCall(ring.witness, { id: 2, more: { continues: 1 } })
+  await shows(/answered/)
+  t.equal(await barOf(), before, 'a list that is paused stands still')
+  await browser.press('p')
   const views = new Views()
   for (const seen of ring.after(0)) views.add(seen)
   const call = views.call('c1') as CallView
