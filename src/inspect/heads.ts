@@ -12,7 +12,6 @@ export interface Head {
   readonly weight: number
   /** Where it is remembered. */
   readonly place: number
-  readonly status: number | undefined
   readonly values: Values
 }
 
@@ -65,13 +64,13 @@ function headOf({ status, headers }: Told, place: number): Head {
     shown[name] = copy
     weight += copy.length
   }
-  return { shown: { ...(status !== undefined && { status }), headers: shown }, weight, place, status, values }
+  return { shown: { ...(status !== undefined && { status }), headers: shown }, weight, place, values }
 }
 
 /** Whether this is what is shown of a head; nothing is shown of none. */
 export function isHeadOf(head: Head | undefined, told: Told | undefined): boolean {
   if (head === undefined || told === undefined) return head === told
-  return head.status === told.status && isSame(head.values, told.headers)
+  return head.shown.status === told.status && isSame(head.values, told.headers)
 }
 
 /** Whether a head has these values. They are named one by one because V8 finds a property by a constant name fastest. */

@@ -174,7 +174,7 @@ export class Ring {
   #call(at: number, sight: Extract<Sight, { kind: 'call' }>): void {
     if (sight.what === 'ended') this.#decide(sight)
     const kind = this.#callKinds.of(sight)
-    const weight = kind.weight + (sight.why === undefined ? 0 : Math.min(sight.why.length, MAX_TEXT))
+    const weight = kind.weight + Math.min(sight.why?.length ?? 0, MAX_TEXT)
     this.#recorded += weight
     this.#events.addCall(at, weight, sight, kind)
   }

@@ -158,8 +158,8 @@ export class Slots {
     const begin = `{"v":1,"seq":${number},"at":${timeJson(this.#origin + (numbers[row + AT] as number))}${this.#replicaJson}`
     if (code === OTHER) return `${begin},${JSON.stringify(values[value + KIND]).slice(1)}`
     const rare = values[value + RARE] as Rare | undefined
-    const call = numbers[row + CALL] as number
-    const more = `${call === 0 ? '' : `,"call":"${callId(call)}"`}${rare ? membersJson(rare) : ''}`
+    const call = this.#callAt(slot)
+    const more = `${call === undefined ? '' : `,"call":"${call}"`}${rare ? membersJson(rare) : ''}`
     const [amount, further] = [numbers[row + AMOUNT] as number, numbers[row + FURTHER] as number]
     if (code !== MESSAGE)
       return `${begin}${callKindJson(values[value + KIND] as CallKind)}${more}${durationJson('ms', amount)}${durationJson('upstreamMs', further)}}`

@@ -30,8 +30,6 @@ export class ChangeList implements Collected<ChangeList> {
   readonly #length: number
   readonly #count: { lists: number }
   #next: Record<Op, Map<Place, ChangeList>> | undefined
-  /** The last list that was made of this one, with the operation and the place: mostly it is wanted again. */
-  #latest: { op: Op; place: Place; list: ChangeList } | undefined
   #all: readonly Change[] | undefined
 
   /** An empty list; or one with a further change, or with one that is not listed. */
@@ -51,11 +49,8 @@ export class ChangeList implements Collected<ChangeList> {
   }
 
   with(op: Op, place: Place, became?: Became): ChangeList {
-    const latest = this.#latest
-    if (latest && latest.place === place && latest.op === op && !became) return latest.list
-    const list = (became ? undefined : this.#next?.[op].get(place)) ?? this.#add(op, place, became)
-    if (this.#next?.[op].get(place) === list) this.#latest = { op, place, list }
-    return list
+    const known = became ? undefined : this.#next?.[op].get(place)
+    return known ?? this.#add(op, place, became)
   }
 
   #add(op: Op, place: Place, became: Became | undefined): ChangeList {
