@@ -89,7 +89,7 @@ for (const place of ['issuer', 'authorization_endpoint', 'token_endpoint', 'regi
       t.equal(visits.length, 0, `${name}: no browser`)
       t.notOk((await store.read(account.key))?.pending, `${name}: nothing has begun`)
     }
-    t.equal(await trap.caught(), 0, 'nobody came to the trap')
+    t.same(await trap.caught(), [], 'nobody came to the trap')
   })
 }
 
@@ -110,7 +110,7 @@ t.test('A5 a host that is somewhere else when it is asked again is refused then'
   })
   t.match(await reasonOf(unauthorized()), { reason: 'auth_unsafe', message: /turning\.example/ })
   t.notOk((await store.read(account.key))?.token)
-  t.equal(await trap.caught(), 0)
+  t.same(await trap.caught(), [])
 })
 
 t.test('A5 a public server cannot send anybody to this machine, though other servers are here', async (t) => {
@@ -124,12 +124,12 @@ t.test('A5 a public server cannot send anybody to this machine, though other ser
     const { unauthorized } = signingIn(t, { server, network, settings: { allow }, person: nobody })
     t.match(await reasonOf(unauthorized()), { reason: 'auth_unsafe' }, address)
   }
-  t.equal(await trap.caught(), 0)
+  t.same(await trap.caught(), [])
 })
 
 t.test('a server without TLS that is not on this machine is not signed in to', async (t) => {
   const server = { url: `http://mcp.example:${trap.port}/mcp`, challenge: () => 'Bearer' } as Protected
   const { unauthorized } = signingIn(t, { server, network, settings: { allow }, person: nobody })
   t.match(await reasonOf(unauthorized()), { reason: 'auth_unsafe' })
-  t.equal(await trap.caught(), 0)
+  t.same(await trap.caught(), [])
 })

@@ -1,40 +1,62 @@
 /** A server that nobody is to reach. */
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, createServer, type Server } from 'node:net'
 import type { Test } from 'tap'
 
 export interface Trap {
   readonly port: number
-  /** Connections that have come in. Comes once itself, last, so that nobody is left who has not been counted. */
-  caught(): Promise<number>
+  /**
+   * What those who have come said first, as far as it can be read. Comes once itself, last, so that nobody is left who
+   * has not been counted.
+   */
+  caught(): Promise<string[]>
 }
+
+/**
+ * The ports to choose from, first and after the last. No system gives them to who asks for any port: such a port may
+ * be one that somebody else has left, whose clients still come.
+ */
+const PORTS = [20_000, 32_000] as const
 
 /** Listens at every address that this machine has, until the test ends. */
 export async function setTrap(t: Test): Promise<Trap> {
-  let accepted = 0
+  const caught: string[] = []
   const server = createServer((socket) => {
-    accepted++
+    const place = caught.push('') - 1
     socket.on('error', () => {})
-    socket.destroy()
-  })
-  await new Promise<void>((resolve, reject) => {
-    server.once('listening', resolve)
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      // A machine without IPv6 has fewer addresses to be reached at.
-      if (error.code === 'EAFNOSUPPORT' || error.code === 'EADDRNOTAVAIL') server.listen(0, '0.0.0.0')
-      else reject(error)
+    socket.once('end', () => socket.destroy())
+    socket.once('data', (data) => {
+      caught[place] = data.toString('latin1').replaceAll(/[^ -~]+/g, '.')
+      socket.destroy()
     })
-    server.listen(0, '::')
   })
+  const port = await listen(server)
   t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
   return {
     port,
     async caught() {
-      const own = connect(port, '127.0.0.1')
+      const own = connect(port, '127.0.0.1').end()
       own.on('error', () => {})
       await new Promise<void>((resolve) => own.once('close', () => resolve()))
-      accepted--
-      return accepted
+      caught.pop()
+      return caught
     },
+  }
+}
+
+async function listen(server: Server): Promise<number> {
+  let host = '::'
+  for (;;) {
+    const port = randomInt(...PORTS)
+    try {
+      await once(server.listen(port, host), 'listening')
+      return port
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      // A machine without IPv6 has fewer addresses to be reached at.
+      if (code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL') host = '0.0.0.0'
+      else if (code !== 'EADDRINUSE') throw error
+    }
   }
 }
