@@ -37,7 +37,7 @@ export class Inspector {
     this.#ring = new Ring({ payloads: settings.payloads, replica })
     this.#version = version
     this.#log = log
-    this.watch = new Watch(this.#ring.witness)
+    this.watch = new Watch(this.#ring.witness, settings.callsPerSecond)
     this.token = settings.token === undefined ? randomBytes(TOKEN_BYTES).toString('base64url') : undefined
   }
 

@@ -84,7 +84,8 @@ export class Mount {
     this.#settings = settings
     const { log, tracer, watch } = context
     const observe = observerOf(context)
-    const telemetry = { server: name, observe, tracer, watch }
+    // The inspector is told of calls otherwise.
+    const telemetry = { server: name, observe, observeCall: context.metrics?.observe, tracer, watch }
     this.#log = Object.assign(log.child({ server: name }), { telemetry, calls: shared.loggedCalls })
     this.#shared = shared
     // The bridge never signs in to a server that nobody has configured.

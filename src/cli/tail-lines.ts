@@ -3,7 +3,7 @@ import { adviceOn } from '../inspect/advice.js'
 import { plainOf } from '../inspect/markdown.js'
 import { httpStatus, type Message, rowsOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
-import { brief, clock, duration, placeOf, ruleAddress, ruleWords, shown, statusOf } from '../inspect/words.js'
+import { brief, clock, duration, lossOf, placeOf, ruleAddress, ruleWords, shown, statusOf } from '../inspect/words.js'
 import type { Seen } from '../ports/seen.js'
 
 type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
@@ -60,6 +60,7 @@ export function otherLine(seen: Seen, paint: Paint): string {
     const reason = said === undefined ? shown(why) : `${shown(why)}: ${shown(said, 200)}`
     return lineWith([time, paint('red', `refused ${status}`), reason, shown(path), from && `from ${shown(from)}`])
   }
+  if (seen.kind === 'lost') return lineWith([time, paint('yellow', 'missing'), shown(seen.server), lossOf(seen)])
   if (seen.kind !== 'config' && seen.kind !== 'trust') return ''
   const what = seen.kind === 'config' ? 'configuration changed' : 'trust changed'
   return lineWith([time, paint('yellow', what), shown(seen.server), shown(seen.text, 300)])

@@ -1,7 +1,7 @@
 /** Logs, counts and traces a call when it ends: one line, without secrets, header values or arguments. */
 
 import type { LogEvent, LogFields } from '../logging.js'
-import type { Cancelled, Outcome } from '../ports/seen.js'
+import { type Cancelled, type Outcome, UNRECORDED } from '../ports/seen.js'
 import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
@@ -33,7 +33,7 @@ export function shownPrincipal(principal: string): string {
 /** The log line, the metrics event and the span of one call. All are written once, when the call ends. */
 export class CallLogEntry implements CallLog {
   readonly call: number | undefined
-  /** What the inspector is told of the call; undefined without an inspector. */
+  /** What the inspector is told of the call; undefined without an inspector, and if the call is not recorded. */
   readonly watched: WatchedCall | undefined
   readonly #logger: Logger
   readonly #whose: Whose | undefined
@@ -54,9 +54,8 @@ export class CallLogEntry implements CallLog {
     this.#whose = whose
     // The client chooses the method, and its length.
     this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
-    const watch = whose && logger.telemetry?.watch
-    this.watched = watch && new WatchedCall(logger.telemetry.server, watch, this.#fields, whose, this.#started)
-    this.call = this.watched?.number
+    this.call = whose && logger.telemetry?.watch?.numbers.next(this.#fields.method, this.#started)
+    this.watched = this.call ? this.#watchedAs(this.call) : undefined
   }
 
   note(fields: Record<string, string | number | boolean>): void {
@@ -166,10 +165,26 @@ export class CallLogEntry implements CallLog {
     return { event, ...principal, ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
   }
 
+  #watchedAs(number: number): WatchedCall | undefined {
+    const { telemetry } = this.#logger
+    if (!telemetry?.watch || !this.#whose) return undefined
+    return new WatchedCall(number, telemetry.server, telemetry.watch, this.#fields, this.#whose, this.#started)
+  }
+
+  /** A call that is not recorded, but has failed: it is told without its messages. */
+  #failedCall(outcome: Outcome): WatchedCall | undefined {
+    const { telemetry } = this.#logger
+    if (this.call !== UNRECORDED || !telemetry?.watch || !isFailure(outcome)) return undefined
+    const failed = this.#watchedAs(telemetry.watch.numbers.further())
+    failed?.begunBy(undefined, undefined)
+    return failed
+  }
+
   #tell(outcome: Outcome, fault?: Fault, end?: object, code?: number): void {
     const { telemetry } = this.#logger
     if (!telemetry) return
-    this.watched?.ended({
+    const watched = this.watched ?? this.#failedCall(outcome)
+    watched?.ended({
       outcome,
       cancelled: this.#cancelled,
       fault,
@@ -178,7 +193,7 @@ export class CallLogEntry implements CallLog {
       upstreamMs: this.#upstreamTotal,
     })
     const { clientEra, serverEra, method, relayed = false } = this.#fields
-    telemetry.observe?.({
+    telemetry.observeCall?.({
       kind: 'call',
       server: telemetry.server,
       clientEra,

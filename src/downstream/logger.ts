@@ -20,6 +20,8 @@ export interface Telemetry {
   /** The name of the server in the configuration. */
   server: string
   observe?: Observe | undefined
+  /** Counts calls when they end; none without metrics. */
+  observeCall?: Observe | undefined
   tracer?: Tracer | undefined
   /** The inspector; none by default. */
   watch?: Watch | undefined

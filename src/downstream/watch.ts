@@ -5,6 +5,7 @@ import { memoize } from '../rpc/memoize.js'
 import type { Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { type Json, objectIn, parseObject, raw, value } from '../rpc/splice.js'
+import { CallNumbers } from './call-numbers.js'
 
 /** Most calls that are remembered because they wait for answers of their clients. */
 const MAX_ASKING = 1_000
@@ -18,19 +19,19 @@ const MAX_NAME = 120
 /** Tells a witness, and knows which call is which. */
 export class Watch {
   readonly witness: Witness
-  #calls = 0
+  readonly numbers: CallNumbers
   /** Calls that ended with a question, by the `requestState` that the client has to send back. */
   readonly #asking = new Map<string, number>()
   /** What clients call themselves, by their sessions. */
   readonly #names = new Map<string, string>()
 
-  constructor(witness: Witness) {
+  /** Records at most so many calls within a second. */
+  constructor(witness: Witness, callsPerSecond = Number.POSITIVE_INFINITY) {
     this.witness = witness
-  }
-
-  /** The number of a new call. */
-  begin(): number {
-    return ++this.#calls
+    this.numbers = new CallNumbers(callsPerSecond, (count) => {
+      const text = `Calls were not recorded, because more than ${callsPerSecond} began within a second`
+      witness({ kind: 'lost', text, count })
+    })
   }
 
   /**

@@ -62,8 +62,15 @@ export class WatchedCall {
   #answeredAt: number | undefined
 
   /** `started` is the `performance.now()` of the call. */
-  constructor(server: string, watch: Watch, fields: Readonly<CallFields>, whose: Whose, started: number) {
-    this.number = watch.begin()
+  constructor(
+    number: number,
+    server: string,
+    watch: Watch,
+    fields: Readonly<CallFields>,
+    whose: Whose,
+    started: number,
+  ) {
+    this.number = number
     this.#watch = watch
     this.#fields = fields
     this.#started = started

@@ -1,5 +1,6 @@
 /** Tells the inspector the messages with a client. */
 import { type MessageSight, sightOf, tellArrived, tellSent as tellSentTo } from '../ports/message-sight.js'
+import { UNRECORDED } from '../ports/seen.js'
 import type { Era } from '../protocol/eras.js'
 import type { Made, Towards } from '../protocol/rules.js'
 import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
@@ -30,7 +31,7 @@ export function tellReceived(
   message: Request | Notification | Response,
   { call, session }: About,
 ): void {
-  if (!telemetry?.watch) return
+  if (!telemetry?.watch || call === UNRECORDED) return
   const { server, watch } = telemetry
   tellArrived(watch.witness, message, sightOf('client', 'in', server, call, session, undefined))
 }
@@ -46,7 +47,7 @@ export function tellSent(
   const { server, watch } = telemetry
   const sight = sightOf('client', 'out', server, call, session, undefined)
   const head = fillIn(sight, text)
-  if (head) tellSentTo(watch.witness, text, sight, made, TOWARDS[era])
+  if (head && call !== UNRECORDED) tellSentTo(watch.witness, text, sight, made, TOWARDS[era])
   return head
 }
 

@@ -1,6 +1,6 @@
 /** What the inspector learns from the events that are counted as metrics. Calls and their messages tell the witness themselves. */
 import type { BridgeEvent, Observe } from '../ports/events.js'
-import type { Sight, Witness } from '../ports/seen.js'
+import { type Sight, UNRECORDED, type Witness } from '../ports/seen.js'
 
 /** Tells a witness what is observed. */
 export function observing(witness: Witness): Observe {
@@ -12,8 +12,9 @@ export function observing(witness: Witness): Observe {
 
 function sightOf(event: BridgeEvent): Sight | undefined {
   switch (event.kind) {
-    case 'verdict':
     case 'question':
+      return event.call === UNRECORDED ? undefined : event
+    case 'verdict':
     case 'session':
     case 'child':
       return event
@@ -23,6 +24,7 @@ function sightOf(event: BridgeEvent): Sight | undefined {
     }
     case 'discovery':
       return { kind: 'trust', server: event.server, text: `${event.phase}: ${event.reason}` }
+    // Calls are told otherwise.
     case 'call':
     case 'downlevelled':
     case 'cache':

@@ -191,6 +191,12 @@ export class Views {
   }
 
   #note(seen: Note): void {
+    const last = this.notes.at(-1)
+    // What is lost again and again is one note.
+    if (seen.kind === 'lost' && last?.kind === 'lost' && last.text === seen.text && last.server === seen.server) {
+      this.notes[this.notes.length - 1] = { ...seen, count: (last.count ?? 0) + (seen.count ?? 0) }
+      return
+    }
     this.notes.push(seen)
     if (this.notes.length > KEPT.notes) this.notes.shift()
   }

@@ -15,6 +15,11 @@ export function shown(text: string | undefined, max = NAMES): string {
   return text === undefined ? '' : printable(text, max)
 }
 
+/** What was lost, and how much of it. */
+export function lossOf({ text, count }: { text: string; count?: number | undefined }): string {
+  return `${shown(text, 300)}${count === undefined ? '' : `: ${count.toLocaleString('en')}`}`
+}
+
 /** What a change is about: a place in the message, or all of it. */
 export function placeOf({ at }: Change): string {
   return at === '' ? 'the whole message' : shown(at)

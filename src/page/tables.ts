@@ -3,7 +3,7 @@ import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
 import type { SessionCounts } from '../inspect/open-sessions.js'
 import type { ServerNow, ServerView, SessionView } from '../inspect/views.js'
-import { clock, duration, shown } from '../inspect/words.js'
+import { clock, duration, lossOf, shown } from '../inspect/words.js'
 import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
 import { Raw } from './raw.js'
@@ -153,15 +153,15 @@ function Notes() {
       <h2>Changes of the bridge</h2>
       <dl>${notes
         .toReversed()
-        .flatMap(({ at, kind, server, text }) => [
-          html`<dt>${clock(at)}</dt>`,
-          html`<dd>${NOTES[kind]}${server === undefined ? '' : ` ${shown(server)}`}: ${shown(text, 300)}</dd>`,
+        .flatMap((note) => [
+          html`<dt>${clock(note.at)}</dt>`,
+          html`<dd>${NOTES[note.kind]}${note.server === undefined ? '' : ` ${shown(note.server)}`}: ${note.kind === 'lost' ? lossOf(note) : shown(note.text, 300)}</dd>`,
         ])}</dl>
     </section>
   `
 }
 
-const NOTES = { config: 'configuration', trust: 'trust in', lost: 'events lost' } as const
+const NOTES = { config: 'configuration', trust: 'trust in', lost: 'missing' } as const
 
 /** Whether calls are sent to a server, after failures. */
 function breakerOf({ pause }: ServerNow): string {

@@ -43,6 +43,9 @@ export interface Changes {
   readonly weight: number
 }
 
+/** The number of calls that are not recorded, because too many come. Nothing is told of them. */
+export const UNRECORDED = 0
+
 /** The id of a call, as it is shown. */
 export function callId(call: number): string {
   return `c${call}`

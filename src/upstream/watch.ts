@@ -1,6 +1,6 @@
 /** Tells the inspector the messages on one channel to a server. */
 import { sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
-import type { MessageSeen, Witness } from '../ports/seen.js'
+import { type MessageSeen, UNRECORDED, type Witness } from '../ports/seen.js'
 import type { Made } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { HttpHead } from './transport/channel.js'
@@ -44,6 +44,7 @@ export class Watch {
     { made, headers }: SentWith,
     now?: number,
   ): void {
+    if (call === UNRECORDED) return
     const sight = sightOf('server', 'out', this.#server, call, undefined, now)
     sight.form = form
     sight.method = method
@@ -61,9 +62,11 @@ export class Watch {
 
   /** A message of the server has arrived, for this call. `http` is the head of the response that it came in. */
   received(message: Request | Notification | Response, call: number | undefined, http: HttpHead | undefined): void {
-    const sight = sightOf('server', 'in', this.#server, call, undefined, undefined)
-    sight.http = http
-    tellArrived(this.#witness, message, sight)
+    if (call !== UNRECORDED) {
+      const sight = sightOf('server', 'in', this.#server, call, undefined, undefined)
+      sight.http = http
+      tellArrived(this.#witness, message, sight)
+    }
     if (message.kind !== 'request' || call === undefined) return
     if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
     this.#asked.set(idKey(message.id), call)

@@ -56,6 +56,9 @@ const ERAS = ['modern', 'legacy'] as const
 const KEY = 'a secret that the bench shares with itself'
 const TOKEN = 'the-token-of-the-inspector'
 
+/** More than there are. */
+const EVERY = { callsPerSecond: 1_000_000 }
+
 type Configured = { entry?: object; log: object }
 const QUIET = { metrics: false, log: { level: 'warn' } }
 
@@ -75,6 +78,8 @@ const WAYS = {
   metadata: (at: At) => inspected(at, 'off'),
   'payloads, watched': (at: At) => inspected(at, 'all'),
   'payloads, read': (at: At) => inspected(at, 'all'),
+  'metadata of every call': (at: At) => inspected(at, 'off', EVERY),
+  'payloads of every call, watched': (at: At) => inspected(at, 'all', EVERY),
 } satisfies Record<string, (at: At) => Configured>
 export type Way = keyof typeof WAYS
 const FOR_PROGRAMS: readonly Way[] = [
@@ -84,12 +89,18 @@ const FOR_PROGRAMS: readonly Way[] = [
   'metadata',
   'payloads, watched',
   'payloads, read',
+  'metadata of every call',
+  'payloads of every call, watched',
 ]
 /** Ways with a reader of the inspector's events, and what it asks for: the page gets no texts with them. */
-const READ: Partial<Record<Way, string>> = { 'payloads, watched': '', 'payloads, read': '?payloads' }
+const READ: Partial<Record<Way, string>> = {
+  'payloads, watched': '',
+  'payloads of every call, watched': '',
+  'payloads, read': '?payloads',
+}
 
-function inspected({ admin }: At, payloads: string) {
-  return { ...QUIET, admin: urlAt(admin, ''), inspect: { payloads, token: TOKEN } }
+function inspected({ admin }: At, payloads: string, more: object = {}) {
+  return { ...QUIET, admin: urlAt(admin, ''), inspect: { payloads, token: TOKEN, ...more } }
 }
 
 /** The command line of a server of an era on a pipe, away from the proxy's core. */

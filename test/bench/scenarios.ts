@@ -28,7 +28,14 @@ const WIDE = { quick: [64], usual: [64], all: [1, 16, 64, 256] }
 const LARGE = { quick: [8], usual: [8], all: [1, 8, 64] }
 const ONE = { quick: [64], usual: [64], all: [64] }
 const SIGN_IN: readonly Way[] = ['sign-in off', 'no token', 'stored token']
-const INSPECT: readonly Way[] = ['no inspector', 'metadata', 'payloads, watched', 'payloads, read']
+const INSPECT: readonly Way[] = [
+  'no inspector',
+  'metadata',
+  'payloads, watched',
+  'payloads, read',
+  'metadata of every call',
+  'payloads of every call, watched',
+]
 const NONE = { quick: [0], usual: [0], all: [0] }
 
 const ARGUMENTS = {
@@ -136,7 +143,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'inspect',
-    what: 'the small call without an inspector; with its metadata; with all texts kept, and a reader of events or of texts',
+    what: 'the small call without an inspector; with its metadata; with all texts kept, and a reader of events or of texts; and so that each call is recorded',
     kind: 'closed',
     question: smallCall,
     connections: ONE,

@@ -48,6 +48,21 @@ t.test('a line is printed for each call that ends', async (t) => {
   t.equal(said.err, '')
 })
 
+t.test('what is missing is said: with its own words, or as the number of events', async (t) => {
+  const ring = tickingRing({ bounds: { calls: 1, messages: 100, bytes: 1024 * 1024 } })
+  const base = await startInspector(t, ring)
+  tellCall(ring.witness, { id: 1 })
+  const { said } = run(t, { target: `${base}/inspect#${TOKEN}` })
+  await until(() => said.out.includes('c1'))
+  ring.witness({ kind: 'lost', text: 'Calls were not recorded', count: 1_200 })
+  await until(() => said.out.includes('recorded'))
+  t.match(said.out, /\n\d\d:\d\d:\d\d\.\d {2}missing {2}Calls were not recorded: 1,200\n$/)
+  t.equal(said.err, '')
+  for (let id = 2; id < 6; id++) tellCall(ring.witness, { id })
+  await until(() => said.err !== '')
+  t.match(said.err, /^mcp-bridge tail: \d+ events are missing here\n/)
+})
+
 t.test('filters, both sides, and events as JSON', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)

@@ -218,6 +218,7 @@ t.test(
       principal: 'alice',
     })
     ring.witness({ kind: 'config', text: 'servers: added billing' })
+    ring.witness({ kind: 'lost', text: 'Calls were not recorded', count: 1_200 })
     const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
     await go('#/calls/c1')
     await shows(/alice · session [0-9a-f]{8}, \d+(?:\.\d)? \w+ old · error -32603/)
@@ -237,7 +238,9 @@ t.test(
     await go('#/calls/c1?tab=why')
     await shows(/Message of the error\s+There is no table/)
     await go('#/servers')
-    await shows(/Changes of the bridge\s+\d\d:\d\d:\d\d\.\d\s+configuration: servers: added billing/)
+    await shows(
+      /Changes of the bridge\s+\d\d:\d\d:\d\d\.\d\s+missing: Calls were not recorded: 1,200\s+\S+\s+configuration: servers: added billing/,
+    )
     t.same(await problems(browser), [])
     await go('#/sessions')
     await shows(/bridge – server\s+orders\s+alice\s+open\s+–\s+\S+ \w+\s+–\s+all of alice\s+–\s+–/)

@@ -248,6 +248,27 @@ t.test('changes of the bridge itself are kept, the newest ones', async (t) => {
   t.equal(lost, 3)
 })
 
+t.test('what is lost again and again is one note', async (t) => {
+  const ring = tickingRing()
+  const lost = { kind: 'lost', text: 'Calls were not recorded' } as const
+  for (const count of [3, 4]) ring.witness({ ...lost, count })
+  ring.witness({ ...lost, count: 5, server: 'orders' })
+  ring.witness({ kind: 'config', text: 'servers: added billing' })
+  ring.witness({ ...lost, count: 6 })
+  const { notes, lost: all } = viewsOf(ring.after(0))
+  t.same(
+    notes.map((note) => [note.kind, note.server, note.count]),
+    [
+      ['lost', undefined, 7],
+      ['lost', 'orders', 5],
+      ['config', undefined, undefined],
+      ['lost', undefined, 6],
+    ],
+  )
+  t.ok((notes[0]?.at ?? 0) > (ring.after(0)[0]?.at ?? 0), 'with the time of the last one')
+  t.equal(all, 18)
+})
+
 t.test('filters match what they say', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, server: 'orders', name: 'book' })

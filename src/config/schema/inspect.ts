@@ -1,5 +1,6 @@
 /** Options of the inspector. */
 import * as z from 'zod'
+import { count } from './values.js'
 
 /** Where the inspector is, if `admin` is not set. */
 export const INSPECT_ADDRESS = 'http://127.0.0.1:9091'
@@ -11,6 +12,11 @@ export const inspect = z
       .default('off')
       .describe(
         "Whose messages are kept as text, up to 16 KiB each: nobody's, those of calls that failed, or all. Values that may be secret are hidden when somebody reads them.",
+      ),
+    callsPerSecond: count
+      .default(2_000)
+      .describe(
+        'Most calls that are recorded within a second. Of further ones only failures are shown, without messages, and how many there were.',
       ),
     hide: z
       .array(z.string().startsWith('/', 'has to begin with /'))

@@ -187,11 +187,11 @@ export class Relay {
     const { principal, body } = request
     const record = new CallLogEntry(log, fields, { principal, session })
     record.follow(EMPTY, traceHeaders(request))
-    const { call } = record
-    const messages = call === undefined ? undefined : new RelayedMessages(log, { call, session })
+    const { watched } = record
+    const messages = watched && new RelayedMessages(log, { call: watched.number, session })
     const sent = body instanceof Uint8Array ? body : undefined
     const watch = passing.opens ? log.telemetry?.watch : undefined
-    record.watched?.begunBy(watch && sent && clientIn(watch, sent), messages && sent && stateIn(sent))
+    watched?.begunBy(watch && sent && clientIn(watch, sent), messages && sent && stateIn(sent))
     // The other requests of a session have the same headers.
     if (sent) messages?.request(sent, passing.opens ? request.headers : undefined)
     let leave = () => {}

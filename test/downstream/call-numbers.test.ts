@@ -1,0 +1,26 @@
+/** Which calls the inspector records, if many come. */
+import t from 'tap'
+import { CallNumbers } from '../../src/downstream/call-numbers.js'
+import { UNRECORDED } from '../../src/ports/seen.js'
+import { until } from '../support/eventually.js'
+
+t.test('within a second, so many calls have a number, and those that tell more than themselves', async (t) => {
+  const numbers = new CallNumbers(2, () => {})
+  const at = (now: number, method = 'tools/call') => numbers.next(method, now)
+  t.same([at(0), at(1), at(2), at(999)], [1, 2, UNRECORDED, UNRECORDED])
+  t.same([at(999, 'initialize'), at(999, 'tools/list')], [3, 4])
+  t.equal(numbers.further(), 5)
+  t.same([at(1_000), at(1_500), at(1_999), at(2_000)], [6, 7, UNRECORDED, 8])
+})
+
+t.test('the calls that have none are counted, once a second', async (t) => {
+  const counts: number[] = []
+  const numbers = new CallNumbers(1, (count) => counts.push(count))
+  for (let i = 0; i < 5; i++) numbers.next('tools/call', 0)
+  t.same(counts, [])
+  await until(() => counts.length > 0, 'the count')
+  t.same(counts, [4])
+  for (let i = 0; i < 3; i++) numbers.next('tools/call', 1_000)
+  await until(() => counts.length > 1, 'another count')
+  t.same(counts, [4, 2])
+})

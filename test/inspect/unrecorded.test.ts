@@ -1,0 +1,72 @@
+/** Calls that the inspector does not record, because too many come: they are served as others, and leave no half of them. */
+import t from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
+import { Ring } from '../../src/inspect/ring.js'
+import { Views } from '../../src/inspect/views.js'
+import type { Seen } from '../../src/ports/seen.js'
+import { CLIENTS } from '../matrix/clients.js'
+import { nameOf, runPair } from '../matrix/run.js'
+import { SERVERS } from '../matrix/servers.js'
+import { until } from '../support/eventually.js'
+
+const PAIRS = [
+  ['modern HTTP', 'legacy stdio'],
+  ['legacy HTTP', 'modern HTTP'],
+  ['legacy stdio', 'legacy stdio'],
+  ['modern HTTP', 'modern HTTP'],
+] as const
+
+/** What is recorded in any case. */
+const ALWAYS = ['initialize', 'tools/list']
+/** Messages that belong to a call, whichever they are. */
+const OF_CALLS = ['tools/call', 'notifications/progress', 'elicitation/create']
+
+for (const [from, to] of PAIRS)
+  t.test(`${from} client, ${to} server: calls that are not recorded`, async (t) => {
+    const client = CLIENTS.find((one) => nameOf(one) === from)
+    const server = SERVERS.find((one) => nameOf(one) === to)
+    if (!client || !server) throw new TypeError('There is no such pair')
+    const ring = new Ring({ payloads: 'all' })
+    await runPair(t, { client, server }, { watch: new Watch(ring.witness, 0) })
+
+    const events = ring.after(0)
+    const messages = events.filter((seen) => seen.kind === 'message')
+    const ended = events.filter(
+      (seen): seen is Seen & { kind: 'call' } => seen.kind === 'call' && seen.what === 'ended',
+    )
+    const { calls } = viewsOf(events)
+    t.same(
+      [...calls.values()].filter(({ incomplete, status }) => incomplete || status === 'open'),
+      [],
+      'each call has its beginning and its end',
+    )
+    const always = ended.filter(({ method }) => ALWAYS.includes(method))
+    t.same([...new Set(always.map(({ method }) => method))], ALWAYS.slice(client.era === 'legacy' ? 0 : 1))
+    const failed = ended.filter(({ method }) => !ALWAYS.includes(method))
+    t.ok(failed.length > 0, 'calls that failed are shown')
+    t.same(
+      failed.filter(({ outcome }) => outcome === 'ok' || outcome === 'asks' || outcome === 'cancelled'),
+      [],
+      'and no others',
+    )
+    t.same(
+      failed.filter(({ call }) => messages.some((message) => message.call === call)),
+      [],
+      'without their messages',
+    )
+    t.same(
+      messages.filter(({ call, method = '' }) => call === undefined && OF_CALLS.includes(method)),
+      [],
+      'no message of a call is taken for one that belongs to none',
+    )
+    await until(() => ring.after(0).some(({ kind }) => kind === 'lost'), 'they are counted')
+    const { lost, notes } = viewsOf(ring.after(0))
+    t.ok(lost > 10, `${lost} calls`)
+    t.match(notes.at(-1), { kind: 'lost', text: /not recorded/ })
+  })
+
+function viewsOf(events: readonly Seen[]): Views {
+  const views = new Views()
+  for (const seen of events) views.add(seen)
+  return views
+}
