@@ -72,9 +72,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   let lost = 0
   const told = (seen: Seen) => {
     views.add(seen)
-    // The event itself says what it counts.
-    const missing = views.lost - lost - ((seen.kind === 'lost' && seen.count) || 0)
-    if (missing > 0) err(`mcp-bridge tail: ${missing} events are missing here\n`)
+    if (views.lost > lost) err(`mcp-bridge tail: ${views.lost - lost} events are missing here\n`)
     lost = views.lost
     const call = seen.call === undefined ? undefined : views.call(seen.call)
     if (options.json) {

@@ -1,7 +1,4 @@
-/**
- * Numbers of calls for the inspector, and which calls have none because too many come. The inspector keeps as many calls as
- * are recorded within a second, so more would only push out each other.
- */
+/** Numbers of calls for the inspector, and which calls have none because too many come. */
 import { UNRECORDED } from '../ports/seen.js'
 
 const SECOND = 1_000

@@ -141,6 +141,8 @@ export class Views {
   last = 0
   lost = 0
   seen = 0
+  /** Number of calls that were not recorded, because too many came. */
+  unrecorded = 0
   /** When the last event happened. */
   at = 0
   /** Calls that are parts of others, by their ids. */
@@ -177,7 +179,7 @@ export class Views {
         if (this.refused.length > KEPT.refused) this.refused.shift()
         return
       case 'lost':
-        this.lost += seen.count ?? 0
+        this.unrecorded += seen.count ?? 0
         return this.#note(seen)
       case 'config':
       case 'trust':

@@ -71,7 +71,8 @@ function App() {
 
 function Connection() {
   const { value: from } = source
-  const { seen, lost } = current.value.views
+  const { seen, lost, unrecorded } = current.value.views
+  const isMissing = (lost > 0 && from.kind !== 'file') || unrecorded > 0
   const [sign, words] =
     from.kind === 'live'
       ? ['●', 'live']
@@ -80,7 +81,7 @@ function Connection() {
         : from.kind === 'waiting' || from.kind === 'refused'
           ? ['○', from.why]
           : ['○', from.kind]
-  return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}${' '}<span class=${`count ${lost > 0 && from.kind !== 'file' ? 'lost' : 'faint'}`}>${seen.toLocaleString()} events, ${lost.toLocaleString()} ${from.kind === 'file' ? 'not in the file' : 'lost'}</span></p>`
+  return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}${' '}<span class=${`count ${isMissing ? 'lost' : 'faint'}`}>${seen.toLocaleString()} events, ${lost.toLocaleString()} ${from.kind === 'file' ? 'not in the file' : 'lost'}${unrecorded > 0 ? `, ${unrecorded.toLocaleString()} calls not recorded` : ''}</span></p>`
 }
 
 /** Exports what the list shows. */

@@ -174,7 +174,7 @@ type Happening =
       path?: string | undefined
       from?: string | undefined
     }
-  /** The configuration or the trust in a server changed. `lost` counts events that are missing. */
+  /** The configuration or the trust in a server changed. `lost`: messages are missing, or calls, and then how many. */
   | { kind: 'config' | 'trust' | 'lost'; text: string; count?: number | undefined }
 
 type MessageEvent = Omit<MessageSeen, 'changed' | 'http'> & {

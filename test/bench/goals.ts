@@ -32,7 +32,7 @@ const STDIO = ['modern-legacy-stdio', 'legacy-modern-stdio']
 
 const WORDS: Partial<Record<keyof Figures, string>> = { cpu: 'CPU', rate: 'throughput', p50: 'median latency' }
 
-const goals: readonly Goal[] = [
+export const goals: readonly Goal[] = [
   ...TRANSLATED.map((lane) => ratio('small', 64, lane, 'cpu', { most: 1.2 })),
   ...RELAYED.map((lane) => ratio('small', 64, lane, 'cpu', { most: 1.1 })),
   ...STDIO.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.55 })),

@@ -202,22 +202,23 @@ export function replicaTables({ calls, memory }: Replicas): Table[] {
   ]
 }
 
-/** Goals that this run measured. */
-export function goalTable(verdicts: readonly Verdict[]): Table {
-  const measured = verdicts.filter(({ figure }) => figure !== undefined)
-  const rows = measured.map(({ goal, limit, unit, figure, spread: of, reached }) => {
+/** A row for each goal that was measured. */
+export function goalRows(verdicts: readonly Verdict[]): string[][] {
+  return verdicts.flatMap(({ goal, limit, unit, figure, spread: of, reached }) => {
+    if (figure === undefined) return []
     const decimals = unit === '×' ? 2 : 0
     const wanted = 'most' in limit ? `at most ${limit.most}` : `at least ${limit.least}`
     const found = of === undefined ? shown(figure, decimals) : spread(of, decimals)
-    return [goal, `${wanted} ${unit}`, found, reached ? 'reached' : 'missed']
+    return [[goal, `${wanted} ${unit}`, found, reached ? 'reached' : 'missed']]
   })
-  const reached = measured.filter((verdict) => verdict.reached).length
+}
+
+/** Goals that were measured, by their rows. */
+export function goalTable(rows: readonly (readonly string[])[]): Table {
+  const reached = rows.filter((row) => row.at(-1) === 'reached').length
   return {
-    title: `Goals: ${reached} of ${measured.length} reached`,
+    title: `Goals: ${reached} of ${rows.length} reached`,
     rows: [['', 'wanted', 'measured', ''], ...rows],
-    ...(measured.length < verdicts.length && {
-      notes: [`Not measured in this run: ${verdicts.length - measured.length}.`],
-    }),
   }
 }
 

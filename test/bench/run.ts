@@ -7,7 +7,7 @@ import { writeDocument } from './document.js'
 import { measureFresh } from './fresh.js'
 import { judge } from './goals.js'
 import { measureIdle } from './idle.js'
-import { measure } from './measure.js'
+import { type Block, measure } from './measure.js'
 import { help, type Options, parseOptions } from './options.js'
 import { installPeers } from './peers.js'
 import { pinned, startRedis, stepAside } from './processes.js'
@@ -18,6 +18,7 @@ import {
   againstTable,
   blockTable,
   freshTable,
+  goalRows,
   goalTable,
   idleTable,
   openTable,
@@ -26,7 +27,7 @@ import {
   replicaTables,
 } from './report.js'
 import type { About, Results } from './results.js'
-import { PACES, type Part, secondsFor, select } from './selection.js'
+import { groupsOf, PACES, type Part, paceOf, secondsFor, select } from './selection.js'
 import { asText, type Table } from './tables.js'
 
 /** A run that takes so many times what was expected, and ten minutes, is given up. */
@@ -92,7 +93,10 @@ async function run(options: Options): Promise<Results> {
       results.replicas = await measureReplicas(among, pace, redis)
       replicaTables(results.replicas).forEach(print)
     } else {
-      const blocks = await measure(scenario, connections, among, pace, surroundings)
+      const measured: Block[] = []
+      for (const group of groupsOf(scenario, among))
+        measured.push(...(await measure(scenario, connections, group, paceOf(scenario, pace), surroundings)))
+      const blocks = joined(measured)
       results.blocks.push(...blocks)
       for (const block of blocks) print(scenario.kind === 'open' ? openTable(block) : blockTable(block))
     }
@@ -102,8 +106,19 @@ async function run(options: Options): Promise<Results> {
     print(againstTable(results, against))
   }
   results.goals = judge(results)
-  print(goalTable(results.goals))
+  print(goalTable(goalRows(results.goals)))
   return results
+}
+
+/** Blocks over the same connections as one. Of what was measured several times, as controls are, the first figures are kept. */
+function joined(blocks: readonly Block[]): Block[] {
+  return [...new Set(blocks.map(({ connections }) => connections))].map((connections) => {
+    const [first, ...others] = blocks.filter((block) => block.connections === connections) as [Block, ...Block[]]
+    const cells = [...first.cells]
+    for (const cell of others.flatMap((block) => block.cells))
+      if (cells.every(({ candidate }) => candidate !== cell.candidate)) cells.push(cell)
+    return { ...first, cells, failed: [...first.failed, ...others.flatMap(({ failed }) => failed)] }
+  })
 }
 
 /** Profiles the lanes of the first scenario that is selected, and the pass-throughs. */
@@ -130,7 +145,7 @@ function printAll(results: Results): void {
   for (const one of profiles) print(profileTable(one))
   if (profiles.length > 0) print(partsTable(profiles))
   if (against !== undefined) print(againstTable(results, against))
-  if (goals.length > 0) print(goalTable(goals))
+  if (goals.length > 0) print(goalTable(goalRows(goals)))
 }
 
 function print(table: Table): void {

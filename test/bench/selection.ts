@@ -1,5 +1,5 @@
 /** What of all lanes and scenarios a run measures, how thoroughly, and about how long that takes. */
-import { type Candidate, candidates } from './candidates.js'
+import { beforeName, type Candidate, candidates } from './candidates.js'
 import type { IdlePace } from './idle.js'
 import type { Pace } from './measure.js'
 import { peers } from './peers.js'
@@ -62,6 +62,9 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     replicas: [1, 2, 4],
   },
 }
+
+/** Fewest rounds, if windows are longer than those of others. */
+const FEWEST = 4
 
 /** The lanes of the goals: the others are translated, relayed and written to pipes by the same code. */
 const USUAL_LANES = [
@@ -133,15 +136,39 @@ function matches(name: string, texts: readonly string[]): boolean {
   return texts.length === 0 || texts.some((text) => name.includes(text))
 }
 
+/** The pace of a scenario: if its windows have to be longer, there are fewer of them. */
+export function paceOf<P extends Pace>({ window: least = 0 }: Scenario, pace: P): P {
+  const window = Math.max(pace.window, least)
+  const rounds = Math.max(Math.min(pace.rounds, FEWEST), Math.round((pace.rounds * pace.window) / window))
+  return { ...pace, window, rounds }
+}
+
+/**
+ * What is measured side by side. Ways to configure a lane are compared with each other only, so lanes take turns: a process
+ * that does nothing for minutes may lose its memory, and is slow after that.
+ */
+export function groupsOf({ ways }: Scenario, among: readonly Candidate[]): Candidate[][] {
+  if (!ways) return [[...among]]
+  const laneOf = ({ name }: Candidate) => name.replace(beforeName(''), '').replace(/, .*/, '')
+  const lanes = new Set(among.filter(({ kind }) => kind !== 'control').map(laneOf))
+  return [...lanes].map((lane) => {
+    const own = among.filter((one) => laneOf(one) === lane)
+    const server = own[0]?.server
+    return among.filter((one) => own.includes(one) || (one.kind === 'control' && one.server === server))
+  })
+}
+
 /** Milliseconds that processes take to start, and sessions to be opened and closed, on a usual machine. */
 const START = 500
 const SESSION = 4
 
 /** Seconds that a selection takes, roughly. `builds` is how many builds of the bridge are measured. */
 export function secondsFor(parts: readonly Part[], pace: RunPace, builds = 1): number {
-  const milliseconds = parts.map(({ scenario: { kind, ways }, connections, among }) => {
-    const count = among.reduce((sum, one) => sum + (one.kind === 'bridge' ? builds : 1), 0)
-    const { rounds, window, warmUp, copies, starts, idle, replicas } = pace
+  const milliseconds = parts.map(({ scenario, connections, among }) => {
+    const { kind, ways } = scenario
+    const all = groupsOf(scenario, among).flat()
+    const count = all.reduce((sum, one) => sum + (one.kind === 'bridge' ? builds : 1), 0)
+    const { rounds, window, warmUp, copies, starts, idle, replicas } = paceOf(scenario, pace)
     if (kind === 'fresh') return count * (starts + 1) * 2 * START
     if (kind === 'idle') return count * (START + 4 * idle.pause + idle.sessions * SESSION)
     if (kind === 'replicas') {

@@ -238,6 +238,7 @@ t.test(
     await go('#/calls/c1?tab=why')
     await shows(/Message of the error\s+There is no table/)
     await go('#/servers')
+    await shows(/events, 0 lost, 1,200 calls not recorded/)
     await shows(
       /Changes of the bridge\s+\d\d:\d\d:\d\d\.\d\s+missing: Calls were not recorded: 1,200\s+\S+\s+configuration: servers: added billing/,
     )

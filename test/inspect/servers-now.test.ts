@@ -15,7 +15,7 @@ import { ModernHttp } from '../support/modern-http.js'
 async function start(t: Test, entry: object) {
   const log = pino({ level: 'silent' })
   const inspector = new Inspector(
-    { token: TOKEN, payloads: 'off', callsPerSecond: 2_000, hide: [] },
+    { token: TOKEN, payloads: 'off', callsPerSecond: 500, hide: [] },
     { version: '0.0.0', log },
   )
   const { url, bridge } = await startBridge(t, entry, {}, { inspector, watch: inspector.watch })

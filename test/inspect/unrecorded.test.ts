@@ -60,8 +60,8 @@ for (const [from, to] of PAIRS)
       'no message of a call is taken for one that belongs to none',
     )
     await until(() => ring.after(0).some(({ kind }) => kind === 'lost'), 'they are counted')
-    const { lost, notes } = viewsOf(ring.after(0))
-    t.ok(lost > 10, `${lost} calls`)
+    const { unrecorded, notes } = viewsOf(ring.after(0))
+    t.ok(unrecorded > 10, `${unrecorded} calls`)
     t.match(notes.at(-1), { kind: 'lost', text: /not recorded/ })
   })
 
