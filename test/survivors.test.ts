@@ -5,11 +5,11 @@ import { execPath } from 'node:process'
 import t from 'tap'
 import { type Candidate, candidates } from './bench/candidates.js'
 import { jobFor, load, withPeers } from './bench/measure.js'
-import { freePort } from './bench/processes.js'
 import { urlAt } from './bench/questions.js'
 import { smallCall } from './bench/scenarios.js'
 import { main } from './support/cli.js'
 import { PATIENCE } from './support/eventually.js'
+import { freePort } from './support/free-port.js'
 
 const LANES = ['legacy-modern-http', 'modern-legacy-http', 'legacy-legacy-http', 'legacy-modern-stdio']
 /** So many calls at a time make V8 replace the tables of Maps and Sets again and again. */

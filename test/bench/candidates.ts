@@ -1,7 +1,8 @@
 /** What is measured: the ways from a client to a server. A further way is a further row. */
 import type { ChildProcess } from 'node:child_process'
+import { freePort } from '../support/free-port.js'
 import { ownBuild } from './builds.js'
-import { beside, commandOn, freePort, start, temporary } from './processes.js'
+import { beside, commandOn, start, temporary } from './processes.js'
 import { type Era, listening, urlAt } from './questions.js'
 import { emptyStore, storeWithToken } from './sign-in.js'
 
@@ -82,9 +83,7 @@ const WAYS = {
   'payloads of every call, watched': (at: At) => inspected(at, 'all', EVERY),
 } satisfies Record<string, (at: At) => Configured>
 export type Way = keyof typeof WAYS
-const FOR_PROGRAMS: readonly Way[] = [
-  'extras off',
-  'extras on',
+export const INSPECT: readonly Way[] = [
   'no inspector',
   'metadata',
   'payloads, watched',
@@ -92,6 +91,7 @@ const FOR_PROGRAMS: readonly Way[] = [
   'metadata of every call',
   'payloads of every call, watched',
 ]
+const FOR_PROGRAMS: readonly Way[] = ['extras off', 'extras on', ...INSPECT]
 /** Ways with a reader of the inspector's events, and what it asks for: the page gets no texts with them. */
 const READ: Partial<Record<Way, string>> = {
   'payloads, watched': '',

@@ -71,7 +71,7 @@ t.test('what was not measured stays, with the commit of its run', async (t) => {
   t.match(goals, '1.03 (0.92–1.13) | reached')
   t.match(goals, 'at most 1.03 × | 1.02 | reached')
   t.equal(small, '**small: tools/call**\n\n|  | CPU × |\n|---|--:|\n| lane | 1.00 |\n\nCommit old.')
-  t.match(inspect, /^\*\*inspect: the small call[^]*modern-legacy-http, metadata \|[^]*Commit new, 2026/)
+  t.match(inspect, /^\*\*inspect: the small call.*modern-legacy-http, metadata \|.*Commit new, 2026/s)
   t.notMatch(inspect, '9.99')
   t.same(withTables(`\n\n${[goals, small, inspect].join('\n\n')}\n\n`, { ...results, blocks: [], goals: [] }), [
     goals,

@@ -2,10 +2,10 @@
 import { type ChildProcess, execFileSync, type StdioOptions, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../support/free-port.js'
 
 const cores = availableParallelism()
 /** The proxy has a core to itself; whatever calls it or is called by it shares the others. */
@@ -76,16 +76,6 @@ export function memoryOf({ pid }: ChildProcess): number | undefined {
   const path = `/proc/${pid}/status`
   const kib = existsSync(path) ? /^VmRSS:\s+(\d+)/m.exec(readFileSync(path, 'latin1'))?.[1] : undefined
   return kib === undefined ? undefined : Number(kib) / KIB
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new TypeError('No port')
-  return address.port
 }
 
 /** A file that is there for as long as this process, with this text in it. */

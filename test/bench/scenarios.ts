@@ -1,5 +1,5 @@
 /** What is measured: what is asked, over how many connections, and of whom. A further scenario is a further row. */
-import type { Way } from './candidates.js'
+import { INSPECT, type Way } from './candidates.js'
 import type { Question } from './questions.js'
 
 /**
@@ -30,14 +30,6 @@ const WIDE = { quick: [64], usual: [64], all: [1, 16, 64, 256] }
 const LARGE = { quick: [8], usual: [8], all: [1, 8, 64] }
 const ONE = { quick: [64], usual: [64], all: [64] }
 const SIGN_IN: readonly Way[] = ['sign-in off', 'no token', 'stored token']
-const INSPECT: readonly Way[] = [
-  'no inspector',
-  'metadata',
-  'payloads, watched',
-  'payloads, read',
-  'metadata of every call',
-  'payloads of every call, watched',
-]
 const NONE = { quick: [0], usual: [0], all: [0] }
 
 const ARGUMENTS = {

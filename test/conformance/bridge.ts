@@ -1,9 +1,8 @@
 /** Starts what a leg needs: the server, if it is reached over HTTP, and the bridge in front of it. */
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../support/free-port.js'
 import { type Child, start } from './children.js'
 import { type ServerLeg, servers } from './legs.js'
 
@@ -50,14 +49,6 @@ async function firstLine({ lines }: Child): Promise<string> {
 async function failed({ ended }: Child, what: string, log: string): Promise<never> {
   const code = await ended
   throw new Error(`${what} exited with code ${code}, after it wrote:\n${readFileSync(log, 'utf8').slice(-LOG_END)}`)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, HOST)
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** Waits until the bridge listens. */

@@ -3,9 +3,7 @@
  * arguments: one of the legacy era, that speaks to the bridge. What it has to do is known by the name of the scenario.
  */
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -19,6 +17,7 @@ import {
   ElicitRequestSchema,
   ListRootsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
+import { freePort } from '../support/free-port.js'
 
 /** A call of a tool, as the suite asks for it. */
 interface ToolCall {
@@ -100,14 +99,6 @@ async function overHttp() {
     await sleep(100)
   }
   return { transport: new StreamableHTTPClientTransport(new URL(address)) as Transport, end: () => child.kill() }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** What a server that wants sign-in is asked for. What fails is for the suite to judge. */

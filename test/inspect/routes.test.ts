@@ -247,7 +247,9 @@ t.test('a viewer that does not read is dropped, and is told; others see everythi
     closed = true
   })
   deaf.pause()
-  deaf.write(`GET /inspect/events HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: ${authorization}\r\n\r\n`)
+  deaf.write(
+    `GET /inspect/events HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nauthorization: ${authorization}\r\n\r\n`,
+  )
   const good = follow(t, `${base}/inspect/events`)
   let calls = 0
   const turn = () => new Promise((resolve) => setImmediate(resolve))

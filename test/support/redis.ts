@@ -1,10 +1,10 @@
 /** A Redis of a test's own, where the machine has one: `redis-server` on the PATH. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { until } from './eventually.js'
 import { temporaryFile, temporaryFolder } from './folder.js'
+import { freePort } from './free-port.js'
 import type { Scope } from './scope.js'
 import { makeCa } from './tls.js'
 
@@ -172,13 +172,4 @@ export async function startCluster(t: Scope, password: string): Promise<RedisSer
     askRedis(port, password, 'INFO', 'replication').includes('master_link_status:up')
   await until(() => nodes.slice(3).every(inStep), 'replicas in step with their primaries')
   return nodes.map(({ server }) => server)
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(address !== null && typeof address === 'object' ? address.port : 0))
-    })
-  })
 }
