@@ -24,6 +24,8 @@ const BINARY = new Set(['blob', 'data'])
 const CREDENTIAL = /\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{6,}/gi
 /** Levels of JSON within strings of JSON that are examined. */
 const DEEPEST = 4
+/** Longest JSON Pointer of a value that is shown. What is deeper is hidden, because each value is compared by its pointer. */
+const MAX_POINTER = 2_000
 
 /**
  * A function that hides secrets. `hide` has globs of JSON Pointers: `*` is one name, `**` any number of them. `isHidden`
@@ -53,6 +55,8 @@ export function globOf(glob: string): RegExp {
 /** An object or array that is open at a position. */
 interface Open {
   isArray: boolean
+  /** Its JSON Pointer. */
+  pointer: string
   /** The name or number of the current member. */
   key: string
   /** Whether a name comes next. */
@@ -101,11 +105,11 @@ class Redaction {
 
   #value(char: string, inside: Open | undefined): void {
     const key = inside && !inside.isArray ? inside.key : undefined
-    const pointer = this.#open.map(({ key }) => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
-    if ((key !== undefined && isSecret(key)) || this.#isHidden(pointer)) {
+    const pointer = inside ? `${inside.pointer}/${inside.key.replaceAll('~', '~0').replaceAll('/', '~1')}` : ''
+    if (pointer.length > MAX_POINTER || (key !== undefined && isSecret(key)) || this.#isHidden(pointer)) {
       this.#replace(endOfValue(this.#text, this.#at), JSON.stringify(HIDDEN))
     } else if (char === '{' || char === '[') {
-      this.#open.push({ isArray: char === '[', key: char === '[' ? '0' : '', named: false })
+      this.#open.push({ isArray: char === '[', pointer, key: char === '[' ? '0' : '', named: false })
       this.#at++
     } else if (char === '"') this.#string(key)
     else this.#at = endOfValue(this.#text, this.#at)

@@ -26,6 +26,7 @@ export class SecretArguments {
   readonly tools = new ListedTools()
   /** Requests for lists of tools that wait for their results, and whether they ask for the first page. */
   readonly #open = new Map<string, boolean>()
+  /** Globs of JSON Pointers within the arguments, by server. */
   readonly #globs = new Map<string, Map<string, RegExp>>()
 
   /** Learns from lists of tools among the messages. */
@@ -48,8 +49,11 @@ export class SecretArguments {
    */
   has(server: string | undefined, pointer: string): boolean {
     const globs = this.#globs.get(server ?? '')
-    if (!globs || !pointer.includes(ARGUMENTS)) return false
-    for (const glob of globs.values()) if (glob.test(pointer)) return true
+    if (!globs) return false
+    for (let at = pointer.indexOf(ARGUMENTS); at >= 0; at = pointer.indexOf(ARGUMENTS, at + 1)) {
+      const path = pointer.slice(at + ARGUMENTS.length)
+      for (const glob of globs.values()) if (glob.test(path)) return true
+    }
     return false
   }
 
@@ -59,7 +63,7 @@ export class SecretArguments {
     for (const tool of toolsIn(text))
       for (const path of pathsIn(tool['inputSchema'])) {
         const known = this.#globs.get(server) ?? new Map<string, RegExp>()
-        const glob = `/**${ARGUMENTS}${known.size < MAX_ARGUMENTS ? path : ''}`
+        const glob = known.size < MAX_ARGUMENTS ? path : ''
         if (!known.has(glob)) known.set(glob, globOf(glob))
         if (this.#globs.size < MAX_SERVERS) this.#globs.set(server, known)
       }

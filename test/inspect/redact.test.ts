@@ -79,6 +79,30 @@ t.test('configured pointers are hidden', async (t) => {
   t.equal(JSON.parse(text).params.arguments.other, 'shown')
 })
 
+t.test('however deep a text is, few characters are compared, and what is too deep is hidden', async (t) => {
+  const name = 'n'.repeat(3_000)
+  for (const [about, text] of [
+    ['arrays', '['.repeat(16_384)],
+    ['objects', '{"a":'.repeat(3_276)],
+    ['a long name', `{"${name}":[${'1,'.repeat(6_000)}`],
+    ['many values below many names', `${'{"abcdefgh":'.repeat(200)}[${'1,'.repeat(6_000)}`],
+  ] as const) {
+    let values = 0
+    let longest = 0
+    redact(text, (pointer) => {
+      values++
+      longest = Math.max(longest, pointer.length)
+      return false
+    })
+    t.ok(values > 0 && values <= text.length && longest <= 2_000, `${about}: ${values} values, ${longest} characters`)
+  }
+  const deep = `${'['.repeat(2_000)}"CANARY"${']'.repeat(2_000)}`
+  const { text, hidden } = redact(deep)
+  t.notMatch(text, /CANARY/)
+  t.equal(hidden, 1)
+  JSON.parse(text)
+})
+
 t.test('what has nothing secret stays the same text, and a secret next to anything is hidden', async () => {
   check(
     property(jsonValue(), (value) => {
