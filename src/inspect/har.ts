@@ -1,34 +1,51 @@
 /** Calls in the HTTP Archive format (HAR 1.2): two entries a call, one for each wire that it passed. */
-import type { Seen } from '../ports/seen.js'
 import type { Message } from './rows.js'
 import type { CallView } from './views.js'
 
 type Hop = Message['hop']
 
-/** An archive of calls. Texts that are missing were not kept. */
-export function toHar(calls: Iterable<CallView>, { version }: { version: string }): object {
-  const entries = [...calls].flatMap((call) => [...entriesOf(call, 'client'), ...entriesOf(call, 'server')])
-  const sorted = entries.toSorted((a, b) => a.startedDateTime.localeCompare(b.startedDateTime))
-  return { log: { version: '1.2', creator: { name: 'mcp-bridge', version }, entries: sorted } }
+/** One request of a call with what answered it, as far as they are known. */
+interface Exchange {
+  call: CallView
+  hop: Hop
+  began: number
+  request: Message | undefined
+  answer: Message | undefined
 }
 
-/** An entry for each request of a hop with what answered it. A call without messages has one for the client. */
-function entriesOf(call: CallView, hop: Hop) {
+/** An archive of calls, in pieces. `withText` gives a message with its text, if that was kept. */
+export function* toHar(
+  calls: Iterable<CallView>,
+  { version, withText }: { version: string; withText: (message: Message) => Message },
+): Generator<string, void> {
+  const exchanges = [...calls].flatMap((call) => [...exchangesOf(call, 'client'), ...exchangesOf(call, 'server')])
+  yield `{"log":{"version":"1.2","creator":${JSON.stringify({ name: 'mcp-bridge', version })},"entries":[`
+  let separator = ''
+  for (const { request, answer, ...exchange } of exchanges.toSorted((a, b) => a.began - b.began)) {
+    const entry = entryOf({ ...exchange, request: request && withText(request), answer: answer && withText(answer) })
+    yield separator + JSON.stringify(entry)
+    separator = ','
+  }
+  yield ']}}'
+}
+
+/** An exchange for each request of a hop. A call without messages has one for the client. */
+function exchangesOf(call: CallView, hop: Hop): Exchange[] {
   const messages = call.events.filter((seen): seen is Message => seen.kind === 'message' && seen.hop === hop)
   const towards = hop === 'client' ? 'in' : 'out'
   const asked = messages.filter(({ form, dir }) => form === 'request' && dir === towards)
-  if (asked.length === 0) return hop === 'client' ? [entryOf(call, hop, undefined, undefined)] : []
+  if (asked.length === 0 && hop === 'client')
+    return [{ call, hop, began: call.at, request: undefined, answer: undefined }]
   return asked.map((request) => {
     const answer = messages.find(
       ({ form, dir, id, seq }) =>
         (form === 'result' || form === 'error') && dir !== towards && id === request.id && seq > request.seq,
     )
-    return entryOf(call, hop, request, answer)
+    return { call, hop, began: request.at, request, answer }
   })
 }
 
-function entryOf(call: CallView, hop: Hop, request: Message | undefined, answer: Message | undefined) {
-  const began = request?.at ?? call.at
+function entryOf({ call, hop, began, request, answer }: Exchange) {
   const time = answer ? Math.max(0, answer.at - began) : request ? 0 : (call.ms ?? 0)
   const side = hop === 'client' ? call.client : call.upstream
   const text = answer?.payload?.text
@@ -71,11 +88,4 @@ function entryOf(call: CallView, hop: Hop, request: Message | undefined, answer:
 
 function headersOf(message: Message | undefined): { name: string; value: string }[] {
   return Object.entries(message?.http?.headers ?? {}).map(([name, value]) => ({ name, value }))
-}
-
-/** Events as JSON, one a line. */
-export function toLines(events: Iterable<Seen>): string {
-  let text = ''
-  for (const seen of events) text += `${JSON.stringify(seen)}\n`
-  return text
 }

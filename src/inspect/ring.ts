@@ -116,21 +116,30 @@ export class Ring {
     return this.#events.first
   }
 
-  /** Events after the one with this number, oldest first, with or without texts. If some of them have left, the next ones. */
-  after(number: number, texts = true): readonly Seen[] {
-    const events: Seen[] = []
-    for (let next = Math.max(number + 1, this.first); next <= this.last; next++) events.push(this.event(next, texts))
-    return events
+  /** Events after the one with this number, oldest first. Those that leave before they are read are left out. */
+  *after(number: number): Generator<Seen, void> {
+    let next = number
+    for (;;) {
+      next = Math.max(next + 1, this.first)
+      if (next > this.last) return
+      yield this.event(next)
+    }
   }
 
-  /** The event with this number, which must not be below `first` or above `last`. */
-  event(number: number, text = true): Seen {
-    return this.#events.read(number, text ? this.#textAt : undefined)
+  /** The event with this number, which must not be below `first` or above `last`, without its text. */
+  event(number: number): Seen {
+    return JSON.parse(this.json(number)) as Seen
   }
 
-  /** The JSON of the event with this number, without its text. The number is as in `event`. */
+  /** The JSON of the event with this number, in one line. The number is as in `event`. */
   json(number: number): string {
     return this.#events.json(number)
+  }
+
+  /** The text of the event with this number; undefined if none is kept. */
+  text(number: number): Payload | undefined {
+    const position = number < this.first ? undefined : this.#events.textOf(number)
+    return position === undefined ? undefined : this.#texts.read(position)
   }
 
   /** Calls back after each event, until the returned function is called. */
@@ -150,8 +159,6 @@ export class Ring {
     for (const listener of this.#listeners) listener()
     return this.last
   }
-
-  readonly #textAt = (position: number): Payload | undefined => this.#texts.read(position)
 
   #message(at: number, sight: MessageSight, text: Wire | undefined): void {
     this.secretArguments.note(sight, text)

@@ -3,12 +3,14 @@
  * messages are kept.
  */
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Seen } from '../ports/seen.js'
 import { Fault } from '../protocol/fault.js'
 import { INSPECT } from './address.js'
 import { readFilter } from './filter.js'
-import { toHar, toLines } from './har.js'
+import { toHar } from './har.js'
+import { inChunks, inTurns } from './in-turns.js'
 import { redactor } from './redact.js'
 import type { Ring } from './ring.js'
 import { view } from './viewer.js'
@@ -74,11 +76,11 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
   const isToken = tokenCheck(options.token)
   const hello = { bridge: randomUUID(), version }
   const viewers = new Set<() => void>()
-  const withPayload = (seen: Seen): Seen => {
-    if (seen.kind !== 'message' || !seen.payload) return seen
-    const { text, cut } = seen.payload
+  const withText = <T extends Seen>(seen: T): T => {
+    const payload = ring.text(seen.seq)
+    if (!payload) return seen
     const isHidden = (pointer: string) => ring.secretArguments.has(seen.server, pointer)
-    return { ...seen, payload: { cut, ...redact(text, isHidden) } }
+    return { ...seen, payload: { cut: payload.cut, ...redact(payload.text, isHidden) } }
   }
 
   app.addHook('onRequest', (_request, reply, done) => {
@@ -113,7 +115,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
         throw new Fault('overloaded', `Too many viewers of the inspector (at most ${MAX_VIEWERS})`)
       const query = queryOf(request)
       const after = numberOf(query.get('after') ?? request.headers['last-event-id'])
-      const show = query.has('payloads') ? withPayload : undefined
+      const show = query.has('payloads') ? withText : undefined
       options.onViewer(request)
       reply.hijack()
       reply.raw.writeHead(200, { ...HEADERS, 'content-type': 'text/event-stream; charset=utf-8' })
@@ -125,22 +127,22 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     secret.get(`${INSPECT}/calls`, async (request) => {
       const query = queryOf(request)
       const { matches, problem } = readFilter(query.get('filter') ?? '')
-      const { calls, lost, last } = viewsOf(ring)
+      const { calls, lost, last } = await viewsOf(ring)
       const limit = Math.min(numberOf(query.get('limit') ?? undefined) || MAX_CALLS, MAX_CALLS)
       const found = [...calls.values()].filter(matches).slice(-limit).map(summaryOf)
       return { calls: found, last, lost, ...(problem !== undefined && { problem }) }
     })
 
     secret.get<{ Params: { id: string } }>(`${INSPECT}/calls/:id`, async ({ params: { id } }) => {
-      const call = viewsOf(ring, true).call(id)
+      const call = (await viewsOf(ring)).call(id)
       if (!call) throw new Fault('noSuchPath', 'There is no such call: it may have left the memory of the inspector')
-      return { ...call, events: call.events.map(withPayload) }
+      return { ...call, events: call.events.map(withText) }
     })
 
     secret.get(`${INSPECT}/servers`, async () => {
-      const { servers } = viewsOf(ring)
+      const { servers } = await viewsOf(ring)
       const seen = new Map(
-        [...servers].map(([name, server]) => [name, { ...server, messages: server.messages.map(withPayload) }]),
+        [...servers].map(([name, server]) => [name, { ...server, messages: server.messages.map(withText) }]),
       )
       const now = options.servers()
       const gone = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
@@ -167,7 +169,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       return ring.kept
     })
 
-    secret.get(`${INSPECT}/sessions`, async () => ({ sessions: [...viewsOf(ring).sessions.values()] }))
+    secret.get(`${INSPECT}/sessions`, async () => ({ sessions: [...(await viewsOf(ring)).sessions.values()] }))
 
     secret.get(`${INSPECT}/export`, async (request, reply) => {
       const query = queryOf(request)
@@ -177,13 +179,16 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const { matches, isEmpty, problem } = readFilter(query.get('filter') ?? '')
       if (problem !== undefined) throw new Fault('invalidRequest', `The filter is wrong: ${problem}`)
       reply.header('content-disposition', `attachment; filename="mcp-bridge.${format}"`)
-      const events = ring.after(0).map(withPayload)
-      const calls = () => [...viewsOver(events).calls.values()].filter(matches)
-      if (format === 'har') return reply.type('application/json').send(JSON.stringify(toHar(calls(), { version })))
+      const calls = async () => [...(await viewsOf(ring)).calls.values()].filter(matches)
+      if (format === 'har') {
+        reply.type('application/json')
+        return reply.send(Readable.from(inChunks(inTurns(toHar(await calls(), { version, withText })))))
+      }
+      const wanted = isEmpty
+        ? undefined
+        : new Set((await calls()).flatMap(({ events }) => events.map(({ seq }) => seq)))
       reply.type('application/jsonl; charset=utf-8')
-      if (isEmpty) return reply.send(toLines(events))
-      const wanted = new Set(calls().flatMap((call) => call.events))
-      return reply.send(toLines(events.filter((seen) => wanted.has(seen))))
+      return reply.send(Readable.from(inChunks(linesOf(ring, wanted, withText))))
     })
   })
 }
@@ -196,14 +201,16 @@ function tokenCheck(token: string | undefined): (authorization: string | undefin
   return (authorization) => timingSafeEqual(digest(/^bearer +([^ ].*)$/i.exec(authorization ?? '')?.[1] ?? ''), wanted)
 }
 
-function viewsOf(ring: Ring, texts = false): Views {
-  return viewsOver(ring.after(0, texts))
+async function viewsOf(ring: Ring): Promise<Views> {
+  const views = new Views()
+  for await (const seen of inTurns(ring.after(0))) views.add(seen)
+  return views
 }
 
-function viewsOver(events: Iterable<Seen>): Views {
-  const views = new Views()
-  for (const seen of events) views.add(seen)
-  return views
+/** The events with these numbers, or all, as JSON, one a line. */
+async function* linesOf(ring: Ring, wanted: ReadonlySet<number> | undefined, show: (seen: Seen) => Seen) {
+  for await (const seen of inTurns(ring.after(0)))
+    if (!wanted || wanted.has(seen.seq)) yield `${JSON.stringify(show(seen))}\n`
 }
 
 function summaryOf({ events, ...call }: CallView): Omit<CallView, 'events'> {

@@ -1,17 +1,16 @@
 /**
  * Consecutive events in rows of arrays. To keep an event of a call makes no object that lives on, so the garbage collector
- * has nothing to copy. A row is as long as a line of the processor's cache or shorter. The event, or its JSON, is made when
+ * has nothing to copy. A row is as long as a line of the processor's cache or shorter. The JSON of an event is made when
  * it is read.
  */
 import type { MessageSight } from '../ports/message-sight.js'
-import { type CallSeen, callId, type Payload, type Seen, type Sight } from '../ports/seen.js'
+import { type CallSeen, callId, type Seen, type Sight } from '../ports/seen.js'
 import type { CallKind } from './call-kinds.js'
 import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
 import type { Other } from './kept.js'
 import type { MessageKind } from './message-kinds.js'
 import { short } from './short.js'
 
-type Message = Extract<Seen, { kind: 'message' }>
 /** What few events have. */
 type Rare = Pick<Seen, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
 
@@ -52,7 +51,6 @@ export class Slots {
   /** Bytes that the events take, about. */
   bytes = 0
   readonly #origin: number
-  readonly #replica: { replica?: string }
   readonly #replicaJson: string
   readonly #mask: number
   /** The weight and the code of each event: all that is read when it is removed. */
@@ -66,7 +64,6 @@ export class Slots {
    */
   constructor(most: number, origin: number, replica?: string) {
     this.#origin = origin
-    this.#replica = replica === undefined ? {} : { replica }
     this.#replicaJson = replica === undefined ? '' : membersJson({ replica })
     const slots = 2 ** Math.ceil(Math.log2(most))
     this.#mask = slots - 1
@@ -137,14 +134,11 @@ export class Slots {
     values[value + KIND] = values[value + ID] = values[value + RARE] = undefined
   }
 
-  /** The event with this number. `textAt` reads its text, if that is wanted. */
-  read(number: number, textAt: ((text: number) => Payload | undefined) | undefined): Seen {
-    const slot = this.#slotOf(number)
-    const code = this.#codeAt(slot)
-    const at = this.#origin + (this.#numbers[(slot << SHIFT) + AT] as number)
-    const begin = { v: 1, seq: number, at: shownTime(at) as number, ...this.#replica } as const
-    if (code === OTHER) return { ...begin, ...(this.#values[slot << VALUE_SHIFT] as Other) } as unknown as Seen
-    return code === MESSAGE ? this.#messageIn(slot, begin, textAt) : this.#callIn(slot, begin)
+  /** The place of the text of an event; undefined if none is shown. */
+  textOf(number: number): number | undefined {
+    const row = this.#slotOf(number) << SHIFT
+    const text = this.#numbers[row + TEXT] as number
+    return text === NONE || this.#numbers[row + WAITS] ? undefined : text
   }
 
   /** The JSON of the event with this number, without its text. */
@@ -167,54 +161,6 @@ export class Slots {
     const shownId = id === undefined ? '' : `,"id":${typeof id === 'number' ? id : JSON.stringify(id)}`
     const of = further === 0 ? '' : `,"of":${further}`
     return `${begin}${messageKindJson(values[value + KIND] as MessageKind)}${more}${shownId},"bytes":${amount}${of}}`
-  }
-
-  #messageIn(
-    slot: number,
-    begin: Pick<Message, 'v' | 'seq' | 'at' | 'replica'>,
-    textAt: ((text: number) => Payload | undefined) | undefined,
-  ): Message {
-    const row = slot << SHIFT
-    const value = slot << VALUE_SHIFT
-    const numbers = this.#numbers
-    const { server, session, hop, dir, form, method, head, changed } = this.#values[value + KIND] as MessageKind
-    const seen: Message = {
-      ...begin,
-      kind: 'message',
-      server,
-      call: this.#callAt(slot),
-      session,
-      hop,
-      dir,
-      form,
-      method,
-      id: this.#values[value + ID] as string | number | undefined,
-      bytes: numbers[row + AMOUNT] as number,
-    }
-    if (head) seen.http = head.shown
-    if (changed) seen.changes = changed.all
-    if (changed && changed.more > 0) seen.more = changed.more
-    if (numbers[row + FURTHER] !== 0) seen.of = numbers[row + FURTHER] as number
-    const text = numbers[row + TEXT] as number
-    const payload = text === NONE || numbers[row + WAITS] ? undefined : textAt?.(text)
-    if (payload) seen.payload = payload
-    return seen
-  }
-
-  #callIn(slot: number, begin: Pick<Seen, 'v' | 'seq' | 'at' | 'replica'>): Seen {
-    const { json: _json, weight: _weight, ...kind } = this.#values[slot << VALUE_SHIFT] as CallKind
-    const rare = this.#values[(slot << VALUE_SHIFT) + RARE] as Rare | undefined
-    return {
-      ...begin,
-      kind: 'call',
-      ...kind,
-      call: this.#callAt(slot),
-      continues: rare?.continues,
-      why: rare?.why,
-      ms: shownTime(this.#numbers[(slot << SHIFT) + AMOUNT]),
-      upstreamMs: shownTime(this.#numbers[(slot << SHIFT) + FURTHER]),
-      trace: rare?.trace,
-    }
   }
 
   /** Ends the wait of the texts of a call. `move` returns the new place of a text. */
@@ -265,9 +211,4 @@ function rareOf({ continues, why, trace }: Extract<Sight, { kind: 'call' }>): Ra
     why: why === undefined ? undefined : short(why),
     trace: trace === undefined ? undefined : short(trace),
   }
-}
-
-/** In thousandths of a millisecond. */
-function shownTime(milliseconds: number | undefined): number | undefined {
-  return milliseconds === undefined || Number.isNaN(milliseconds) ? undefined : Math.round(milliseconds * 1_000) / 1_000
 }

@@ -7,6 +7,7 @@ import { Views } from '../../src/inspect/views.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { createBridge, startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { eventsIn } from '../support/sights.js'
 
 const program = {
   command: process.execPath,
@@ -21,13 +22,13 @@ t.test('the witness hears of eras, processes, stderr and refusals, and metrics s
   t.equal((await fetch(`${url}/nowhere?token=CANARY`)).status, 404)
   const views = new Views()
   const seen = () => {
-    for (const one of ring.after(views.last)) views.add(one)
+    for (const one of eventsIn(ring, views.last)) views.add(one)
     return views
   }
   await until(() => (seen().servers.get('test')?.stderr.length ?? 0) > 0, 'a line of stderr')
   t.match(seen().servers.get('test'), { era: 'legacy', starts: 1 })
   t.match(seen().refused, [{ status: 404, why: 'noSuchPath' }])
-  t.notMatch(JSON.stringify(ring.after(0)), /CANARY/)
+  t.notMatch(JSON.stringify(eventsIn(ring)), /CANARY/)
   const text = await metrics.text([])
   t.match(text, /mcp_bridge_verdicts_total\{server="test",era="legacy"/)
   t.match(text, /mcp_bridge_child_events_total\{server="test",event="started"\} 1/)
@@ -39,7 +40,7 @@ t.test('a reload is told to the witness with what it changed', async (t) => {
   const settings = parseSettings({ mcpServers: { other: program } }, { env: {}, read: () => '' })
   await bridge.reload(settings)
   t.match(
-    ring.after(0).find(({ kind }) => kind === 'config'),
+    eventsIn(ring).find(({ kind }) => kind === 'config'),
     { text: 'servers: added other; removed test' },
   )
 })

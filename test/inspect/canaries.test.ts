@@ -7,6 +7,7 @@ import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
+import { eventsIn } from '../support/sights.js'
 
 const QUESTION = {
   method: 'elicitation/create',
@@ -61,7 +62,7 @@ t.test('credentials, session ids, requestState and secret arguments stay out of 
   const base = await startInspector(t, ring)
   const read = async (path: string) =>
     (await fetch(base + path, { headers: { authorization: `Bearer ${TOKEN}` } })).text()
-  const first = ring.after(0).find((seen) => seen.kind === 'call' && seen.name === 'echo')
+  const first = eventsIn(ring).find((seen) => seen.kind === 'call' && seen.name === 'echo')
   const shown = [
     await read('/inspect/export?format=jsonl'),
     await read('/inspect/export?format=har'),

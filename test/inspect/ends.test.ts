@@ -11,7 +11,7 @@ import { LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { send } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
-import { tickingRing } from '../support/sights.js'
+import { eventsIn, tickingRing } from '../support/sights.js'
 import { SseClient } from '../support/sse-client.js'
 
 /** Longer than the test. */
@@ -22,7 +22,7 @@ async function start(t: Test, entry: object, settings: object = {}) {
   const { url } = await startBridge(t, entry, settings, { watch: new Watch(ring.witness) })
   const views = () => {
     const views = new Views()
-    for (const seen of ring.after(0)) views.add(seen)
+    for (const seen of eventsIn(ring)) views.add(seen)
     return views
   }
   /** The call of a tool that is looked at. */

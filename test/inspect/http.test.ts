@@ -11,7 +11,7 @@ import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { ModernHttp } from '../support/modern-http.js'
-import { tickingRing } from '../support/sights.js'
+import { eventsIn, tickingRing } from '../support/sights.js'
 import { SseClient } from '../support/sse-client.js'
 
 async function start(t: Test, entry: object, payloads: 'off' | 'all' = 'off', settings: object = {}) {
@@ -19,7 +19,7 @@ async function start(t: Test, entry: object, payloads: 'off' | 'all' = 'off', se
   const { url } = await startBridge(t, entry, settings, { watch: new Watch(ring.witness) })
   const calls = () => {
     const views = new Views()
-    for (const seen of ring.after(0)) views.add(seen)
+    for (const seen of eventsIn(ring)) views.add(seen)
     return [...views.calls.values()]
   }
   /** The status of the answer of the newest call, when it has ended. */

@@ -13,6 +13,7 @@ import { CLIENTS } from '../matrix/clients.js'
 import { nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'
 import { Checked } from '../support/law.js'
+import { eventsIn } from '../support/sights.js'
 
 const TRANSPORTS = { HTTP: 'http', 'HTTP+SSE': 'sse', stdio: 'stdio' } as const
 
@@ -81,12 +82,12 @@ for (const client of CLIENTS) {
       })
       await runPair(t, { client, server }, { watch })
       const views = new Views()
-      for (const seen of ring.after(0)) views.add(seen)
+      for (const seen of eventsIn(ring)) views.add(seen)
       t.equal(views.lost, 0)
 
       const eras = `${client.era} client, ${server.era} server`
       t.same(
-        checked.all({ events: ring.after(0), texts, views, eras }),
+        checked.all({ events: eventsIn(ring), texts, views, eras }),
         [],
         'what is shown as changed is what was changed',
       )
@@ -121,7 +122,7 @@ for (const client of CLIENTS) {
           { headers: { 'mcp-protocol-version': String } },
           { status: 200, headers: { 'content-type': String } },
         ])
-      for (const seen of ring.after(0)) {
+      for (const seen of eventsIn(ring)) {
         if (seen.kind === 'verdict')
           t.match(seen, { ms: Number, ...(server.era === 'modern' && { revision: '2026-07-28' }) })
         if (seen.kind === 'child' && seen.what !== 'stderr') t.match(seen, { pid: Number })
@@ -129,7 +130,7 @@ for (const client of CLIENTS) {
       const known = views.servers.get(calls[0]?.server ?? '')
       t.equal(known?.era, server.era)
       if (calls.some(({ relayed }) => !relayed)) t.ok(known?.revision, 'the revision of the server is known')
-      if (server.transport === 'stdio') t.ok(ring.after(0).some(({ kind }) => kind === 'child'))
+      if (server.transport === 'stdio') t.ok(eventsIn(ring).some(({ kind }) => kind === 'child'))
 
       const asked = named('ask').filter(({ status }) => status === 'ok')
       t.ok(asked.length > 0)

@@ -15,7 +15,7 @@ import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { TOKEN } from '../support/inspector.js'
 import { look, pictures, problems } from '../support/inspector-page.js'
-import { listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+import { eventsIn, listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
 /** The session of a client begins. */
@@ -538,7 +538,7 @@ t.test('where the time of a call went is drawn again until the call has ended', 
   t.equal(await barOf(), before, 'a list that is paused stands still')
   await browser.press('p')
   const views = new Views()
-  for (const seen of ring.after(0)) views.add(seen)
+  for (const seen of eventsIn(ring)) views.add(seen)
   const call = views.call('c1') as CallView
   const phases = phasesOf(call, call.at).map(({ who, from, to }) => `${who} ${duration(to - from)}`)
   await until(async () => (await barOf()) === phases.join(', '), 'the bar goes to the end')

@@ -3,36 +3,49 @@ import t from 'tap'
 import { observing } from '../../src/inspect/observed.js'
 import { Ring } from '../../src/inspect/ring.js'
 import type { Outcome, Seen } from '../../src/ports/seen.js'
-import { tellCall, tickingRing } from '../support/sights.js'
+import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 
 const bounds = { calls: 10, messages: 100, bytes: 1024 * 1024 }
 
 t.test('events are numbered without a gap, and read from any number on', async (t) => {
   const ring = tickingRing()
   for (let i = 1; i <= 5; i++) tellCall(ring.witness, { id: i })
-  const all = ring.after(0)
+  const all = eventsIn(ring)
   t.same(
     all.map(({ seq }) => seq),
     Array.from({ length: 40 }, (_, i) => i + 1),
   )
   t.equal(ring.last, 40)
-  t.equal(ring.after(38).length, 2)
+  t.equal(eventsIn(ring, 38).length, 2)
   t.equal(ring.event(13).seq, 13)
   t.equal(ring.first, 1)
-  t.same(ring.after(40), [])
+  t.same(eventsIn(ring, 40), [])
+})
+
+t.test('a reader gets what comes while it reads, and not what leaves meanwhile', async (t) => {
+  const ring = tickingRing({ bounds })
+  tellCall(ring.witness, { id: 1 })
+  const events = ring.after(0)
+  t.match(events.next(), { value: { seq: 1 } })
+  for (let i = 2; i <= 50; i++) tellCall(ring.witness, { id: i })
+  t.equal((events.next().value as Seen).seq, ring.first)
+  t.ok(ring.first > 2)
+  for (let next = ring.first + 1; next <= ring.last; next++) t.match(events.next(), { value: { seq: next } })
+  t.match(events.next(), { done: true })
+  t.equal(ring.text(1), undefined, 'its text has left, too')
 })
 
 t.test('each bound makes the oldest events leave', async (t) => {
   const byCalls = tickingRing({ bounds })
   for (let i = 1; i <= 50; i++) tellCall(byCalls.witness, { id: i })
-  const begun = byCalls.after(0).filter((seen) => seen.kind === 'call' && seen.what === 'begun')
+  const begun = eventsIn(byCalls).filter((seen) => seen.kind === 'call' && seen.what === 'begun')
   t.equal(begun.length, 10)
-  t.equal(byCalls.after(0).at(-1)?.seq, 400)
-  t.equal(byCalls.after(3)[0]?.seq, byCalls.after(0)[0]?.seq, 'a reader who is late gets the next events')
+  t.equal(eventsIn(byCalls).at(-1)?.seq, 400)
+  t.equal(eventsIn(byCalls, 3)[0]?.seq, eventsIn(byCalls)[0]?.seq, 'a reader who is late gets the next events')
 
   const byMessages = tickingRing({ bounds: { ...bounds, calls: 1_000 } })
   for (let i = 1; i <= 50; i++) tellCall(byMessages.witness, { id: i })
-  t.equal(byMessages.after(0).filter((seen) => !(seen.kind === 'call' && seen.what === 'begun')).length <= 100, true)
+  t.equal(eventsIn(byMessages).filter((seen) => !(seen.kind === 'call' && seen.what === 'begun')).length <= 100, true)
 
   const byBytes = tickingRing({ bounds: { calls: 1e6, messages: 1e6, bytes: 100_000 }, payloads: 'all' })
   const texts = { request: 'x'.repeat(5_000), result: 'y'.repeat(5_000) }
@@ -40,14 +53,14 @@ t.test('each bound makes the oldest events leave', async (t) => {
     tellCall(byBytes.witness, { id: i, texts })
     t.ok(byBytes.bytes <= 100_000, `${byBytes.bytes} bytes`)
   }
-  const kept = byBytes.after(0)
+  const kept = eventsIn(byBytes)
   t.ok(kept.length > 0 && JSON.stringify(kept).length < 200_000)
 })
 
 t.test('many events leave the ring as small as few', async (t) => {
   const ring = tickingRing({ bounds })
   for (let i = 1; i <= 20_000; i++) tellCall(ring.witness, { id: i })
-  const kept = ring.after(0)
+  const kept = eventsIn(ring)
   t.equal(kept.at(-1)?.seq, 160_000)
   t.equal(kept.length, ring.last - (kept[0]?.seq ?? 0) + 1)
   t.ok(kept.length <= 110)
@@ -62,7 +75,7 @@ t.test('open sessions are counted also when their events have left', async (t) =
   for (const id of ['c1', 'c2', 'c3']) ofClient('opened', id)
   for (let i = 1; i <= 50; i++) tellCall(ring.witness, { id: i })
   t.notOk(
-    ring.after(0).some(({ kind }) => kind === 'session'),
+    eventsIn(ring).some(({ kind }) => kind === 'session'),
     'their events have left',
   )
   t.same(ring.openSessions('orders'), { client: 3, server: 1 })
@@ -80,7 +93,7 @@ t.test('a payload is at most 16 KiB, says how much is missing, and keeps no larg
   ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, 'z'.repeat(1_000_000))
   ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, ['{"a":"', bytes, '"}'])
   ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, '{}')
-  const payloads = ring.after(0).map((seen) => (seen.kind === 'message' ? seen.payload : undefined))
+  const payloads = eventsIn(ring).map((seen) => (seen.kind === 'message' ? seen.payload : undefined))
   t.equal(payloads[0]?.text.length, 16_384)
   t.equal(payloads[0]?.cut, 1_000_000 - 16_384)
   t.ok((payloads[1]?.text.length ?? 0) <= 16_384)
@@ -102,20 +115,18 @@ t.test('the oldest texts leave before their events, and leave them as they were'
   const ring = tickingRing({ bounds: { calls: 1_000, messages: 1_000, bytes: 400_000 }, payloads: 'all' })
   const texts = { request: 'x'.repeat(10_000), result: 'y'.repeat(10_000) }
   for (let i = 1; i <= 20; i++) tellCall(ring.witness, { id: i, texts })
-  const told = ring.after(0).filter((seen) => seen.kind === 'message' && seen.form !== 'notification')
+  const told = eventsIn(ring).filter((seen) => seen.kind === 'message' && seen.form !== 'notification')
   const has = told.map((seen) => seen.kind === 'message' && seen.payload !== undefined)
   const oldest = has.indexOf(true)
   t.equal(told.length, 80)
   t.ok(oldest > 0 && has.slice(oldest).every(Boolean), `texts from the ${oldest}th message on`)
   t.ok(ring.bytes <= 400_000, `${ring.bytes} bytes`)
-  t.same(ring.after(0, false).length, ring.after(0).length)
-  t.notMatch(JSON.stringify(ring.after(0, false)), /payload/)
 })
 
 t.test('no payload is kept unless configured', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, texts: { request: '{"a":"CANARY"}', result: '{}' } })
-  t.notMatch(JSON.stringify(ring.after(0)), /CANARY|payload/)
+  t.notMatch(JSON.stringify(eventsIn(ring)), /CANARY|payload/)
 })
 
 t.test('with `errors`, payloads are kept of calls that fail, and of no others', async (t) => {
@@ -125,7 +136,7 @@ t.test('with `errors`, payloads are kept of calls that fail, and of no others', 
   tellCall(ring.witness, { id: 2, texts, outcome: 'tool_error' })
   tellCall(ring.witness, { id: 3, texts, outcome: 'asks' })
   const withPayload = (id: string) =>
-    ring.after(0).filter((seen: Seen) => seen.kind === 'message' && seen.call === id && seen.payload !== undefined)
+    eventsIn(ring).filter((seen: Seen) => seen.kind === 'message' && seen.call === id && seen.payload !== undefined)
   t.equal(withPayload('c1').length, 0)
   t.equal(withPayload('c2').length, 4)
   t.equal(withPayload('c3').length, 0)
@@ -146,12 +157,11 @@ t.test('secrets are in no event: header values, session ids, queries', async (t)
     from: '127.0.0.1',
   })
   ring.witness({ kind: 'session', side: 'client', what: 'opened', session: 'a-secret-session-id', principal: 'alice' })
-  const text = JSON.stringify(ring.after(0))
+  const text = JSON.stringify(eventsIn(ring))
   t.notMatch(text, /CANARY|a-secret-session-id/)
   t.match(text, /"content-type":"application\/json"/)
   const sessions = new Set(
-    ring
-      .after(0)
+    eventsIn(ring)
       .map(({ session }) => session)
       .filter((session) => session !== undefined),
   )
@@ -179,16 +189,16 @@ t.test('texts of others are cut, however long they are', async (t) => {
     id: long,
     http: { headers },
   })
-  t.ok(JSON.stringify(ring.after(0)).length < 100_000)
+  t.ok(JSON.stringify(eventsIn(ring)).length < 100_000)
 })
 
-t.test('of HTTP the status and the headers that cannot be secret are kept, and equal heads once', (t) => {
+t.test('of HTTP the status and the headers that cannot be secret are kept', (t) => {
   const ring = new Ring()
   const about = { kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1 } as const
   const headers = { 'content-type': 'application/json', authorization: 'Bearer secret', accept: ['a', 'b'] }
   for (const status of [200, 200, 202]) ring.witness({ ...about, http: { status, headers: { ...headers } } })
   ring.witness({ ...about, http: { headers: { 'content-type': 'text/plain' } } })
-  const heads = ring.after(0).map((seen) => (seen.kind === 'message' ? seen.http : undefined))
+  const heads = eventsIn(ring).map((seen) => (seen.kind === 'message' ? seen.http : undefined))
   const shown = { 'content-type': 'application/json' }
   t.same(heads, [
     { status: 200, headers: shown },
@@ -196,7 +206,6 @@ t.test('of HTTP the status and the headers that cannot be secret are kept, and e
     { status: 202, headers: shown },
     { headers: { 'content-type': 'text/plain' } },
   ])
-  t.equal(heads[0], heads[1])
   t.end()
 })
 
@@ -222,7 +231,7 @@ t.test('calls and heads are shown as they were told, also if others like them ca
     ring.witness({ kind: 'message', call: i + 1, hop: 'client', dir: 'out', form: 'result', bytes: 1, http })
     ring.witness({ ...call, what: 'ended', outcome, ms: i, upstreamMs: i / 2 })
   }
-  const seen = ring.after(0)
+  const seen = eventsIn(ring)
   t.equal(seen.length, 3 * told.length)
   const shown = told.map((_, i) => {
     const [begun, message, ended] = seen.slice(3 * i, 3 * i + 3)
@@ -250,7 +259,7 @@ t.test('the number of a call is shown with a letter', (t) => {
   for (const call of [1, 2 ** 40, undefined]) ring.witness({ ...message, call })
   ring.witness({ kind: 'question', what: 'parked', call: 7 })
   t.same(
-    ring.after(0).map(({ call }) => call),
+    eventsIn(ring).map(({ call }) => call),
     ['c1', `c${2 ** 40}`, undefined, 'c7'],
   )
   t.end()
@@ -278,8 +287,8 @@ t.test('what is counted as a metric is seen too, if it is not told otherwise', a
   observe({ kind: 'discovery', server: 'https://x.example', phase: 'fetch', reason: 'timeout' })
   observe({ kind: 'cache', server: 'orders', what: 'hit' })
   t.same(
-    ring.after(0).map(({ kind }) => kind),
+    eventsIn(ring).map(({ kind }) => kind),
     ['verdict', 'child', 'session', 'question', 'refused', 'trust'],
   )
-  t.match(ring.after(4)[0], { kind: 'refused', status: 401, why: 'unauthorized', said: 'Token required' })
+  t.match(eventsIn(ring, 4)[0], { kind: 'refused', status: 401, why: 'unauthorized', said: 'Token required' })
 })

@@ -10,6 +10,7 @@ import { startBridge } from '../support/bridge.js'
 import { main } from '../support/cli.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
 import { call } from '../support/modern.js'
+import { eventsIn } from '../support/sights.js'
 
 type Message = Sight & MessageSeen
 const SECRET = { type: 'string', writeOnly: true }
@@ -90,12 +91,12 @@ t.test('a secret argument of a real server is in nothing that the inspector give
   const args = { safe: 'small', combination: 'CANARY-12-34' }
   t.match((await call(url, 'tools/call', { name: 'open_safe', arguments: args })).message, { result: {} })
   t.ok(
-    ring.after(0).some((seen) => seen.kind === 'message' && seen.payload?.text.includes('CANARY')),
+    eventsIn(ring).some((seen) => seen.kind === 'message' && seen.payload?.text.includes('CANARY')),
     'it is in memory, because it is hidden when somebody reads it',
   )
   const base = await startInspector(t, ring)
   const headers = { authorization: `Bearer ${TOKEN}` }
-  const id = ring.after(0).find((seen) => seen.kind === 'call' && seen.name === 'open_safe')?.call
+  const id = eventsIn(ring).find((seen) => seen.kind === 'call' && seen.name === 'open_safe')?.call
   for (const path of ['export?format=jsonl', 'export?format=har', `calls/${id}`]) {
     const text = await (await fetch(`${base}/inspect/${path}`, { headers })).text()
     t.match(text, /small.*hidden/s, path)

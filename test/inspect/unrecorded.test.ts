@@ -8,6 +8,7 @@ import { CLIENTS } from '../matrix/clients.js'
 import { nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'
 import { until } from '../support/eventually.js'
+import { eventsIn } from '../support/sights.js'
 
 const PAIRS = [
   ['modern HTTP', 'legacy stdio'],
@@ -29,7 +30,7 @@ for (const [from, to] of PAIRS)
     const ring = new Ring({ payloads: 'all' })
     await runPair(t, { client, server }, { watch: new Watch(ring.witness, 0) })
 
-    const events = ring.after(0)
+    const events = eventsIn(ring)
     const messages = events.filter((seen) => seen.kind === 'message')
     const ended = events.filter(
       (seen): seen is Seen & { kind: 'call' } => seen.kind === 'call' && seen.what === 'ended',
@@ -59,8 +60,8 @@ for (const [from, to] of PAIRS)
       [],
       'no message of a call is taken for one that belongs to none',
     )
-    await until(() => ring.after(0).some(({ kind }) => kind === 'lost'), 'they are counted')
-    const { unrecorded, notes } = viewsOf(ring.after(0))
+    await until(() => eventsIn(ring).some(({ kind }) => kind === 'lost'), 'they are counted')
+    const { unrecorded, notes } = viewsOf(eventsIn(ring))
     t.ok(unrecorded > 10, `${unrecorded} calls`)
     t.match(notes.at(-1), { kind: 'lost', text: /not recorded/ })
   })

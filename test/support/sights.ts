@@ -1,6 +1,6 @@
 /** What a bridge would tell a witness: calls with their messages, as the taps of both wires see them. */
 import { Ring } from '../../src/inspect/ring.js'
-import type { Change, Changes, Outcome, Sight, Witness } from '../../src/ports/seen.js'
+import type { Change, Changes, Outcome, Seen, Sight, Witness } from '../../src/ports/seen.js'
 
 const CLIENT = { era: 'modern', revision: '2026-07-28', transport: 'http', name: 'test-client' } as const
 const UPSTREAM = { era: 'legacy', revision: '2025-11-25', transport: 'stdio', name: 'test-server' } as const
@@ -9,6 +9,14 @@ const UPSTREAM = { era: 'legacy', revision: '2025-11-25', transport: 'stdio', na
 export function tickingRing(options: Omit<NonNullable<ConstructorParameters<typeof Ring>[0]>, 'now'> = {}): Ring {
   let now = Date.UTC(2026, 6, 28, 3, 7, 20)
   return new Ring({ ...options, origin: 0, now: () => now++ })
+}
+
+/** The events of a ring after the one with this number, with the texts that are kept of them. */
+export function eventsIn(ring: Ring, after = 0): Seen[] {
+  return Array.from(ring.after(after), (seen) => {
+    const payload = ring.text(seen.seq)
+    return payload ? { ...seen, payload } : seen
+  })
 }
 
 /** A list of changes. */
