@@ -121,6 +121,7 @@ const packages: Record<string, readonly string[]> = {
     'upstream/transport/stdio/on-path',
   ],
   'node:stream': [
+    'inspect/routes',
     'cli/program',
     'cli/tail',
     'demo/server',
