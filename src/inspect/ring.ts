@@ -101,6 +101,11 @@ export class Ring {
     return { payloads: this.#payloads }
   }
 
+  /** Whether texts are kept of any message. */
+  get hasTexts(): boolean {
+    return this.#texts.written > 0
+  }
+
   /** Keeps the payloads of all calls for some milliseconds. With 0, again those that are configured. */
   keepAll(milliseconds: number): void {
     this.#allUntil = this.#now() + milliseconds

@@ -159,14 +159,15 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       }
     })
 
-    secret.get(`${INSPECT}/payloads`, async () => ring.kept)
+    const kept = () => ({ ...ring.kept, hasTexts: ring.hasTexts })
+    secret.get(`${INSPECT}/payloads`, async () => kept())
 
     secret.post(`${INSPECT}/payloads`, async (request) => {
       const keep = queryOf(request).get('keep')
       if (keep !== 'all' && keep !== 'configured') throw new Fault('invalidRequest', 'keep is all or configured')
       ring.keepAll(keep === 'all' ? KEPT_FOR : 0)
       options.onPayloads(request, ring.kept)
-      return ring.kept
+      return kept()
     })
 
     secret.get(`${INSPECT}/sessions`, async () => ({ sessions: [...(await viewsOf(ring)).sessions.values()] }))

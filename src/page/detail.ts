@@ -1,45 +1,60 @@
 /** One call: what it is, and its parts: messages, timeline, why, and the texts that were kept. */
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { elapsed, httpStatus, isRunning, type Message } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, shown, statusOf } from '../inspect/words.js'
+import type { Payload } from '../ports/seen.js'
 import { Advised } from './documented.js'
-import { callWithPayloads } from './feed.js'
+import { textsOf } from './feed.js'
 import { save } from './files.js'
 import { copyLink, copyText } from './keys.js'
 import { Messages } from './messages.js'
 import { Raw } from './raw.js'
-import { current, moveTab, now, place, selected, selectedCall, source, TABS, tab, timeOf } from './state.js'
+import { current, kept, moveTab, now, place, selected, selectedCall, source, TABS, tab, timeOf } from './state.js'
 import { Timeline } from './timeline.js'
 import { Why } from './why.js'
 
+/** Texts of a call, by the numbers of their events. */
+interface Texts {
+  of: string
+  found: ReadonlyMap<number, Payload>
+}
+
+/** Milliseconds between two looks at the texts of a call that runs. */
+const AGAIN = 1_000
+
 export function Detail() {
   const { value: chosen } = selectedCall
-  const withPayloads = useSignal<CallView | undefined>(undefined)
+  const texts = useSignal<Texts | undefined>(undefined)
   const call = chosen?.call
   const { value: id } = selected
-  const state = `${id} ${call?.status} ${call?.events.length}`
+  const looked = useRef({ id: '', at: 0 })
+  const state = `${id} ${call?.status} ${call?.events.length} ${kept.value?.payloads}`
   useEffect(() => {
-    let isOld = false
     // A call that the page has forgotten, the bridge has forgotten, too.
-    if (call)
-      callWithPayloads(call.id)
+    if (!call) return undefined
+    const look = () => {
+      const own = { id: call.id, at: performance.now() }
+      looked.current = own
+      textsOf(call.id)
         .then((found) => {
-          if (!isOld) withPayloads.value = found
+          if (looked.current === own) texts.value = { of: call.id, found }
         })
         .catch(() => {})
-    return () => {
-      isOld = true
     }
+    // To find them, the bridge goes through all that it has kept.
+    const isAgain = looked.current.id === call.id && isRunning(call)
+    const timer = setTimeout(look, isAgain ? looked.current.at + AGAIN - performance.now() : 0)
+    return () => clearTimeout(timer)
   }, [state])
   if (id === undefined) return null
   if (!call) {
     const none = source.value.kind === 'connecting' ? 'Connecting.' : `There is no call ${shown(id)} in memory.`
     return html`<section class="detail" aria-label="Call"><p class="empty">${none}${' '}<a href="#/calls">All calls</a></p></section>`
   }
-  const shownCall = withPayloads.value?.id === call.id ? withPayloads.value : call
+  const shownCall = texts.value?.of === call.id ? withTexts(call, texts.value.found) : call
   const { words } = statusOf(call)
   const facts = [
     shown(call.principal),
@@ -79,6 +94,14 @@ export function Detail() {
   `
 }
 
+function withTexts(call: CallView, found: Texts['found']): CallView {
+  const events = call.events.map((seen) => {
+    const payload = found.get(seen.seq)
+    return payload && seen.kind === 'message' ? { ...seen, payload } : seen
+  })
+  return { ...call, events }
+}
+
 /** The session of a call, with its age, and a link to all sessions. */
 function sessionOf(id: string) {
   const session = current.value.views.sessions.get(id)
@@ -114,11 +137,11 @@ function panel(call: CallView) {
     case 'why':
       return html`<${Why} call=${call} />`
     case 'raw':
-      return html`<${Texts} call=${call} />`
+      return html`<${RawMessages} call=${call} />`
   }
 }
 
-function Texts({ call }: { call: CallView }) {
+function RawMessages({ call }: { call: CallView }) {
   const messages = call.events.filter((seen): seen is Message => seen.kind === 'message')
   const none = messages.every(({ payload }) => payload === undefined)
   return html`

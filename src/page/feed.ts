@@ -1,6 +1,6 @@
 /** Where the events of the page come from: the bridge, for as long as it runs, or a file that was dropped on the page. */
 import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
-import type { Seen } from '../ports/seen.js'
+import type { Payload, Seen } from '../ports/seen.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { eventIn } from './event.js'
 import { add, forget, kept, serversNow, source } from './state.js'
@@ -94,11 +94,15 @@ function isOther(hello: string): boolean {
   return true
 }
 
-/** A call with its payloads; undefined if the bridge has none, or the events are of a file. */
-export async function callWithPayloads(id: string): Promise<CallView | undefined> {
-  if (source.value.kind !== 'live') return undefined
+/** The texts that the bridge has kept of a call, by the numbers of their events. A file has them in its events. */
+export async function textsOf(id: string): Promise<ReadonlyMap<number, Payload>> {
+  const texts = new Map<number, Payload>()
+  const { payloads = 'off', hasTexts = false } = kept.peek() ?? {}
+  if (source.peek().kind !== 'live' || (payloads === 'off' && !hasTexts)) return texts
   const response = await get(`calls/${encodeURIComponent(id)}`)
-  return response.ok ? ((await response.json()) as CallView) : undefined
+  const { events = [] } = response.ok ? ((await response.json()) as CallView) : {}
+  for (const seen of events) if (seen.kind === 'message' && seen.payload) texts.set(seen.seq, seen.payload)
+  return texts
 }
 
 /** Reads what the bridge says about its servers. */

@@ -33,8 +33,8 @@ export const helpOpen = signal(false)
 export const note = signal('')
 /** What the bridge says about its servers now. */
 export const serversNow = signal<readonly (ServerNow | ServerView)[]>([])
-/** Whose messages the bridge keeps as text now, and until when, if that ends by itself. */
-export const kept = signal<{ payloads: string; until?: number } | undefined>(undefined)
+/** Whose messages the bridge keeps as text now, until when, if that ends by itself, and whether it has any texts. */
+export const kept = signal<{ payloads: string; until?: number; hasTexts: boolean } | undefined>(undefined)
 /** Whether the list of calls stays at the newest. */
 export const following = signal(true)
 /** The calls that were shown when the list was paused. */

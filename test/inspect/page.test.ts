@@ -200,6 +200,43 @@ t.test('the time of a call that goes on is shown, and grows without events', { s
 })
 
 t.test(
+  'messages of a call that runs appear as they come, and its texts are asked for now and then',
+  { skip },
+  async (t) => {
+    const ring = new Ring({ payloads: 'all' })
+    const call = {
+      kind: 'call',
+      server: 'orders',
+      call: 1,
+      principal: 'bob',
+      relayed: false,
+      method: 'tools/call',
+    } as const
+    const client = { era: 'legacy', transport: 'sse' } as const
+    const progress = { kind: 'message', server: 'orders', call: 1, form: 'notification', bytes: 20 } as const
+    ring.witness({ ...call, client, what: 'begun' })
+    const { browser, go, withoutMistakes } = await look(t, ring)
+    await go('#/calls/c1')
+    const began = performance.now()
+    for (let i = 1; i <= 40; i++) {
+      ring.witness({ ...progress, hop: 'server', dir: 'in', method: 'notifications/progress' }, `{"text ${i}":1}`)
+      await until(
+        async () => (await browser.evaluate(`document.querySelectorAll('.sides tbody tr:not(.away)').length`)) === i,
+        'it is there, with its text or without',
+      )
+    }
+    ring.witness({ ...call, client, what: 'ended', outcome: 'ok', ms: 1 })
+    const looks = `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/calls/c1')).length`
+    const text = () => browser.evaluate<string>(`document.querySelector('.sides').innerText`)
+    await until(async () => /"text 40"/.test(await text()), 'the last text')
+    t.match(await text(), /"text 1"/)
+    const seconds = (performance.now() - began) / 1_000
+    t.ok((await browser.evaluate<number>(looks)) <= 3 + seconds, `in ${seconds} seconds`)
+    withoutMistakes()
+  },
+)
+
+t.test(
   'a call has its process, its session and the message of its error, and is exported alone',
   { skip },
   async (t) => {

@@ -326,20 +326,22 @@ t.test('a viewer can have the texts of all calls kept for five minutes', async (
   t.equal((await put('all', {})).status, 401)
   t.equal((await put('all', { authorization, origin: 'https://evil.example' })).status, 403)
   t.equal((await put('everything')).status, 400)
-  t.same((await read(`${base}/inspect/payloads?keep=all`)).body, { payloads: 'off' }, 'reading changes nothing')
+  const none = { payloads: 'off', hasTexts: false }
+  t.same((await read(`${base}/inspect/payloads?keep=all`)).body, none, 'reading changes nothing')
   t.equal(await isKept(2), false)
   t.same(told, [])
 
-  t.same(await (await put('all')).json(), { payloads: 'all', until: 301_000 })
+  t.same(await (await put('all')).json(), { payloads: 'all', until: 301_000, hasTexts: false })
   t.equal(await isKept(3), true)
   now = 300_999
   t.equal(await isKept(4), true)
   now = 301_000
   t.equal(await isKept(5), false, 'it ends by itself')
-  t.same((await read(`${base}/inspect/payloads`)).body, { payloads: 'off' })
+  const old = { payloads: 'off', hasTexts: true }
+  t.same((await read(`${base}/inspect/payloads`)).body, old, 'what was kept by then stays')
   await put('all')
   t.equal(await isKept(6), true)
-  t.same(await (await put('configured')).json(), { payloads: 'off' })
+  t.same(await (await put('configured')).json(), old)
   t.equal(await isKept(7), false, 'or when somebody ends it')
   t.same(told, [{ payloads: 'all', until: 301_000 }, { payloads: 'all', until: 601_000 }, { payloads: 'off' }])
 })
