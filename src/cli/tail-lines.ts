@@ -3,8 +3,8 @@ import { adviceOn } from '../inspect/advice.js'
 import { plainOf } from '../inspect/markdown.js'
 import { httpStatus, type Message, rowsOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
-import { brief, clock, duration, lossOf, placeOf, ruleAddress, ruleWords, shown, statusOf } from '../inspect/words.js'
-import type { Seen } from '../ports/seen.js'
+import { brief, clock, duration, lossOf, pathOf, ruleAddress, ruleWords, shown, statusOf } from '../inspect/words.js'
+import type { Change, Seen } from '../ports/seen.js'
 
 type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
 /** Colours a text, if that is wanted. */
@@ -71,6 +71,12 @@ function lineWith(parts: readonly (string | undefined)[]): string {
 }
 
 const WIDTH = 44
+/** How a change is marked. */
+const SIGNS: Readonly<Record<Change['op'], readonly [sign: string, colour: Colour]>> = {
+  add: ['+', 'green'],
+  remove: ['−', 'red'],
+  replace: ['~', 'yellow'],
+}
 
 /** Writes the two sides of calls, under their lines. */
 export class Sides {
@@ -96,9 +102,8 @@ export class Sides {
       text += `    ${left} ${paint('dim', '│')} ${sideOf(server, 'server')}\n`
       for (const change of [...(client?.changes ?? []), ...(server?.changes ?? [])]) {
         const { op, rule } = change
-        const sign = op === 'add' ? '+' : op === 'remove' ? '−' : '~'
-        const place = paint(op === 'add' ? 'green' : 'red', `${sign} ${placeOf(change)}`)
-        text += `      ${place}  ${paint('dim', this.#ruleIn(rule))}\n`
+        const [sign, colour] = SIGNS[op]
+        text += `      ${paint(colour, `${sign} ${pathOf(change)}`)}  ${paint('dim', this.#ruleIn(rule))}\n`
       }
       const more = (client?.more ?? 0) + (server?.more ?? 0)
       if (more > 0) text += `      ${paint('dim', `and ${more} more changes`)}\n`

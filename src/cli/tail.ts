@@ -65,8 +65,8 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
     err(`mcp-bridge tail: ${refusalOf(status)}\n`)
     return false
   }
-  if (stdout.isTTY === true && !options.json) err(greeting(target))
   const paint = painter(stdout.isTTY === true && env['NO_COLOR'] === undefined && env['TERM'] !== 'dumb')
+  if (stdout.isTTY === true && !options.json) stdout.write(paint('dim', greeting(target)))
   const views = new Views()
   const sides = new Sides(paint)
   let lost = 0
@@ -97,7 +97,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
 }
 
 function greeting({ url, socketPath }: Target): string {
-  return `Following ${socketPath ?? url.origin}: a line for each call that ends, those before first. M is the modern era, L the legacy one. Ctrl-C ends it.\n`
+  return `Following ${socketPath ?? url.origin}: a line for each call that has ended or ends. M is the modern era, L the legacy one. Ctrl-C ends it.\n`
 }
 
 /** Which bridge is followed. Throws a UsageError if that is not clear. */
@@ -151,7 +151,7 @@ async function livePath(file: string): Promise<string | undefined> {
     const socketPath = lstatSync(file).isFile() ? readFileSync(file, 'utf8') : file
     // The bridge is just writing it.
     if (socketPath === '') return undefined
-    const url = new URL('http://localhost/inspect/calls?limit=1')
+    const url = new URL('http://localhost/inspect/payloads')
     const response = await connect({ url, token: undefined, socketPath }, false, {})
     response.destroy()
     return socketPath

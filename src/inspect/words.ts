@@ -20,12 +20,7 @@ export function lossOf({ text, count }: { text: string; count?: number | undefin
   return `${shown(text, 300)}${count === undefined ? '' : `: ${count.toLocaleString('en')}`}`
 }
 
-/** What a change is about: a place in the message, or all of it. */
-export function placeOf({ at }: Change): string {
-  return at === '' ? 'the whole message' : shown(at)
-}
-
-/** A place in a message as people write it: `params._meta.…/protocolVersion`. */
+/** What a change is about, as people write it: `params._meta.…/protocolVersion`, or all of the message. */
 export function pathOf({ at }: Change): string {
   if (at === '') return 'the whole message'
   const names = tokensOf(at).map((token) => {

@@ -139,6 +139,19 @@ function get(path: string, more: RequestInit = {}): Promise<Response> {
   return fetch(new URL(`inspect/${path}`, location.href), { headers, ...more })
 }
 
+/** Whether there is a bridge to follow. */
+export function hasBridge(): boolean {
+  return token !== undefined
+}
+
+/** Shows the events of the bridge again, instead of those of a file. */
+export function goBack(): void {
+  forget()
+  last = 0
+  source.value = { kind: 'connecting' }
+  follow(token).catch(() => {})
+}
+
 /** Shows the events of an exported file in place of those of the bridge. Resolves to what is wrong with it, if anything is. */
 export async function open(file: File): Promise<string | undefined> {
   if (file.size > MAX_FILE) return `${file.name} is larger than ${MAX_FILE / 1024 / 1024} MiB`

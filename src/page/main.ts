@@ -6,7 +6,7 @@ import { clock, shown } from '../inspect/words.js'
 import { followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
-import { follow, lookAtPayloads } from './feed.js'
+import { follow, goBack, hasBridge, lookAtPayloads } from './feed.js'
 import { acceptFiles, save, show } from './files.js'
 import { followKeys, KEYS } from './keys.js'
 import {
@@ -52,6 +52,7 @@ function App() {
         ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
         <${Texts} />
         ${source.value.kind === 'live' && html`<${Exports} />`}
+        ${source.value.kind === 'file' && hasBridge() && html`<button type="button" onClick=${goBack}>Back to the bridge</button>`}
         <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
         <button type="button" aria-haspopup="dialog" onClick=${() => toggleHelp(true)}>Keys</button>
       </div>

@@ -95,8 +95,8 @@ function Server({ name, now, seen, isGone = false }: ServerProps) {
         .join(' '),
     ],
     ['Transport', transport && TRANSPORTS[transport as keyof typeof TRANSPORTS]],
-    [now?.state === 'down' ? 'Why it is down' : 'How it was found out', why && shown(why, 300)],
-    ['Found out', found],
+    [now?.state === 'down' ? 'Why it is down' : 'Detected by', why && shown(why, 300)],
+    ['Detected', found],
     ['Process', pids.length > 0 && pids.join(', ')],
     ['Starts', starts > 0 && starts],
     [

@@ -3,7 +3,7 @@ import { html } from 'htm/preact'
 import { clientOf, type Message } from '../inspect/rows.js'
 import { textAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
-import { clock, duration, full, placeOf, ruleWords, shown, statusOf } from '../inspect/words.js'
+import { clock, duration, full, pathOf, ruleWords, shown, statusOf } from '../inspect/words.js'
 import { Rule, RuleRow } from './documented.js'
 import { line, whereOf } from './raw.js'
 
@@ -41,7 +41,7 @@ export function Why({ call }: { call: CallView }) {
       (message) => html`
         <p class="about">${whereOf(message)}: ${line(message)}</p>
         <ul class="changes">
-          ${(message.changes ?? []).map((change) => html`<li class=${CLASSES[change.op]}><span class="verb">${change.op}</span> <code>${placeOf(change)}</code>${': '}<${Rule} rule=${change.rule} /></li>`)}
+          ${(message.changes ?? []).map((change) => html`<li class=${CLASSES[change.op]}><span class="verb">${change.op}</span> <code>${pathOf(change)}</code>${': '}<${Rule} rule=${change.rule} /></li>`)}
         </ul>
       `,
     )}

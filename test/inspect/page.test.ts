@@ -361,7 +361,7 @@ t.test(
     t.same(tips, wanted)
     t.same(await problems(browser), [])
     await go('#/calls/c1?tab=why')
-    await shows(/bridge → server: tools\/call.*?replace \/params\/_meta\/progressToken: progress-tokens/s)
+    await shows(/bridge → server: tools\/call.*?replace params\._meta\.progressToken: progress-tokens/s)
     await shows(/Its rules.*?envelope\s+From the client: clientInfo and capabilities in the envelope\./s)
     t.same(await problems(browser), [])
     withoutMistakes()
@@ -383,7 +383,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const { browser, shows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
   await shows(
-    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+How it was found out\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
+    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Detected by\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
   )
   await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
   await shows(/retired\s+removed\s+Era\s+legacy 2025-11-25\s+Calls\s+1 seen\s+Open sessions/)
@@ -460,13 +460,13 @@ t.test('filters, keys and links do what they say', { skip }, async (t) => {
 t.test('an exported file is shown without a bridge', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   tellCall(ring.witness, { id: 1, name: 'from-a-file', texts: { request: '{"kept":1}', result: '{}' } })
-  const { base, shows, rows, withoutMistakes } = await look(t, ring)
+  const { base, browser, shows, rows, withoutMistakes } = await look(t, ring)
   const authorization = `Bearer ${TOKEN}`
   const file = await (await fetch(`${base}/inspect/export`, { headers: { authorization } })).text()
   const other = await look(t, tickingRing(), {}, '/calls')
   await other.shows(/no token/)
-  const drop = (text: string) =>
-    other.browser.evaluate(`{
+  const drop = (text: string, onto = other.browser) =>
+    onto.evaluate(`{
       const data = new DataTransfer()
       data.items.add(new File([${JSON.stringify(text)}], 'bug.jsonl'))
       window.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
@@ -483,8 +483,17 @@ t.test('an exported file is shown without a bridge', { skip }, async (t) => {
   t.same(await problems(other.browser), [])
   await other.go('#/servers')
   await other.shows(/orders.*?Open sessions\s+client – bridge: 1, bridge – server: 0/s)
+  t.notMatch(await other.browser.text(), /Back to the bridge/, 'it has none')
+
+  await drop(file.replaceAll('from-a-file', 'from-another-bridge'), browser)
+  await shows(/file bug\.jsonl.*?from-another-bridge/s)
+  tellCall(ring.witness, { id: 2, name: 'meanwhile' })
+  await browser.evaluate(
+    `[...document.querySelectorAll('button')].find((one) => one.innerText === 'Back to the bridge').click()`,
+  )
   await shows(/live/)
-  t.equal((await rows()).length, 1)
+  await until(async () => (await rows()).length === 2, 'what came meanwhile is shown, too')
+  t.notMatch(await browser.text(), /from-another-bridge|Back to the bridge/)
   other.withoutMistakes()
   withoutMistakes()
 })
