@@ -13,7 +13,7 @@ export interface Pace {
   window: number
   /** Milliseconds of load before anything counts. */
   warmUp: number
-  /** Processes of each candidate where ways to configure it are compared: one may be slower than another for all its life. */
+  /** Processes of each bridge: one may be slower than another for as long as it lives. */
   copies: number
 }
 
@@ -123,8 +123,9 @@ export function measure(
     }
     const window = async (ready: Ready, amount: Amount) => ready.windows.push(await load(generator, ready, amount))
 
-    const copies = scenario.ways ? pace.copies : 1
-    const toStart = Array.from({ length: copies }, () => among.map((candidate) => ({ candidate }))).flat()
+    const toStart = Array.from({ length: pace.copies }, (_, copy) =>
+      among.filter(({ kind }) => kind === 'bridge' || copy === 0).map((candidate) => ({ candidate })),
+    ).flat()
     await each(toStart, async ({ candidate }) => {
       const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
       for (const child of [running.process, running.reader]) if (child) started.unshift(child)
@@ -203,13 +204,12 @@ function summaries(all: readonly Ready[]): Cell[] {
   })
 }
 
-/** The windows of all processes of a candidate: the mean of each round. */
+/** The windows of all processes of a candidate: the median of each round. */
 function together([first = [], ...others]: readonly Figures[][]): Figures[] {
   if (others.length === 0) return first
   return first.map((window, round) => {
     const all = [window, ...others.flatMap((windows) => windows[round] ?? [])]
-    const mean = (figure: keyof Figures) => all.reduce((sum, one) => sum + (one[figure] ?? Number.NaN), 0) / all.length
-    const figures = FIGURES.map((figure) => [figure, Number.isNaN(mean(figure)) ? undefined : mean(figure)])
+    const figures = FIGURES.map((figure) => [figure, spreadOf(all.map((one) => one[figure]))?.median])
     return Object.fromEntries(figures) as unknown as Figures
   })
 }

@@ -7,6 +7,11 @@ import type { ProfilePace } from './profile.js'
 import { type Scenario, type Size, scenarios } from './scenarios.js'
 
 export interface RunPace extends Pace {
+  /**
+   * Where ways to configure the bridge are compared: they differ by few percent, and code that is still being compiled
+   * costs more than that. The inspector counts calls by the second, so windows have at least one.
+   */
+  ways: Pace
   starts: number
   idle: IdlePace
   profile: ProfilePace
@@ -36,6 +41,7 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     window: 200,
     warmUp: 500,
     copies: 1,
+    ways: { rounds: 4, window: 1_000, warmUp: 1_000, copies: 1 },
     starts: 2,
     idle: { sessions: 200, pause: 1_000 },
     profile: { windows: 3, window: 1_000, warmUp: 1_000 },
@@ -45,7 +51,8 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     rounds: 12,
     window: 300,
     warmUp: 1_500,
-    copies: 3,
+    copies: 1,
+    ways: { rounds: 16, window: 1_000, warmUp: 6_000, copies: 3 },
     starts: 5,
     idle: { sessions: 1_000, pause: 2_000 },
     profile: { windows: 5, window: 2_000, warmUp: 3_000 },
@@ -55,16 +62,14 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     rounds: 16,
     window: 500,
     warmUp: 4_000,
-    copies: 4,
+    copies: 1,
+    ways: { rounds: 24, window: 1_000, warmUp: 10_000, copies: 3 },
     starts: 15,
     idle: { sessions: 10_000, pause: 3_000 },
     profile: { windows: 9, window: 3_000, warmUp: 5_000 },
     replicas: [1, 2, 4],
   },
 }
-
-/** Fewest rounds, if windows are longer than those of others. */
-const FEWEST = 4
 
 /** The lanes of the goals: the others are translated, relayed and written to pipes by the same code. */
 const USUAL_LANES = [
@@ -103,7 +108,7 @@ function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Cand
   const wanted = lanes.length === 0 && few ? USUAL_LANES : lanes
   const asksPeers = others && scenario.peers !== undefined && (lanes.length > 0 || scenario.peers.includes(size))
   const some = (asksPeers ? [...candidates, ...peers] : candidates)
-    .filter((candidate) => takesPart(candidate, scenario))
+    .filter((candidate) => takesPart(candidate, scenario, size))
     .filter(
       ({ kind, name }) => kind === 'control' || matches(name.replace(/, .*/, ''), kind === 'peer' ? lanes : wanted),
     )
@@ -117,9 +122,10 @@ function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Cand
   )
 }
 
-function takesPart(candidate: Candidate, scenario: Scenario): boolean {
+function takesPart(candidate: Candidate, scenario: Scenario, size: Size): boolean {
   const { kind, way, bare, pipe, proxy, idle, name, client, server, transport } = candidate
   const { ways } = scenario
+  if (size !== 'all' && scenario.further?.some((one) => one === way)) return false
   if (kind === 'bridge' && (way === undefined ? ways !== undefined : !ways?.includes(way))) return false
   // Relayed calls of modern clients have nothing that replicas share.
   if (scenario.kind === 'replicas')
@@ -136,11 +142,9 @@ function matches(name: string, texts: readonly string[]): boolean {
   return texts.length === 0 || texts.some((text) => name.includes(text))
 }
 
-/** The pace of a scenario: if its windows have to be longer, there are fewer of them. */
-export function paceOf<P extends Pace>({ window: least = 0 }: Scenario, pace: P): P {
-  const window = Math.max(pace.window, least)
-  const rounds = Math.max(Math.min(pace.rounds, FEWEST), Math.round((pace.rounds * pace.window) / window))
-  return { ...pace, window, rounds }
+/** The pace of a scenario. */
+export function paceOf({ ways }: Scenario, pace: RunPace): Pace {
+  return ways ? pace.ways : pace
 }
 
 /**
@@ -165,10 +169,11 @@ const SESSION = 4
 /** Seconds that a selection takes, roughly. `builds` is how many builds of the bridge are measured. */
 export function secondsFor(parts: readonly Part[], pace: RunPace, builds = 1): number {
   const milliseconds = parts.map(({ scenario, connections, among }) => {
-    const { kind, ways } = scenario
+    const { kind } = scenario
     const all = groupsOf(scenario, among).flat()
-    const count = all.reduce((sum, one) => sum + (one.kind === 'bridge' ? builds : 1), 0)
-    const { rounds, window, warmUp, copies, starts, idle, replicas } = paceOf(scenario, pace)
+    const { starts, idle, replicas } = pace
+    const { rounds, window, warmUp, copies } = kind === 'replicas' ? pace : paceOf(scenario, pace)
+    const count = all.reduce((sum, one) => sum + (one.kind === 'bridge' ? builds * copies : 1), 0)
     if (kind === 'fresh') return count * (starts + 1) * 2 * START
     if (kind === 'idle') return count * (START + 4 * idle.pause + idle.sessions * SESSION)
     if (kind === 'replicas') {
@@ -178,7 +183,7 @@ export function secondsFor(parts: readonly Part[], pace: RunPace, builds = 1): n
       return (count / 2) * (calls + replicas.length * (START + 4 * idle.pause + idle.sessions * SESSION))
     }
     const windows = connections.length * rounds * (kind === 'open' ? 2 * window : window)
-    return count * (ways ? copies : 1) * (START + warmUp * (kind === 'open' ? 2 : 1) + windows)
+    return count * (START + warmUp * (kind === 'open' ? 2 : 1) + windows)
   })
   return milliseconds.reduce((sum, one) => sum + one, 0) / 1000
 }
