@@ -1,10 +1,6 @@
 /** What events add up to: calls with their two sides, servers, sessions, refusals, and what is missing. */
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { Ajv } from 'ajv'
 import t from 'tap'
 import { readFilter } from '../../src/inspect/filter.js'
-import { toHar } from '../../src/inspect/har.js'
 import type { Ring } from '../../src/inspect/ring.js'
 import { elapsed, phasesOf, rowsOf } from '../../src/inspect/rows.js'
 import { type CallView, KEPT, Views } from '../../src/inspect/views.js'
@@ -315,41 +311,4 @@ t.test('filters match what they say', async (t) => {
   t.match(readFilter('server:').problem, /needs a value/)
   t.equal(readFilter('server:a').problem, undefined)
   t.same(found('('.repeat(100_000)), [], 'a filter is no regular expression')
-})
-
-t.test('the export as HAR is valid, with an entry for each wire', async (t) => {
-  const ring = tickingRing({ payloads: 'all' })
-  tellCall(ring.witness, { id: 1, texts: { request: '{"id":7}', result: '{"id":7,"result":{}}' } })
-  tellQuestion(ring.witness, { id: 2, answer: 3 })
-  ring.witness({
-    kind: 'call',
-    what: 'begun',
-    call: 9,
-    principal: 'a',
-    client: { era: 'legacy' },
-    method: 'ping',
-    relayed: true,
-  })
-  const calls = viewsOf(eventsIn(ring)).calls.values()
-  const pieces = toHar(calls, { version: '1.0.0', withText: (message) => message })
-  const har = JSON.parse([...pieces].join('')) as {
-    log: { entries: { _hop: string; _call: string; request: { postData?: object }; time: number }[] }
-  }
-  const require = createRequire(import.meta.url)
-  const schemas = require('har-schema') as Record<string, { $id: string }>
-  const ajv = new Ajv({ strict: false, validateFormats: false })
-  ajv.addMetaSchema(JSON.parse(readFileSync(require.resolve('ajv/lib/refs/json-schema-draft-06.json'), 'utf8')))
-  ajv.addSchema(Object.values(schemas))
-  const validate = ajv.getSchema('har.json#')
-  t.ok(validate)
-  const valid = validate?.(har)
-  t.ok(valid, JSON.stringify(validate?.errors))
-  const of = (id: string) => har.log.entries.filter((entry) => entry._call === id)
-  t.same(
-    of('c1').map(({ _hop }) => _hop),
-    ['client', 'server'],
-  )
-  t.ok(of('c1').every(({ request, time }) => request.postData !== undefined && time > 0))
-  t.equal(of('c2').length, 4, 'a question and its answer are two requests on each wire')
-  t.equal(of('c9').length, 1)
 })

@@ -1,0 +1,86 @@
+/** The export as an HTTP archive: it is valid, and a viewer of such archives shows it. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { Ajv } from 'ajv'
+import t, { type Test } from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
+import { Ring } from '../../src/inspect/ring.js'
+import { startBridge } from '../support/bridge.js'
+import { Chromium, noBrowser } from '../support/chromium.js'
+import { messages } from '../support/inspected.js'
+import { startInspector, TOKEN } from '../support/inspector.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+
+const require = createRequire(import.meta.url)
+
+interface Entry {
+  _hop: string
+  _call: string
+  request: { url: string; postData?: { text: string } }
+  time: number
+}
+
+async function archive(t: Test, ring: Ring): Promise<string> {
+  const base = await startInspector(t, ring)
+  const headers = { authorization: `Bearer ${TOKEN}` }
+  return (await fetch(`${base}/inspect/export?format=har`, { headers })).text()
+}
+
+t.test('it is valid, with an entry for each request on each wire', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  tellCall(ring.witness, { id: 1, texts: { request: '{"id":7}', result: '{"id":7,"result":{}}' } })
+  tellQuestion(ring.witness, { id: 2, answer: 3 })
+  ring.witness({
+    kind: 'call',
+    what: 'begun',
+    call: 9,
+    principal: 'a',
+    client: { era: 'legacy' },
+    method: 'ping',
+    relayed: true,
+  })
+  const har = JSON.parse(await archive(t, ring)) as { log: { entries: Entry[] } }
+  const schemas = require('har-schema') as Record<string, { $id: string }>
+  const ajv = new Ajv({ strict: false, validateFormats: false })
+  ajv.addMetaSchema(JSON.parse(readFileSync(require.resolve('ajv/lib/refs/json-schema-draft-06.json'), 'utf8')))
+  ajv.addSchema(Object.values(schemas))
+  const validate = ajv.getSchema('har.json#')
+  t.ok(validate)
+  t.ok(validate?.(har), `it is valid: ${JSON.stringify(validate?.errors)}`)
+  const of = (id: string) => har.log.entries.filter((entry) => entry._call === id)
+  t.same(
+    of('c1').map(({ _hop }) => _hop),
+    ['client', 'server'],
+  )
+  t.ok(of('c1').every(({ request, time }) => request.postData !== undefined && time > 0))
+  t.equal(of('c2').length, 4, 'a question and its answer are two requests on each wire')
+  t.equal(of('c9').length, 1)
+})
+
+t.test('a viewer shows a row for each request, with what was sent', { skip: noBrowser }, async (t) => {
+  const ring = new Ring({ payloads: 'all' })
+  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new Watch(ring.witness) })
+  for (const message of ['first', 'second']) await (await messages.post(url, messages.call('echo', { message }))).text()
+  const text = await archive(t, ring)
+  const { entries } = (JSON.parse(text) as { log: { entries: Entry[] } }).log
+  t.same(
+    entries.map(({ _hop }) => _hop),
+    ['client', 'server', 'client', 'server'],
+  )
+
+  const browser = await Chromium.start(t)
+  await browser.open('about:blank')
+  await browser.evaluate(`${readFileSync(require.resolve('perf-cascade/dist/perf-cascade.js'), 'utf8')};0`)
+  await browser.evaluate(`document.body.append(perfCascade.fromHar(${text}));0`)
+  const rows = await browser.evaluate<string[]>(
+    `[...document.querySelectorAll('.row-item')].map((row) => row.textContent)`,
+  )
+  t.equal(rows.length, entries.length)
+  for (const row of rows) t.match(row, /tools\/call/)
+  await browser.evaluate(
+    `document.querySelectorAll('.row-item')[2].dispatchEvent(new MouseEvent('click', { bubbles: true }));0`,
+  )
+  t.match(await browser.evaluate<string>('document.body.textContent'), /"second"|second/, 'the details of a request')
+  t.same(browser.mistakes, [])
+})
