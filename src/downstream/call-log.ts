@@ -54,7 +54,7 @@ export class CallLogEntry implements CallLog {
     this.#whose = whose
     // The client chooses the method, and its length.
     this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
-    this.call = whose && logger.telemetry?.watch?.numbers.next(this.#fields.method, this.#started)
+    this.call = this.#numberFor(whose)
     this.watched = this.call ? this.#watchedAs(this.call) : undefined
   }
 
@@ -165,13 +165,18 @@ export class CallLogEntry implements CallLog {
     return { event, ...principal, ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
   }
 
+  #numberFor(whose: Whose | undefined): number | undefined {
+    if (whose?.partOf !== undefined) return UNRECORDED
+    return whose && this.#logger.telemetry?.watch?.numbers.next(this.#fields.method, this.#started)
+  }
+
   #watchedAs(number: number): WatchedCall | undefined {
     const { telemetry } = this.#logger
     if (!telemetry?.watch || !this.#whose) return undefined
     return new WatchedCall(number, telemetry.server, telemetry.watch, this.#fields, this.#whose, this.#started)
   }
 
-  /** A call that is not recorded, but has failed: it is told without its messages. */
+  /** A call that has no number, but has failed: it is told without its messages. */
   #failedCall(outcome: Outcome): WatchedCall | undefined {
     const { telemetry } = this.#logger
     if (this.call !== UNRECORDED || !telemetry?.watch || !isFailure(outcome)) return undefined

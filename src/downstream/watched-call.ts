@@ -21,6 +21,8 @@ export interface Whose {
   principal: string
   /** The session of a legacy client. */
   session?: string | undefined
+  /** The call that it is a part of, for the inspector, which shows it as a call of its own only if it fails. */
+  partOf?: number | undefined
 }
 
 /** What is known about a call when it comes in. More fields are added until it ends. */

@@ -122,6 +122,8 @@ export interface SessionView {
   ms: number
   /** What the client calls itself, if a call said it. Relayed calls do not. */
   client?: string | undefined
+  /** The revision of its client, if a call said it. Relayed calls of early revisions do not. */
+  revision?: string | undefined
   /** How the client is connected, if a call said it. */
   transport?: Side['transport'] | undefined
   /** Its open event streams for messages that answer no request. `since` is in milliseconds since 1970. */
@@ -213,10 +215,13 @@ export class Views {
     const call = known ?? this.#begin(id, seen.at, seen.what === 'ended')
     tellCall(call, seen)
     if (seen.session !== undefined) call.client = this.#callIn(seen.session, seen, !known)
+    // A client and a server between which messages are relayed have agreed on their revision.
+    if (call.relayed && call.upstream && call.upstream.revision === undefined)
+      call.upstream = { ...call.upstream, revision: call.client?.revision }
     this.#keep(call, seen)
     const server = this.#server(seen.server)
     if (!known) server.calls++
-    const { upstream } = seen
+    const { upstream } = call
     if (upstream?.transport === 'stdio' && server.pids.length === 1) [call.pid] = server.pids
     // A verdict on a legacy server has no revision yet: `initialize` says it.
     if (upstream?.revision !== undefined && (server.era === 'unknown' || server.era === upstream.era))
@@ -359,12 +364,14 @@ export class Views {
     const view = this.#sessionOf(session, { server, side: 'client', at })
     view.transport ??= client.transport
     view.client ??= client.name
+    view.revision ??= client.revision
     view.principal ??= principal
     view.last = at
     if (isNew) view.calls++
     if (isFailure(outcome)) view.failed++
     view.ms += ms
-    return client.name === undefined && view.client !== undefined ? { ...client, name: view.client } : client
+    const { name = view.client, revision = view.revision } = client
+    return name === client.name && revision === client.revision ? client : { ...client, name, revision }
   }
 
   #sessionOf(id: string, { server, side, at }: Pick<SessionView, 'server' | 'side' | 'at'>): SessionView {

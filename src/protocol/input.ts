@@ -42,6 +42,11 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   'roots/list': ['roots', '_meta'],
 }
 
+/** Whether a request of a server asks its client something. */
+export function isQuestion(method: string | undefined): boolean {
+  return method !== undefined && Object.hasOwn(MEMBERS, method)
+}
+
 /** Whether an `input_required` result has questions. If not, the client is to wait and call again. */
 export function asksSomething(input: Payload): boolean {
   const requests = objectIn(input, 'inputRequests')

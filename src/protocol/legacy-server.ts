@@ -17,7 +17,7 @@ import {
   write,
 } from '../rpc/splice.js'
 import type { Call, Final, RpcError } from './call.js'
-import { type LegacyRevision, MODERN, traits } from './eras.js'
+import { type LegacyRevision, legacyRevision, looksModern, MODERN, NEWEST_LEGACY, traits } from './eras.js'
 import { Fault } from './fault.js'
 import { lift } from './lift.js'
 import { TASKS_EXTENSION, unlessEmpty } from './meta.js'
@@ -31,6 +31,17 @@ export interface Handshake {
   /** Implementation of the server, unchanged. */
   serverInfo: Json | undefined
   instructions: Json | undefined
+}
+
+/**
+ * The negotiated revision, if the answer to `initialize` opens a session; undefined otherwise. An answer with a modern
+ * revision opens none. An unknown revision counts as the newest legacy one; the client decides whether to accept it.
+ */
+export function negotiated({ outcome: { kind, source, member } }: Response): LegacyRevision | undefined {
+  const result = kind === 'result' ? payloadAt(source, member) : undefined
+  const version = result && value(result, 'protocolVersion')
+  if (!result || (typeof version === 'string' && looksModern(version))) return undefined
+  return legacyRevision(version) ?? NEWEST_LEGACY
 }
 
 /** Params of `initialize`. */

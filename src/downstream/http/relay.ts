@@ -8,18 +8,20 @@ import type { Signal } from '../../hang-up.js'
 import { OpenSet } from '../../open-set.js'
 import type { Account } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
-import { isModern } from '../../protocol/eras.js'
+import { isModern, legacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import { MAX_SUBSCRIPTION } from '../../protocol/lengths.js'
 import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
+import { idValue } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { CallLogEntry } from '../call-log.js'
 import { type Logger, tell } from '../logger.js'
+import { WatchedQuestions } from '../watched-questions.js'
 import { traceHeaders } from './headers.js'
 import { type Headers, headerOf, sentBack } from './relay-headers.js'
-import { clientIn, RelayedMessages, stateIn } from './relayed-messages.js'
+import { clientIn, questionKey, RelayedMessages, stateIn } from './relayed-messages.js'
 import { RelayedRequest, type RelayedRequestOptions, type Response } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { type ErrorRendering, whenOver } from './replies.js'
@@ -61,6 +63,8 @@ export class Relay {
   readonly #options: RelayOptions
   /** Requests whose answers are not complete. See `OpenSet` for why this is no Set. */
   readonly #open = new OpenSet<RelayedRequest>()
+  /** For the inspector. */
+  readonly #questions: WatchedQuestions
   /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
   /** The signal of the request that is being handed to undici at this moment. */
@@ -68,6 +72,7 @@ export class Relay {
 
   constructor(options: RelayOptions) {
     this.#options = options
+    this.#questions = new WatchedQuestions(options.log)
     this.sessions = new RelayedSessions({
       ...options.sessions,
       report: (what, session, principal) =>
@@ -173,34 +178,16 @@ export class Relay {
       fallback,
     }: { passing: RelayedRequestOptions; refusing: ErrorRendering; fallback: (() => void) | undefined },
   ): RelayedRequest {
-    const { era, method, name } = passing
-    const { log, relayed } = this.#options
-    const fields = {
-      clientEra: era,
-      serverEra: era,
-      clientTransport: 'http',
-      relayed: true,
-      method,
-      ...(name !== undefined && { name: name.slice(0, 120) }),
-    } as const
-    const session = log.telemetry?.watch && headerOf(request.headers, 'mcp-session-id')
     const { principal, body } = request
-    const record = new CallLogEntry(log, fields, { principal, session })
-    record.follow(EMPTY, traceHeaders(request))
-    const { watched } = record
-    const messages = watched && new RelayedMessages(log, { call: watched.number, session })
-    const sent = body instanceof Uint8Array ? body : undefined
-    const watch = passing.opens ? log.telemetry?.watch : undefined
-    watched?.begunBy(watch && sent && clientIn(watch, sent), messages && sent && stateIn(sent))
-    // The other requests of a session have the same headers.
-    if (sent) messages?.request(sent, passing.opens ? request.headers : undefined)
+    const { record, messages } = this.#record(request, passing)
     let leave = () => {}
     try {
-      leave = this.#enter(principal, passing, sent?.length ?? 0)
+      leave = this.#enter(principal, passing, body instanceof Uint8Array ? body.length : 0)
     } catch (error) {
       record.failed(Fault.from(error))
       throw error
     }
+    const { relayed } = this.#options
     const parts = { request, reply, passing, refusing, fallback, record, messages, relayed, sessions: this.sessions }
     const relayedRequest = new RelayedRequest(parts, () => {
       leave()
@@ -210,6 +197,40 @@ export class Relay {
     const place = this.#open.add(relayedRequest)
     whenOver(reply, () => relayedRequest.over())
     return relayedRequest
+  }
+
+  /** Begins the log of a request. `messages` tells the inspector what passes; undefined if it is not told. */
+  #record(
+    request: FastifyRequest,
+    { era, method, name, opens, answers }: RelayedRequestOptions,
+  ): { record: CallLogEntry; messages: RelayedMessages | undefined } {
+    const { log } = this.#options
+    const { principal, body, headers } = request
+    const watch = log.telemetry?.watch
+    const revision = era === 'legacy' && legacyRevision(headerOf(headers, 'mcp-protocol-version'))
+    const session = watch && headerOf(headers, 'mcp-session-id')
+    const isAnswer = session !== undefined && answers !== undefined
+    const partOf = isAnswer ? this.#questions.answered(questionKey(session, idValue(answers))) : undefined
+    const fields = {
+      clientEra: era,
+      serverEra: era,
+      clientTransport: 'http',
+      relayed: true,
+      method,
+      ...(revision && { clientRevision: revision }),
+      ...(name !== undefined && { name: name.slice(0, 120) }),
+    } as const
+    const record = new CallLogEntry(log, fields, { principal, session, partOf })
+    record.follow(EMPTY, traceHeaders(request))
+    const { watched } = record
+    const call = watched?.number ?? partOf
+    const sent = body instanceof Uint8Array ? body : undefined
+    watched?.begunBy(opens && watch && sent ? clientIn(watch, sent) : undefined, sent && stateIn(sent))
+    if (!call) return { record, messages: undefined }
+    const messages = new RelayedMessages(log, { call, session, questions: this.#questions, opens })
+    // The other requests of a session have the same headers.
+    if (sent) messages.request(sent, opens ? headers : undefined)
+    return { record, messages }
   }
 
   /**

@@ -2,6 +2,8 @@
 import { sightOf } from '../../ports/message-sight.js'
 import { callId, type MessageSeen } from '../../ports/seen.js'
 import { ChangeList } from '../../protocol/change-list.js'
+import type { LegacyRevision } from '../../protocol/eras.js'
+import { negotiated } from '../../protocol/legacy-server.js'
 import { headIn } from '../../rpc/head.js'
 import { parseMessage } from '../../rpc/message.js'
 import { lengthOf, sourceOfBytes, whole } from '../../rpc/source.js'
@@ -10,11 +12,16 @@ import { SseDecoder } from '../../rpc/sse.js'
 import type { Logger } from '../logger.js'
 import type { Watch } from '../watch.js'
 import type { Headers } from '../watched-messages.js'
+import type { WatchedQuestions } from '../watched-questions.js'
 
 /** What the messages belong to. */
 interface About {
   call: number
   session: string | undefined
+  /** The open requests of the server, by the keys that `questionKey` makes. */
+  questions: WatchedQuestions
+  /** The request is `initialize`. */
+  opens: boolean
 }
 
 /** Most bytes of a message that is read. Of a larger one only the size is told. */
@@ -28,6 +35,8 @@ export class RelayedMessages {
   readonly #about: About
   /** Reads an answer that is a stream of events; null after an event that is too large: later ones are not told. */
   #events: SseDecoder | null | undefined
+  /** The revision that the answer to `initialize` has agreed on. */
+  revision: LegacyRevision | undefined
 
   constructor(logger: Logger, about: About) {
     this.#logger = logger
@@ -72,8 +81,9 @@ export class RelayedMessages {
     const { telemetry } = this.#logger
     if (!telemetry?.watch) return
     const { watch, server } = telemetry
-    const { call, session } = this.#about
+    const { call, session, questions, opens } = this.#about
     const head = length > MAX_READ ? undefined : headIn(whole(text))
+    if (opens && head?.form === 'result') this.revision = revisionIn(text)
     const now = performance.now()
     let of: number | undefined
     for (const hop of from === 'client' ? (['client', 'server'] as const) : (['server', 'client'] as const)) {
@@ -87,6 +97,22 @@ export class RelayedMessages {
       sight.of = of
       of = watch.witness(sight, text)
     }
+    if (from === 'server' && head?.form === 'request' && head.id !== undefined && session !== undefined)
+      questions.asked(questionKey(session, head.id), head.method, call)
+  }
+}
+
+/** Identifies a request of a server in all sessions. */
+export function questionKey(session: string, id: string | number): string {
+  return `${session} ${JSON.stringify(id)}`
+}
+
+function revisionIn(answer: readonly Uint8Array[]): LegacyRevision | undefined {
+  try {
+    const message = parseMessage(sourceOfBytes(answer))
+    return message.kind === 'response' ? negotiated(message) : undefined
+  } catch {
+    return undefined
   }
 }
 

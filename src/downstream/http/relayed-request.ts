@@ -34,6 +34,8 @@ export interface RelayedRequestOptions {
   opens: boolean
   /** It continues a call in progress: the client answers a request of the server. */
   goesOn?: boolean
+  /** The id of the request of the server that it answers. */
+  answers?: Id | undefined
 }
 
 /** An answer of the server: its headers, and its body as a stream. */
@@ -365,11 +367,13 @@ export class RelayedRequest {
 
   /** Handles the end of the reply: it was sent completely, or the client has disconnected. */
   over(): void {
-    const { reply, record } = this.#parts
+    const { reply, record, messages } = this.#parts
     if (this.#over) return
     const complete = reply.raw.writableFinished
     if (!complete) this.#hangUp.abort()
     this.#settle(this.#fault ?? (complete ? this.#ending : undefined))
+    const { revision } = messages ?? {}
+    if (revision !== undefined) record.note({ clientRevision: revision })
     if (this.#fault) record.failed(this.#fault)
     else if (complete) record.ended(this.#ending)
     else record.cancelled('disconnected')

@@ -151,6 +151,7 @@ export function passingOf(message: Message): Passing {
     endless: false,
     opens: false,
     goesOn: !('method' in message),
+    answers: message.kind === 'response' ? message.id : undefined,
   }
 }
 

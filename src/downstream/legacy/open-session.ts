@@ -30,12 +30,13 @@ export async function openSession(
     const route = known ?? (await upstream.legacyRoute(sender))
     // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
     const tunnel = route === 'translate' ? undefined : await route.connect(request, sender, transport !== 'http')
-    if (!tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
+    if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision, opened } = tunnel
-    record.note({ serverEra: 'legacy', ...(revision && { clientRevision: revision }) })
+    const { transport: serverTransport } = route
+    record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
     record.answered(revision ? 'ok' : 'error', opened)
     if (revision === undefined) return { text: opened }
-    return { text: opened, session: new TunnelSession(tunnel, revision, { ...options, session }) }
+    return { text: opened, session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport }) }
   } catch (error) {
     const fault = Fault.from(error)
     const text = errorMessage(request.id, fault.toRpcError())

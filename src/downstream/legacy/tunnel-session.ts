@@ -1,5 +1,5 @@
 /** A legacy client's session with a legacy server: messages pass through a tunnel unchanged. */
-import type { AboutMessage, SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
+import type { AboutMessage, LegacyRoute, SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type TraceContext, withTrace } from '../../protocol/trace.js'
@@ -12,13 +12,13 @@ import { tell } from '../logger.js'
 import { cancelledBy, replyIn } from '../outcome.js'
 import { metaOf } from '../read-message.js'
 import { type Headers, tellReceived, tellSent } from '../watched-messages.js'
+import { WatchedQuestions } from '../watched-questions.js'
 import { InFlight } from './in-flight.js'
 import type { ClientSession, OpenOptions } from './session.js'
 
-type TunnelSessionOptions = Pick<OpenOptions, 'log' | 'transport' | 'settings' | 'sender' | 'session'>
-
-/** Most open requests of the server whose calls are remembered. */
-const MAX_ASKED = 1_000
+interface TunnelSessionOptions extends Pick<OpenOptions, 'log' | 'transport' | 'settings' | 'sender' | 'session'> {
+  serverTransport: Exclude<LegacyRoute, 'translate'>['transport']
+}
 
 /** A session that the server itself answers. */
 export class TunnelSession implements ClientSession {
@@ -26,8 +26,8 @@ export class TunnelSession implements ClientSession {
   readonly #tunnel: Tunnel
   readonly #options: TunnelSessionOptions
   readonly #running = new InFlight()
-  /** For the inspector: the calls that open requests of the server seem to belong to, by the keys of their ids. */
-  readonly #asked = new Map<string, number | undefined>()
+  /** By the keys of their ids. */
+  readonly #questions: WatchedQuestions
   /** The server has ended the session. */
   #lost = false
 
@@ -35,7 +35,8 @@ export class TunnelSession implements ClientSession {
     this.revision = revision
     this.#tunnel = tunnel
     this.#options = options
-    const { outlet } = options
+    const { outlet, log } = options
+    this.#questions = new WatchedQuestions(log)
     this.#report('opened')
     tunnel.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
@@ -61,12 +62,13 @@ export class TunnelSession implements ClientSession {
 
   async answer(request: Request, send: Send, trace?: TraceContext, headers?: Headers): Promise<void> {
     const { id, method, params } = request
-    const { log, transport, sender, session } = this.#options
+    const { log, transport, serverTransport, sender, session } = this.#options
     const fields = {
       clientEra: 'legacy',
       clientRevision: this.revision,
       clientTransport: transport,
       serverEra: 'legacy',
+      serverTransport,
       method,
       ...subject(method, typeof params === 'string' ? EMPTY : params),
     } as const
@@ -127,16 +129,15 @@ export class TunnelSession implements ClientSession {
   #tellSent(text: Wire, { call, made }: AboutMessage = {}): void {
     const { log, session } = this.#options
     const head = tellSent(log, text, { call, session }, { made, era: 'legacy' })
-    if (head?.form !== 'request' || head.id === undefined) return
-    if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
-    this.#asked.set(idKey(head.id), call)
+    if (head?.form === 'request' && head.id !== undefined && call !== undefined)
+      this.#questions.asked(idKey(head.id), head.method, call)
   }
 
   #tellReceived(message: Notification | Response): void {
     const { log, session } = this.#options
-    const key = message.kind === 'response' && message.id !== undefined ? idKey(message.id) : ''
-    tellReceived(log, message, { call: this.#asked.get(key), session })
-    this.#asked.delete(key)
+    const id = message.kind === 'response' ? message.id : undefined
+    const call = id === undefined ? undefined : this.#questions.answered(idKey(id))
+    tellReceived(log, message, { call, session })
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Connect, LegacyRoute, Sender } from '../../protocol/call.js'
 import { NEWEST_LEGACY } from '../../protocol/eras.js'
 import { isOfSignIn } from '../../protocol/fault.js'
-import { initializeParams } from '../../protocol/legacy-server.js'
+import { initializeParams, negotiated } from '../../protocol/legacy-server.js'
 import type { Verdict } from '../era/verdict.js'
 import { credentialOf } from '../failure.js'
 import type { Access } from '../half.js'
@@ -10,7 +10,6 @@ import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
 import { type OpenTunnel, ReopeningTunnel } from './reopening-tunnel.js'
 import type { LegacySessions } from './sessions.js'
-import { negotiated } from './tunnel.js'
 import { Tunnels } from './tunnels.js'
 
 export class ClientRoutes {

@@ -2,8 +2,9 @@
 import type { Signal } from '../../hang-up.js'
 import type { Log } from '../../logging.js'
 import type { AboutMessage, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
-import { type LegacyRevision, legacyRevision, looksModern, NEWEST_LEGACY } from '../../protocol/eras.js'
+import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
+import { negotiated } from '../../protocol/legacy-server.js'
 import type { Loan } from '../../protocol/memory.js'
 import type { Made } from '../../protocol/rules.js'
 import {
@@ -18,7 +19,7 @@ import {
   type Sent,
 } from '../../rpc/message.js'
 import { join, lengthOf, type Wire } from '../../rpc/source.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, raw, write } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, callFault, sessionGone } from '../failure.js'
@@ -303,17 +304,6 @@ export class DirectTunnel implements Tunnel {
     const { onClosed } = this.#options
     this.#peer.channel.close().then(onClosed, onClosed)
   }
-}
-
-/**
- * The negotiated revision, if the answer to `initialize` opens a session; undefined otherwise. An answer with a modern
- * revision opens none. An unknown revision counts as the newest legacy one; the client decides whether to accept it.
- */
-export function negotiated({ outcome: { kind, source, member } }: Response): LegacyRevision | undefined {
-  const result = kind === 'result' ? payloadAt(source, member) : undefined
-  const version = result && value(result, 'protocolVersion')
-  if (!result || (typeof version === 'string' && looksModern(version))) return undefined
-  return legacyRevision(version) ?? NEWEST_LEGACY
 }
 
 function plain(message: Request | Notification): Wire {

@@ -1,0 +1,45 @@
+/** Tells the inspector of questions that pass unchanged: requests of a legacy server, and the answers of its client. */
+import { UNRECORDED } from '../ports/seen.js'
+import { isQuestion } from '../protocol/input.js'
+import type { Logger } from './logger.js'
+
+/** Most open requests of servers whose calls are remembered. */
+const MAX_OPEN = 1_000
+
+/** A request of a server: the call that it belongs to, and whether it is a question. */
+interface OpenRequest {
+  call: number
+  asks: boolean
+}
+
+/** The open requests of a server to its clients, by keys. */
+export class WatchedQuestions {
+  readonly #log: Logger
+  readonly #open = new Map<string, OpenRequest>()
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** A request of the server was sent to the client of this call. */
+  asked(key: string, method: string | undefined, call: number): void {
+    if (this.#open.size >= MAX_OPEN) this.#open.clear()
+    const asks = call !== UNRECORDED && isQuestion(method)
+    this.#open.set(key, { call, asks })
+    if (asks) this.#tell('parked', call)
+  }
+
+  /** The client answers the request with this key. Returns the call that the request belongs to, if it is known. */
+  answered(key: string): number | undefined {
+    const request = this.#open.get(key)
+    if (!request) return undefined
+    this.#open.delete(key)
+    if (request.asks) this.#tell('answered', request.call)
+    return request.call
+  }
+
+  #tell(what: 'parked' | 'answered', call: number): void {
+    const { telemetry } = this.#log
+    telemetry?.watch?.witness({ kind: 'question', what, server: telemetry.server, call })
+  }
+}

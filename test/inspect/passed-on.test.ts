@@ -1,0 +1,130 @@
+/** What the inspector shows of calls that pass unchanged between a legacy client and a legacy server. */
+import t, { type Test } from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
+import { rowsOf } from '../../src/inspect/rows.js'
+import { type CallView, Views } from '../../src/inspect/views.js'
+import { LEGACY } from '../../src/protocol/eras.js'
+import { ADA, NAME } from '../support/asking.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { LegacyClient } from '../support/legacy-client.js'
+import { LegacyHttp, type Plan } from '../support/legacy-http.js'
+import { LegacySse } from '../support/legacy-sse.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { eventsIn, tickingRing } from '../support/sights.js'
+
+const QUESTION = { name: 'steps', arguments: { steps: [{ ask: [NAME] }] } }
+const SERVERS: Readonly<Record<string, (t: Test, plan: Plan) => Promise<{ transport: string; server: object }>>> = {
+  'Streamable HTTP': async (t, plan) => ({ transport: 'http', server: { url: (await LegacyHttp.start(t, plan)).url } }),
+  'HTTP+SSE': async (t, plan) => ({ transport: 'sse', server: { url: (await LegacySse.start(t, plan)).url } }),
+  stdio: async (t, plan) => ({ transport: 'stdio', server: legacyStdio(t, plan).server }),
+}
+
+for (const [name, start] of Object.entries(SERVERS))
+  t.test(`a server on ${name} asks: the question, its answer and the call are one`, async (t) => {
+    const { transport, server } = await start(t, { asks: true })
+    const { url, calls } = await open(t, server)
+    const client = await LegacyClient.open(url, { capabilities: { elicitation: {} } })
+    const stream = await client.stream('tools/call', QUESTION)
+    const [question] = await stream.has(1)
+    const asked = () => calls().find(({ method }) => method === 'tools/call') as CallView
+    await until(() => asked().parked, 'its client is asked')
+    t.match(asked(), { status: 'open', rounds: 1 })
+    await client.post({ jsonrpc: '2.0', id: question?.['id'], result: ADA })
+    await until(() => asked().status === 'ok', 'the call has ended')
+    t.match(asked(), {
+      rounds: 1,
+      parked: false,
+      client: { era: 'legacy', revision: '2025-11-25', transport: 'http', name: 'old' },
+      upstream: { era: 'legacy', revision: '2025-11-25', transport },
+    })
+    t.same(
+      rowsOf(asked()).map(({ client, server }) => [client, server].map((seen) => seen && [seen.dir, seen.form])),
+      [
+        [
+          ['in', 'request'],
+          ['out', 'request'],
+        ],
+        [
+          ['out', 'request'],
+          ['in', 'request'],
+        ],
+        [
+          ['in', 'result'],
+          ['out', 'result'],
+        ],
+        [
+          ['out', 'result'],
+          ['in', 'result'],
+        ],
+      ],
+    )
+    t.same(
+      calls().filter(({ method }) => method === 'response'),
+      [],
+      'the answer is no call',
+    )
+  })
+
+t.test('an answer that the server refuses is shown as a call of its own', async (t) => {
+  const legacy = await LegacyHttp.start(t, {
+    asks: true,
+    override: ({ message }, response) => {
+      if (!('result' in message)) return false
+      response.writeHead(400).end()
+      return true
+    },
+  })
+  const { url, calls } = await open(t, { url: legacy.url })
+  const client = await LegacyClient.open(url, { capabilities: { elicitation: {} } })
+  const stream = await client.stream('tools/call', QUESTION)
+  const [question] = await stream.has(1)
+  const { status } = await client.post({ jsonrpc: '2.0', id: question?.['id'], result: ADA })
+  t.equal(status, 400)
+  await until(() => calls().some(({ method }) => method === 'response'), 'the answer is listed')
+  t.match(
+    calls().find(({ method }) => method === 'response'),
+    { status: 'error', code: 400, relayed: true, incomplete: false },
+  )
+  stream.leave()
+})
+
+t.test('answers to requests that are no questions, and to unknown ones', async (t) => {
+  const legacy = await LegacyHttp.start(t, { asks: true })
+  const { url, calls } = await open(t, { url: legacy.url })
+  const client = await LegacyClient.open(url)
+  const ping = { name: 'steps', arguments: { steps: [{ ask: [{ method: 'ping' }] }] } }
+  const stream = await client.stream('tools/call', ping)
+  const [asked] = await stream.has(1)
+  await client.post({ jsonrpc: '2.0', id: asked?.['id'], result: {} })
+  const call = () => calls().find(({ method }) => method === 'tools/call') as CallView
+  await until(() => call().status === 'ok', 'the call has ended')
+  t.match(call(), { rounds: 0, parked: false })
+  t.equal(rowsOf(call()).length, 4, 'the answer to a ping belongs to the call, too')
+  await client.post({ jsonrpc: '2.0', id: 'unknown', result: {} })
+  await until(() => calls().some(({ method }) => method === 'response'), 'an answer to nothing is a call of its own')
+})
+
+for (const revision of LEGACY)
+  t.test(`the revision of a relayed session is known: ${revision}`, async (t) => {
+    const legacy = await LegacyHttp.start(t, { revision })
+    const { url, calls } = await open(t, { url: legacy.url })
+    const client = await LegacyClient.open(url, { revision })
+    await client.call('echo', {})
+    const echo = () => calls().find(({ name }) => name === 'echo')
+    await until(() => echo()?.status === 'ok', 'the call has ended')
+    for (const call of calls()) {
+      t.match(call, { relayed: true, client: { revision }, upstream: { revision } }, call.method)
+    }
+  })
+
+async function open(t: Test, server: object) {
+  const ring = tickingRing()
+  const { url } = await startBridge(t, server, { timeouts: { drainTimeout: 100 } }, { watch: new Watch(ring.witness) })
+  const calls = () => {
+    const views = new Views()
+    for (const seen of eventsIn(ring)) views.add(seen)
+    return [...views.calls.values()]
+  }
+  return { url, calls }
+}
