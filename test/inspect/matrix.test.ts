@@ -1,6 +1,6 @@
 /**
- * Every client with every server, watched: what the inspector shows of both wires, and that the changes which it shows
- * are true.
+ * Every client with every server, watched: what the inspector and its page show of both wires, and that the changes which
+ * they show are true.
  */
 import t from 'tap'
 import { Watch } from '../../src/downstream/watch.js'
@@ -12,7 +12,9 @@ import { join } from '../../src/rpc/source.js'
 import { CLIENTS } from '../matrix/clients.js'
 import { nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'
+import { Chromium, noBrowser } from '../support/chromium.js'
 import { Checked } from '../support/law.js'
+import { checkPage } from '../support/pair-page.js'
 import { eventsIn } from '../support/sights.js'
 
 const TRANSPORTS = { HTTP: 'http', 'HTTP+SSE': 'sse', stdio: 'stdio' } as const
@@ -69,6 +71,7 @@ const OWN = [
 ]
 
 const checked = new Checked()
+const browser = noBrowser ? undefined : await Chromium.start(t)
 
 for (const client of CLIENTS) {
   for (const server of SERVERS) {
@@ -144,6 +147,9 @@ for (const client of CLIENTS) {
         const ids = new Set(call.events.map((seen) => seen.call))
         t.equal(ids.size > 1, client.era === 'modern', [...ids].join(' '))
       }
+      await t.test('on the page', { skip: noBrowser }, (t) =>
+        checkPage(t, browser as Chromium, ring, { client, server }, calls),
+      )
     })
   }
 }

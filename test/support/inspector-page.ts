@@ -20,9 +20,24 @@ mkdirSync(pictures, { recursive: true })
 
 /** A browser that shows the inspector of a ring. The page has made no mistake when the test ends. */
 export async function look(t: Test, ring: Ring, more: Partial<InspectorOptions> = {}, fragment = TOKEN) {
-  const base = await startInspector(t, ring, { page, ...more })
   const browser = await Chromium.start(t)
   await browser.emulate({})
+  return lookWith(browser, t, ring, more, fragment)
+}
+
+/** The same with a browser that runs. */
+export async function lookWith(
+  browser: Chromium,
+  t: Test,
+  ring: Ring,
+  more: Partial<InspectorOptions> = {},
+  fragment = TOKEN,
+) {
+  const base = await startInspector(t, ring, { page, ...more })
+  // The page that it showed before asks for nothing any more.
+  await browser.open('about:blank')
+  browser.mistakes.length = 0
+  browser.requests.length = 0
   await browser.open(`${base}/inspect#${fragment}`)
   const shows = (text: RegExp) => until(async () => text.test(await browser.text()), `the page shows ${text}`)
   const rows = () =>
