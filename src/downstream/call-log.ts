@@ -8,7 +8,7 @@ import { methodTraits } from '../protocol/methods.js'
 import type { Made } from '../protocol/rules.js'
 import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
 import type { Wire } from '../rpc/source.js'
-import { type Payload, value } from '../rpc/splice.js'
+import { type Json, type Payload, value } from '../rpc/splice.js'
 import type { Logger } from './logger.js'
 import { type Answered, endOf, isFailure, outcomeOf } from './outcome.js'
 import { type CallFields, WatchedCall, type Whose } from './watched-call.js'
@@ -32,9 +32,9 @@ export function shownPrincipal(principal: string): string {
 
 /** The log line, the metrics event and the span of one call. All are written once, when the call ends. */
 export class CallLogEntry implements CallLog {
-  readonly call: number | undefined
+  call: number | undefined
   /** What the inspector is told of the call; undefined without an inspector, and if the call is not recorded. */
-  readonly watched: WatchedCall | undefined
+  watched: WatchedCall | undefined
   readonly #logger: Logger
   readonly #whose: Whose | undefined
   readonly #started = performance.now()
@@ -60,6 +60,15 @@ export class CallLogEntry implements CallLog {
 
   note(fields: Record<string, string | number | boolean>): void {
     Object.assign(this.#fields, fields)
+  }
+
+  /** The call brings this `requestState`. If it continues a call that is recorded, it is recorded, too. */
+  continues(state: Json | undefined): void {
+    const { telemetry } = this.#logger
+    if (this.call !== UNRECORDED || state === undefined || !telemetry?.watch) return
+    if (telemetry.watch.continued(state) === undefined) return
+    this.call = telemetry.watch.numbers.further()
+    this.watched = this.#watchedAs(this.call)
   }
 
   warn(fields: LogFields, message: string): void {

@@ -73,7 +73,11 @@ export class ModernDownstream {
     const kept = methodTraits(method).endless ? own(id) : id
     const decoded = decode(request, arrived, record)
     if (decoded instanceof Fault) record.watched?.begun(request, undefined, arrived.headers)
-    else record.watched?.begun(request, decoded.answers?.state, arrived.headers, decoded.caller.clientInfo)
+    else {
+      const state = decoded.answers?.state
+      record.continues(state)
+      record.watched?.begun(request, state, arrived.headers, decoded.caller.clientInfo)
+    }
     // Not async itself, because that would keep the whole request in memory while it waits.
     return this.#answer(kept, decoded, arrived, record, send)
   }

@@ -7,7 +7,12 @@ import type { Seen } from '../../src/ports/seen.js'
 import { CLIENTS } from '../matrix/clients.js'
 import { nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'
+import { ADA, NAME } from '../support/asking.js'
+import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { messages } from '../support/inspected.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { ModernHttp } from '../support/modern-http.js'
 import { eventsIn } from '../support/sights.js'
 
 const PAIRS = [
@@ -65,6 +70,34 @@ for (const [from, to] of PAIRS)
     t.ok(unrecorded > 10, `${unrecorded} calls`)
     t.match(notes.at(-1), { kind: 'lost', text: /not recorded/ })
   })
+
+for (const relayed of [false, true])
+  t.test(`a call that continues a recorded one is recorded, too: ${relayed ? 'relayed' : 'translated'}`, async (t) => {
+    const ring = new Ring()
+    const server = relayed ? { url: (await ModernHttp.start(t)).url } : legacyStdio(t).server
+    const { url } = await startBridge(t, server, {}, { watch: new Watch(ring.witness, 2) })
+    // The era of the server is known then, and its calls are relayed.
+    await ask(url, { id: 1, method: 'tools/list' })
+    const call = { id: 2, method: 'tools/call', params: { name: 'ask', arguments: { rounds: [{ name: NAME }] } } }
+    const { inputRequests, requestState } = await ask(url, call)
+    const inputResponses = Object.fromEntries(Object.keys(inputRequests as object).map((key) => [key, ADA]))
+    const answered = await ask(url, { ...call, id: 3, params: { ...call.params, inputResponses, requestState } })
+    t.match(JSON.stringify(answered), /Ada/)
+    await until(() => eventsIn(ring).filter((seen) => seen.kind === 'call' && seen.what === 'ended').length === 3)
+    const calls = [...viewsOf(eventsIn(ring)).calls.values()]
+    t.match(calls.at(-1), { name: 'ask', status: 'ok', parked: false, relayed })
+    t.equal(calls.length, 2, 'both are one call')
+  })
+
+async function ask(url: string, { params, ...rest }: { id: number; method: string; params?: object }) {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
+  }
+  const body = JSON.stringify({ jsonrpc: '2.0', ...rest, params: { ...params, _meta } })
+  return ((await (await messages.post(url, body)).json()) as { result: Record<string, unknown> }).result
+}
 
 function viewsOf(events: readonly Seen[]): Views {
   const views = new Views()

@@ -222,10 +222,12 @@ export class Relay {
     } as const
     const record = new CallLogEntry(log, fields, { principal, session, partOf })
     record.follow(EMPTY, traceHeaders(request))
+    const sent = body instanceof Uint8Array ? body : undefined
+    const state = watch && sent && stateIn(sent)
+    record.continues(state)
     const { watched } = record
     const call = watched?.number ?? partOf
-    const sent = body instanceof Uint8Array ? body : undefined
-    watched?.begunBy(opens && watch && sent ? clientIn(watch, sent) : undefined, sent && stateIn(sent))
+    watched?.begunBy(opens && watch && sent ? clientIn(watch, sent) : undefined, state)
     if (!call) return { record, messages: undefined }
     const messages = new RelayedMessages(log, { call, session, questions: this.#questions, opens })
     // The other requests of a session have the same headers.
