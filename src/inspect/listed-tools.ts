@@ -14,6 +14,13 @@ interface Listed {
   pages: Set<string>
 }
 
+/** A digest of the tools in the answer to a request for a page. */
+export function pageOf(text: string): string {
+  // Without the id of the answer.
+  const tools = text.slice(text.indexOf('"tools"'), text.lastIndexOf(']'))
+  return createHash('sha256').update(tools).digest('base64url')
+}
+
 /** What servers have listed last. */
 export class ListedTools {
   readonly #lists = new Map<string, Listed>()
@@ -23,16 +30,13 @@ export class ListedTools {
     return this.#lists.get(server)?.names
   }
 
-  /** Takes the text of a page. `read` reads its tools. `isFirst`: the list begins with this page. */
+  /** Takes a page, by its digest. `read` reads its tools. `isFirst`: the list begins with this page. */
   learn(
     server: string,
-    text: string,
+    page: string,
     isFirst: boolean,
     read: () => readonly Readonly<Record<string, unknown>>[],
   ): void {
-    // Without the id of the answer.
-    const tools = text.slice(text.indexOf('"tools"'), text.lastIndexOf(']'))
-    const page = createHash('sha256').update(tools).digest('base64url')
     const known = this.#lists.get(server)
     if (known?.pages.has(page) || (!known && this.#lists.size >= MAX_SERVERS)) return
     // A text that was cut off cannot be read.

@@ -3,6 +3,7 @@
  * not hidden stays as it was sent.
  */
 import { createHash } from 'node:crypto'
+import { begins, LONGEST, patternOf } from './paths.js'
 
 /** A text with values hidden, and how many. */
 export interface Redacted {
@@ -20,43 +21,58 @@ const SECRET =
 const HARMLESS = new Set(['progress_token', 'max_tokens', 'input_tokens', 'output_tokens', 'total_tokens'])
 /** Names of members that hold base64. */
 const BINARY = new Set(['blob', 'data'])
-/** A credential within a text. */
-const CREDENTIAL = /\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{6,}/gi
+/** Credentials within a text: after a scheme of HTTP, in the line of a header, and before the host of an address. */
+const SCHEME = /\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{6,}/gi
+const HEADER = /(?<![\w-])((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s{0,9}[:=]\s{0,9}["']?)[^\r\n"']{3,}/gi
+const USER = /(\/\/)[^\s/@"'<>]{1,300}@/g
+/** A word before a value, and the value. */
+const NAME = /(?<![\w-])([\w-]{1,60})["']?\s{0,9}[=:]\s{0,9}["']?/g
+const VALUE = /[^\s"'&;,<>{}()[\]]{3,}/y
 /** Levels of JSON within strings of JSON that are examined. */
 const DEEPEST = 4
-/** Longest JSON Pointer of a value that is shown. What is deeper is hidden, because each value is compared by its pointer. */
-const MAX_POINTER = 2_000
 
 /**
  * A function that hides secrets. `hide` has globs of JSON Pointers: `*` is one name, `**` any number of them. `isHidden`
  * says what else is hidden of one text.
  */
-export function redactor(hide: readonly string[]): (text: string, isHidden?: (pointer: string) => boolean) => Redacted {
-  const globs = hide.map(globOf)
+export function redactor(hide: readonly string[]): (text: string, isHidden?: IsHidden) => Redacted {
+  const patterns = hide.map(patternOf)
   return (text, isHidden) => {
-    const hides = (pointer: string) => globs.some((glob) => glob.test(pointer)) || isHidden?.(pointer) === true
+    const hides: IsHidden = (path) => patterns.some((pattern) => begins(pattern, path)) || isHidden?.(path) === true
     return new Redaction(text, hides, 0).run()
   }
 }
 
-/** Matches the JSON Pointers of a glob, and those below them. */
-export function globOf(glob: string): RegExp {
-  const segments = glob.split('/').map((segment) => {
-    if (segment === '**') return '(?:.*)'
-    return segment
-      .split('*')
-      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-      .join('[^/]*')
-  })
-  // `**` may stand for no name at all.
-  return new RegExp(`^${segments.join('/').replaceAll('/(?:.*)', '(?:/.*)?')}(?:/|$)`, 's')
+/** Whether the value at a path is hidden. The path is valid during the call only. */
+type IsHidden = (path: readonly string[]) => boolean
+
+/** A text for people with the credentials in it hidden. */
+export function withoutCredentials(text: string): string {
+  return withoutValues(
+    text.replace(SCHEME, `$1$2${HIDDEN}`).replace(HEADER, `$1$2${HIDDEN}`).replace(USER, `$1${HIDDEN}@`),
+  )
+}
+
+/** Hides the values after words that say that they are secret, as in `password: abc` and `token=abc`. */
+function withoutValues(text: string): string {
+  let out = ''
+  let copied = 0
+  for (const { 0: before, 1: name = '', index } of text.matchAll(NAME)) {
+    const start = index + before.length
+    if (start < copied || !isSecret(name) || text.startsWith(HIDDEN, start)) continue
+    VALUE.lastIndex = start
+    if (!VALUE.test(text)) continue
+    out += text.slice(copied, start) + HIDDEN
+    copied = VALUE.lastIndex
+  }
+  return out + text.slice(copied)
 }
 
 /** An object or array that is open at a position. */
 interface Open {
   isArray: boolean
-  /** Its JSON Pointer. */
-  pointer: string
+  /** Characters of its path, with one for each name. */
+  length: number
   /** The name or number of the current member. */
   key: string
   /** Whether a name comes next. */
@@ -66,15 +82,17 @@ interface Open {
 /** One pass over a text. */
 class Redaction {
   readonly #text: string
-  readonly #isHidden: (pointer: string) => boolean
+  readonly #isHidden: IsHidden
   readonly #depth: number
   readonly #open: Open[] = []
+  /** The path of the current value. */
+  readonly #path: string[] = []
   #out = ''
   #copied = 0
   #at = 0
   #hidden = 0
 
-  constructor(text: string, isHidden: (pointer: string) => boolean, depth: number) {
+  constructor(text: string, isHidden: IsHidden, depth: number) {
     this.#text = text
     this.#isHidden = isHidden
     this.#depth = depth
@@ -105,11 +123,13 @@ class Redaction {
 
   #value(char: string, inside: Open | undefined): void {
     const key = inside && !inside.isArray ? inside.key : undefined
-    const pointer = inside ? `${inside.pointer}/${inside.key.replaceAll('~', '~0').replaceAll('/', '~1')}` : ''
-    if (pointer.length > MAX_POINTER || (key !== undefined && isSecret(key)) || this.#isHidden(pointer)) {
+    const length = inside ? inside.length + inside.key.length + 1 : 0
+    this.#path.length = this.#open.length
+    if (inside) this.#path[this.#open.length - 1] = inside.key
+    if (length > LONGEST || (key !== undefined && isSecret(key)) || this.#isHidden(this.#path)) {
       this.#replace(endOfValue(this.#text, this.#at), JSON.stringify(HIDDEN))
     } else if (char === '{' || char === '[') {
-      this.#open.push({ isArray: char === '[', pointer, key: char === '[' ? '0' : '', named: false })
+      this.#open.push({ isArray: char === '[', length, key: char === '[' ? '0' : '', named: false })
       this.#at++
     } else if (char === '"') this.#string(key)
     else this.#at = endOfValue(this.#text, this.#at)
@@ -128,7 +148,7 @@ class Redaction {
       const within = new Redaction(value, () => false, this.#depth + 1).run()
       if (within.hidden > 0) shown = within.text
     }
-    shown = shown.replace(CREDENTIAL, `$1$2${HIDDEN}`)
+    shown = withoutCredentials(shown)
     if (shown !== value) this.#replace(end, JSON.stringify(shown))
     else this.#at = end
   }

@@ -172,14 +172,14 @@ export class Ring {
     const weight = kind.weight + (typeof id === 'string' ? id.length : 0)
     this.#recorded += weight
     const number = this.#events.addMessage(at, weight, sight, kind, id)
-    if (text !== undefined) this.#keep(text, number, at, sight.call)
+    if (text !== undefined) this.#keep(text, number, at, sight)
   }
 
   /** Keeps the text of a message, if it is wanted, or may be at the end of its call. */
-  #keep(text: Wire, number: number, at: number, call: number | undefined): void {
+  #keep(text: Wire, number: number, at: number, { call, bytes }: MessageSight): void {
     const all = this.#payloads === 'all' || at < this.#allUntil
     const texts = all ? this.#texts : call === undefined ? undefined : this.#waiting
-    const position = texts?.add(text)
+    const position = texts?.add(text, bytes)
     if (position !== undefined) this.#events.addText(number, position, texts === this.#waiting)
   }
 

@@ -79,7 +79,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
   const withText = <T extends Seen>(seen: T): T => {
     const payload = ring.text(seen.seq)
     if (!payload) return seen
-    const isHidden = (pointer: string) => ring.secretArguments.has(seen.server, pointer)
+    const isHidden = (path: readonly string[]) => ring.secretArguments.has(seen.server, path)
     return { ...seen, payload: { cut: payload.cut, ...redact(payload.text, isHidden) } }
   }
 

@@ -1,4 +1,5 @@
 /** The newest texts of messages, in memory of a fixed size: each new text is written over the oldest ones. */
+import { bytesOf } from '../ports/message-sight.js'
 import type { Payload } from '../ports/seen.js'
 import { lengthOf, type Wire } from '../rpc/source.js'
 
@@ -31,8 +32,11 @@ export class Texts {
     return this.#written
   }
 
-  /** Copies the beginning of a text. Returns its position; undefined if there is no room for any text. */
-  add(wire: Wire): Position | undefined {
+  /**
+   * Copies the beginning of a text of so many bytes, which may be less than all of it. Returns its position; undefined if
+   * there is no room for any text.
+   */
+  add(wire: Wire, bytes = 0): Position | undefined {
     const at = this.#begin()
     const memory = this.#memory
     if (at === undefined || !memory) return undefined
@@ -51,7 +55,7 @@ export class Texts {
         length += part.length
       }
     }
-    return this.#end(at, length, lengthOf(wire) - kept)
+    return this.#end(at, length, lengthOf(wire) - kept + Math.max(0, bytes - bytesOf(wire)))
   }
 
   /** Copies a text of others. Returns its position; undefined if it is not there any more. */

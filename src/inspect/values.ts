@@ -2,6 +2,7 @@
 import type { Change } from '../ports/seen.js'
 import { arrayAt, JsonError, objectAt } from '../rpc/scan.js'
 import { sourceOf } from '../rpc/source.js'
+import { unescaped } from './paths.js'
 
 /** The JSON at a JSON Pointer in a text, as written; undefined if there is none, or the text is cut off. */
 export function valueAt(text: string, pointer: string): string | undefined {
@@ -45,10 +46,7 @@ export function movedTo(at: string, changes: readonly Change[]): string {
 
 /** The names in a JSON Pointer. */
 export function tokensOf(pointer: string): string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
+  return pointer.split('/').slice(1).map(unescaped)
 }
 
 function within(json: string, token: string): { start: number; end: number } | undefined {

@@ -2,7 +2,7 @@
 import { changesOf, type Made, receivedFor, type Towards } from '../protocol/rules.js'
 import type { Notification, Request, Response } from '../rpc/message.js'
 import { describe, receivedText } from '../rpc/received.js'
-import { lengthOf, type Wire, wireOf } from '../rpc/source.js'
+import { type Wire, wireOf } from '../rpc/source.js'
 import type { MessageSeen, Sight, Witness } from './seen.js'
 
 /** A message, as a witness is told. */
@@ -38,6 +38,13 @@ export function sightOf(
   }
 }
 
+/** The bytes that a text takes on the wire. */
+export function bytesOf(text: Wire): number {
+  return typeof text === 'string'
+    ? Buffer.byteLength(text)
+    : text.reduce((sum, piece) => sum + (typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length), 0)
+}
+
 /**
  * Tells a received message with its text, which remembers the number of the event, for the message that is made of it.
  * Fills in what the message is.
@@ -45,13 +52,15 @@ export function sightOf(
 export function tellArrived(witness: Witness, message: Request | Notification | Response, sight: MessageSight): void {
   describe(message, sight)
   const source = receivedText(message)
-  const number = witness(sight, source && wireOf(source))
+  const text = source && wireOf(source)
+  if (text !== undefined) sight.bytes = bytesOf(text)
+  const number = witness(sight, text)
   if (source) source.seen = number
 }
 
 /** Tells a message that is sent. Fills in its size, and what the bridge changed in what it was made of. */
 export function tellSent(witness: Witness, text: Wire, sight: MessageSight, made: Made | undefined, to: Towards): void {
-  sight.bytes = lengthOf(text)
+  sight.bytes = bytesOf(text)
   sight.changed = changesOf(sight.form, sight.method, made, to)
   sight.of = receivedFor(made)?.seen
   witness(sight, text)

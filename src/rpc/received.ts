@@ -1,23 +1,20 @@
 /** Describes a received message, for those who watch messages. */
 import { idValue, type Notification, type Request, type Response } from './message.js'
-import { type Source, weightOf } from './source.js'
+import type { Source } from './source.js'
 
 /** What a received message is. The id is undefined in a notification, and in an error without one. */
 export interface ReceivedMessage {
   form: 'request' | 'notification' | 'result' | 'error'
   method?: string | undefined
   id?: string | number | undefined
-  bytes: number
 }
 
 /** Fills in what a message is, without its payload. */
 export function describe(message: Request | Notification | Response, into: ReceivedMessage): void {
-  const source = receivedText(message)
   const isResponse = message.kind === 'response'
   into.form = isResponse ? message.outcome.kind : message.kind
   into.method = isResponse ? undefined : message.method
   into.id = message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id)
-  into.bytes = source ? weightOf(source) : 0
 }
 
 /** The text that a message was read from; undefined if the bridge has made the message. */

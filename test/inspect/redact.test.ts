@@ -1,7 +1,7 @@
 /** What is hidden in texts that the inspector shows. */
 import { assert as check, jsonValue, property, record, string } from 'fast-check'
 import t from 'tap'
-import { HIDDEN, redactor } from '../../src/inspect/redact.js'
+import { HIDDEN, redactor, withoutCredentials } from '../../src/inspect/redact.js'
 
 const redact = redactor([])
 
@@ -50,6 +50,32 @@ t.test('secrets in JSON within strings, and credentials in texts, are hidden', a
   t.notMatch(redact('{"text":"curl -H \\"Authorization: Bearer CANARY.abc-def\\" x"}').text, /CANARY/)
 })
 
+t.test('credentials in texts for people are hidden', async (t) => {
+  for (const text of [
+    'Authorization: Bearer CANARY-0123456789',
+    'authorization: token CANARY-0123456789\nnext line',
+    'Cookie: a=CANARY; b=CANARY',
+    'api_key=CANARY&x=1',
+    'GET https://host/x?access_token=CANARY&x=1',
+    'password: CANARY',
+    '"clientSecret" : "CANARY"',
+    'https://user:CANARY@host/x',
+    'git clone https://CANARY@host/x',
+    '--api-key=CANARY',
+  ]) {
+    t.notMatch(withoutCredentials(text), /CANARY/, text)
+    t.notMatch(redact(JSON.stringify({ text })).text, /CANARY/, text)
+  }
+  for (const text of [
+    'max_tokens: 4096, progressToken=7777',
+    'https://host/a@b',
+    'the password is easy',
+    'a@b.example',
+  ])
+    t.equal(withoutCredentials(text), text)
+  t.match(withoutCredentials('token=CANARY and x=shown'), /and x=shown/)
+})
+
 t.test('the state of a request is shown as its size, binary content as size and digest', async (t) => {
   t.same(redact('{"requestState":"abcdef"}').text, '{"requestState":"‹sealed, 6 B›"}')
   const { text } = redact(JSON.stringify({ type: 'image', data: 'QUJD'.repeat(100) }))
@@ -79,6 +105,19 @@ t.test('configured pointers are hidden', async (t) => {
   t.equal(JSON.parse(text).params.arguments.other, 'shown')
 })
 
+t.test('patterns are compared in little time, whatever they are and whatever comes', async (t) => {
+  const hide = redactor(['/**/a/**/a/**/a/**/a/**/b', '/*a*a*a*a*a*a*b', '**/ssn', '/x*y/*z', '/p*'])
+  t.notMatch(
+    hide(JSON.stringify({ deep: { ssn: 'CANARY' }, xany: {}, x_y: { az: 'CANARY' }, pq: ['CANARY'] })).text,
+    /CANARY/,
+  )
+  t.match(hide(JSON.stringify({ xy: { zz_: 'seen' }, qp: 'seen', ssnx: 'seen' })).text, /seen.*seen.*seen/)
+  const deep = `${'{"a":'.repeat(900)}1${'}'.repeat(900)}`
+  t.equal(hide(deep).hidden, 0)
+  t.equal(hide(JSON.stringify({ ['a'.repeat(1_900)]: 1 })).hidden, 0)
+  t.equal(hide(JSON.stringify({ [`${'a'.repeat(1_900)}b`]: 1 })).hidden, 1)
+})
+
 t.test('however deep a text is, few characters are compared, and what is too deep is hidden', async (t) => {
   const name = 'n'.repeat(3_000)
   for (const [about, text] of [
@@ -89,9 +128,12 @@ t.test('however deep a text is, few characters are compared, and what is too dee
   ] as const) {
     let values = 0
     let longest = 0
-    redact(text, (pointer) => {
+    redact(text, (path) => {
       values++
-      longest = Math.max(longest, pointer.length)
+      longest = Math.max(
+        longest,
+        path.reduce((length, name) => length + name.length + 1, 0),
+      )
       return false
     })
     t.ok(values > 0 && values <= text.length && longest <= 2_000, `${about}: ${values} values, ${longest} characters`)

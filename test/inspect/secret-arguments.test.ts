@@ -4,6 +4,7 @@ import { Watch } from '../../src/downstream/watch.js'
 import { redactor } from '../../src/inspect/redact.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { SecretArguments } from '../../src/inspect/secret-arguments.js'
+import { bytesOf } from '../../src/ports/message-sight.js'
 import type { MessageSeen, Sight } from '../../src/ports/seen.js'
 import type { Wire } from '../../src/rpc/source.js'
 import { startBridge } from '../support/bridge.js'
@@ -24,13 +25,14 @@ function list(
   const message = { kind: 'message', hop: 'server', id: 1, server } as const
   const text = JSON.stringify({ jsonrpc: '2.0', id: 1, result: { tools } })
   known.note({ ...message, dir: 'out', form: 'request', method: 'tools/list', bytes: 50 } as Message, '{}')
-  known.note({ ...message, dir: 'in', form: 'result', bytes: text.length } as Message, wire(text))
+  const sent = wire(text)
+  known.note({ ...message, dir: 'in', form: 'result', bytes: bytesOf(sent) } as Message, sent)
 }
 
 const redact = redactor([])
 const shownOf = (known: SecretArguments, args: unknown, server = 'a') => {
   const text = JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'tools/call', params: { arguments: args, name: 't' } })
-  return redact(text, (pointer) => known.has(server, pointer)).text
+  return redact(text, (path) => known.has(server, path)).text
 }
 
 t.test('writeOnly and format: password hide an argument, wherever its schema stands', async (t) => {
@@ -46,6 +48,29 @@ t.test('writeOnly and format: password hide an argument, wherever its schema sta
     [{ oneOf: [{}, { properties: { pin: SECRET } }] }, { pin: 'CANARY' }],
     [{ properties: { pin: { $ref: '#/$defs/a~1b' } }, $defs: { 'a/b': SECRET } }, { pin: 'CANARY' }],
     [{ properties: { 'a/b~c': SECRET } }, { 'a/b~c': 'CANARY' }],
+    [{ properties: { '*': SECRET } }, { '*': 'CANARY' }],
+    [{ properties: { '**': { properties: { pin: SECRET } } } }, { '**': { pin: 'CANARY' } }],
+    [{ dependentSchemas: { city: { properties: { pin: SECRET } } } }, { pin: 'CANARY' }],
+    [{ dependencies: { city: { properties: { pin: SECRET } }, a: ['b'] } }, { pin: 'CANARY' }],
+    [{ unevaluatedProperties: SECRET }, { pin: 'CANARY' }],
+    [{ properties: { a: { unevaluatedItems: SECRET, items: {} } } }, { a: ['CANARY'] }],
+    [{ properties: { a: { additionalItems: SECRET, items: [{}] } } }, { a: [1, 'CANARY'] }],
+    // Schemas that refer to themselves, directly or through others.
+    [{ properties: { pin: SECRET, next: { $ref: '#' } } }, { next: { next: { pin: 'CANARY' } } }],
+    [
+      {
+        $ref: '#/$defs/list',
+        $defs: { list: { properties: { pin: SECRET, all: { items: { $ref: '#/$defs/list' } } } } },
+      },
+      { all: [{ all: [{ pin: 'CANARY' }] }] },
+    ],
+    [{ allOf: [{ $ref: '#' }], properties: { pin: SECRET } }, { pin: 'CANARY' }],
+    // References that are not followed.
+    [{ properties: { pin: { $ref: '#pin' }, other: SECRET }, $defs: { a: { $anchor: 'pin' } } }, { pin: 'CANARY' }],
+    [{ properties: { pin: { $ref: 'https://example.com/pin' }, other: SECRET } }, { pin: 'CANARY' }],
+    [{ properties: { pin: { $dynamicRef: '#pin' }, other: SECRET } }, { pin: 'CANARY' }],
+    [{ properties: { pin: { $ref: '#/$defs/a%20b' } }, $defs: { 'a b': SECRET } }, { pin: 'CANARY' }],
+    [nested(40, SECRET), at(40, 'CANARY')],
   ]
   for (const [inputSchema, args] of schemas) {
     const known = new SecretArguments()
@@ -54,6 +79,84 @@ t.test('writeOnly and format: password hide an argument, wherever its schema sta
     t.notMatch(shownOf(known, args), /CANARY/, JSON.stringify(inputSchema))
     t.match(shownOf(known, args, 'b'), /CANARY/, 'another server is another matter')
     t.match(shownOf(known, { city: 'Oslo' }), /additional|Oslo|hidden/)
+  }
+})
+
+/** A schema with an object within an object, and so on, and what it describes. */
+function nested(levels: number, schema: object): object {
+  return levels === 0 ? schema : { properties: { a: nested(levels - 1, schema) } }
+}
+function at(levels: number, value: unknown): unknown {
+  return levels === 0 ? value : { a: at(levels - 1, value) }
+}
+
+t.test('what a schema does not call secret is shown', async (t) => {
+  const known = new SecretArguments()
+  const inputSchema = {
+    $ref: '#/$defs/node',
+    $defs: {
+      node: { properties: { pin: SECRET, label: {}, left: { $ref: '#/$defs/node' }, right: { $ref: '#/$defs/node' } } },
+    },
+    properties: { pair: { prefixItems: [SECRET, {}] }, '*': SECRET, 'a*': SECRET },
+  }
+  list(known, [{ name: 't', inputSchema }])
+  const node = { label: 'shown', left: { label: 'shown', pin: 'CANARY' }, pair: ['CANARY', 'shown'], a1: 'shown' }
+  const shown = shownOf(known, node)
+  t.notMatch(shown, /CANARY/)
+  t.equal(shown.match(/shown/g)?.length, 4, shown)
+  const result = JSON.stringify({ id: 1, result: { structuredContent: { params: { arguments: { pin: 'seen' } } } } })
+  t.match(redact(result, (path) => known.has('a', path)).text, /seen/, 'a result has no arguments')
+  const batch = JSON.stringify([{ id: 1 }, { method: 'tools/call', params: { arguments: { pin: 'CANARY' } } }])
+  t.notMatch(redact(batch, (path) => known.has('a', path)).text, /CANARY/, 'a request in a batch')
+})
+
+t.test('a schema that takes very long to examine has all arguments of its server hidden', async (t) => {
+  const twice = (name: string) => ({ properties: { x: { $ref: `#/$defs/${name}` }, y: { $ref: `#/$defs/${name}` } } })
+  const levels = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`l${i}`, twice(`l${i + 1}`)]))
+  for (const inputSchema of [
+    { $ref: '#/$defs/l0', $defs: { ...levels, l30: SECRET } },
+    { properties: Object.fromEntries(Array.from({ length: 50_000 }, (_, i) => [`p${i}`, { format: 'password' }])) },
+  ]) {
+    const known = new SecretArguments()
+    list(known, [{ name: 't', inputSchema }])
+    t.notMatch(shownOf(known, { anything: 'CANARY' }), /CANARY/)
+  }
+})
+
+t.test('references to the same schema are followed once', async (t) => {
+  const known = new SecretArguments()
+  const all = Array.from({ length: 20 }, () => ({ $ref: '#/$defs/a' }))
+  list(known, [
+    { name: 't', inputSchema: { $ref: '#/$defs/a', $defs: { a: { allOf: all, properties: { pin: SECRET } } } } },
+  ])
+  t.match(shownOf(known, { pin: 'CANARY', city: 'Oslo' }), /"pin":"‹hidden›","city":"Oslo"/)
+})
+
+t.test('a name of any length, and with any characters, is compared in little time', async (t) => {
+  const known = new SecretArguments()
+  const stars = '*a'.repeat(100)
+  list(known, [
+    { name: 't', inputSchema: { properties: { [stars]: SECRET, ['n'.repeat(4_000_000)]: SECRET, pin: SECRET } } },
+  ])
+  t.match(shownOf(known, { ['a'.repeat(1_900)]: 'seen', pin: 'CANARY' }), /seen.*"pin":"‹hidden›"/)
+  t.notMatch(
+    shownOf(known, { ['n'.repeat(4_000_000)]: 'CANARY' }),
+    /CANARY/,
+    'a value below a very long name is hidden',
+  )
+})
+
+t.test('if a list cannot be read as a whole, all arguments of its server are hidden', async (t) => {
+  for (const [about, bytes, wire] of [
+    ['it is larger than what is examined', 5_000_000, (text: string) => text],
+    ['only its beginning was told', 1_000, (text: string) => text.slice(0, 10)],
+  ] as const) {
+    const known = new SecretArguments()
+    const message = { kind: 'message', hop: 'server', id: 1, server: 'a' } as const
+    known.note({ ...message, dir: 'out', form: 'request', method: 'tools/list', bytes: 50 } as Message, '{}')
+    known.note({ ...message, dir: 'in', form: 'result', bytes } as Message, wire('{"result":{"tools":[]}}'))
+    t.notMatch(shownOf(known, { city: 'CANARY' }), /CANARY/, about)
+    t.match(shownOf(known, { city: 'seen' }, 'b'), /seen/)
   }
 })
 

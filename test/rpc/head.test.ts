@@ -22,7 +22,7 @@ t.test('the head of a message is the one that the parser reads', async (t) => {
   for (const text of messages) {
     const message = parseMessage(sourceOf(text))
     if (message.kind === 'batch' || message.kind === 'invalid') throw new Error(`${text} is no message`)
-    const told: ReceivedMessage = { form: 'notification', bytes: 0 }
+    const told: ReceivedMessage = { form: 'notification' }
     describe(message, told)
     const { form, method, id } = told
     t.same(headOf(text), { form, method, id }, text)

@@ -1,0 +1,83 @@
+/**
+ * Paths of values in JSON, as lists of names, and patterns of them. A comparison takes at most as many steps as the pattern
+ * and the path have names, multiplied: names and patterns may come from anybody.
+ */
+
+/** Most characters of a path that is compared. The values of longer ones are hidden. */
+export const LONGEST = 2_000
+
+/** Stands for any one name. */
+export const ANY = Symbol('any name')
+/** Stands for any number of names. */
+export const MANY = Symbol('any number of names')
+
+/** A name with gaps, which stand for any characters: what is between the gaps, two parts at least. */
+interface Parts {
+  parts: readonly string[]
+}
+
+/** One step of a pattern. */
+export type Step = string | typeof ANY | typeof MANY | Parts
+export type Pattern = readonly Step[]
+
+/** The pattern of a glob: a JSON Pointer (RFC 6901) with `*` for one name, or a part of it, and `**` for any number of names. */
+export function patternOf(glob: string): Pattern {
+  return glob
+    .replace(/^\//, '')
+    .split('/')
+    .map((token): Step => {
+      if (token === '**') return MANY
+      if (token === '*') return ANY
+      const parts = unescaped(token).split('*')
+      return parts.length === 1 ? (parts[0] as string) : { parts }
+    })
+}
+
+/** A name of a JSON Pointer, as it is in the JSON. */
+export function unescaped(token: string): string {
+  return token.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+/** Whether the pattern describes the path from `start` on, or the beginning of that. */
+export function begins(pattern: Pattern, path: readonly string[], start = 0): boolean {
+  let step = 0
+  let at = start
+  /** The step after the last MANY, and where the names that it stands for end at the earliest. */
+  let after = -1
+  let resumed = 0
+  for (;;) {
+    while (pattern[step] === MANY) {
+      after = ++step
+      resumed = at
+    }
+    if (step === pattern.length) return true
+    const name = path[at]
+    if (name !== undefined && fits(pattern[step] as Step, name)) {
+      step++
+      at++
+    } else {
+      if (after < 0 || resumed >= path.length) return false
+      step = after
+      at = ++resumed
+    }
+  }
+}
+
+function fits(step: Step, name: string): boolean {
+  if (typeof step === 'string') return step === name
+  return typeof step === 'symbol' || hasParts(step.parts, name)
+}
+
+/** Whether a name begins with the first part, ends with the last one, and has the others in between, in order. */
+function hasParts(parts: readonly string[], name: string): boolean {
+  const [first = '', ...between] = parts
+  const last = between.pop() ?? ''
+  if (!name.startsWith(first)) return false
+  let at = first.length
+  for (const part of between) {
+    const found = name.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return at + last.length <= name.length && name.endsWith(last)
+}

@@ -1,0 +1,155 @@
+/** Which values a JSON Schema calls secret: those with `writeOnly: true` or `format: password`. */
+import { ANY, LONGEST, MANY, type Step, unescaped } from './paths.js'
+
+type Json = Readonly<Record<string, unknown>>
+type Path = readonly Step[]
+
+/** Levels of a schema that are examined. What is deeper counts as secret. */
+const DEEPEST = 32
+/** Most secret values, and most schemas that refer to one that they are in. */
+const MOST = 1_000
+/** Keywords with schemas, and the values that these are for: the same value, values below it, or those with their names. */
+const KEYWORDS: readonly (readonly [keyword: string, of: 'same' | 'below' | 'named'])[] = [
+  ['properties', 'named'],
+  ['prefixItems', 'named'],
+  ['patternProperties', 'below'],
+  ['additionalProperties', 'below'],
+  ['unevaluatedProperties', 'below'],
+  ['items', 'below'],
+  ['additionalItems', 'below'],
+  ['unevaluatedItems', 'below'],
+  ['contains', 'below'],
+  ['allOf', 'same'],
+  ['anyOf', 'same'],
+  ['oneOf', 'same'],
+  ['if', 'same'],
+  ['then', 'same'],
+  ['else', 'same'],
+  ['dependentSchemas', 'same'],
+  ['dependencies', 'same'],
+]
+/** Keywords whose value has a schema for each name. */
+const MAPS: ReadonlySet<string> = new Set(['properties', 'patternProperties', 'dependentSchemas', 'dependencies'])
+/** Keywords that refer to a schema in ways that are not followed. */
+const ELSEWHERE = ['$dynamicRef', '$recursiveRef']
+
+/** How many schemas may still be examined. */
+export interface Effort {
+  left: number
+}
+
+/**
+ * Patterns of the values within a value of the schema that are secret, also those below them. What cannot be examined
+ * counts as secret: references elsewhere, and what is very deep. Undefined if the effort did not suffice, or if there are
+ * too many.
+ */
+export function secretsIn(schema: unknown, effort: Effort): Path[] | undefined {
+  return new Search(schema, effort).run()
+}
+
+class Search {
+  readonly #root: unknown
+  readonly #effort: Effort
+  readonly #found: Path[] = []
+  /** Where a schema refers to one that it is in: the paths of that one, by their keys. */
+  readonly #loops = new Map<string, Path>()
+  /** Schemas that are being examined, with their paths. */
+  readonly #within = new Map<Json, Path>()
+  /** Schemas that were examined, with the paths at which they were. */
+  readonly #done = new Map<Json, Set<string>>()
+
+  constructor(root: unknown, effort: Effort) {
+    this.#root = root
+    this.#effort = effort
+  }
+
+  run(): Path[] | undefined {
+    const isKnown = this.#visit(this.#root, []) && this.#found.length <= MOST && this.#loops.size <= MOST
+    return isKnown ? this.#found.map((path) => this.#repeated(path)) : undefined
+  }
+
+  /** Examines a schema for the value at a path. Whether the effort sufficed. */
+  #visit(schema: unknown, path: Path): boolean {
+    // Values with long paths are hidden in any case.
+    if (!isObject(schema) || lengthOf(path) > LONGEST) return true
+    const loop = this.#within.get(schema)
+    if (loop) {
+      this.#loops.set(keyOf(loop), loop)
+      return true
+    }
+    if (this.#isDone(schema, path)) return true
+    if (this.#effort.left-- <= 0) return false
+    const { $ref: reference } = schema
+    const target = typeof reference === 'string' ? referred(this.#root, reference) : true
+    const isUnknown = target === undefined || ELSEWHERE.some((keyword) => keyword in schema)
+    if (isSecret(schema) || isUnknown || this.#within.size >= DEEPEST) {
+      this.#found.push(path)
+      return true
+    }
+    this.#within.set(schema, path)
+    const sufficed = this.#visit(target, path) && KEYWORDS.every((keyword) => this.#each(schema, path, ...keyword))
+    this.#within.delete(schema)
+    return sufficed
+  }
+
+  #each(schema: Json, path: Path, keyword: string, of: 'same' | 'below' | 'named'): boolean {
+    const { [keyword]: value } = schema
+    const isList = Array.isArray(value) || (MAPS.has(keyword) && isObject(value))
+    return (isList ? Object.entries(value) : [['', value]]).every(([name, one]) =>
+      this.#visit(one, of === 'same' ? path : [...path, of === 'named' ? (name as string) : ANY]),
+    )
+  }
+
+  #isDone(schema: Json, path: Path): boolean {
+    const key = keyOf(path)
+    const paths = this.#done.get(schema) ?? new Set()
+    this.#done.set(schema, paths)
+    if (paths.has(key)) return true
+    paths.add(key)
+    return false
+  }
+
+  /** A path below a loop leads to a secret after any number of rounds. */
+  #repeated(path: Path): Path {
+    const loops = [...this.#loops.values()].filter((loop) => loop.every((step, i) => step === path[i]))
+    const start = Math.min(...loops.map(({ length }) => length))
+    return loops.length === 0 ? path : [...path.slice(0, start), MANY, ...path.slice(start)]
+  }
+}
+
+function lengthOf(path: Path): number {
+  return path.reduce((length, step) => length + (typeof step === 'string' ? step.length : 0), path.length)
+}
+
+/** Identifies a path. */
+export function keyOf(path: Path): string {
+  return JSON.stringify(path.map((step) => (typeof step === 'symbol' ? [step.description] : step)))
+}
+
+function isSecret(schema: Json): boolean {
+  return schema['writeOnly'] === true || schema['format'] === 'password'
+}
+
+/** What a reference within the schema leads to; undefined if that is nothing, or elsewhere. */
+function referred(root: unknown, reference: string): unknown {
+  if (reference === '#') return root
+  if (!reference.startsWith('#/')) return undefined
+  let pointer = reference.slice(2)
+  try {
+    pointer = decodeURIComponent(pointer)
+  } catch {
+    // It is taken as it is.
+  }
+  return pointer
+    .split('/')
+    .map(unescaped)
+    .reduce<unknown>((at, name) => (isContainer(at) && Object.hasOwn(at, name) ? at[name] : undefined), root)
+}
+
+function isObject(value: unknown): value is Json {
+  return isContainer(value) && !Array.isArray(value)
+}
+
+function isContainer(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null
+}
