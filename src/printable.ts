@@ -7,6 +7,20 @@ const ALL_DECEPTIVE = new RegExp(DECEPTIVE, 'gu')
 /** Most characters of a client's text in an error message. */
 export const ECHOED = 200
 
+/** The digest of a token as a principal, and its characters that are shown. */
+const DIGEST = /^t:[0-9a-f]{16,}$/
+const SHOWN_DIGEST = 12
+
+/** A principal as it is shown: a name, or the beginning of the digest of a token. */
+export function shownPrincipal(principal: string): string {
+  return DIGEST.test(principal) ? principal.slice(0, 't:'.length + SHOWN_DIGEST) : principal
+}
+
+/** An address without what may be secret: its query, its fragment, and the user. */
+export function publicAddress(address: string): string {
+  return address.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')
+}
+
 export function printable(text: string, max = 64): string {
   const plain = text.slice(0, max).replace(ALL_DECEPTIVE, '?')
   return text.length > max ? `${plain}…` : plain

@@ -1,6 +1,6 @@
 /** Advice for the operator about a server that cannot be used: for errors and the log, never for clients. */
 
-import { printable } from '../printable.js'
+import { printable, publicAddress } from '../printable.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Refusal, saidIn } from '../protocol/refusal.js'
 import { causeOf } from '../upstream/transport/causes.js'
@@ -74,7 +74,5 @@ function nextIn(fault: Fault): string | undefined {
 
 /** A query may be secret. */
 function address(location: string | undefined): string | undefined {
-  return location === undefined
-    ? undefined
-    : printable(location.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//'), 200)
+  return location === undefined ? undefined : printable(publicAddress(location), 200)
 }

@@ -2,6 +2,7 @@
 
 import type { LogEvent, LogFields } from '../logging.js'
 import { type Cancelled, type Outcome, UNRECORDED } from '../ports/seen.js'
+import { publicAddress, shownPrincipal } from '../printable.js'
 import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
@@ -14,20 +15,12 @@ import { type Answered, endOf, isFailure, outcomeOf } from './outcome.js'
 import { type CallFields, WatchedCall, type Whose } from './watched-call.js'
 
 const MAX_NAME = 120
-/** Characters of a principal's digest that the log has. */
-const SHOWN_DIGEST = 12
-const DIGEST = /^t:[0-9a-f]{16,}$/
 /** Faults that have been logged as the end of a call. */
 const logged = new WeakSet<Fault>()
 
 /** Whether a fault has been logged as the end of a call. */
 export function wasLogged(fault: Fault): boolean {
   return logged.has(fault)
-}
-
-/** A principal as the log shows it: a name, or the beginning of the digest of a token. */
-export function shownPrincipal(principal: string): string {
-  return DIGEST.test(principal) ? principal.slice(0, 't:'.length + SHOWN_DIGEST) : principal
 }
 
 /** The log line, the metrics event and the span of one call. All are written once, when the call ends. */
@@ -185,19 +178,24 @@ export class CallLogEntry implements CallLog {
     return new WatchedCall(number, telemetry.server, telemetry.watch, this.#fields, this.#whose, this.#started)
   }
 
-  /** A call that has no number, but has failed: it is told without its messages. */
-  #failedCall(outcome: Outcome): WatchedCall | undefined {
+  /** Ends a call that is not recorded. One that has failed is told all the same, without its messages. */
+  #unrecorded(outcome: Outcome): WatchedCall | undefined {
     const { telemetry } = this.#logger
-    if (this.call !== UNRECORDED || !telemetry?.watch || !isFailure(outcome)) return undefined
-    const failed = this.#watchedAs(telemetry.watch.numbers.further())
-    failed?.begunBy(undefined, undefined)
-    return failed
+    if (this.call !== UNRECORDED || !telemetry?.watch) return undefined
+    const { numbers } = telemetry.watch
+    if (isFailure(outcome)) {
+      const failed = this.#watchedAs(numbers.further())
+      failed?.begunBy(undefined, undefined)
+      return failed
+    }
+    if (this.#whose?.partOf === undefined) numbers.skip()
+    return undefined
   }
 
   #tell(outcome: Outcome, fault?: Fault, end?: object, code?: number): void {
     const { telemetry } = this.#logger
     if (!telemetry) return
-    const watched = this.watched ?? this.#failedCall(outcome)
+    const watched = this.watched ?? this.#unrecorded(outcome)
     watched?.ended({
       outcome,
       cancelled: this.#cancelled,
@@ -241,10 +239,15 @@ export class CallLogEntry implements CallLog {
 /** The subject of a call for the log: the name of its tool or prompt, or its URI without query and user. */
 export function subject(method: string, params: Payload): { name: string } | undefined {
   const { named } = methodTraits(method)
-  const name = named === undefined || named === 'taskId' ? undefined : value(params, named)
-  if (typeof name !== 'string') return undefined
-  const safe = named === 'uri' ? name.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//') : name
-  return { name: safe.slice(0, MAX_NAME) }
+  const name = named === undefined ? undefined : value(params, named)
+  return typeof name === 'string' ? namedSubject(method, name) : undefined
+}
+
+/** The same, if the name is known. */
+export function namedSubject(method: string, name: string): { name: string } | undefined {
+  const { named } = methodTraits(method)
+  if (named === undefined || named === 'taskId') return undefined
+  return { name: (named === 'uri' ? publicAddress(name) : name).slice(0, MAX_NAME) }
 }
 
 function stderrOf({ cause }: Fault): { stderr?: readonly string[] } {

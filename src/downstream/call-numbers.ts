@@ -9,12 +9,13 @@ export class CallNumbers {
   readonly #most: number
   readonly #onSkipped: (calls: number) => void
   #last = 0
-  /** `performance.now()` when the current second began, and the calls that were recorded and skipped in it. */
+  /** `performance.now()` when the current second began, and the calls that were recorded in it. */
   #since = Number.NEGATIVE_INFINITY
   #recorded = 0
+  /** Calls that have ended since they were counted last. */
   #skipped = 0
 
-  /** Records at most so many calls within a second. `onSkipped` is called with the number of others, once a second. */
+  /** Records at most so many calls within a second. `onSkipped` is called with the number of skipped ones, once a second. */
   constructor(most: number, onSkipped: (calls: number) => void) {
     this.#most = most
     this.#onSkipped = onSkipped
@@ -26,10 +27,7 @@ export class CallNumbers {
       this.#since = now
       this.#recorded = 0
     }
-    if (this.#recorded >= this.#most && !ALWAYS.has(method)) {
-      this.#skip()
-      return UNRECORDED
-    }
+    if (this.#recorded >= this.#most && !ALWAYS.has(method)) return UNRECORDED
     this.#recorded++
     return this.further()
   }
@@ -39,7 +37,8 @@ export class CallNumbers {
     return ++this.#last
   }
 
-  #skip(): void {
+  /** Counts a call that has ended and was not recorded. */
+  skip(): void {
     if (this.#skipped++ > 0) return
     setTimeout(() => {
       this.#onSkipped(this.#skipped)

@@ -2,6 +2,7 @@
 
 import { type MessageSight, sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
 import type { Cancelled, Outcome, Side, Sight } from '../ports/seen.js'
+import { shownPrincipal } from '../printable.js'
 import type { Final } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Fault } from '../protocol/fault.js'
@@ -77,7 +78,7 @@ export class WatchedCall {
     this.#fields = fields
     this.#started = started
     this.#server = server
-    this.#principal = whose.principal
+    this.#principal = shownPrincipal(whose.principal)
     this.#session = whose.session
   }
 

@@ -3,6 +3,7 @@
  * To find one builds no key.
  */
 import type { Http, MessageSeen } from '../ports/seen.js'
+import { publicAddress } from '../printable.js'
 import { mixed } from './place.js'
 import { short } from './short.js'
 
@@ -18,7 +19,9 @@ export interface Head {
 type Told = NonNullable<MessageSeen['http']>
 type Value = Told['headers'][string]
 
-/** Headers whose values cannot be secret. `isSame` compares them all. */
+/** A name that cannot have a secret: it has no query, no user, and is not encoded. */
+const PLAIN = /^[\w./: -]*$/
+/** Headers whose values cannot be secret, or only in part. `isSame` compares them all. */
 const SHOWN = [
   'accept',
   'content-length',
@@ -57,7 +60,8 @@ function headOf({ status, headers }: Told, place: number): Head {
   let weight = OBJECT_BYTES
   for (const name of SHOWN) {
     const value = headers[name]
-    const copy = typeof value === 'string' ? short(value) : undefined
+    const safe = typeof value === 'string' ? safeValue(name, value) : undefined
+    const copy = safe === undefined ? undefined : short(safe)
     // All keys are there, so that all heads have one shape.
     values[name] = copy
     if (copy === undefined) continue
@@ -65,6 +69,12 @@ function headOf({ status, headers }: Told, place: number): Head {
     weight += copy.length
   }
   return { shown: { ...(status !== undefined && { status }), headers: shown }, weight, place, values }
+}
+
+/** The value of a header as it is shown: the name of a resource is an address, which may have secrets. */
+function safeValue(name: string, value: string): string | undefined {
+  if (name !== 'mcp-name' || PLAIN.test(value)) return value
+  return value.includes('://') ? publicAddress(value) : undefined
 }
 
 /** Whether this is what is shown of a head; nothing is shown of none. */

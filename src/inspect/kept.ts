@@ -1,7 +1,9 @@
 /** What is kept of what a witness is told: nothing secret, no long text, and no part of a larger text. */
 import { createHash } from 'node:crypto'
 import { type CallSeen, callId, type MessageSeen, type Seen, type Sight } from '../ports/seen.js'
+import { shownPrincipal } from '../printable.js'
 import { own } from '../rpc/own.js'
+import { withoutCredentials } from './redact.js'
 import { MAX_TEXT, short } from './short.js'
 
 /** An event that is neither a message nor of a call, without its number and time. */
@@ -10,6 +12,9 @@ export type Other = Record<string, unknown> & { kind: Exclude<Seen['kind'], (Cal
 /** Most texts that are remembered because they recur, and most digests of sessions. */
 const MAX_TEXTS = 1_000
 const MAX_DIGESTS = 1_000
+/** Members with texts of others, which may have credentials, and the characters of these that are read. */
+const WORDS = ['line', 'text', 'why', 'said']
+const MAX_READ = 2_000
 /** Bytes that an object takes besides its texts, about. */
 const OBJECT_BYTES = 300
 
@@ -59,6 +64,11 @@ export class Copies {
       const value = sight[key as keyof Sight] as unknown
       if (value !== undefined && key !== 'now') kept[key] = typeof value === 'string' ? short(value) : value
     }
+    for (const key of WORDS) {
+      const text = sight[key as keyof Sight] as unknown
+      if (typeof text === 'string') kept[key] = short(withoutCredentials(text.slice(0, MAX_READ)))
+    }
+    if ('principal' in sight && sight.principal !== undefined) kept['principal'] = shownPrincipal(sight.principal)
     if (sight.call !== undefined) kept['call'] = callId(sight.call)
     if (sight.session !== undefined) kept['session'] = this.digestOf(sight.session)
     if (sight.kind === 'refused' && sight.path !== undefined)

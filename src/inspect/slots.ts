@@ -9,6 +9,7 @@ import type { CallKind } from './call-kinds.js'
 import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
 import type { Other } from './kept.js'
 import type { MessageKind } from './message-kinds.js'
+import { withoutCredentials } from './redact.js'
 import { short } from './short.js'
 
 /** What few events have. */
@@ -208,7 +209,7 @@ export class Slots {
 function rareOf({ continues, why, trace }: Extract<Sight, { kind: 'call' }>): Rare {
   return {
     continues: continues === undefined ? undefined : callId(continues),
-    why: why === undefined ? undefined : short(why),
+    why: why === undefined ? undefined : short(withoutCredentials(why)),
     trace: trace === undefined ? undefined : short(trace),
   }
 }

@@ -13,14 +13,14 @@ t.test('within a second, so many calls have a number, and those that tell more t
   t.same([at(1_000), at(1_500), at(1_999), at(2_000)], [6, 7, UNRECORDED, 8])
 })
 
-t.test('the calls that have none are counted, once a second', async (t) => {
+t.test('skipped calls are counted when they have ended, once a second', async (t) => {
   const counts: number[] = []
   const numbers = new CallNumbers(1, (count) => counts.push(count))
-  for (let i = 0; i < 5; i++) numbers.next('tools/call', 0)
+  for (let i = 0; i < 4; i++) numbers.skip()
   t.same(counts, [])
   await until(() => counts.length > 0, 'the count')
   t.same(counts, [4])
-  for (let i = 0; i < 3; i++) numbers.next('tools/call', 1_000)
+  for (let i = 0; i < 2; i++) numbers.skip()
   await until(() => counts.length > 1, 'another count')
   t.same(counts, [4, 2])
 })

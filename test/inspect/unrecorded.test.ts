@@ -71,6 +71,16 @@ for (const [from, to] of PAIRS)
     t.match(notes.at(-1), { kind: 'lost', text: /not recorded/ })
   })
 
+t.test('calls that are not recorded are counted, except those that are shown because they failed', async (t) => {
+  const ring = new Ring()
+  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new Watch(ring.witness, 0) })
+  for (const name of ['echo', 'nope', 'echo', 'nope', 'nope'])
+    await (await messages.post(url, messages.call(name, {}))).text()
+  await until(() => eventsIn(ring).some(({ kind }) => kind === 'lost'), 'they are counted')
+  const views = viewsOf(eventsIn(ring))
+  t.same([views.calls.size, views.unrecorded], [3, 2])
+})
+
 for (const relayed of [false, true])
   t.test(`a call that continues a recorded one is recorded, too: ${relayed ? 'relayed' : 'translated'}`, async (t) => {
     const ring = new Ring()

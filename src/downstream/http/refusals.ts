@@ -5,10 +5,10 @@
 import type { FastifyRequest } from 'fastify'
 import type { Log } from '../../logging.js'
 import type { Observe } from '../../ports/events.js'
-import { printable } from '../../printable.js'
+import { printable, shownPrincipal } from '../../printable.js'
 import { ANONYMOUS } from '../../protocol/call.js'
 import type { Fault, FaultName } from '../../protocol/fault.js'
-import { shownPrincipal, wasLogged } from '../call-log.js'
+import { wasLogged } from '../call-log.js'
 
 /** What is known about a refused request. */
 export interface Refused {

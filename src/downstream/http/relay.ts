@@ -10,13 +10,13 @@ import type { Account } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
 import { isModern, legacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
-import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import { decodeValue, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import { MAX_SUBSCRIPTION } from '../../protocol/lengths.js'
 import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { idValue } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { CallLogEntry } from '../call-log.js'
+import { CallLogEntry, namedSubject } from '../call-log.js'
 import { type Logger, tell } from '../logger.js'
 import { WatchedQuestions } from '../watched-questions.js'
 import { traceHeaders } from './headers.js'
@@ -136,7 +136,8 @@ export class Relay {
   modern(lookup: HeaderLookup): RelayedRequestOptions {
     const method = single(lookup, 'mcp-method') ?? 'unknown'
     const { endless = false } = methodTraits(method)
-    return { era: 'modern', method, name: single(lookup, 'mcp-name'), endless, opens: false }
+    const name = single(lookup, 'mcp-name')
+    return { era: 'modern', method, ...(name && namedSubject(method, decoded(name))), endless, opens: false }
   }
 
   /** Whether the messages of a session are relayed. Throws a Fault if the session belongs to another principal. */
@@ -218,7 +219,7 @@ export class Relay {
       relayed: true,
       method,
       ...(revision && { clientRevision: revision }),
-      ...(name !== undefined && { name: name.slice(0, 120) }),
+      ...(name !== undefined && { name }),
     } as const
     const record = new CallLogEntry(log, fields, { principal, session, partOf })
     record.follow(EMPTY, traceHeaders(request))
@@ -271,5 +272,14 @@ export class Relay {
     this.#signal = signal
     reply.from(source, sent as Parameters<FastifyReply['from']>[1])
     this.#signal = undefined
+  }
+}
+
+/** The value of a header; as it is if it is not valid, because the server refuses it. */
+function decoded(value: string): string {
+  try {
+    return decodeValue(value, 'Mcp-Name')
+  } catch {
+    return value
   }
 }
