@@ -16,13 +16,18 @@ export const HIDDEN = '‹hidden›'
 
 /** Words of names of members whose values are hidden. */
 const SECRET =
-  /(?:^|_)(?:tokens?|secrets?|passwords?|passwd|passphrase|pwd|authorization|credentials?|cookies?|api_?keys?|private_?keys?|access_?keys?|session_?id)(?:_|$)/
+  /(?:^|_)(?:tokens?|secrets?|passwords?|passwd|passcode|pwd|authorization|credentials?|cookies?|session_?id|otp|jwt|bearer)(?:_|$)/
+/** The same for names without anything between their words. */
+const JOINED =
+  /password(?!less)|passphrase|passcode|(?:api|private|access|secret|signing|encryption|ssh)key|(?:access|auth|refresh|id|csrf|bearer|session)tokens?(?![a-z])|clientsecret|jsessionid/
 /** Names that have such a word, and say nothing secret. */
 const HARMLESS = new Set(['progress_token', 'max_tokens', 'input_tokens', 'output_tokens', 'total_tokens'])
 /** Names of members that hold base64. */
 const BINARY = new Set(['blob', 'data'])
-/** Credentials within a text: after a scheme of HTTP, in the line of a header, and before the host of an address. */
-const SCHEME = /\b(Bearer|Basic)(\s+|%20)[\w.~+/=-]{6,}/gi
+/** Credentials within a text: after a scheme of HTTP, in the line of a header, before the host of an address, or known by their form. */
+const SCHEME = /\b(Bearer|Basic)((?:\s|%20|:){1,9}["']?)[^\s"',;<>]{6,}/gi
+const KNOWN =
+  /\b(?:gh[a-z]_[A-Za-z\d]{20,}|github_pat_\w{20,}|xox[a-z]-[\w-]{10,}|sk-[\w-]{20,}|AKIA[A-Z\d]{16}|eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]{0,2000})?)/g
 const HEADER = /(?<![\w-])((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s{0,9}[:=]\s{0,9}["']?)[^\r\n"']{3,}/gi
 const USER = /(\/\/)[^\s/@"'<>]{1,300}@/g
 /** A word before a value, and the value. */
@@ -38,7 +43,10 @@ const DEEPEST = 4
 export function redactor(hide: readonly string[]): (text: string, isHidden?: IsHidden) => Redacted {
   const patterns = hide.map(patternOf)
   return (text, isHidden) => {
-    const hides: IsHidden = (path) => patterns.some((pattern) => begins(pattern, path)) || isHidden?.(path) === true
+    // In a batch, a path begins with the number of a message.
+    const start = text.startsWith('[') ? 1 : 0
+    const hides: IsHidden = (path) =>
+      patterns.some((pattern) => begins(pattern, path) || begins(pattern, path, start)) || isHidden?.(path) === true
     return new Redaction(text, hides, 0).run()
   }
 }
@@ -49,7 +57,11 @@ type IsHidden = (path: readonly string[]) => boolean
 /** A text for people with the credentials in it hidden. */
 export function withoutCredentials(text: string): string {
   return withoutValues(
-    text.replace(SCHEME, `$1$2${HIDDEN}`).replace(HEADER, `$1$2${HIDDEN}`).replace(USER, `$1${HIDDEN}@`),
+    text
+      .replace(SCHEME, `$1$2${HIDDEN}`)
+      .replace(HEADER, `$1$2${HIDDEN}`)
+      .replace(USER, `$1${HIDDEN}@`)
+      .replace(KNOWN, HIDDEN),
   )
 }
 
@@ -77,6 +89,8 @@ interface Open {
   key: string
   /** Whether a name comes next. */
   named: boolean
+  /** A member has said that the value is that of something secret, as in a list of headers. */
+  isSecret: boolean
 }
 
 /** One pass over a text. */
@@ -126,25 +140,38 @@ class Redaction {
     const length = inside ? inside.length + inside.key.length + 1 : 0
     this.#path.length = this.#open.length
     if (inside) this.#path[this.#open.length - 1] = inside.key
-    if (length > LONGEST || (key !== undefined && isSecret(key)) || this.#isHidden(this.#path)) {
+    if (key === 'requestState') {
+      const end = endOfValue(this.#text, this.#at)
+      this.#replace(end, JSON.stringify(`‹sealed, ${end - this.#at - (char === '"' ? 2 : 0)} B›`))
+    } else if (length > LONGEST || (key !== undefined && isSecret(key)) || this.#isHidden(this.#path)) {
       this.#replace(endOfValue(this.#text, this.#at), JSON.stringify(HIDDEN))
     } else if (char === '{' || char === '[') {
-      this.#open.push({ isArray: char === '[', length, key: char === '[' ? '0' : '', named: false })
+      this.#open.push({ isArray: char === '[', length, key: char === '[' ? '0' : '', named: false, isSecret: false })
       this.#at++
-    } else if (char === '"') this.#string(key)
-    else this.#at = endOfValue(this.#text, this.#at)
+    } else if (char === '"') this.#string(key, inside)
+    else this.#literal()
   }
 
-  #string(key: string | undefined): void {
+  /** A number or a word; in a text that is no JSON, anything. */
+  #literal(): void {
+    const end = endOfValue(this.#text, this.#at)
+    const value = this.#text.slice(this.#at, end)
+    const shown = withoutCredentials(value)
+    if (shown !== value) this.#replace(end, shown)
+    else this.#at = end
+  }
+
+  #string(key: string | undefined, inside: Open | undefined): void {
     const end = endOfString(this.#text, this.#at)
     const value = stringAt(this.#text, this.#at, end)
-    if (key === 'requestState') return this.#replace(end, JSON.stringify(`‹sealed, ${value.length} B›`))
-    if (key !== undefined && BINARY.has(key) && /^[\w+/=-]{64,}$/.test(value)) {
+    if (inside && (key === 'name' || key === 'key') && isSecret(value)) inside.isSecret = true
+    if (inside?.isSecret && key === 'value') return this.#replace(end, JSON.stringify(HIDDEN))
+    if (key !== undefined && BINARY.has(key) && /^[\w+/=\s-]{64,}$/.test(value)) {
       const digest = createHash('sha256').update(value).digest('hex').slice(0, 16)
       return this.#replace(end, JSON.stringify(`‹${value.length} characters, sha256 ${digest}›`))
     }
     let shown = value
-    if (/^\s*[{[]/.test(value) && this.#depth < DEEPEST) {
+    if (/^\s*[{["]/.test(value) && this.#depth < DEEPEST) {
       const within = new Redaction(value, () => false, this.#depth + 1).run()
       if (within.hidden > 0) shown = within.text
     }
@@ -163,10 +190,12 @@ class Redaction {
 
 function isSecret(key: string): boolean {
   const words = key
+    .normalize('NFKC')
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1_$2')
     .replace(/([a-z\d])([A-Z])/g, '$1_$2')
-    .replace(/[^A-Za-z\d]+/g, '_')
+    .replace(/[^A-Za-z]+/g, '_')
     .toLowerCase()
-  return SECRET.test(words) && !HARMLESS.has(words)
+  return (SECRET.test(words) || JOINED.test(words.replaceAll('_', ''))) && !HARMLESS.has(words)
 }
 
 /** The position after a string that begins at `start`; the end of the text if the string is cut off. */

@@ -30,8 +30,8 @@ const KEYWORDS: readonly (readonly [keyword: string, of: 'same' | 'below' | 'nam
 ]
 /** Keywords whose value has a schema for each name. */
 const MAPS: ReadonlySet<string> = new Set(['properties', 'patternProperties', 'dependentSchemas', 'dependencies'])
-/** Keywords that refer to a schema in ways that are not followed. */
-const ELSEWHERE = ['$dynamicRef', '$recursiveRef']
+/** Keywords that lead to a schema in ways that are not followed. */
+const ELSEWHERE = ['$dynamicRef', '$recursiveRef', 'contentSchema']
 
 /** How many schemas may still be examined. */
 export interface Effort {

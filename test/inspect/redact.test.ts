@@ -21,6 +21,33 @@ t.test('values of members whose names say that they are secret are hidden, whate
     'privateKey',
     'sessionId',
     'credentials',
+    'APIToken',
+    'IDToken',
+    'CSRFToken',
+    'DBPassword',
+    'AWSSecretKey',
+    'HTTPAuthorization',
+    'password2',
+    'apiKey1',
+    'client-secret2',
+    'accesstoken',
+    'authtoken',
+    'clientsecret',
+    'dbpassword',
+    'JSESSIONID',
+    'passWord',
+    'pass_word',
+    'passPhrase',
+    'pass\u00adword',
+    'pass\u200bword',
+    'ｐａｓｓｗｏｒｄ',
+    'passcode',
+    'otp',
+    'jwt',
+    'bearer',
+    'ssh_key',
+    'signingKey',
+    'AWS_ACCESS_KEY_ID',
   ]) {
     for (const value of ['"CANARY"', '{"a":["CANARY"]}', '["CANARY","CANARY"]', '12345']) {
       const { text, hidden } = redact(`{"a":1,${JSON.stringify(key)}: ${value},"z":[true]}`)
@@ -32,7 +59,8 @@ t.test('values of members whose names say that they are secret are hidden, whate
 })
 
 t.test('names that only look secret are shown', async (t) => {
-  for (const key of ['progressToken', 'maxTokens', 'monkey', 'tokenize', 'secretary', 'passwordless', 'keys']) {
+  const names = 'progressToken maxTokens monkey tokenize secretary passwordless keys keyboard author bear spin pin'
+  for (const key of names.split(' ')) {
     const text = `{"${key}":"shown"}`
     t.same(redact(text), { text, hidden: 0 })
   }
@@ -62,6 +90,10 @@ t.test('credentials in texts for people are hidden', async (t) => {
     'https://user:CANARY@host/x',
     'git clone https://CANARY@host/x',
     '--api-key=CANARY',
+    'result: {"password":"CANARY"}',
+    'Bearer CANARY!0123',
+    'Bearer: CANARY-0123',
+    'Bearer "CANARY-0123"',
   ]) {
     t.notMatch(withoutCredentials(text), /CANARY/, text)
     t.notMatch(redact(JSON.stringify({ text })).text, /CANARY/, text)
@@ -74,10 +106,33 @@ t.test('credentials in texts for people are hidden', async (t) => {
   ])
     t.equal(withoutCredentials(text), text)
   t.match(withoutCredentials('token=CANARY and x=shown'), /and x=shown/)
+  for (const known of [
+    `ghp_${'a1'.repeat(18)}`,
+    'xoxb-123456789012-abc',
+    `sk-${'a1'.repeat(12)}`,
+    'AKIAIOSFODNN7EXAMPLE',
+  ])
+    t.equal(withoutCredentials(`the key ${known} works`), `the key ${HIDDEN} works`)
+  t.notMatch(withoutCredentials('eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl'), /eyJ|c2ln/)
+})
+
+t.test('a member that says what another one is, JSON in JSON in JSON, and texts that are no JSON', async (t) => {
+  t.same(
+    redact('[{"name":"X-Api-Key","value":"CANARY"},{"name":"city","value":"Oslo"}]').text,
+    `[{"name":"X-Api-Key","value":"${HIDDEN}"},{"name":"city","value":"Oslo"}]`,
+  )
+  const twice = JSON.stringify(JSON.stringify({ password: 'CANARY' }))
+  t.notMatch(redact(JSON.stringify({ text: twice })).text, /CANARY/)
+  t.notMatch(redact('Bearer CANARY-0123').text, /CANARY/)
+  t.notMatch(redact('{"a": Bearer CANARY-0123, "b":1}').text, /CANARY/)
+  t.equal(redact('{"a":12,"b":[true,null,-1e5]}').hidden, 0)
+  const lines = 'QUJD'.repeat(20).replaceAll(/.{40}/g, '$&\n')
+  t.match(redact(JSON.stringify({ data: lines })).text, /characters, sha256/)
 })
 
 t.test('the state of a request is shown as its size, binary content as size and digest', async (t) => {
   t.same(redact('{"requestState":"abcdef"}').text, '{"requestState":"‹sealed, 6 B›"}')
+  t.same(redact('{"requestState":{"a":"CANARY"},"b":1}').text, '{"requestState":"‹sealed, 14 B›","b":1}')
   const { text } = redact(JSON.stringify({ type: 'image', data: 'QUJD'.repeat(100) }))
   t.match(text, /‹400 characters, sha256 [\da-f]{16}›/)
   t.equal(redact('{"data":"short"}').text, '{"data":"short"}')
@@ -91,6 +146,8 @@ t.test('a text that is cut off anywhere shows no part of a secret', async (t) =>
 })
 
 t.test('configured pointers are hidden', async (t) => {
+  const inBatch = redactor(['/params/**/iban'])
+  t.notMatch(inBatch('[{"id":1},{"params":{"arguments":{"iban":"CANARY"}}}]').text, /CANARY/)
   const hide = redactor(['/params/arguments/iban', '/result/**/ssn', '/params/*/x', '/list/0', '/a~1b'])
   const text = hide(
     JSON.stringify({
