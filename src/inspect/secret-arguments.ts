@@ -113,8 +113,9 @@ function argumentsIn(path: readonly string[]): number | undefined {
   return undefined
 }
 
-function keyOfRequest({ server, hop, id }: Sight & MessageSeen): string {
-  return `${hop} ${id} ${server}`
+/** Several clients, and several sessions with a server, have requests with the same id. */
+function keyOfRequest({ server, hop, call, session, id }: Sight & MessageSeen): string {
+  return `${hop} ${call} ${session} ${id} ${server}`
 }
 
 function textOf(wire: Wire): string {

@@ -160,6 +160,17 @@ t.test('if a list cannot be read as a whole, all arguments of its server are hid
   }
 })
 
+t.test('two clients may use the same id at once', async (t) => {
+  const known = new SecretArguments()
+  const text = JSON.stringify({ result: { tools: [{ name: 't', inputSchema: { properties: { pin: SECRET } } }] } })
+  const message = { kind: 'message', hop: 'client', id: 2, server: 'a', bytes: text.length } as const
+  known.note({ ...message, call: 1, dir: 'in', form: 'request', method: 'tools/list' } as Message, '{}')
+  known.note({ ...message, call: 2, dir: 'in', form: 'request', method: 'tools/call' } as Message, '{}')
+  known.note({ ...message, call: 2, dir: 'out', form: 'result' } as Message, '{}')
+  known.note({ ...message, call: 1, dir: 'out', form: 'result' } as Message, text)
+  t.notMatch(shownOf(known, { pin: 'CANARY' }), /CANARY/)
+})
+
 t.test('a list may come in pieces, and what is no list does no harm', async (t) => {
   const tools = [{ name: 't', inputSchema: { properties: { pin: SECRET, city: { type: 'string' } } } }]
   const known = new SecretArguments()
