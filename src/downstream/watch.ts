@@ -30,7 +30,7 @@ export class Watch {
     this.witness = witness
     this.numbers = new CallNumbers(callsPerSecond, (count) => {
       const text = `Calls were not recorded, because more than ${callsPerSecond} began within a second`
-      witness({ kind: 'lost', text, count })
+      witness({ kind: 'lost', what: 'calls', text, count })
     })
   }
 

@@ -1,4 +1,5 @@
 /** The events of the inspector, the newest ones: a ring with bounds. Nothing secret is copied into it. */
+import { PerSecond } from '../per-second.js'
 import type { MessageSight } from '../ports/message-sight.js'
 import type { Payload, Seen, Sight, Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
@@ -24,6 +25,8 @@ export interface RingBounds {
 
 export const RING: RingBounds = { calls: 2_000, messages: 20_000, bytes: 16 * 1024 * 1024 }
 
+/** Most refusals, and most lines of stderr, that are recorded within a second. */
+const MOST = { refusals: 20, lines: 50 }
 /** The share of the bytes that texts have, and of these the share of calls that have not ended, with `errors`. */
 const TEXTS = 3 / 4
 const WAITING = 1 / 4
@@ -46,6 +49,9 @@ export class Ring {
   readonly #callKinds = new CallKinds(this.#copies)
   readonly #openSessions = new OpenSessions()
   #recorded = 0
+  /** Strangers cause refusals, and programs lines, in any number: they may not push out the calls. */
+  readonly #refusals = this.#perSecond('refusals', 'Refused requests')
+  readonly #lines = this.#perSecond('lines', 'Lines of stderr')
   /** An array, because a set makes an iterator for each event. */
   #listeners: readonly (() => void)[] = []
   /** What the tools of the servers take that is secret. */
@@ -192,6 +198,13 @@ export class Ring {
   }
 
   #other(at: number, sight: Exclude<Sight, { kind: 'message' | 'call' }>): void {
+    const limit =
+      sight.kind === 'refused'
+        ? this.#refusals
+        : sight.kind === 'child' && sight.what === 'stderr'
+          ? this.#lines
+          : undefined
+    if (limit?.admits(at) === false) return limit.leaveOut()
     if (sight.kind === 'session' && sight.session !== undefined)
       this.#openSessions.note(sight, this.#copies.digestOf(sight.session))
     const event = this.#copies.eventOf(sight)
@@ -205,6 +218,11 @@ export class Ring {
     const waiting = this.#waiting
     if (!waiting || call === undefined || outcome === 'ok' || outcome === 'asks') return
     this.#events.moveTexts(call, (position) => this.#texts.copy(waiting, position))
+  }
+
+  #perSecond(what: 'refusals' | 'lines', words: string): PerSecond {
+    const text = `${words} were not recorded, because more than ${MOST[what]} came within a second`
+    return new PerSecond(MOST[what], (count) => this.witness({ kind: 'lost', what, text, count }))
   }
 
   #evict(): void {

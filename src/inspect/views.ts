@@ -181,7 +181,7 @@ export class Views {
         if (this.refused.length > KEPT.refused) this.refused.shift()
         return
       case 'lost':
-        this.unrecorded += seen.count ?? 0
+        if (seen.what === 'calls') this.unrecorded += seen.count ?? 0
         return this.#note(seen)
       case 'config':
       case 'trust':

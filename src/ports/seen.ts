@@ -174,8 +174,10 @@ type Happening =
       path?: string | undefined
       from?: string | undefined
     }
-  /** The configuration or the trust in a server changed. `lost`: messages are missing, or calls, and then how many. */
-  | { kind: 'config' | 'trust' | 'lost'; text: string; count?: number | undefined }
+  /** The configuration or the trust in a server changed. */
+  | { kind: 'config' | 'trust'; text: string }
+  /** Something was not recorded, and how much of it, if that is known. */
+  | { kind: 'lost'; what: 'calls' | 'messages' | 'refusals' | 'lines'; text: string; count?: number | undefined }
 
 type MessageEvent = Omit<MessageSeen, 'changed' | 'http'> & {
   http?: Http<string> | undefined

@@ -54,7 +54,7 @@ t.test('what is missing is said: with its own words, or as the number of events'
   tellCall(ring.witness, { id: 1 })
   const { said } = run(t, { target: `${base}/inspect#${TOKEN}` })
   await until(() => said.out.includes('c1'))
-  ring.witness({ kind: 'lost', text: 'Calls were not recorded', count: 1_200 })
+  ring.witness({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
   await until(() => said.out.includes('recorded'))
   t.match(said.out, /\n\d\d:\d\d:\d\d\.\d {2}missing {2}Calls were not recorded: 1,200\n$/)
   t.equal(said.err, '')

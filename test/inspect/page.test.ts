@@ -255,7 +255,7 @@ t.test(
       principal: 'alice',
     })
     ring.witness({ kind: 'config', text: 'servers: added billing' })
-    ring.witness({ kind: 'lost', text: 'Calls were not recorded', count: 1_200 })
+    ring.witness({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
     const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
     await go('#/calls/c1')
     await shows(/alice · session [0-9a-f]{8}, \d+(?:\.\d)? \w+ old · error -32603/)
@@ -375,7 +375,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
     { name: 'orders', state: 'ready', era: 'legacy', calls: 1, parked: 0 },
     { name: 'billing', state: 'down', calls: 0, parked: 0, pause: { failures: 3, ms: 2_100 } },
   ]
-  const listing = { kind: 'message', server: 'orders', hop: 'server', id: 5, bytes: 99 } as const
+  const listing = { kind: 'message', server: 'orders', hop: 'server', id: 5, bytes: 2 } as const
   ring.witness({ ...listing, dir: 'out', form: 'request', method: 'tools/list' }, '{"method":"tools/list"}')
   const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
   ring.witness({ ...listing, dir: 'in', form: 'result' }, tools)

@@ -3,6 +3,7 @@ import t from 'tap'
 import { observing } from '../../src/inspect/observed.js'
 import { Ring } from '../../src/inspect/ring.js'
 import type { Outcome, Seen } from '../../src/ports/seen.js'
+import { until } from '../support/eventually.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 
 const bounds = { calls: 10, messages: 100, bytes: 1024 * 1024 }
@@ -291,4 +292,29 @@ t.test('what is counted as a metric is seen too, if it is not told otherwise', a
     ['verdict', 'child', 'session', 'question', 'refused', 'trust'],
   )
   t.match(eventsIn(ring, 4)[0], { kind: 'refused', status: 401, why: 'unauthorized', said: 'Token required' })
+})
+
+t.test('refusals and lines of stderr, however many come, push out no call', async (t) => {
+  let now = 0
+  const ring = new Ring({ now: () => now })
+  tellCall(ring.witness, { id: 1 })
+  for (let i = 0; i < 30_000; i++) {
+    ring.witness({ kind: 'refused', status: 404, why: 'noSuchPath', path: `/${i}` })
+    ring.witness({ kind: 'child', server: 'a', what: 'stderr', line: `line ${i}` })
+  }
+  const kinds = () => eventsIn(ring).map(({ kind }) => kind)
+  t.ok(kinds().includes('call'))
+  t.equal(kinds().filter((kind) => kind === 'refused').length, 20)
+  t.equal(kinds().filter((kind) => kind === 'child').length, 50)
+  await until(() => kinds().filter((kind) => kind === 'lost').length === 2, 'the others are counted')
+  t.match(
+    eventsIn(ring).filter(({ kind }) => kind === 'lost'),
+    [
+      { what: 'refusals', count: 29_980 },
+      { what: 'lines', count: 29_950 },
+    ],
+  )
+  now += 1_000
+  ring.witness({ kind: 'refused', status: 404, why: 'noSuchPath' })
+  t.equal(kinds().at(-1), 'refused', 'a second later they are recorded again')
 })

@@ -76,7 +76,7 @@ t.test('events that are missing are counted, and those that come twice are not c
   const views = viewsOf([...all.slice(0, 4), ...all.slice(9), ...all.slice(9)])
   t.equal(views.lost, 5)
   t.equal(views.seen, 19)
-  views.add({ v: 1, seq: 25, at: 1, kind: 'lost', text: 'Calls were not recorded', count: 10 })
+  views.add({ v: 1, seq: 25, at: 1, kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 10 })
   t.equal(views.lost, 5)
   t.equal(views.unrecorded, 10)
 })
@@ -242,24 +242,24 @@ t.test('a call has the process of its server, if there is only one', async (t) =
 t.test('changes of the bridge itself are kept, the newest ones', async (t) => {
   const ring = tickingRing()
   for (let i = 1; i <= KEPT.notes + 1; i++) ring.witness({ kind: 'config', text: `servers: change ${i}` })
-  ring.witness({ kind: 'lost', server: 'orders', text: 'Messages are missing' })
+  ring.witness({ kind: 'lost', what: 'calls', server: 'orders', text: 'Messages are missing' })
   const { notes, lost } = viewsOf(eventsIn(ring))
   t.equal(notes.length, KEPT.notes)
   t.match(notes[0], { kind: 'config', text: 'servers: change 3' })
-  t.match(notes.at(-1), { kind: 'lost', server: 'orders' })
+  t.match(notes.at(-1), { kind: 'lost', what: 'calls', server: 'orders' })
   t.equal(lost, 0, 'no event is missing')
 })
 
 t.test('calls that are not recorded, again and again, are one note', async (t) => {
   const ring = tickingRing()
-  const lost = { kind: 'lost', text: 'Calls were not recorded' } as const
+  const lost = { kind: 'lost', what: 'calls', text: 'Calls were not recorded' } as const
   for (const count of [3, 4]) ring.witness({ ...lost, count })
   ring.witness({ ...lost, count: 5, server: 'orders' })
   ring.witness({ kind: 'config', text: 'servers: added billing' })
   ring.witness({ ...lost, count: 6 })
   const { notes, unrecorded } = viewsOf(eventsIn(ring))
   t.same(
-    notes.map((note) => [note.kind, note.server, note.count]),
+    notes.map((note) => [note.kind, note.server, 'count' in note ? note.count : undefined]),
     [
       ['lost', undefined, 7],
       ['lost', 'orders', 5],

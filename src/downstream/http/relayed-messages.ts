@@ -66,7 +66,12 @@ export class RelayedMessages {
     } catch {
       this.#events = null
       const text = `Messages of ${callId(this.#about.call)} are missing: an event is larger than ${MAX_READ / 1024} KiB`
-      this.#logger.telemetry?.watch?.witness({ kind: 'lost', text, server: this.#logger.telemetry.server })
+      this.#logger.telemetry?.watch?.witness({
+        kind: 'lost',
+        what: 'messages',
+        text,
+        server: this.#logger.telemetry.server,
+      })
     }
   }
 
