@@ -15,8 +15,10 @@ export interface CallKind extends Omit<CallSeen, 'kind' | 'why' | 'ms' | 'upstre
   readonly session: string | undefined
   /** Bytes that a beginning or an end of this kind takes, about. */
   readonly weight: number
-  /** The JSON of these members. Undefined until it is needed. */
+  /** The JSON of these members, once it was needed, of a kind that is remembered. */
   json: string | undefined
+  /** Whether the next beginning or end of this kind may have the same object. */
+  isRemembered: boolean
 }
 
 /** Kinds that are remembered, a power of 2. A new one replaces the one in its place. */
@@ -54,6 +56,10 @@ export class CallKinds {
     const known = this.#known[place]
     if (known && isSame(known, sight, session)) return known
     const kind = this.#copy(sight, session)
+    if (known) {
+      known.isRemembered = false
+      known.json = undefined
+    }
     this.#known[place] = kind
     return kind
   }
@@ -75,8 +81,9 @@ export class CallKinds {
       code: sight.code,
       fault: sight.fault,
       blame: sight.blame,
-      weight: OBJECT_BYTES + Math.min(name?.length ?? 0, MAX_TEXT),
+      weight: [name, sight.method, sight.principal, sight.client.name].reduce(weightWith, OBJECT_BYTES),
       json: undefined,
+      isRemembered: true,
     }
   }
 
@@ -92,6 +99,10 @@ export class CallKinds {
     if (this.#sides.length < MAX_SIDES) this.#sides.push(copy)
     return copy
   }
+}
+
+function weightWith(weight: number, text: string | undefined): number {
+  return weight + Math.min(text?.length ?? 0, MAX_TEXT)
 }
 
 function isSame(kind: CallKind, sight: CallSight, session: string | undefined): boolean {

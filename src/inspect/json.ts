@@ -15,14 +15,17 @@ export function messageKindJson(kind: MessageKind): string {
   if (kind.json !== undefined) return kind.json
   const { hop, dir, form, method, server, session, head, changed } = kind
   const changes = changed && { changes: changed.all, ...(changed.more > 0 && { more: changed.more }) }
-  kind.json = membersJson({ kind: 'message', server, session, hop, dir, form, method, http: head?.shown, ...changes })
-  return kind.json
+  const json = membersJson({ kind: 'message', server, session, hop, dir, form, method, http: head?.shown, ...changes })
+  if (kind.isRemembered) kind.json = json
+  return json
 }
 
 /** What the beginning or the end of a call has in common with others. */
 export function callKindJson(kind: CallKind): string {
-  kind.json ??= membersJson({ kind: 'call', ...kind, weight: undefined, json: undefined })
-  return kind.json
+  if (kind.json !== undefined) return kind.json
+  const json = membersJson({ kind: 'call', ...kind, weight: undefined, json: undefined, isRemembered: undefined })
+  if (kind.isRemembered) kind.json = json
+  return json
 }
 
 /** The members of an object, with a comma before each. It has at least one. */

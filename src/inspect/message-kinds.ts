@@ -16,12 +16,16 @@ export interface MessageKind extends Pick<MessageSeen, 'hop' | 'dir' | 'form' | 
   readonly head: Head | undefined
   /** Bytes that a message of this kind takes, about. */
   readonly weight: number
-  /** The JSON of these members. Undefined until it is needed. */
+  /** The JSON of these members, once it was needed, of a kind that is remembered. */
   json: string | undefined
+  /** Whether the next message of this kind may have the same object. */
+  isRemembered: boolean
 }
 
 /** Kinds that are remembered, a power of 2. A new one replaces the one in its place. */
 const PLACES = 512
+/** Most characters of the changes of a kind that is remembered, in JSON. */
+const MAX_CHANGES = 4 * 1024
 /** Two wires with two directions each. */
 const WIRES = 4
 /** Bytes that a message takes besides its head and its changes, about. */
@@ -45,7 +49,7 @@ export class MessageKinds {
     const last = this.#last[wire]
     if (last && isSame(last, sight, session) && isHeadOf(last.head, sight.http)) return last
     const kind = this.#find(sight, session, wire)
-    this.#last[wire] = kind
+    if (kind.isRemembered) this.#last[wire] = kind
     return kind
   }
 
@@ -55,6 +59,8 @@ export class MessageKinds {
     const place = placeOf(sight, session, head, wire)
     const known = this.#known[place]
     if (known && known.head === head && isSame(known, sight, session)) return known
+    const size = changed?.size ?? 0
+    const isRemembered = size <= MAX_CHANGES
     const kind = {
       hop,
       dir,
@@ -64,12 +70,21 @@ export class MessageKinds {
       session,
       changed,
       head,
-      weight: MESSAGE_BYTES + (changed ? changed.weight : 0) + (head ? head.weight : 0),
+      weight: MESSAGE_BYTES + (changed ? changed.weight : 0) + (head ? head.weight : 0) + (isRemembered ? 0 : size),
       json: undefined,
+      isRemembered,
     }
+    if (!isRemembered) return kind
+    if (known) forget(known)
     this.#known[place] = kind
     return kind
   }
+}
+
+/** Another kind takes the place of this one. */
+function forget(kind: MessageKind): void {
+  kind.isRemembered = false
+  kind.json = undefined
 }
 
 /** Whether a message is of this kind, but for its head. */

@@ -41,6 +41,8 @@ export interface Changes {
   readonly more: number
   /** Bytes that they take if they are kept, about; 0 if they are remembered anyway. */
   readonly weight: number
+  /** Characters of their JSON, about. */
+  readonly size: number
 }
 
 /** The number of calls that are not recorded, because too many come. Nothing is told of them. */

@@ -15,6 +15,8 @@ export type RuleOf = (op: Op, path: string, became?: Became) => string
 export const MAX_CHANGES = 100
 /** Most lists that are remembered. The others are made anew each time. */
 const MAX_LISTS = 5_000
+/** Characters of the JSON of a change, about, besides its pointer. */
+const CHANGE_JSON = 60
 /** Bytes that a change takes, about, besides its pointer. */
 const CHANGE_BYTES = 250
 
@@ -24,6 +26,8 @@ export class ChangeList implements Collected<ChangeList> {
   readonly more: number = 0
   /** Bytes that this list takes if it is kept, about. Lists that are remembered take none. */
   readonly weight: number = 0
+  /** Characters of its JSON, about. */
+  readonly size: number = 0
   readonly #ruleOf: RuleOf
   readonly #before: ChangeList | undefined
   readonly #last: Change | undefined
@@ -40,6 +44,7 @@ export class ChangeList implements Collected<ChangeList> {
     this.#length = before ? before.#length + (last ? 1 : 0) : 0
     this.#count = before ? before.#count : { lists: 0 }
     if (before) this.more = before.more + (last ? 0 : 1)
+    if (before) this.size = before.size + (last ? CHANGE_JSON + last.at.length : 0)
     if (!isKept) this.weight = (before?.weight ?? 0) + CHANGE_BYTES + (last?.at.length ?? 0)
   }
 

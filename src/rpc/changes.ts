@@ -3,8 +3,9 @@ import { own } from './own.js'
 import { cut, type Source } from './source.js'
 import { type List, memberOf, type Payload, payloadAt, textOf, type Value, write } from './splice.js'
 
-/** Most places that are remembered. The others are made anew each time. */
+/** Most places that are remembered, and most characters of their pointers. The others are made anew each time. */
 const MAX_PLACES = 10_000
+const MAX_CHARACTERS = 1024 * 1024
 /** Most characters of a name that are shown, and that are remembered. */
 const MAX_NAME = 200
 
@@ -16,10 +17,10 @@ export class Place {
   readonly path: string
   /** Whether the same object stands for this place next time. */
   readonly isKept: boolean
-  readonly #count: { places: number }
+  readonly #count: { places: number; characters: number }
   #below: Map<string | number, Place> | undefined
 
-  constructor(at = '', path = at, count = { places: 0 }, isKept = true) {
+  constructor(at = '', path = at, count = { places: 0, characters: 0 }, isKept = true) {
     this.at = at
     this.path = path
     this.isKept = isKept
@@ -37,11 +38,15 @@ export class Place {
   }
 
   #add(key: string | number, step: string): Place {
-    const isKept = this.isKept && String(key).length <= MAX_NAME && this.#count.places < MAX_PLACES
+    const count = this.#count
     const token = typeof key === 'number' ? String(key) : step
-    const place = new Place(own(`${this.at}/${token}`), own(`${this.path}/${step}`), this.#count, isKept)
+    const characters = this.at.length + token.length + this.path.length + step.length + 2
+    const hasRoom = count.places < MAX_PLACES && count.characters + characters <= MAX_CHARACTERS
+    const isKept = this.isKept && hasRoom && String(key).length <= MAX_NAME
+    const place = new Place(own(`${this.at}/${token}`), own(`${this.path}/${step}`), count, isKept)
     if (!isKept) return place
-    this.#count.places++
+    count.places++
+    count.characters += characters
     this.#below ??= new Map()
     this.#below.set(typeof key === 'string' ? own(key) : key, place)
     return place

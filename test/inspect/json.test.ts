@@ -18,7 +18,7 @@ const wholeMessage: Required<MessageSeen> = {
   method: EVIL,
   id: EVIL,
   http: { status: 500, headers: { accept: EVIL } },
-  changed: { all: changes, more: 2, weight: 100 },
+  changed: { all: changes, more: 2, weight: 100, size: 100 },
   of: 5,
 }
 const wholeCall: Required<CallSeen> = {

@@ -1,10 +1,15 @@
 /** The ring of the inspector: what it keeps, what leaves it, and what it never has. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { observing } from '../../src/inspect/observed.js'
 import { Ring } from '../../src/inspect/ring.js'
 import type { Outcome, Seen } from '../../src/ports/seen.js'
 import { until } from '../support/eventually.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
 
 const bounds = { calls: 10, messages: 100, bytes: 1024 * 1024 }
 
@@ -110,6 +115,36 @@ t.test('a payload is at most 16 KiB, says how much is missing, and keeps no larg
   }
   const grown = process.memoryUsage().heapUsed - before
   t.ok(grown < 100_000_000, `200 parts of texts of a megabyte: ${grown} bytes`)
+})
+
+t.test('messages with many long changes count with what they take, and leave', async (t) => {
+  const ring = tickingRing()
+  collect()
+  const before = process.memoryUsage().heapUsed
+  const read = (number: number) => ring.json(number).length
+  let largest = 0
+  for (let i = 0; i < 2_000; i++) {
+    const all = Array.from(
+      { length: 100 },
+      (_, k) => ({ at: `/${i}/${k}/${'n'.repeat(900)}`, op: 'add', rule: 'ids' }) as const,
+    )
+    const changed = { all, more: 0, weight: 115_000, size: 96_000 }
+    const message = {
+      kind: 'message',
+      server: 'a',
+      call: 1,
+      hop: 'server',
+      dir: 'out',
+      form: 'request',
+      bytes: 1,
+    } as const
+    largest = Math.max(largest, read(ring.witness({ ...message, changed, method: `m${i % 600}` })))
+  }
+  t.ok(largest > 90_000)
+  t.ok(ring.last - ring.first < 30, `${ring.last - ring.first} messages are kept`)
+  collect()
+  const grown = process.memoryUsage().heapUsed - before
+  t.ok(grown < 8_000_000, `${grown} bytes`)
 })
 
 t.test('the oldest texts leave before their events, and leave them as they were', async (t) => {

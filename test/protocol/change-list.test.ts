@@ -45,6 +45,21 @@ t.test('names that only one message has are not remembered without end', async (
   t.ok(new Place().member(long).at.length < 300)
 })
 
+t.test('long places are not remembered without end', async (t) => {
+  let place = new Place()
+  const name = 'n'.repeat(200)
+  const places: Place[] = []
+  for (let depth = 0; depth < 60; depth++) {
+    place = place.member(name)
+    for (let i = 0; i < 100; i++) places.push(place.element(i))
+  }
+  const characters = places
+    .filter(({ isKept }) => isKept)
+    .reduce((sum, { at, path }) => sum + at.length + path.length, 0)
+  t.ok(characters > 500_000 && characters < 1_100_000, `${characters} characters`)
+  t.equal(places.at(-1)?.at.length, 60 * 201 + 3, 'the others are made anew')
+})
+
 t.test('changes beyond the bound are counted', async (t) => {
   const message = new Place()
   let list = empty()

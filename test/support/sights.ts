@@ -21,7 +21,7 @@ export function eventsIn(ring: Ring, after = 0): Seen[] {
 
 /** A list of changes. */
 export function listed(all: readonly Change[]): Changes {
-  return { all, more: 0, weight: 0 }
+  return { all, more: 0, weight: 0, size: 0 }
 }
 
 export interface CallOptions {
