@@ -1,6 +1,6 @@
 /** The inspector of a bridge: what it has seen, and how it is served. Loaded only if it is used. */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import type { Settings } from '../config/settings.js'
@@ -10,7 +10,9 @@ import { Ring } from '../inspect/ring.js'
 import { type InspectorOptions, inspector } from '../inspect/routes.js'
 import { pipeName, socketName } from '../inspect/socket.js'
 import type { Log } from '../logging.js'
+import { folderProblem } from '../net/private-file.js'
 import { socketFront } from './http-app.js'
+import { listenOn } from './unix-socket.js'
 
 type Servers = InspectorOptions['servers']
 
@@ -54,12 +56,17 @@ export class Inspector {
       const app = socketFront()
       await app.register(inspector, this.#options(servers, undefined))
       mkdirSync(folder, { recursive: true, mode: 0o700 })
-      // A process with the same id may have left one.
-      rmSync(file, { force: true })
-      await app.listen({ path })
-      if (path === file) chmodSync(file, 0o600)
-      else writeFileSync(file, path)
+      const problem = folderProblem(folder, process.getuid?.() ?? -1)
+      if (problem !== undefined) throw new Error(`the socket is not safe there: ${problem}`)
+      await app.ready()
+      if (path === file) await listenOn(app.server, { path, mode: 0o600 })
+      else {
+        await app.listen({ path })
+        writeFileSync(file, path)
+      }
       this.#closeSocket = async () => {
+        app.server.close()
+        app.server.closeAllConnections()
         await app.close()
         rmSync(file, { force: true })
       }

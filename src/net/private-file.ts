@@ -127,8 +127,13 @@ function wrongWith(stats: Stats, { uid, maxBytes, secret = false }: PrivateFileR
   return undefined
 }
 
+/** Why others could put something of theirs into a folder; undefined if they cannot. `uid` is as in the rules. */
+export function folderProblem(folder: string, uid: number): string | undefined {
+  return wrongWithFolder(statSync(folder), { uid })
+}
+
 /** A user who may write the folder can replace the file. */
-function wrongWithFolder({ uid: owner, mode }: Stats, { uid }: PrivateFileRules): string | undefined {
+function wrongWithFolder({ uid: owner, mode }: Stats, { uid }: Pick<PrivateFileRules, 'uid'>): string | undefined {
   if (uid < 0) return undefined
   if (owner !== uid && owner !== 0) return 'its folder belongs to another user'
   if ((mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0)
