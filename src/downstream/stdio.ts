@@ -16,7 +16,7 @@ import { answerLost, type Send } from './frames.js'
 import { Conversation } from './legacy/conversation.js'
 import { InFlight } from './legacy/in-flight.js'
 import type { SessionSettings } from './legacy/session.js'
-import type { Logger } from './logger.js'
+import { type Logger, tell } from './logger.js'
 import { ModernDownstream } from './modern.js'
 import { idToAnswer, readMessage } from './read-message.js'
 
@@ -148,6 +148,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   /** Refuses a line. By default, no answer is sent if the line has no valid id: no request could be matched with it. */
   async function refuse(error: unknown, id: Id | undefined, answers = id !== undefined): Promise<void> {
     const fault = Fault.from(error)
+    tell(log, { kind: 'refusal', reason: fault.fault, status: fault.status, said: fault.message })
     if (fault.row.reason === 'internal_error')
       log.error({ event: 'message_failed', err: fault.cause }, 'handling a message failed')
     else log.warn({ event: 'message_refused', why: fault.message }, 'message refused')

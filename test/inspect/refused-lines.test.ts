@@ -1,0 +1,24 @@
+/** Lines on stdio that become no call: the inspector shows them as refused, like requests over HTTP, and they are counted. */
+import t from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
+import { Ring } from '../../src/inspect/ring.js'
+import { until } from '../support/eventually.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { openPipe } from '../support/pipe.js'
+import { eventsIn } from '../support/sights.js'
+
+t.test('lines that are no JSON, no message, or too long', async (t) => {
+  const ring = new Ring()
+  const settings = { limits: { lineBytes: 10_000 } }
+  const pipe = openPipe(t, legacyStdio(t).server, settings, { watch: new Watch(ring.witness) })
+  for (const line of ['no JSON', '{"jsonrpc":"2.0","method":5}', `"${'x'.repeat(20_000)}"`]) pipe.line(line)
+  const refused = () => eventsIn(ring).filter((seen) => seen.kind === 'refused')
+  await until(() => refused().length === 3, 'three refusals')
+  t.match(refused(), [
+    { why: 'notJson', said: /Not JSON/, path: undefined, from: undefined },
+    { why: 'invalidRequest', said: String },
+    { why: 'bodyTooLarge', said: /limits.lineBytes/ },
+  ])
+  await pipe.call('tools/call', { name: 'echo', arguments: {} })
+  t.equal(refused().length, 3, 'a call is none')
+})
