@@ -3,13 +3,13 @@
 import type { LogEvent, LogFields } from '../logging.js'
 import { type Cancelled, type Outcome, UNRECORDED } from '../ports/seen.js'
 import { publicAddress, shownPrincipal } from '../printable.js'
-import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
+import type { Answers, CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Made } from '../protocol/rules.js'
 import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
 import type { Wire } from '../rpc/source.js'
-import { type Json, type Payload, value } from '../rpc/splice.js'
+import { type Payload, value } from '../rpc/splice.js'
 import type { Logger } from './logger.js'
 import { type Answered, endOf, isFailure, outcomeOf } from './outcome.js'
 import { type CallFields, WatchedCall, type Whose } from './watched-call.js'
@@ -55,13 +55,14 @@ export class CallLogEntry implements CallLog {
     Object.assign(this.#fields, fields)
   }
 
-  /** The call brings this `requestState`. If it continues a call that is recorded, it is recorded, too. */
-  continues(state: Json | undefined): void {
+  /** The call brings these answers. If it continues a call that is recorded, it is recorded, too. */
+  continues(answers: Answers | undefined): void {
     const { telemetry } = this.#logger
-    if (this.call !== UNRECORDED || state === undefined || !telemetry?.watch) return
-    if (telemetry.watch.continued(state) === undefined) return
-    this.call = telemetry.watch.numbers.further()
-    this.watched = this.#watchedAs(this.call)
+    if (this.call !== UNRECORDED || !answers || !telemetry?.watch) return
+    const watched = this.#watchedAs(telemetry.watch.numbers.further())
+    if (watched?.continues(answers) === undefined) return
+    this.call = watched.number
+    this.watched = watched
   }
 
   warn(fields: LogFields, message: string): void {

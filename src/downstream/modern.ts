@@ -74,9 +74,8 @@ export class ModernDownstream {
     const decoded = decode(request, arrived, record)
     if (decoded instanceof Fault) record.watched?.begun(request, undefined, arrived.headers)
     else {
-      const state = decoded.answers?.state
-      record.continues(state)
-      record.watched?.begun(request, state, arrived.headers, decoded.caller.clientInfo)
+      record.continues(decoded.answers)
+      record.watched?.begun(request, decoded.answers, arrived.headers, decoded.caller.clientInfo)
     }
     // Not async itself, because that would keep the whole request in memory while it waits.
     return this.#answer(kept, decoded, arrived, record, send)

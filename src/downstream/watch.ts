@@ -4,12 +4,12 @@ import { CLIENT_INFO } from '../protocol/meta.js'
 import { memoize } from '../rpc/memoize.js'
 import type { Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
-import { type Json, objectIn, parseObject, raw, value } from '../rpc/splice.js'
+import { type Json, keys, objectIn, parseObject, raw, value } from '../rpc/splice.js'
 import { CallNumbers } from './call-numbers.js'
 
 /** Most calls that are remembered because they wait for answers of their clients. */
 const MAX_ASKING = 1_000
-/** Characters of a `requestState` that identify it, together with its length. */
+/** Characters of a `requestState`, or of the keys of questions, that identify them, together with their length. */
 const ENOUGH = 256
 /** Most sessions whose clients' names are remembered. */
 const MAX_NAMED = 1_000
@@ -20,7 +20,7 @@ const MAX_NAME = 120
 export class Watch {
   readonly witness: Witness
   readonly numbers: CallNumbers
-  /** Calls that ended with a question, by the `requestState` that the client has to send back. */
+  /** Calls that ended with a question, by whose they are and what the client has to send back. */
   readonly #asking = new Map<string, number>()
   /** What clients call themselves, by their sessions. */
   readonly #names = new Map<string, string>()
@@ -53,17 +53,26 @@ export class Watch {
     return name
   }
 
-  /** Notes that the answer to a call asks its client something. */
-  asks(call: number, state: Json): void {
+  /** Notes that the answer to a call asks its client something. `whose` says whose call of what it is. */
+  asks(call: number, whose: string, round: Round): void {
+    const key = keyOf(whose, round)
     const [oldest] = this.#asking.keys()
     if (oldest !== undefined && this.#asking.size >= MAX_ASKING) this.#asking.delete(oldest)
-    this.#asking.set(keyOf(state), call)
+    if (key !== undefined) this.#asking.set(key, call)
   }
 
-  /** The call that a call with this `requestState` continues; undefined if it is not known. */
-  continued(state: Json): number | undefined {
-    return this.#asking.get(keyOf(state))
+  /** The call that a call with these answers continues; undefined if it is not known. */
+  continued(whose: string, round: Round): number | undefined {
+    const key = keyOf(whose, round)
+    return key === undefined ? undefined : this.#asking.get(key)
   }
+}
+
+/** What a round of questions and its answers have in common: the state, or else the keys of the questions. */
+export interface Round {
+  state: Json | undefined
+  /** An object with a member for each question, or each answer. */
+  entries: Json | undefined
 }
 
 /** The name in a clientInfo. */
@@ -76,6 +85,15 @@ const nameIn = memoize((info): string | undefined => {
   }
 })
 
-function keyOf(state: Json): string {
-  return own(`${state.length} ${state.slice(-ENOUGH)}`)
+function keyOf(whose: string, { state, entries }: Round): string | undefined {
+  const what = state ?? (entries === undefined ? undefined : keysIn(entries))
+  return what === undefined ? undefined : own(`${whose} ${what.length} ${what.slice(-ENOUGH)}`)
+}
+
+function keysIn(entries: Json): string | undefined {
+  try {
+    return JSON.stringify(keys(parseObject(entries)).sort())
+  } catch {
+    return undefined
+  }
 }

@@ -3,7 +3,7 @@
 import { type MessageSight, sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
 import type { Cancelled, Outcome, Side, Sight } from '../ports/seen.js'
 import { shownPrincipal } from '../printable.js'
-import type { Final } from '../protocol/call.js'
+import type { Answers, Final } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
 import type { Fault } from '../protocol/fault.js'
 import type { Made } from '../protocol/rules.js'
@@ -83,23 +83,28 @@ export class WatchedCall {
   }
 
   /**
-   * Tells that the call has begun, with the client's message. `state` is the `requestState` of a call that continues
-   * another one, `clientInfo` that of its client, if it is known.
+   * Tells that the call has begun, with the client's message. `answers` are those of a call that continues another one,
+   * `clientInfo` is that of its client, if it is known.
    */
-  begun(request: Request, state?: Json, headers?: Headers, clientInfo?: Json): void {
-    this.begunBy(this.#watch.clientOf(request, this.#session, clientInfo), state)
+  begun(request: Request, answers?: Answers, headers?: Headers, clientInfo?: Json): void {
+    this.begunBy(this.#watch.clientOf(request, this.#session, clientInfo), answers)
     const sight = this.#message('in', this.#started)
     if (headers) sight.http = { headers }
     tellArrived(this.#watch.witness, request, sight)
     this.#messageId = sight.id
   }
 
-  /** Tells that the call of this client has begun, whose message is told otherwise. `state` is as in `begun`. */
-  begunBy(client: string | undefined, state: Json | undefined): void {
+  /** Tells that the call of this client has begun, whose message is told otherwise. `answers` are as in `begun`. */
+  begunBy(client: string | undefined, answers: Answers | undefined): void {
     this.#client = client
     const sight = this.#sight('begun', this.#started)
-    if (state !== undefined) sight.continues = this.#watch.continued(state)
+    if (answers) sight.continues = this.continues(answers)
     this.#watch.witness(sight)
+  }
+
+  /** The call that one with these answers continues; undefined if it is not known. */
+  continues({ state, responses }: Answers): number | undefined {
+    return this.#watch.continued(this.#whose, { state, entries: responses })
   }
 
   /** The call has opened this session, to which it belongs from now on. */
@@ -121,8 +126,9 @@ export class WatchedCall {
   /** Tells the server's reply: `text` is the answer as sent, `made` what it was made of, `status` as in `said`. */
   answered(reply: Final, text: Wire | undefined, made: Made | undefined, status?: number): void {
     if (reply.kind === 'input') {
-      const state = raw(reply.result, 'requestState')
-      if (state !== undefined) this.#watch.asks(this.number, state)
+      const { result } = reply
+      const round = { state: raw(result, 'requestState'), entries: raw(result, 'inputRequests') }
+      this.#watch.asks(this.number, this.#whose, round)
     }
     if (text === undefined) return
     this.#answeredAt = performance.now()
@@ -145,6 +151,12 @@ export class WatchedCall {
     sight.ms = now - this.#started
     sight.upstreamMs = upstreamMs
     this.#watch.witness(sight)
+  }
+
+  /** Whose call of what it is: the calls of one round have that in common. */
+  get #whose(): string {
+    const { method, name } = this.#fields
+    return JSON.stringify([this.#server, this.#principal, method, name])
   }
 
   /** A message of the call with its client. */

@@ -21,7 +21,7 @@ import { type Logger, tell } from '../logger.js'
 import { WatchedQuestions } from '../watched-questions.js'
 import { traceHeaders } from './headers.js'
 import { type Headers, headerOf, sentBack } from './relay-headers.js'
-import { clientIn, questionKey, RelayedMessages, stateIn } from './relayed-messages.js'
+import { answersIn, clientIn, questionKey, RelayedMessages } from './relayed-messages.js'
 import { RelayedRequest, type RelayedRequestOptions, type Response } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { type ErrorRendering, whenOver } from './replies.js'
@@ -224,11 +224,11 @@ export class Relay {
     const record = new CallLogEntry(log, fields, { principal, session, partOf })
     record.follow(EMPTY, traceHeaders(request))
     const sent = body instanceof Uint8Array ? body : undefined
-    const state = watch && sent && stateIn(sent)
-    record.continues(state)
+    const brought = watch && sent && answersIn(sent)
+    record.continues(brought)
     const { watched } = record
     const call = watched?.number ?? partOf
-    watched?.begunBy(opens && watch && sent ? clientIn(watch, sent) : undefined, state)
+    watched?.begunBy(opens && watch && sent ? clientIn(watch, sent) : undefined, brought)
     if (!call) return { record, messages: undefined }
     const messages = new RelayedMessages(log, { call, session, questions: this.#questions, opens })
     // The other requests of a session have the same headers.

@@ -1,13 +1,14 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
 import { sightOf } from '../../ports/message-sight.js'
 import { callId, type MessageSeen } from '../../ports/seen.js'
+import type { Answers } from '../../protocol/call.js'
 import { ChangeList } from '../../protocol/change-list.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import { headIn } from '../../rpc/head.js'
 import { parseMessage } from '../../rpc/message.js'
 import { lengthOf, sourceOfBytes, whole } from '../../rpc/source.js'
-import { type Json, raw } from '../../rpc/splice.js'
+import { raw } from '../../rpc/splice.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import type { Logger } from '../logger.js'
 import type { Watch } from '../watch.js'
@@ -26,7 +27,8 @@ interface About {
 
 /** Most bytes of a message that is read. Of a larger one only the size is told. */
 const MAX_READ = 64 * 1024
-const STATE = Buffer.from('"requestState"')
+/** Members of requests that continue another one. */
+const RETRY = ['"requestState"', '"inputResponses"'].map((member) => Buffer.from(member))
 const UNCHANGED = new ChangeList(() => '')
 
 /** What passes for one call. */
@@ -132,15 +134,16 @@ export function clientIn(watch: Watch, body: Uint8Array): string | undefined {
   }
 }
 
-/** The `requestState` of a request that continues another one. */
-export function stateIn(body: Uint8Array): Json | undefined {
+/** The answers in a request that continues another one. */
+export function answersIn(body: Uint8Array): Answers | undefined {
   // Most requests have none and need not be parsed.
-  if (body.length > MAX_READ || !(body instanceof Buffer) || !body.includes(STATE)) return undefined
+  if (body.length > MAX_READ || !(body instanceof Buffer) || !RETRY.some((member) => body.includes(member)))
+    return undefined
   try {
     const message = parseMessage(sourceOfBytes([body]))
-    return message.kind === 'request' && typeof message.params !== 'string'
-      ? raw(message.params, 'requestState')
-      : undefined
+    if (message.kind !== 'request' || typeof message.params === 'string') return undefined
+    const [responses, state] = [raw(message.params, 'inputResponses'), raw(message.params, 'requestState')]
+    return responses === undefined && state === undefined ? undefined : { responses, state }
   } catch {
     return undefined
   }
