@@ -12,6 +12,8 @@ export interface SseEvent {
   data: readonly Uint8Array[]
   /** Set if this event sets an id. */
   id?: string
+  /** Bytes that are missing at the end of the data, because it is too large. */
+  missing?: number
 }
 
 const SPACE = 0x20
@@ -117,13 +119,16 @@ function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
 /**
- * Decodes an event stream, which may arrive in any chunks. Throws an SseError if an event has more than `limit` bytes.
- * An unfinished event at the end of the stream is dropped, as the standard requires.
+ * Decodes an event stream, which may arrive in any chunks. If an event has more than `limit` bytes, throws an SseError, or,
+ * if it `cuts`, leaves out the rest of it. An unfinished event at the end of the stream is dropped, as the standard requires.
  */
 export class SseDecoder {
   /** Milliseconds to wait before reconnecting, if the server has set them. */
   retry: number | undefined
   readonly #limit: number
+  readonly #cuts: boolean
+  /** Bytes of the current event that are left out. */
+  #missing = 0
   /** The beginning of the current line. */
   readonly #line = new Gathering()
   #skipLineFeed = false
@@ -134,8 +139,9 @@ export class SseDecoder {
   #event = ''
   #id: string | undefined
 
-  constructor(limit = LIMIT) {
+  constructor(limit = LIMIT, { cuts = false } = {}) {
     this.#limit = limit
+    this.#cuts = cuts
   }
 
   /** Bytes of the current, incomplete event. */
@@ -171,7 +177,13 @@ export class SseDecoder {
 
   #keep(piece: Uint8Array): void {
     if (piece.length === 0) return
-    if (this.pending + piece.length > this.#limit)
+    const room = this.#limit - this.pending
+    if (piece.length > room && this.#cuts) {
+      this.#missing += piece.length - room
+      if (room > 0) this.#line.push(piece.subarray(0, room))
+      return
+    }
+    if (piece.length > room)
       throw new SseError(`The server sent an event of more than ${this.#limit} bytes (limits.answerBytes)`)
     this.#line.push(piece)
   }
@@ -211,8 +223,12 @@ export class SseDecoder {
   /** Events without data are returned too: servers send them to set an id early. */
   #dispatch(events: SseEvent[]): void {
     const id = this.#id
-    if (this.#data || id !== undefined)
-      events.push({ event: this.#event || 'message', data: this.#data ?? [], ...(id === undefined ? {} : { id }) })
+    if (this.#data || id !== undefined) {
+      const missing = this.#missing
+      const event = { event: this.#event || 'message', data: this.#data ?? [] }
+      events.push({ ...event, ...(id !== undefined && { id }), ...(missing > 0 && { missing }) })
+    }
+    this.#missing = 0
     this.#data = undefined
     this.#dataLength = 0
     this.#event = ''

@@ -197,11 +197,12 @@ export class Peer implements Receiver, ExchangePeer {
       })
   }
 
-  /** Tells the inspector an error that came with an HTTP status of its own. */
+  /** Tells the inspector an answer that came with an HTTP status of its own. */
   #tellRefusal(error: ChannelError | Fault, { call }: Exchange): void {
     const refusal = error instanceof ChannelError ? error.refusal : undefined
     const said = refusal && errorIn(refusal)
     if (said) this.#watch?.received(said, call, { status: refusal.status, headers: {} })
+    else if (refusal) this.#watch?.refused(refusal, call)
   }
 
   cancel(exchange: Exchange, reason: string): void {

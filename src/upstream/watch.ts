@@ -1,6 +1,7 @@
 /** Tells the inspector the messages on one channel to a server. */
-import { sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
+import { bytesOf, sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
 import { type MessageSeen, UNRECORDED, type Witness } from '../ports/seen.js'
+import type { Refusal } from '../protocol/refusal.js'
 import type { Made } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { HttpHead } from './transport/channel.js'
@@ -58,6 +59,16 @@ export class Watch {
     const key = idKey(id)
     this.sent({ form, id: idValue(id) }, text, this.#asked.get(key), more)
     this.#asked.delete(key)
+  }
+
+  /** The server has answered a message of this call with an HTTP status, and a body that is no message. */
+  refused({ status, body, contentType }: Refusal, call: number | undefined): void {
+    if (call === UNRECORDED) return
+    const sight = sightOf('server', 'in', this.#server, call, undefined, undefined)
+    sight.form = 'error'
+    sight.bytes = bytesOf(body)
+    sight.http = { status, headers: { 'content-type': contentType } }
+    this.#witness(sight, body)
   }
 
   /** A message of the server has arrived, for this call. `http` is the head of the response that it came in. */

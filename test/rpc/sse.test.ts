@@ -102,3 +102,21 @@ t.test('an event over its bound ends the reading, whether it ends or not', async
   t.throws(() => decode(`data: 1234567890\n`.repeat(3), [], 30), { name: 'SseError' })
   t.throws(() => decode(`data:\n`.repeat(30), [], 20), { name: 'SseError' })
 })
+
+t.test('a decoder that cuts leaves out the rest of a large event, says how much that is, and goes on', async (t) => {
+  const stream = new TextEncoder().encode(
+    `data: small\n\nid: 7\ndata: ${'x'.repeat(1_000)}\n\ndata: ${'y'.repeat(60)}\ndata: ${'z'.repeat(60)}\n\ndata: last\n\n`,
+  )
+  for (const size of [1, 7, 100, stream.length]) {
+    const decoder = new SseDecoder(100, { cuts: true })
+    const events: SseEvent[] = []
+    for (let at = 0; at < stream.length; at += size) events.push(...decoder.push(stream.subarray(at, at + size)))
+    t.equal(events.length, 4, `in pieces of ${size}`)
+    const [small, large, lines, last] = events.map(({ data, missing }) => [Buffer.concat(data).toString(), missing])
+    t.same(small, ['small', undefined])
+    t.match(large?.[0], /^x{80,94}$/)
+    t.equal((large?.[0] as string).length + (large?.[1] as number), 1_000)
+    t.match(lines?.[0], /^y{60}\nz+$/)
+    t.same(last, ['last', undefined])
+  }
+})

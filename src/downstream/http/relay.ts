@@ -230,9 +230,10 @@ export class Relay {
     const call = watched?.number ?? partOf
     watched?.begunBy(opens && watch && sent ? clientIn(watch, sent) : undefined, brought)
     if (!call) return { record, messages: undefined }
-    const messages = new RelayedMessages(log, { call, session, questions: this.#questions, opens })
+    const listed = method === 'tools/list' ? this.#options.memory.borrow(principal) : undefined
+    const messages = new RelayedMessages(log, { call, session, questions: this.#questions, opens, listed })
     // The other requests of a session have the same headers.
-    if (sent) messages.request(sent, opens ? headers : undefined)
+    if (sent) messages.received(sent, opens ? headers : undefined)
     return { record, messages }
   }
 
@@ -262,13 +263,14 @@ export class Relay {
   }
 
   #send(
-    { signal }: RelayedRequest,
+    { signal, messages }: RelayedRequest,
     { body, headers }: FastifyRequest,
     reply: FastifyReply,
     { source, hooks }: { source: string; hooks: object },
   ): void {
     const contentType = headers['content-type'] ?? 'application/json'
     const sent = body instanceof Uint8Array ? { ...hooks, body, contentType } : hooks
+    messages?.sent()
     this.#signal = signal
     reply.from(source, sent as Parameters<FastifyReply['from']>[1])
     this.#signal = undefined

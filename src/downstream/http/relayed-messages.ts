@@ -1,11 +1,13 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
 import { sightOf } from '../../ports/message-sight.js'
-import { callId, type MessageSeen } from '../../ports/seen.js'
+import type { MessageSeen } from '../../ports/seen.js'
 import type { Answers } from '../../protocol/call.js'
 import { ChangeList } from '../../protocol/change-list.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
-import { headIn } from '../../rpc/head.js'
+import type { Loan } from '../../protocol/memory.js'
+import { Gathering } from '../../rpc/gathering.js'
+import { type Head, headIn } from '../../rpc/head.js'
 import { parseMessage } from '../../rpc/message.js'
 import { lengthOf, sourceOfBytes, whole } from '../../rpc/source.js'
 import { raw } from '../../rpc/splice.js'
@@ -23,10 +25,13 @@ interface About {
   questions: WatchedQuestions
   /** The request is `initialize`. */
   opens: boolean
+  /** Lends memory for the list that the request asks for; undefined if it asks for another thing. */
+  listed: Loan | undefined
 }
 
-/** Most bytes of a message that is read. Of a larger one only the size is told. */
+/** Most bytes of a message that are read; of a list of tools, which says what is secret. */
 const MAX_READ = 64 * 1024
+const MAX_LIST = 1024 * 1024
 /** Members of requests that continue another one. */
 const RETRY = ['"requestState"', '"inputResponses"'].map((member) => Buffer.from(member))
 const UNCHANGED = new ChangeList(() => '')
@@ -35,8 +40,14 @@ const UNCHANGED = new ChangeList(() => '')
 export class RelayedMessages {
   readonly #logger: Logger
   readonly #about: About
-  /** Reads an answer that is a stream of events; null after an event that is too large: later ones are not told. */
-  #events: SseDecoder | null | undefined
+  /** Reads an answer that is a stream of events. */
+  #events: SseDecoder | undefined
+  /** The beginning of an answer that comes in parts, and the bytes of all parts. */
+  readonly #beginning = new Gathering()
+  #length = 0
+  #limit: number | undefined
+  /** The client's message, and the number of its event. */
+  #request: { text: readonly Uint8Array[]; head: Head | undefined; number: number | undefined } | undefined
   /** The revision that the answer to `initialize` has agreed on. */
   revision: LegacyRevision | undefined
 
@@ -45,68 +56,129 @@ export class RelayedMessages {
     this.#about = about
   }
 
-  /** The client's message, and its headers if they are to be shown. */
-  request(body: Uint8Array, headers?: Headers): void {
-    this.#pass('client', [body], 'request', body.length, headers && { headers })
+  /** The client's message has come, with its headers if they are to be shown. */
+  received(body: Uint8Array, headers?: Headers): void {
+    const text = [body]
+    this.#request = { text, ...this.#tell('client', 'in', text, { form: 'request', received: headers && { headers } }) }
   }
 
-  /**
-   * The whole answer with its HTTP status, or its beginning if that is larger than what is read. `length` is that of the
-   * whole.
-   */
-  answer(bytes: Uint8Array, status: number, length = bytes.length): void {
-    const http = status === 200 ? undefined : { status, headers: {} }
-    this.#pass('server', [bytes], 'result', length, http, http)
+  /** It is sent to the server. */
+  sent(): void {
+    if (!this.#request) return
+    const { text, head, number } = this.#request
+    this.#tell('server', 'out', text, { form: 'request', head, changed: UNCHANGED, of: number })
+  }
+
+  /** The whole answer, with its HTTP status. */
+  answer(bytes: Uint8Array, status: number): void {
+    this.#answer([bytes], bytes.length, status, 'result')
+  }
+
+  /** A part of an answer that is sent on as it comes. */
+  part(bytes: Uint8Array): void {
+    this.#length += bytes.length
+    const room = this.#most - this.#beginning.length
+    if (room > 0) this.#beginning.push(bytes.subarray(0, room))
+  }
+
+  /** All parts of the answer have come. */
+  partsEnded(status: number, form: 'result' | 'error'): void {
+    this.#answer(this.#beginning.take(), this.#length, status, form)
   }
 
   /** A part of the answer that is a stream of events. */
   chunk(bytes: Uint8Array): void {
-    if (this.#events === null) return
-    this.#events ??= new SseDecoder(MAX_READ)
-    try {
-      for (const { data } of this.#events.push(bytes)) if (data.length > 0) this.#pass('server', data, 'notification')
-    } catch {
-      this.#events = null
-      const text = `Messages of ${callId(this.#about.call)} are missing: an event is larger than ${MAX_READ / 1024} KiB`
-      this.#logger.telemetry?.watch?.witness({
-        kind: 'lost',
-        what: 'messages',
-        text,
-        server: this.#logger.telemetry.server,
-      })
+    this.#events ??= new SseDecoder(this.#most, { cuts: true })
+    for (const { data, missing = 0 } of this.#events.push(bytes)) {
+      if (data.length === 0) continue
+      // A notification says early what it is. What is large and does not is the answer.
+      const [form, id] = missing > 0 ? (['result', this.#id] as const) : (['notification', undefined] as const)
+      this.#pass(data, { form, id, length: lengthOf(data) + missing })
     }
   }
 
-  #pass(
-    from: 'client' | 'server',
-    text: readonly Uint8Array[],
-    form: MessageSeen['form'],
-    length = lengthOf(text),
-    received?: MessageSeen['http'],
-    sent?: MessageSeen['http'],
-  ): void {
-    const { telemetry } = this.#logger
-    if (!telemetry?.watch) return
-    const { watch, server } = telemetry
+  /** An answer of the server that is not passed on, because it is no message. */
+  refused(bytes: Uint8Array, status: number): void {
+    this.#tell('server', 'in', [bytes], { form: 'error', received: { status, headers: {} } })
+  }
+
+  /** What the bridge itself sends to the client in place of an answer. */
+  own(text: string, status: number): void {
+    this.#tell('client', 'out', [Buffer.from(text)], { form: 'error', sent: statusOf(status) })
+  }
+
+  /** Nothing more passes. */
+  close(): void {
+    this.#about.listed?.end()
+  }
+
+  /** Most bytes of the answer that are read. */
+  get #most(): number {
+    const { listed } = this.#about
+    this.#limit ??= listed && listed.hold(MAX_LIST) === undefined ? MAX_LIST : MAX_READ
+    return this.#limit
+  }
+
+  #answer(text: readonly Uint8Array[], length: number, status: number, form: 'result' | 'error'): void {
+    const http = statusOf(status)
+    this.#pass(text, { form, id: this.#id, length, received: http, sent: http })
+  }
+
+  /** Tells a message of the server on both wires. */
+  #pass(text: readonly Uint8Array[], message: Passing): void {
     const { call, session, questions, opens } = this.#about
-    const head = length > MAX_READ ? undefined : headIn(whole(text))
-    if (opens && head?.form === 'result') this.revision = revisionIn(text)
     const now = performance.now()
-    let of: number | undefined
-    for (const hop of from === 'client' ? (['client', 'server'] as const) : (['server', 'client'] as const)) {
-      const sight = sightOf(hop, hop === from ? 'in' : 'out', server, call, session, now)
-      sight.form = head?.form ?? form
-      sight.method = head?.method
-      sight.id = head?.id
-      sight.bytes = length
-      sight.http = hop === from ? received : sent
-      sight.changed = hop === from ? undefined : UNCHANGED
-      sight.of = of
-      of = watch.witness(sight, text)
-    }
-    if (from === 'server' && head?.form === 'request' && head.id !== undefined && session !== undefined)
+    const { head, number } = this.#tell('server', 'in', text, { ...message, now })
+    this.#tell('client', 'out', text, { ...message, now, head, changed: UNCHANGED, of: number })
+    if (opens && head?.form === 'result') this.revision = revisionIn(text)
+    if (head?.form === 'request' && head.id !== undefined && session !== undefined)
       questions.asked(questionKey(session, head.id), head.method, call)
   }
+
+  get #id(): string | number | undefined {
+    return this.#request?.head?.id
+  }
+
+  #tell(
+    hop: 'client' | 'server',
+    dir: 'in' | 'out',
+    text: readonly Uint8Array[],
+    { form, id, length = lengthOf(text), now, changed, of, ...rest }: Passing,
+  ): { head: Head | undefined; number: number | undefined } {
+    const { head = headIn(whole(text)), received, sent } = rest
+    const { telemetry } = this.#logger
+    if (!telemetry?.watch) return { head, number: undefined }
+    const sight = sightOf(hop, dir, telemetry.server, this.#about.call, this.#about.session, now)
+    sight.form = head?.form ?? form
+    sight.method = head?.method
+    sight.id = head ? head.id : id
+    sight.bytes = length
+    sight.http = dir === 'in' ? received : sent
+    sight.changed = changed
+    sight.of = of
+    return { head, number: telemetry.watch.witness(sight, text) }
+  }
+}
+
+/** What is known of a message that passes, besides its text. */
+interface Passing {
+  /** What it is, and its id, if its head cannot be read. */
+  form: MessageSeen['form']
+  id?: string | number | undefined
+  /** What was read of it before. */
+  head?: Head | undefined
+  /** Bytes of the whole message, if the text is its beginning. */
+  length?: number
+  /** Its HTTP heads: as it came in, and as it goes out. */
+  received?: MessageSeen['http']
+  sent?: MessageSeen['http']
+  now?: number | undefined
+  changed?: MessageSeen['changed']
+  of?: number | undefined
+}
+
+function statusOf(status: number): MessageSeen['http'] {
+  return status === 200 ? undefined : { status, headers: {} }
 }
 
 /** Identifies a request of a server in all sessions. */

@@ -89,6 +89,11 @@ export class RelayedRequest {
     this.#onOver = onOver
   }
 
+  /** Tells the inspector the messages; undefined without one. */
+  get messages(): RelayedMessages | undefined {
+    return this.#parts.messages
+  }
+
   /** Aborts when the client has disconnected or the request is cut. */
   get signal(): Signal {
     return this.#hangUp
@@ -180,10 +185,7 @@ export class RelayedRequest {
           bytes,
         )
       } else if (whole) this.#sendWhole(statusCode, headers, bytes)
-      else {
-        this.#parts.messages?.answer(bytes, statusCode, Number(headerOf(headers, 'content-length')) || bytes.length)
-        this.#sendLarge(stream)
-      }
+      else this.#sendLarge(stream, statusCode)
     })
   }
 
@@ -225,13 +227,18 @@ export class RelayedRequest {
   }
 
   /** Sends an answer on as it comes, and reads how the call ended. */
-  #sendLarge(stream: Readable): void {
+  #sendLarge(stream: Readable, status: number): void {
+    const { messages } = this.#parts
     const ending = new RelayedEnding()
-    stream.on('data', (chunk: Buffer) => ending.push(chunk))
+    stream.on('data', (chunk: Buffer) => {
+      ending.push(chunk)
+      messages?.part(chunk)
+    })
     stream.on('error', (broken) => this.#lose(broken))
     stream.once('end', () => {
       this.#ending = ending.final ?? OK
       this.#span.over(this.#ending)
+      messages?.partsEnded(status, this.#ending.kind === 'error' ? 'error' : 'result')
     })
     this.#parts.reply.send(stream)
   }
@@ -277,6 +284,7 @@ export class RelayedRequest {
       reply.send(bytes)
       return
     }
+    this.#parts.messages?.refused(bytes, status)
     if (status === 404 && this.#inSession) return this.#sessionGone(this.#inSession)
     const answers = this.#id !== undefined
     if (answers || status < 400 || status >= 500) this.#fault = fault
@@ -311,6 +319,7 @@ export class RelayedRequest {
       draftErrorCodes: refusing.draftErrorCodes,
       id: () => this.#id,
       onChunk: messages && ((chunk) => messages.chunk(chunk)),
+      onOwn: messages && ((text) => messages.own(text, 200)),
       onAnswer: (final) => {
         this.#ending = final
         this.#fault = undefined
@@ -330,9 +339,10 @@ export class RelayedRequest {
   }
 
   #refuse(fault: Fault, status: number | undefined): void {
-    const { reply, refusing } = this.#parts
+    const { reply, refusing, messages } = this.#parts
     clearHeaders(reply)
-    refuse(reply, fault, { ...refusing, id: this.#id, status })
+    const text = refuse(reply, fault, { ...refusing, id: this.#id, status })
+    messages?.own(text, reply.statusCode)
   }
 
   /**
@@ -381,6 +391,7 @@ export class RelayedRequest {
 
   #settle(last?: Final | Fault): void {
     this.#over = true
+    this.#parts.messages?.close()
     this.#span.over(last)
     this.#onOver()
   }

@@ -26,6 +26,8 @@ export interface StreamedRequest {
   id(): Id | undefined
   /** Called with each chunk that the server sends. */
   onChunk: ((chunk: Buffer) => void) | undefined
+  /** Called with the message that the bridge adds at the end of the stream. */
+  onOwn: ((text: string) => void) | undefined
   /** Called with the answer when the stream ends, if it contained one. */
   onAnswer(final: Final): void
   /** Called when the stream has broken off or ended without an answer. Returns the fault. */
@@ -72,6 +74,7 @@ export class RelayedStream {
     // After an incomplete event, another event would be read as part of it.
     const last = this.#events.isWhole ? this.#finalMessage() : undefined
     this.#source.destroy()
+    if (last !== undefined) this.#request.onOwn?.(last)
     response.end(last === undefined ? undefined : encodeEvent(last))
   }
 

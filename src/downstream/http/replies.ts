@@ -85,15 +85,17 @@ export interface ErrorRendering {
   passthrough?: { metadata(request: FastifyRequest): string } | undefined
 }
 
-/** Sends a fault as a JSON-RPC error, with its status. Nothing of the reply may have been sent. */
+/** Sends a fault as a JSON-RPC error, with its status. Nothing of the reply may have been sent. Returns the error. */
 export function refuse(
   reply: FastifyReply,
   fault: Fault,
   { id, status, draftErrorCodes = false, passthrough }: ErrorRendering = {},
-): void {
+): string {
+  const text = errorMessage(id, fault.toRpcError(draftErrorCodes))
   reply.code(status ?? statusOf(reply, fault, passthrough)).type(JSON_TYPE)
   explain(reply, fault)
-  reply.send(errorMessage(id, fault.toRpcError(draftErrorCodes)))
+  reply.send(text)
+  return text
 }
 
 /** Refuses a method: throws a Fault. `allow` lists the methods that are allowed. */
