@@ -1,5 +1,5 @@
 /** What events add up to: calls, servers, sessions and refusals. The bridge, the terminal and the page use the same code. */
-import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../ports/seen.js'
+import { type CallSeen, type Cancelled, isFailure, type Outcome, type Seen, type Side } from '../ports/seen.js'
 import type { SessionCounts } from './open-sessions.js'
 
 /** Most of each that are kept. The oldest leave; with a call, its events. A ring holds fewer events. */
@@ -385,10 +385,6 @@ export class Views {
     }
     return view
   }
-}
-
-function isFailure(outcome: Outcome | undefined): boolean {
-  return outcome === 'fault' || outcome === 'error'
 }
 
 function tellCall(call: CallView, seen: CallSeen & Seen): void {

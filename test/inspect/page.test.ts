@@ -380,7 +380,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
   ring.witness({ ...listing, dir: 'in', form: 'result' }, tools)
   tellCall(ring.witness, { id: 50, server: 'retired' })
-  const { browser, shows, go, withoutMistakes } = await look(t, ring, { servers })
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
   await shows(
     /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Detected by\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
@@ -391,6 +391,11 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   await go('#/sessions')
   await shows(/client – bridge\s+orders\s+alice\s+test-client\s+open\s+1, for \d+/)
   t.same(await problems(browser), [])
+  await go('#/servers')
+  await shows(/1 failed/)
+  await browser.evaluate(`location.hash = [...document.links].find(({ innerText }) => innerText === '1 failed').hash`)
+  await until(async () => (await rows()).length === 1)
+  t.match((await rows())[0], /nope/, 'the failed calls of a server are a link')
   await go('#/refused')
   await shows(
     /403\s+foreignHost: Host "evil\.example" is not one of this bridge\s.*?What to do: Add the name to allowedHosts\.\s+\/mcp\s+192\.0\.2\.7/s,

@@ -149,6 +149,15 @@ t.test('servers and sessions are put together from their events', async (t) => {
   t.match(views.refused, [{ status: 403, path: '/mcp' }])
 })
 
+t.test('calls that failed are counted: with an error of the tool, the server or the bridge', async (t) => {
+  const ring = tickingRing()
+  const outcomes = ['ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault'] as const
+  for (const [i, outcome] of outcomes.entries()) tellCall(ring.witness, { id: i + 1, outcome })
+  const { servers, sessions } = viewsOf(eventsIn(ring))
+  t.match(servers.get('orders'), { calls: 6, failed: 3 })
+  t.match([...sessions.values()], [{ calls: 6, failed: 3 }])
+})
+
 t.test('messages of the two wires are aligned by cause', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1 })
