@@ -1,6 +1,7 @@
 /** The messages of a call on both wires, side by side, with what the bridge changed. */
 import { html } from 'htm/preact'
-import { awaysOf, clientOf, httpStatus, isRunning, type Message, phasesOf, type Row, rowsOf } from '../inspect/rows.js'
+import { awaysOf, isRunning, phasesOf } from '../inspect/phases.js'
+import { clientOf, httpStatus, type Message, type Row, rowsOf } from '../inspect/rows.js'
 import { movedTo, valueAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, full, pathOf, ruleWords, shown, size } from '../inspect/words.js'

@@ -1,7 +1,7 @@
 /** What the page shows: the events so far, and the place in the page, which the address repeats. */
 import { batch, computed, signal } from '@preact/signals'
 import { readFilter } from '../inspect/filter.js'
-import { isRunning } from '../inspect/rows.js'
+import { isRunning } from '../inspect/phases.js'
 import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
 import type { Seen } from '../ports/seen.js'
 

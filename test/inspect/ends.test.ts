@@ -1,7 +1,7 @@
 /** What the inspector says when a call is cancelled, and when its client goes away and comes back. */
 import t, { type Test } from 'tap'
 import { Watch } from '../../src/downstream/watch.js'
-import { awaysOf } from '../../src/inspect/rows.js'
+import { awaysOf } from '../../src/inspect/phases.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import { statusOf } from '../../src/inspect/words.js'
 import { startBridge } from '../support/bridge.js'

@@ -1,8 +1,12 @@
 /** What events add up to: calls with their two sides, servers, sessions, refusals, and what is missing. */
 import t from 'tap'
+import { KEPT_OF_CALLS } from '../../src/inspect/call-views.js'
 import { readFilter } from '../../src/inspect/filter.js'
+import { elapsed, phasesOf } from '../../src/inspect/phases.js'
 import type { Ring } from '../../src/inspect/ring.js'
-import { elapsed, phasesOf, rowsOf } from '../../src/inspect/rows.js'
+import { rowsOf } from '../../src/inspect/rows.js'
+import { KEPT_OF_SERVERS } from '../../src/inspect/server-views.js'
+import { KEPT_OF_SESSIONS } from '../../src/inspect/session-views.js'
 import { type CallView, KEPT, Views } from '../../src/inspect/views.js'
 import { duration } from '../../src/inspect/words.js'
 import type { Seen } from '../../src/ports/seen.js'
@@ -90,13 +94,13 @@ t.test('views stay within their bounds', async (t) => {
   }
   for (let i = 5_000; i < 10_000; i++) tellCall(ring.witness, { id: i, more: { session: `session-${i}` } })
   for (const seen of eventsIn(ring)) views.add(seen)
-  t.ok(views.calls.size <= KEPT.calls)
-  t.ok(views.servers.size <= KEPT.servers)
-  t.ok(views.sessions.size <= KEPT.sessions)
+  t.ok(views.calls.size <= KEPT_OF_CALLS.calls)
+  t.ok(views.servers.size <= KEPT_OF_SERVERS.servers)
+  t.ok(views.sessions.size <= KEPT_OF_SESSIONS.sessions)
   t.ok(views.refused.length <= KEPT.refused)
   for (let i = 0; i < 20; i++)
     views.add({ v: 1, seq: 2e5 + i, at: i, kind: 'stream', what: 'opened', stream: `g${i}`, session: 's' })
-  t.equal(views.sessions.get('s')?.streams.length, KEPT.streams)
+  t.equal(views.sessions.get('s')?.streams.length, KEPT_OF_SESSIONS.streams)
   for (let i = 0; i < 2_000; i++)
     views.add({
       v: 1,
@@ -121,8 +125,8 @@ t.test('calls with many events leave before there are too many events', async (t
   for (let call = 1; call <= 100; call++)
     for (let i = 0; i < 400; i++) views.add({ ...message, seq: ++seq, call: `c${call}` })
   const events = [...views.calls.values()].reduce((sum, call) => sum + call.events.length, 0)
-  t.ok(events <= KEPT.events)
-  t.ok(events > KEPT.events - 500, 'no more than needed have left')
+  t.ok(events <= KEPT_OF_CALLS.events)
+  t.ok(events > KEPT_OF_CALLS.events - 500, 'no more than needed have left')
   t.ok(views.call('c100'), 'the newest stay')
 })
 
@@ -144,7 +148,7 @@ t.test('servers and sessions are put together from their events', async (t) => {
   ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
   const views = viewsOf(eventsIn(ring))
   t.match(views.servers.get('orders'), { era: 'legacy', pids: [812], starts: 1, calls: 1, failed: 1 })
-  t.equal(views.servers.get('orders')?.stderr.length, KEPT.stderr)
+  t.equal(views.servers.get('orders')?.stderr.length, KEPT_OF_SERVERS.stderr)
   t.match([...views.sessions.values()], [{ principal: 'bob', state: 'lost', calls: 1, side: 'client' }])
   t.match(views.refused, [{ status: 403, path: '/mcp' }])
 })
