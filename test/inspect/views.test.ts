@@ -9,14 +9,9 @@ import { KEPT_OF_SERVERS } from '../../src/inspect/server-views.js'
 import { KEPT_OF_SESSIONS } from '../../src/inspect/session-views.js'
 import { type CallView, KEPT, Views } from '../../src/inspect/views.js'
 import { duration } from '../../src/inspect/words.js'
-import type { Seen } from '../../src/ports/seen.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+import { viewsOf } from '../support/watched.js'
 
-const viewsOf = (events: Iterable<Seen>) => {
-  const views = new Views()
-  for (const seen of events) views.add(seen)
-  return views
-}
 const callIn = (ring: Ring, id: string) => viewsOf(eventsIn(ring)).call(id) as CallView
 
 t.test('a call has what its beginning and its end say, and all its messages', async (t) => {
