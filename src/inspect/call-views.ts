@@ -1,5 +1,6 @@
 /** What events add up to of calls: their two sides, how they stand, and everything that belongs to them. */
 import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../ports/seen.js'
+import { openQuestions } from './questions.js'
 
 /** Most calls that are kept, and most events of all of them. The oldest calls leave, with their events. A ring holds fewer events. */
 export const KEPT_OF_CALLS = { calls: 2_000, events: 25_000 }
@@ -32,10 +33,13 @@ export interface CallView {
   why?: string | undefined
   /** Milliseconds from its beginning to its last end. */
   ms?: number | undefined
+  /** Milliseconds spent at the server, as the calls that it consists of say it. Relayed ones include the time of the client. */
   upstreamMs?: number | undefined
   trace?: string | undefined
   /** Rounds of questions to the client. */
   rounds: number
+  /** Questions to the client that are open, as `openQuestions` counts them. */
+  questions: number
   /** The client is asked, and has not answered yet. */
   parked: boolean
   /** The process of its server, if the server has only one. */
@@ -69,6 +73,8 @@ export class CallViews {
     const known = this.get(id)
     const call = known ?? this.#begin(id, seen.at, seen.what === 'ended')
     tellCall(call, seen)
+    if (seen.outcome === 'asks' && !call.parked) call.rounds++
+    askIn(call, seen)
     this.#keep(call, seen)
     return { call, isNew: !known }
   }
@@ -81,10 +87,9 @@ export class CallViews {
       call.server = seen.server ?? ''
       if (seen.kind === 'message') call.method = seen.method ?? ''
     }
-    if (seen.kind === 'question') {
-      call.parked = seen.what === 'parked'
-      if (call.parked) call.rounds++
-    }
+    // A call that has ended by asking was counted then.
+    if (seen.kind === 'question' && seen.what === 'parked' && call.status !== 'asks') call.rounds++
+    askIn(call, seen)
     this.#keep(call, seen)
   }
 
@@ -106,6 +111,7 @@ export class CallViews {
       status: 'open',
       away: false,
       rounds: 0,
+      questions: 0,
       parked: false,
       incomplete,
       events: [],
@@ -146,6 +152,11 @@ export class CallViews {
   }
 }
 
+function askIn(call: CallView, seen: Seen): void {
+  call.questions = openQuestions(call.questions, seen)
+  call.parked = call.questions > 0
+}
+
 function tellCall(call: CallView, seen: CallSeen & Seen): void {
   call.server = seen.server ?? call.server
   call.method = call.method === '' ? seen.method : call.method
@@ -159,20 +170,18 @@ function tellCall(call: CallView, seen: CallSeen & Seen): void {
   if (seen.what === 'begun') {
     // The call goes on: its client brings answers.
     call.status = 'open'
-    call.parked = false
     return
   }
   const { outcome = 'ok', cancelled, code, fault, blame, why, ms, upstreamMs } = seen
+  if (upstreamMs !== undefined) call.upstreamMs = (call.upstreamMs ?? 0) + upstreamMs
   Object.assign(call, {
     status: outcome,
     cancelled,
     away: cancelled === 'disconnected',
-    parked: call.parked && outcome === 'asks',
     code,
     fault,
     blame,
     why,
-    upstreamMs,
   })
   if (call.incomplete && ms !== undefined) call.at = Math.min(call.at, seen.at - ms)
   call.ms = call.events.length === 0 ? ms : Math.max(ms ?? 0, seen.at - call.at)

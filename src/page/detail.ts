@@ -136,7 +136,7 @@ function panel(call: CallView) {
     case 'timeline':
       return html`<${Timeline} call=${call} time=${timeOf(call)} />`
     case 'why':
-      return html`<${Why} call=${call} />`
+      return html`<${Why} call=${call} time=${timeOf(call)} />`
     case 'raw':
       return html`<${RawMessages} call=${call} />`
   }

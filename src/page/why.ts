@@ -1,5 +1,6 @@
 /** Why a call is as it is: how it ended, who is to blame, and each change of the bridge with its rule. */
 import { html } from 'htm/preact'
+import { serverMs } from '../inspect/phases.js'
 import { clientOf, type Message } from '../inspect/rows.js'
 import { textAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
@@ -7,7 +8,8 @@ import { clock, duration, full, pathOf, ruleWords, shown, statusOf } from '../in
 import { Rule, RuleRow } from './documented.js'
 import { line, whereOf } from './raw.js'
 
-export function Why({ call }: { call: CallView }) {
+/** `time` is the time until which the call is shown. */
+export function Why({ call, time }: { call: CallView; time: number }) {
   const facts: [string, string | undefined][] = [
     ['Began', clock(call.at)],
     ['Outcome', statusOf(call).words],
@@ -26,7 +28,7 @@ export function Why({ call }: { call: CallView }) {
           : 'translated: the two sides speak different eras',
     ],
     ['Asked', call.rounds > 0 ? (call.rounds === 1 ? 'once' : `${call.rounds} times`) : undefined],
-    ['Time at the server', duration(call.upstreamMs)],
+    ['Time at the server', duration(serverMs(call, time))],
   ]
   const changed = call.events.filter(
     (seen): seen is Message => seen.kind === 'message' && (seen.changes?.length ?? 0) > 0,
