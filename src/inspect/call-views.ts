@@ -80,7 +80,7 @@ export class CallViews {
   }
 
   /** A message or a question of a call. */
-  within(seen: Of<'message' | 'question'> & { call: string }): void {
+  within(seen: Of<'message' | 'question'> & { call: string }): CallView {
     const known = this.get(seen.call)
     const call = known ?? this.#begin(seen.call, seen.at, true)
     if (!known) {
@@ -91,6 +91,7 @@ export class CallViews {
     if (seen.kind === 'question' && seen.what === 'parked' && call.status !== 'asks') call.rounds++
     askIn(call, seen)
     this.#keep(call, seen)
+    return call
   }
 
   /** A stream with the answer to the request with this id: its client has left it, or come back. */

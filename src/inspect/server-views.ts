@@ -1,5 +1,5 @@
 /** What events add up to of servers: their eras, processes and what the bridge itself has sent to them. */
-import { type CallSeen, isFailure, type Seen } from '../ports/seen.js'
+import { isFailure, type Seen, type Side } from '../ports/seen.js'
 import type { SessionCounts } from './open-sessions.js'
 
 /** Most of each that are kept. The oldest leave, but of servers the first stay. */
@@ -13,6 +13,8 @@ export interface ServerView {
   era: string
   revision?: string | undefined
   transport?: string | undefined
+  /** The server as the last call of a modern client, or the last call to a modern server, has met it. */
+  side?: Side | undefined
   /** The evidence for its era, and when it was found. */
   why?: string | undefined
   at?: number | undefined
@@ -98,10 +100,22 @@ export class ServerViews {
     }
   }
 
+  /** The server as a call meets it that does not say so; undefined if it is not known. */
+  sideOf(name: string | undefined): Side | undefined {
+    const { side, era, revision, transport } = this.of(name)
+    if (side && (era === 'unknown' || era === side.era)) return side
+    if (era !== 'modern' && era !== 'legacy') return undefined
+    // A legacy server may have agreed on another revision with another client.
+    return { era, revision: era === 'modern' ? revision : undefined, transport: transport as Side['transport'] }
+  }
+
   /** A call has begun or ended. `upstream` is its server, as far as it is known. */
-  called({ server: name, outcome }: Of<'call'>, upstream: CallSeen['upstream'], isNew: boolean): void {
+  called({ server: name, outcome, client }: Of<'call'>, upstream: Side | undefined, isNew: boolean): void {
     const server = this.of(name)
     if (isNew) server.calls++
+    // A legacy client agrees on a revision with a legacy server for itself.
+    if (outcome !== undefined && upstream && (client.era === 'modern' || upstream.era === 'modern'))
+      server.side = upstream
     // A verdict on a legacy server has no revision yet: `initialize` says it.
     if (upstream?.revision !== undefined && (server.era === 'unknown' || server.era === upstream.era))
       Object.assign(server, { era: upstream.era, revision: upstream.revision })

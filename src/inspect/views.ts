@@ -108,8 +108,12 @@ export class Views {
   }
 
   #within(seen: Of<'message' | 'question'>): void {
-    if (hasCall(seen)) this.#calls.within(seen)
-    else if (seen.kind === 'message' && seen.hop === 'server') this.#servers.message(seen)
+    const isWithServer = seen.kind === 'message' && seen.hop === 'server'
+    if (hasCall(seen)) {
+      const call = this.#calls.within(seen)
+      // The end of a call says which server has had it, but a call may take long.
+      if (isWithServer) call.upstream ??= this.#servers.sideOf(seen.server)
+    } else if (isWithServer) this.#servers.message(seen)
   }
 
   #stream(seen: Of<'stream'>): void {

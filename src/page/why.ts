@@ -19,14 +19,7 @@ export function Why({ call, time }: { call: CallView; time: number }) {
     ['Message of the error', errorIn(call)],
     ['Client', full(clientOf(call))],
     ['Server', `${call.server}: ${full(call.upstream)}${call.pid === undefined ? '' : `, pid ${call.pid}`}`],
-    [
-      'Way',
-      call.relayed
-        ? 'relayed: both sides speak the same era, so nothing was changed'
-        : call.client?.era === call.upstream?.era
-          ? 'passed on: both sides speak the same era'
-          : 'translated: the two sides speak different eras',
-    ],
+    ['Way', wayOf(call)],
     ['Asked', call.rounds > 0 ? (call.rounds === 1 ? 'once' : `${call.rounds} times`) : undefined],
     ['Time at the server', duration(serverMs(call, time))],
   ]
@@ -58,6 +51,15 @@ export function Why({ call, time }: { call: CallView; time: number }) {
 }
 
 const CLASSES = { add: 'added', remove: 'removed', replace: 'replaced' } as const
+
+/** How a call got to its server; undefined as long as that is not known. */
+function wayOf({ relayed, client, upstream, status }: CallView): string | undefined {
+  if (relayed) return 'relayed: both sides speak the same era, so nothing was changed'
+  if (!upstream) return status === 'open' ? undefined : 'it did not reach the server'
+  return client?.era === upstream.era
+    ? 'passed on: both sides speak the same era'
+    : 'translated: the two sides speak different eras'
+}
 
 /** The message of the error or of the failed tool that the client got, if the text of the answer was kept. */
 function errorIn({ status, events }: CallView): string | undefined {

@@ -118,6 +118,8 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   await shows(/The server is unreachable\. Nothing was executed\. What to do: See A server cannot be used\./)
   const advice = `document.querySelector('.advice a').href`
   t.match(await browser.evaluate(advice), /\/docs\/troubleshooting\.md#a-server-cannot-be-used$/)
+  await go('#/calls/c6?tab=why')
+  await shows(/Server\s+billing: none\s+Way\s+it did not reach the server/)
   await go('#/calls/c4')
   await shows(/The tool ran, and reports an error in its result\. What to do:/)
   await go('#/calls/c1')
@@ -192,6 +194,11 @@ t.test('the time of a call that goes on is shown, and grows without events', { s
     const [later, longer] = await times()
     return later !== open && longer !== asking
   }, 'the times grow')
+  const began = Date.now()
+  ring.witness({ ...call, call: 3, client: { era: 'modern' }, method: 'tools/call', name: 'slow' })
+  await go('#/calls?filter=slow+ms>3000')
+  await until(async () => (await rows()).length === 0 || Date.now() - began > 3_000, 'it has not taken so long yet')
+  await until(async () => (await rows()).length === 1, 'without any event it matches the filter')
   await go('#/calls/c2')
   await shows(/… waiting for the client for \S+ \w+ so far …/)
   await go('#/calls/c2?tab=timeline')

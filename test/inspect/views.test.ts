@@ -247,6 +247,41 @@ t.test('a call has the process of its server, if there is only one', async (t) =
   t.equal(callIn(ring, 'c2').pid, undefined)
 })
 
+t.test('the server of a call that runs is the one that the bridge knows', async (t) => {
+  const ring = tickingRing()
+  const { witness } = ring
+  const call = {
+    kind: 'call',
+    what: 'begun',
+    server: 'orders',
+    principal: 'bob',
+    method: 'tools/call',
+    relayed: false,
+  } as const
+  const client = { era: 'modern', transport: 'http' } as const
+  const sent = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 9 } as const
+  witness({ ...call, call: 1, client })
+  t.equal(callIn(ring, 'c1').upstream, undefined, 'it has not been sent')
+  witness({ ...sent, call: 1 })
+  t.equal(callIn(ring, 'c1').upstream, undefined, 'nothing is known of the server')
+  witness({ kind: 'verdict', server: 'orders', era: 'legacy', transport: 'stdio', why: 'answered initialize' })
+  witness({ ...sent, call: 1 })
+  t.match(callIn(ring, 'c1').upstream, { era: 'legacy', transport: 'stdio', revision: undefined })
+  tellCall(witness, { id: 2 })
+  witness({ ...call, call: 3, client })
+  witness({ ...sent, call: 3 })
+  const running = callIn(ring, 'c3')
+  t.match(running.upstream, { era: 'legacy', revision: '2025-11-25', transport: 'stdio' })
+  const found = (text: string, after: number) => readFilter(text).matches(running, running.at + after)
+  t.ok(found('era:modern>legacy', 0))
+  t.ok(found('ms>500', 501), 'it is found by the time that it has taken')
+  t.notOk(found('ms>500', 499))
+  tellCall(witness, { id: 4, more: { client: { era: 'legacy' }, upstream: { era: 'legacy', revision: '2024-11-05' } } })
+  witness({ ...call, call: 5, client })
+  witness({ ...sent, call: 5 })
+  t.match(callIn(ring, 'c5').upstream, { revision: '2025-11-25' }, 'not the one of the session of a legacy client')
+})
+
 t.test('changes of the bridge itself are kept, the newest ones', async (t) => {
   const ring = tickingRing()
   for (let i = 1; i <= KEPT.notes + 1; i++) ring.witness({ kind: 'config', text: `servers: change ${i}` })
