@@ -1,7 +1,7 @@
 /** Logs, counts and traces a call when it ends: one line, without secrets, header values or arguments. */
 
 import type { LogEvent, LogFields } from '../logging.js'
-import { type Cancelled, type Outcome, UNRECORDED } from '../ports/seen.js'
+import { type Cancelled, isFailure, type Outcome, UNRECORDED } from '../ports/seen.js'
 import { publicAddress, shownPrincipal } from '../printable.js'
 import type { Answers, CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -11,7 +11,7 @@ import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
 import type { Wire } from '../rpc/source.js'
 import { type Payload, value } from '../rpc/splice.js'
 import type { Logger } from './logger.js'
-import { type Answered, endOf, isFailure, outcomeOf } from './outcome.js'
+import { type Answered, endOf, outcomeOf } from './outcome.js'
 import { type CallFields, WatchedCall, type Whose } from './watched-call.js'
 
 const MAX_NAME = 120

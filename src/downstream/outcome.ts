@@ -9,17 +9,9 @@ import { EMPTY, payloadAt, raw, value } from '../rpc/splice.js'
 /** The outcome of a call that was answered. */
 export type Answered = Exclude<Outcome, 'cancelled' | 'fault'>
 
-/** The outcomes of calls that succeeded, or that the client ended. */
-const WELL: ReadonlySet<Outcome> = new Set(['ok', 'asks', 'cancelled'])
-
 /** Why a call was cancelled that was aborted for this reason. `otherwise`: the client has sent no notification. */
 export function cancelledBy(reason: unknown, otherwise: 'disconnected' | 'session'): Cancelled {
   return typeof reason === 'string' ? 'notification' : otherwise
-}
-
-/** Whether a call failed: the tool, the server or the bridge reported an error. */
-export function isFailure(outcome: Outcome): boolean {
-  return !WELL.has(outcome)
 }
 
 /** The outcome of a reply. A tool result with `isError` is `tool_error`. */

@@ -2,11 +2,13 @@
  * The filter language: words separated by spaces, all of which have to match. `server:orders`, `status:error,fault`,
  * `ms>500`, a text that stands anywhere, and `-` before a word for its opposite.
  */
+import { elapsed } from './phases.js'
 import type { CallView } from './views.js'
 
 /** A filter that was read. */
 export interface Filter {
-  matches(call: CallView): boolean
+  /** `now` is the time until which a call that goes on is measured. */
+  matches(call: CallView, now?: number): boolean
   /** Whether all calls match. */
   isEmpty: boolean
   /** What is wrong with the text; the wrong word is ignored. */
@@ -16,6 +18,7 @@ export interface Filter {
 }
 
 type Field = (call: CallView) => readonly (string | undefined)[]
+type Test = (call: CallView, now: number) => boolean
 
 /** What a word like `server:orders` looks at. */
 export const FIELDS = {
@@ -54,19 +57,19 @@ export function readFilter(text: string): Filter {
     const isNot = word.length > 1 && word.startsWith('-')
     const test = testOf(isNot ? word.slice(1) : word, problems, hints)
     if (!test) return []
-    return isNot ? [(call: CallView) => !test(call)] : [test]
+    return isNot ? [(call: CallView, now: number) => !test(call, now)] : [test]
   })
   const [problem] = problems
   const [hint] = hints
   return {
-    matches: (call) => tests.every((test) => test(call)),
+    matches: (call, now = Date.now()) => tests.every((test) => test(call, now)),
     isEmpty: tests.length === 0,
     ...(problem !== undefined && { problem }),
     ...(hint !== undefined && { hint }),
   }
 }
 
-function testOf(word: string, problems: string[], hints: string[]): ((call: CallView) => boolean) | undefined {
+function testOf(word: string, problems: string[], hints: string[]): Test | undefined {
   const [, operator, number] = /^ms(>=|<=|>|<|[:=])(.*)$/.exec(word) ?? []
   if (operator !== undefined) {
     const limit = Number(number)
@@ -74,7 +77,10 @@ function testOf(word: string, problems: string[], hints: string[]): ((call: Call
       problems.push(`${word}: a number of milliseconds has to follow, as in ms>500`)
       return undefined
     }
-    return ({ ms }) => ms !== undefined && compares(ms, operator, limit)
+    return (call, now) => {
+      const ms = elapsed(call, now)
+      return ms !== undefined && compares(ms, operator, limit)
+    }
   }
   const [, field = '', value = ''] = /^([a-z]+):(.*)$/s.exec(word) ?? []
   if (Object.hasOwn(FIELDS, field)) {

@@ -1,7 +1,7 @@
 /** The events of the inspector, the newest ones: a ring with bounds. Nothing secret is copied into it. */
 import { PerSecond } from '../per-second.js'
 import type { MessageSight } from '../ports/message-sight.js'
-import type { Payload, Seen, Sight, Witness } from '../ports/seen.js'
+import { isFailure, type Payload, type Seen, type Sight, type Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
 import { CallKinds } from './call-kinds.js'
 import { Copies, weightOf } from './kept.js'
@@ -216,7 +216,7 @@ export class Ring {
   /** With `errors`: keeps the payloads of a call that has failed. */
   #decide({ call, outcome }: Extract<Sight, { kind: 'call' }>): void {
     const waiting = this.#waiting
-    if (!waiting || call === undefined || outcome === 'ok' || outcome === 'asks') return
+    if (!waiting || call === undefined || !isFailure(outcome)) return
     this.#events.moveTexts(call, (position) => this.#texts.copy(waiting, position))
   }
 

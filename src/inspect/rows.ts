@@ -1,7 +1,7 @@
-/** The two sides of a call: which message on one wire causes which on the other, and where the time goes. */
+/** The two sides of a call: which message on one wire causes which on the other. */
 import type { Seen, Side } from '../ports/seen.js'
+import type { CallView } from './call-views.js'
 import { textAt } from './values.js'
-import type { CallView } from './views.js'
 
 /** A message of a call. */
 export type Message = Extract<Seen, { kind: 'message' }>
@@ -29,131 +29,96 @@ export function clientOf({ client, events }: Pick<CallView, 'client' | 'events'>
 export interface Row {
   client?: Message
   server?: Message
+  /**
+   * The counterpart of the only message, if it stands in another row because several messages have it. `unseen`: the
+   * message passes on one that is not among those of the call.
+   */
+  elsewhere?: Message | 'unseen'
 }
+
+/** What a message can pass on if that is not known, by its wire and form: what comes first counts. */
+interface Source {
+  /** Forms of messages on the other wire. */
+  forms: readonly Message['form'][]
+  /** The newest one that was not passed on so far, all of these, or the newest one in any case. */
+  which: 'waiting' | 'all waiting' | 'newest'
+  /** Also if the message is known to pass on another one. */
+  besides?: true
+}
+
+const ANSWERS = ['result', 'error'] as const
+const NOTIFICATION: readonly Source[] = [{ forms: ['notification'], which: 'waiting' }]
+/** The request with the answers of a modern client is its newest one. */
+const ANSWER: readonly Source[] = [{ forms: ['request'], which: 'newest' }]
+
+const SOURCES: Readonly<Record<Message['hop'], Readonly<Record<Message['form'], readonly Source[]>>>> = {
+  client: {
+    notification: NOTIFICATION,
+    // A result of a modern server can ask a legacy client several things.
+    request: [{ forms: ['result'], which: 'newest' }],
+    // What a legacy server asks reaches a modern client in one result.
+    result: [
+      { forms: ANSWERS, which: 'waiting' },
+      { forms: ['request'], which: 'all waiting' },
+    ],
+    error: [{ forms: ANSWERS, which: 'waiting' }],
+  },
+  server: {
+    notification: NOTIFICATION,
+    // The request is sent again with all answers of a legacy client.
+    request: [
+      { forms: ANSWERS, which: 'all waiting', besides: true },
+      { forms: ['request'], which: 'waiting' },
+    ],
+    result: ANSWER,
+    error: ANSWER,
+  },
+}
+
+const OTHER = { client: 'server', server: 'client' } as const
 
 /** The messages of a call, aligned by cause: what comes in on one wire, and what goes out for it on the other. */
 export function rowsOf({ events }: Pick<CallView, 'events'>): Row[] {
   const rows: Row[] = []
+  /** Rows of requests that the bridge has answered itself. */
+  const answered = new Set<Row>()
   for (const message of events) {
     if (message.kind !== 'message') continue
-    const cause = message.dir === 'out' ? causeOf(rows, message) : undefined
-    if (cause) cause[message.hop] = message
-    else rows.push({ [message.hop]: message })
+    const { hop, dir, of } = message
+    const [cause, ...others] = dir === 'out' ? causesOf(message, rows, answered) : []
+    if (cause && !cause[hop]) cause[hop] = message
+    else if (cause) rows.push({ [hop]: message, elsewhere: cause[OTHER[hop]] as Message })
+    else rows.push({ [hop]: message, ...(of !== undefined && { elsewhere: 'unseen' }) })
+    for (const row of others) row.elsewhere = message
+    const own = cause ? undefined : requestOf(message, rows)
+    if (own) answered.add(own)
   }
   return rows
 }
 
-/** The row of the message that this one passes on. If that is not known, or it was passed on before, the first that fits. */
-function causeOf(rows: readonly Row[], message: Message): Row | undefined {
-  const other = message.hop === 'client' ? 'server' : 'client'
-  const known = message.of === undefined ? undefined : rows.find((row) => row[other]?.seq === message.of)
-  return known && !known[message.hop] ? known : rows.find((row) => isCause(row, message))
-}
-
-/** Whether the message goes out because of the one in this row. */
-function isCause(row: Row, message: Message): boolean {
-  const cause = message.hop === 'client' ? row.server : row.client
-  if (cause?.dir !== 'in' || row[message.hop]) return false
-  if (message.form === 'notification' || cause.form === 'notification')
-    return message.form === cause.form && message.method === cause.method
-  // A question may become a result, and a call that brings answers a result for the server.
-  return true
-}
-
-/** A time in which the client was away: between a question and its answer, or without a connection for its answer. */
-export interface Away {
-  /** Number of the first event after the client had gone. */
-  seq: number
-  /** Milliseconds; undefined if the client has not come back. */
-  ms?: number
-}
-
-/** When the client of a call was away. */
-export function awaysOf({ events }: Pick<CallView, 'events'>): Away[] {
-  const aways: Away[] = []
-  let gone: Seen | undefined
-  for (const seen of events) {
-    if (isBack(seen) && gone) aways.push({ seq: gone.seq, ms: seen.at - gone.at })
-    if (isBack(seen)) gone = undefined
-    else if (isGone(seen)) gone = seen
+/** The rows of the messages that this one passes on: the one that is known, or those that fit. The newest come first. */
+function causesOf(message: Message, rows: readonly Row[], answered: ReadonlySet<Row>): readonly Row[] {
+  const { hop, form, method, of, changes } = message
+  const from = OTHER[hop]
+  const arrived = rows.filter((row) => row[from]?.dir === 'in').reverse()
+  const known = of === undefined ? undefined : arrived.find((row) => row[from]?.seq === of)
+  if (known && !known[hop]) return [known]
+  const isWaiting = (row: Row) => !row[hop] && !row.elsewhere && !answered.has(row)
+  for (const { forms, which, besides = false } of SOURCES[hop][form]) {
+    if (of !== undefined && !besides) continue
+    const fitting = arrived.filter((row) => {
+      const cause = row[from] as Message
+      if (!forms.includes(cause.form) || (form === 'notification' && cause.method !== method)) return false
+      // A message without changes passes on none that was passed on before.
+      return which === 'newest' ? changes !== undefined : isWaiting(row)
+    })
+    if (fitting.length > 0) return which === 'all waiting' ? fitting : fitting.slice(0, 1)
   }
-  if (gone && (gone.kind !== 'call' || gone.outcome !== 'asks')) aways.push({ seq: gone.seq })
-  return aways
+  return known ? [known] : []
 }
 
-function isGone(seen: Seen): boolean {
-  if (seen.kind === 'stream') return seen.what === 'left'
-  return seen.kind === 'call' && (seen.outcome === 'asks' || seen.cancelled === 'disconnected')
-}
-
-function isBack(seen: Seen): boolean {
-  if (seen.kind === 'stream') return seen.what === 'resumed'
-  return seen.kind === 'call' && seen.what === 'begun' && seen.continues !== undefined
-}
-
-/** Who is waited for. */
-export type Who = 'bridge' | 'server' | 'client'
-
-/** A part of the time of a call, in milliseconds since it began. */
-export interface Phase {
-  who: Who
-  from: number
-  to: number
-}
-
-/** What says how long a call takes. */
-type Timed = Pick<CallView, 'at' | 'ms' | 'status'> & { parked?: boolean }
-
-/** Whether the time of a call goes on: it has not ended, or waits for its client. */
-export function isRunning({ status, parked = false }: Pick<Timed, 'status' | 'parked'>): boolean {
-  return status === 'open' || (status === 'asks' && parked)
-}
-
-/** Milliseconds that a call took, or has taken until now. Undefined if that is not known. */
-export function elapsed(call: Timed, now: number): number | undefined {
-  return isRunning(call) ? Math.max(0, now - call.at) : call.ms
-}
-
-/** The time of a call, divided by who is waited for. `now` is the end of a call that goes on. */
-export function phasesOf(call: Timed & Pick<CallView, 'events' | 'upstreamMs'>, now: number): Phase[] {
-  const end = elapsed(call, now) ?? Math.max(0, now - call.at)
-  const phases: Phase[] = []
-  let who: Who = 'bridge'
-  let from = 0
-  const change = (next: Who, at: number) => {
-    const to = Math.min(end, Math.max(from, at - call.at))
-    if (next === who) return
-    if (to > from) phases.push({ who, from, to })
-    who = next
-    from = to
-  }
-  const messages = call.events.some(({ kind }) => kind === 'message')
-  for (const seen of call.events) {
-    const next = waitingAfter(seen)
-    if (next) change(next, seen.at)
-  }
-  if (!messages && phases.length === 0 && call.upstreamMs !== undefined) return around(call.upstreamMs, end)
-  if (end > from || phases.length === 0) phases.push({ who, from, to: end })
-  return phases
-}
-
-/** Without messages only the sum is known: the server's time is shown in the middle. */
-function around(upstreamMs: number, end: number): Phase[] {
-  const server = Math.min(upstreamMs, end)
-  const before = (end - server) / 2
-  return [
-    { who: 'bridge', from: 0, to: before },
-    { who: 'server', from: before, to: before + server },
-    { who: 'bridge', from: before + server, to: end },
-  ]
-}
-
-function waitingAfter(seen: Seen): Who | undefined {
-  if (seen.kind === 'call') return seen.what === 'ended' && seen.outcome === 'asks' ? 'client' : 'bridge'
-  if (seen.kind === 'question') return seen.what === 'parked' ? 'client' : 'bridge'
-  if (seen.kind !== 'message' || seen.form === 'notification') return undefined
-  if (seen.hop === 'server') return seen.dir === 'out' ? 'server' : 'bridge'
-  // What goes out to a client as a request is a question.
-  if (seen.dir === 'out') return seen.form === 'request' ? 'client' : undefined
-  return 'bridge'
+/** The row of the request that an answer is for, on the same wire. */
+function requestOf({ hop, dir, form, id }: Message, rows: readonly Row[]): Row | undefined {
+  if (dir === 'in' || form === 'request' || form === 'notification') return undefined
+  return rows.findLast((row) => row[hop]?.dir === 'in' && row[hop].form === 'request' && row[hop].id === id)
 }

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { elapsed, isRunning, phasesOf } from '../inspect/rows.js'
+import { elapsed, isRunning, phasesOf } from '../inspect/phases.js'
 import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
 import { current, following, selected, shownCalls, source, timeOf } from './state.js'

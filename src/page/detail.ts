@@ -2,7 +2,8 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { elapsed, httpStatus, isRunning, type Message } from '../inspect/rows.js'
+import { elapsed, isRunning } from '../inspect/phases.js'
+import { httpStatus, type Message } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, shown, statusOf } from '../inspect/words.js'
 import type { Payload } from '../ports/seen.js'
@@ -135,7 +136,7 @@ function panel(call: CallView) {
     case 'timeline':
       return html`<${Timeline} call=${call} time=${timeOf(call)} />`
     case 'why':
-      return html`<${Why} call=${call} />`
+      return html`<${Why} call=${call} time=${timeOf(call)} />`
     case 'raw':
       return html`<${RawMessages} call=${call} />`
   }

@@ -1,16 +1,11 @@
 /** The messages of a call on both wires, side by side, with what the bridge changed. */
 import { html } from 'htm/preact'
-import { awaysOf, clientOf, httpStatus, isRunning, type Message, phasesOf, type Row, rowsOf } from '../inspect/rows.js'
-import { movedTo, valueAt } from '../inspect/values.js'
+import { awaysOf, isRunning, phasesOf } from '../inspect/phases.js'
+import { clientOf, httpStatus, type Message, type Row, rowsOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
-import { duration, full, pathOf, ruleWords, shown, size } from '../inspect/words.js'
-import type { Change } from '../ports/seen.js'
-import { Rule, RuleRow } from './documented.js'
+import { duration, full, size } from '../inspect/words.js'
+import { Changes } from './changes.js'
 import { line, Missing, pretty } from './raw.js'
-
-/** Characters of a changed value that are shown, and those in its tip. */
-const VALUE = 80
-const LONGEST = 1_000
 
 /**
  * The messages of a call: the client's wire at the left, the server's at the right, aligned by cause. `time` is the time until
@@ -59,28 +54,16 @@ function firstOf({ client, server }: Row): number {
   return Math.min(client?.seq ?? Number.POSITIVE_INFINITY, server?.seq ?? Number.POSITIVE_INFINITY)
 }
 
-/** One message, with its changes. The first change of a rule is followed by the rule in words, unless it is in `explained`. */
+/** One message, with its changes. */
 function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<string>) {
   const message = row[hop]
   const other = row[hop === 'client' ? 'server' : 'client']
-  // What the bridge removed stands where it came from, what it added where it went to.
-  const removed = other?.dir === 'out' ? (other.changes ?? []).filter(({ op }) => op !== 'add') : []
-  const added = message?.dir === 'out' ? (message.changes ?? []).filter(({ op }) => op !== 'remove') : []
-  const isFirst = ({ rule }: Change) => !explained.has(rule) && explained.add(rule).has(rule)
-  if (!message) return html`<td class="none" data-label=${hop}>${other && note(other, isRunning(call))}</td>`
+  if (!message) return html`<td class="none" data-label=${hop}>${other && note(other, row, isRunning(call))}</td>`
   const text = message.payload?.text
   return html`
     <td data-label=${hop}>
       <p><span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message, httpStatus(message, call))} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span></p>
-      ${
-        removed.length + added.length > 0 &&
-        html`
-        <ul class="changes">
-          ${removed.map((change) => html`<${Changed} change=${change} removed=${true} explains=${isFirst(change)} value=${text && valueAt(text, change.at)} />`)}
-          ${added.map((change) => html`<${Changed} change=${change} removed=${false} explains=${isFirst(change)} value=${text && valueAt(text, movedTo(change.at, message.changes ?? []))} />`)}
-        </ul>
-      `
-      }
+      <${Changes} message=${message} other=${other} call=${call} explained=${explained} />
       ${message.more !== undefined && html`<p class="faint">${message.more} more changes are not listed</p>`}
       ${text !== undefined && html`<pre class="text" tabindex="0">${pretty(text)}</pre>`}
       ${message.payload && html`<${Missing} payload=${message.payload} />`}
@@ -88,29 +71,11 @@ function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<stri
   `
 }
 
-function note(other: Message, isOpen: boolean): string {
+/** Where the counterpart of a message is, if it is not beside it. */
+function note(other: Message, { elsewhere }: Row, isOpen: boolean): string {
+  if (elsewhere === 'unseen') return 'passes on a message that is not among those of this call'
+  if (elsewhere)
+    return other.dir === 'out' ? `caused by ${line(elsewhere)}, above` : `sent on in ${line(elsewhere)}, below`
   if (other.dir === 'out') return 'sent by the bridge itself'
   return isOpen ? 'not passed on so far' : 'stays with the bridge'
-}
-
-interface ChangedOptions {
-  change: Change
-  removed: boolean
-  /** Whether the rule in words follows. */
-  explains: boolean
-  value?: string | undefined
-}
-
-function Changed({ change, removed, explains, value }: ChangedOptions) {
-  const { at, op, rule } = change
-  const sign = op === 'replace' ? '~' : removed ? '−' : '+'
-  const words = op === 'replace' ? (removed ? 'replaced' : 'replaced by') : removed ? 'removed' : 'added'
-  return html`
-    <li class=${op === 'replace' ? 'replaced' : removed ? 'removed' : 'added'}>
-      <span class="sign" aria-hidden="true">${sign} </span><span class="hidden">${words} </span><code title=${shown(at, LONGEST)}>${pathOf(change)}</code>
-      ${value !== undefined && at !== '' && html`${' '}<code class="value" title=${shown(value, LONGEST)}>${shown(value, VALUE)}</code>`}
-      ${' '}<${Rule} rule=${rule} />
-      ${explains && ruleWords(rule) !== undefined && html`<p class="rule"><${RuleRow} rule=${rule} /></p>`}
-    </li>
-  `
 }

@@ -1,7 +1,7 @@
 /** What the page shows: the events so far, and the place in the page, which the address repeats. */
 import { batch, computed, signal } from '@preact/signals'
 import { readFilter } from '../inspect/filter.js'
-import { isRunning } from '../inspect/rows.js'
+import { isRunning } from '../inspect/phases.js'
 import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
 import type { Seen } from '../ports/seen.js'
 
@@ -66,11 +66,12 @@ const filter = computed(() => readFilter(filterWords.value))
 /** What is wrong with the filter, or may not be meant. */
 export const filterProblem = computed(() => filter.value.problem ?? filter.value.hint)
 
-/** Whether a call matches the filter. A call is examined again only when it has changed. */
+/** Whether a call matches the filter. A call is examined again only when it has changed, or has taken longer. */
 const isShown = computed(() => {
   const { matches } = filter.value
   const known = new WeakMap<CallView, { state: number; isMatch: boolean }>()
   return (call: CallView): boolean => {
+    if (isRunning(call)) return matches(call, now())
     const state = call.events.length + call.more
     const before = known.get(call)
     if (before?.state === state) return before.isMatch

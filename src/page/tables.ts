@@ -2,7 +2,8 @@
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
 import type { SessionCounts } from '../inspect/open-sessions.js'
-import type { ServerNow, ServerView, SessionView } from '../inspect/views.js'
+import type { ServerNow, ServerView } from '../inspect/server-views.js'
+import type { SessionView } from '../inspect/session-views.js'
 import { clock, duration, lossOf, shown } from '../inspect/words.js'
 import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
@@ -13,6 +14,8 @@ import { current, now, serversNow, source } from './state.js'
 export const NO_TOKEN = 'Open the address that the bridge printed at its start, or drop an exported JSONL file here.'
 /** Names of tools that are shown of a server. */
 const TOOLS = 50
+/** The filter of calls that failed. */
+const FAILED = 'status:tool_error,error,fault'
 /** Milliseconds between two looks at the servers. */
 const LOOK = 2_000
 
@@ -99,10 +102,7 @@ function Server({ name, now, seen, isGone = false }: ServerProps) {
     ['Detected', found],
     ['Process', pids.length > 0 && pids.join(', ')],
     ['Starts', starts > 0 && starts],
-    [
-      'Calls',
-      html`${link('', `${calls} seen`)}${failed > 0 && html`, ${link('status:error,fault', `${failed} failed`)}`}`,
-    ],
+    ['Calls', html`${link('', `${calls} seen`)}${failed > 0 && html`, ${link(FAILED, `${failed} failed`)}`}`],
     ['Now', now && `${now.calls} calls, ${now.parked} parked`],
     ['Open sessions', sessionsIn(now?.sessions ?? openSessions(name))],
     ['Circuit breaker', now && breakerOf(now)],
@@ -224,7 +224,7 @@ function usesOf({ side, id, server, principal, state, last, calls, failed, ms }:
   return [
     state === 'open' ? html`<span class="number">${duration(Math.max(0, now - last))}</span>` : '–',
     link(`session:${id}`, calls),
-    failed,
+    failed > 0 ? link(`session:${id} ${FAILED}`, failed) : failed,
     calls === 0 ? '–' : duration(ms),
   ]
 }

@@ -1,6 +1,7 @@
 /** Where the time of a call went: a lane for each side that is waited for, and the events in order. */
 import { html } from 'htm/preact'
-import { httpStatus, phasesOf, type Who } from '../inspect/rows.js'
+import { phasesOf, type Who } from '../inspect/phases.js'
+import { httpStatus } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { CANCELLED, duration, TIME_LIMIT } from '../inspect/words.js'
 import type { Seen } from '../ports/seen.js'

@@ -1,5 +1,6 @@
 /** Why a call is as it is: how it ended, who is to blame, and each change of the bridge with its rule. */
 import { html } from 'htm/preact'
+import { serverMs } from '../inspect/phases.js'
 import { clientOf, type Message } from '../inspect/rows.js'
 import { textAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
@@ -7,7 +8,8 @@ import { clock, duration, full, pathOf, ruleWords, shown, statusOf } from '../in
 import { Rule, RuleRow } from './documented.js'
 import { line, whereOf } from './raw.js'
 
-export function Why({ call }: { call: CallView }) {
+/** `time` is the time until which the call is shown. */
+export function Why({ call, time }: { call: CallView; time: number }) {
   const facts: [string, string | undefined][] = [
     ['Began', clock(call.at)],
     ['Outcome', statusOf(call).words],
@@ -17,16 +19,9 @@ export function Why({ call }: { call: CallView }) {
     ['Message of the error', errorIn(call)],
     ['Client', full(clientOf(call))],
     ['Server', `${call.server}: ${full(call.upstream)}${call.pid === undefined ? '' : `, pid ${call.pid}`}`],
-    [
-      'Way',
-      call.relayed
-        ? 'relayed: both sides speak the same era, so nothing was changed'
-        : call.client?.era === call.upstream?.era
-          ? 'passed on: both sides speak the same era'
-          : 'translated: the two sides speak different eras',
-    ],
+    ['Way', wayOf(call)],
     ['Asked', call.rounds > 0 ? (call.rounds === 1 ? 'once' : `${call.rounds} times`) : undefined],
-    ['Time at the server', duration(call.upstreamMs)],
+    ['Time at the server', duration(serverMs(call, time))],
   ]
   const changed = call.events.filter(
     (seen): seen is Message => seen.kind === 'message' && (seen.changes?.length ?? 0) > 0,
@@ -56,6 +51,15 @@ export function Why({ call }: { call: CallView }) {
 }
 
 const CLASSES = { add: 'added', remove: 'removed', replace: 'replaced' } as const
+
+/** How a call got to its server; undefined as long as that is not known. */
+function wayOf({ relayed, client, upstream, status }: CallView): string | undefined {
+  if (relayed) return 'relayed: both sides speak the same era, so nothing was changed'
+  if (!upstream) return status === 'open' ? undefined : 'it did not reach the server'
+  return client?.era === upstream.era
+    ? 'passed on: both sides speak the same era'
+    : 'translated: the two sides speak different eras'
+}
 
 /** The message of the error or of the failed tool that the client got, if the text of the answer was kept. */
 function errorIn({ status, events }: CallView): string | undefined {

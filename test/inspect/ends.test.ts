@@ -1,33 +1,24 @@
 /** What the inspector says when a call is cancelled, and when its client goes away and comes back. */
 import t, { type Test } from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
-import { awaysOf } from '../../src/inspect/rows.js'
-import { type CallView, Views } from '../../src/inspect/views.js'
+import { awaysOf } from '../../src/inspect/phases.js'
+import type { CallView } from '../../src/inspect/views.js'
 import { statusOf } from '../../src/inspect/words.js'
-import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { send } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
-import { eventsIn, tickingRing } from '../support/sights.js'
 import { SseClient } from '../support/sse-client.js'
+import { startWatched } from '../support/watched.js'
 
 /** Longer than the test. */
 const LONG = 600_000
 
 async function start(t: Test, entry: object, settings: object = {}) {
-  const ring = tickingRing()
-  const { url } = await startBridge(t, entry, settings, { watch: new Watch(ring.witness) })
-  const views = () => {
-    const views = new Views()
-    for (const seen of eventsIn(ring)) views.add(seen)
-    return views
-  }
+  const { url, views, calls } = await startWatched(t, entry, settings)
   /** The call of a tool that is looked at. */
-  const call = () =>
-    [...views().calls.values()].find(({ method, name }) => method === 'tools/call' && name !== 'echo') as CallView
+  const call = () => calls().find(({ method, name }) => method === 'tools/call' && name !== 'echo') as CallView
   const is = (status: CallView['status']) => until(() => call()?.status === status, `the call is ${status}`)
   return { url, views, call, is }
 }

@@ -3,8 +3,8 @@ import t from 'tap'
 import { Watch } from '../../src/downstream/watch.js'
 import { RULE_ROWS } from '../../src/inspect/explanations.js'
 import { plainOf } from '../../src/inspect/markdown.js'
+import { phasesOf } from '../../src/inspect/phases.js'
 import { Ring } from '../../src/inspect/ring.js'
-import { phasesOf } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import { duration } from '../../src/inspect/words.js'
 import { RULES } from '../../src/protocol/rules.js'
@@ -118,6 +118,8 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   await shows(/The server is unreachable\. Nothing was executed\. What to do: See A server cannot be used\./)
   const advice = `document.querySelector('.advice a').href`
   t.match(await browser.evaluate(advice), /\/docs\/troubleshooting\.md#a-server-cannot-be-used$/)
+  await go('#/calls/c6?tab=why')
+  await shows(/Server\s+billing: none\s+Way\s+it did not reach the server/)
   await go('#/calls/c4')
   await shows(/The tool ran, and reports an error in its result\. What to do:/)
   await go('#/calls/c1')
@@ -192,6 +194,11 @@ t.test('the time of a call that goes on is shown, and grows without events', { s
     const [later, longer] = await times()
     return later !== open && longer !== asking
   }, 'the times grow')
+  const began = Date.now()
+  ring.witness({ ...call, call: 3, client: { era: 'modern' }, method: 'tools/call', name: 'slow' })
+  await go('#/calls?filter=slow+ms>3000')
+  await until(async () => (await rows()).length === 0 || Date.now() - began > 3_000, 'it has not taken so long yet')
+  await until(async () => (await rows()).length === 1, 'without any event it matches the filter')
   await go('#/calls/c2')
   await shows(/… waiting for the client for \S+ \w+ so far …/)
   await go('#/calls/c2?tab=timeline')
@@ -380,7 +387,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
   ring.witness({ ...listing, dir: 'in', form: 'result' }, tools)
   tellCall(ring.witness, { id: 50, server: 'retired' })
-  const { browser, shows, go, withoutMistakes } = await look(t, ring, { servers })
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
   await shows(
     /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Detected by\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
@@ -391,6 +398,11 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   await go('#/sessions')
   await shows(/client – bridge\s+orders\s+alice\s+test-client\s+open\s+1, for \d+/)
   t.same(await problems(browser), [])
+  await go('#/servers')
+  await shows(/1 failed/)
+  await browser.evaluate(`location.hash = [...document.links].find(({ innerText }) => innerText === '1 failed').hash`)
+  await until(async () => (await rows()).length === 1)
+  t.match((await rows())[0], /nope/, 'the failed calls of a server are a link')
   await go('#/refused')
   await shows(
     /403\s+foreignHost: Host "evil\.example" is not one of this bridge\s.*?What to do: Add the name to allowedHosts\.\s+\/mcp\s+192\.0\.2\.7/s,

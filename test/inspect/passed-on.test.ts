@@ -1,17 +1,15 @@
 /** What the inspector shows of calls that pass unchanged between a legacy client and a legacy server. */
 import t, { type Test } from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
 import { rowsOf } from '../../src/inspect/rows.js'
-import { type CallView, Views } from '../../src/inspect/views.js'
+import type { CallView } from '../../src/inspect/views.js'
 import { LEGACY } from '../../src/protocol/eras.js'
 import { ADA, NAME } from '../support/asking.js'
-import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp, type Plan } from '../support/legacy-http.js'
 import { LegacySse } from '../support/legacy-sse.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
-import { eventsIn, tickingRing } from '../support/sights.js'
+import { startWatched } from '../support/watched.js'
 
 const QUESTION = { name: 'steps', arguments: { steps: [{ ask: [NAME] }] } }
 const SERVERS: Readonly<Record<string, (t: Test, plan: Plan) => Promise<{ transport: string; server: object }>>> = {
@@ -23,7 +21,7 @@ const SERVERS: Readonly<Record<string, (t: Test, plan: Plan) => Promise<{ transp
 for (const [name, start] of Object.entries(SERVERS))
   t.test(`a server on ${name} asks: the question, its answer and the call are one`, async (t) => {
     const { transport, server } = await start(t, { asks: true })
-    const { url, calls } = await open(t, server)
+    const { url, calls } = await startWatched(t, server)
     const client = await LegacyClient.open(url, { capabilities: { elicitation: {} } })
     const stream = await client.stream('tools/call', QUESTION)
     const [question] = await stream.has(1)
@@ -75,7 +73,7 @@ t.test('an answer that the server refuses is shown as a call of its own', async 
       return true
     },
   })
-  const { url, calls } = await open(t, { url: legacy.url })
+  const { url, calls } = await startWatched(t, { url: legacy.url })
   const client = await LegacyClient.open(url, { capabilities: { elicitation: {} } })
   const stream = await client.stream('tools/call', QUESTION)
   const [question] = await stream.has(1)
@@ -91,7 +89,7 @@ t.test('an answer that the server refuses is shown as a call of its own', async 
 
 t.test('answers to requests that are no questions, and to unknown ones', async (t) => {
   const legacy = await LegacyHttp.start(t, { asks: true })
-  const { url, calls } = await open(t, { url: legacy.url })
+  const { url, calls } = await startWatched(t, { url: legacy.url })
   const client = await LegacyClient.open(url)
   const ping = { name: 'steps', arguments: { steps: [{ ask: [{ method: 'ping' }] }] } }
   const stream = await client.stream('tools/call', ping)
@@ -108,7 +106,7 @@ t.test('answers to requests that are no questions, and to unknown ones', async (
 for (const revision of LEGACY)
   t.test(`the revision of a relayed session is known: ${revision}`, async (t) => {
     const legacy = await LegacyHttp.start(t, { revision })
-    const { url, calls } = await open(t, { url: legacy.url })
+    const { url, calls } = await startWatched(t, { url: legacy.url })
     const client = await LegacyClient.open(url, { revision })
     await client.call('echo', {})
     const echo = () => calls().find(({ name }) => name === 'echo')
@@ -117,14 +115,3 @@ for (const revision of LEGACY)
       t.match(call, { relayed: true, client: { revision }, upstream: { revision } }, call.method)
     }
   })
-
-async function open(t: Test, server: object) {
-  const ring = tickingRing()
-  const { url } = await startBridge(t, server, { timeouts: { drainTimeout: 100 } }, { watch: new Watch(ring.witness) })
-  const calls = () => {
-    const views = new Views()
-    for (const seen of eventsIn(ring)) views.add(seen)
-    return [...views.calls.values()]
-  }
-  return { url, calls }
-}

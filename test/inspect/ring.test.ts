@@ -171,11 +171,13 @@ t.test('with `errors`, payloads are kept of calls that fail, and of no others', 
   tellCall(ring.witness, { id: 1, texts })
   tellCall(ring.witness, { id: 2, texts, outcome: 'tool_error' })
   tellCall(ring.witness, { id: 3, texts, outcome: 'asks' })
+  tellCall(ring.witness, { id: 4, texts, outcome: 'cancelled' })
   const withPayload = (id: string) =>
     eventsIn(ring).filter((seen: Seen) => seen.kind === 'message' && seen.call === id && seen.payload !== undefined)
   t.equal(withPayload('c1').length, 0)
   t.equal(withPayload('c2').length, 4)
   t.equal(withPayload('c3').length, 0)
+  t.equal(withPayload('c4').length, 0, 'a call that its client has cancelled did not fail')
   const bytes = ring.bytes
   for (let i = 10; i < 2_000; i++)
     ring.witness({ kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1, call: i }, 'x'.repeat(10_000))

@@ -1,18 +1,17 @@
 /** What events add up to: calls with their two sides, servers, sessions, refusals, and what is missing. */
 import t from 'tap'
+import { KEPT_OF_CALLS } from '../../src/inspect/call-views.js'
 import { readFilter } from '../../src/inspect/filter.js'
+import { elapsed, phasesOf } from '../../src/inspect/phases.js'
 import type { Ring } from '../../src/inspect/ring.js'
-import { elapsed, phasesOf, rowsOf } from '../../src/inspect/rows.js'
+import { rowsOf } from '../../src/inspect/rows.js'
+import { KEPT_OF_SERVERS } from '../../src/inspect/server-views.js'
+import { KEPT_OF_SESSIONS } from '../../src/inspect/session-views.js'
 import { type CallView, KEPT, Views } from '../../src/inspect/views.js'
 import { duration } from '../../src/inspect/words.js'
-import type { Seen } from '../../src/ports/seen.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+import { viewsOf } from '../support/watched.js'
 
-const viewsOf = (events: Iterable<Seen>) => {
-  const views = new Views()
-  for (const seen of events) views.add(seen)
-  return views
-}
 const callIn = (ring: Ring, id: string) => viewsOf(eventsIn(ring)).call(id) as CallView
 
 t.test('a call has what its beginning and its end say, and all its messages', async (t) => {
@@ -90,13 +89,13 @@ t.test('views stay within their bounds', async (t) => {
   }
   for (let i = 5_000; i < 10_000; i++) tellCall(ring.witness, { id: i, more: { session: `session-${i}` } })
   for (const seen of eventsIn(ring)) views.add(seen)
-  t.ok(views.calls.size <= KEPT.calls)
-  t.ok(views.servers.size <= KEPT.servers)
-  t.ok(views.sessions.size <= KEPT.sessions)
+  t.ok(views.calls.size <= KEPT_OF_CALLS.calls)
+  t.ok(views.servers.size <= KEPT_OF_SERVERS.servers)
+  t.ok(views.sessions.size <= KEPT_OF_SESSIONS.sessions)
   t.ok(views.refused.length <= KEPT.refused)
   for (let i = 0; i < 20; i++)
     views.add({ v: 1, seq: 2e5 + i, at: i, kind: 'stream', what: 'opened', stream: `g${i}`, session: 's' })
-  t.equal(views.sessions.get('s')?.streams.length, KEPT.streams)
+  t.equal(views.sessions.get('s')?.streams.length, KEPT_OF_SESSIONS.streams)
   for (let i = 0; i < 2_000; i++)
     views.add({
       v: 1,
@@ -121,8 +120,8 @@ t.test('calls with many events leave before there are too many events', async (t
   for (let call = 1; call <= 100; call++)
     for (let i = 0; i < 400; i++) views.add({ ...message, seq: ++seq, call: `c${call}` })
   const events = [...views.calls.values()].reduce((sum, call) => sum + call.events.length, 0)
-  t.ok(events <= KEPT.events)
-  t.ok(events > KEPT.events - 500, 'no more than needed have left')
+  t.ok(events <= KEPT_OF_CALLS.events)
+  t.ok(events > KEPT_OF_CALLS.events - 500, 'no more than needed have left')
   t.ok(views.call('c100'), 'the newest stay')
 })
 
@@ -144,9 +143,18 @@ t.test('servers and sessions are put together from their events', async (t) => {
   ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
   const views = viewsOf(eventsIn(ring))
   t.match(views.servers.get('orders'), { era: 'legacy', pids: [812], starts: 1, calls: 1, failed: 1 })
-  t.equal(views.servers.get('orders')?.stderr.length, KEPT.stderr)
+  t.equal(views.servers.get('orders')?.stderr.length, KEPT_OF_SERVERS.stderr)
   t.match([...views.sessions.values()], [{ principal: 'bob', state: 'lost', calls: 1, side: 'client' }])
   t.match(views.refused, [{ status: 403, path: '/mcp' }])
+})
+
+t.test('calls that failed are counted: with an error of the tool, the server or the bridge', async (t) => {
+  const ring = tickingRing()
+  const outcomes = ['ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault'] as const
+  for (const [i, outcome] of outcomes.entries()) tellCall(ring.witness, { id: i + 1, outcome })
+  const { servers, sessions } = viewsOf(eventsIn(ring))
+  t.match(servers.get('orders'), { calls: 6, failed: 3 })
+  t.match([...sessions.values()], [{ calls: 6, failed: 3 }])
 })
 
 t.test('messages of the two wires are aligned by cause', async (t) => {
@@ -237,6 +245,41 @@ t.test('a call has the process of its server, if there is only one', async (t) =
   tellCall(ring.witness, { id: 2 })
   t.equal(callIn(ring, 'c1').pid, 812)
   t.equal(callIn(ring, 'c2').pid, undefined)
+})
+
+t.test('the server of a call that runs is the one that the bridge knows', async (t) => {
+  const ring = tickingRing()
+  const { witness } = ring
+  const call = {
+    kind: 'call',
+    what: 'begun',
+    server: 'orders',
+    principal: 'bob',
+    method: 'tools/call',
+    relayed: false,
+  } as const
+  const client = { era: 'modern', transport: 'http' } as const
+  const sent = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 9 } as const
+  witness({ ...call, call: 1, client })
+  t.equal(callIn(ring, 'c1').upstream, undefined, 'it has not been sent')
+  witness({ ...sent, call: 1 })
+  t.equal(callIn(ring, 'c1').upstream, undefined, 'nothing is known of the server')
+  witness({ kind: 'verdict', server: 'orders', era: 'legacy', transport: 'stdio', why: 'answered initialize' })
+  witness({ ...sent, call: 1 })
+  t.match(callIn(ring, 'c1').upstream, { era: 'legacy', transport: 'stdio', revision: undefined })
+  tellCall(witness, { id: 2 })
+  witness({ ...call, call: 3, client })
+  witness({ ...sent, call: 3 })
+  const running = callIn(ring, 'c3')
+  t.match(running.upstream, { era: 'legacy', revision: '2025-11-25', transport: 'stdio' })
+  const found = (text: string, after: number) => readFilter(text).matches(running, running.at + after)
+  t.ok(found('era:modern>legacy', 0))
+  t.ok(found('ms>500', 501), 'it is found by the time that it has taken')
+  t.notOk(found('ms>500', 499))
+  tellCall(witness, { id: 4, more: { client: { era: 'legacy' }, upstream: { era: 'legacy', revision: '2024-11-05' } } })
+  witness({ ...call, call: 5, client })
+  witness({ ...sent, call: 5 })
+  t.match(callIn(ring, 'c5').upstream, { revision: '2025-11-25' }, 'not the one of the session of a legacy client')
 })
 
 t.test('changes of the bridge itself are kept, the newest ones', async (t) => {

@@ -1,0 +1,189 @@
+/** What events add up to of calls: their two sides, how they stand, and everything that belongs to them. */
+import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../ports/seen.js'
+import { openQuestions } from './questions.js'
+
+/** Most calls that are kept, and most events of all of them. The oldest calls leave, with their events. A ring holds fewer events. */
+export const KEPT_OF_CALLS = { calls: 2_000, events: 25_000 }
+/** Most events kept of one call. */
+const MAX_EVENTS = 500
+
+type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
+
+/** What happens to one call: with the calls that continue it, it is one. */
+export interface CallView {
+  id: string
+  /** When it began, in milliseconds since 1970. */
+  at: number
+  server: string
+  method: string
+  name?: string | undefined
+  principal?: string | undefined
+  session?: string | undefined
+  client?: Side | undefined
+  upstream?: Side | undefined
+  relayed: boolean
+  /** `open` as long as it has not ended. */
+  status: 'open' | Outcome
+  cancelled?: Cancelled | undefined
+  /** The client has closed the connection on which it would get the answer, and has not come back. */
+  away: boolean
+  code?: number | undefined
+  fault?: string | undefined
+  blame?: string | undefined
+  why?: string | undefined
+  /** Milliseconds from its beginning to its last end. */
+  ms?: number | undefined
+  /** Milliseconds spent at the server, as the calls that it consists of say it. Relayed ones include the time of the client. */
+  upstreamMs?: number | undefined
+  trace?: string | undefined
+  /** Rounds of questions to the client. */
+  rounds: number
+  /** Questions to the client that are open, as `openQuestions` counts them. */
+  questions: number
+  /** The client is asked, and has not answered yet. */
+  parked: boolean
+  /** The process of its server, if the server has only one. */
+  pid?: number | undefined
+  /** Its beginning is missing. */
+  incomplete: boolean
+  /** Everything that belongs to it, in order. */
+  events: Seen[]
+  /** Events beyond the bound. */
+  more: number
+}
+
+/** The calls that events are about. */
+export class CallViews {
+  readonly byId = new Map<string, CallView>()
+  /** Calls that are parts of others, by their ids. */
+  readonly #parts = new Map<string, string>()
+  /** Events of all calls that are kept. */
+  #events = 0
+
+  /** The call with this id, also if it continues another one. */
+  get(id: string): CallView | undefined {
+    return this.byId.get(this.#parts.get(id) ?? id)
+  }
+
+  /** A call has begun or ended. `isNew`: nothing was known of it. */
+  called(seen: Of<'call'> & { call: string }): { call: CallView; isNew: boolean } {
+    const { call: id, continues } = seen
+    const first = continues === undefined ? undefined : this.get(continues)
+    if (first && !this.byId.has(id)) this.#parts.set(id, first.id)
+    const known = this.get(id)
+    const call = known ?? this.#begin(id, seen.at, seen.what === 'ended')
+    tellCall(call, seen)
+    if (seen.outcome === 'asks' && !call.parked) call.rounds++
+    askIn(call, seen)
+    this.#keep(call, seen)
+    return { call, isNew: !known }
+  }
+
+  /** A message or a question of a call. */
+  within(seen: Of<'message' | 'question'> & { call: string }): CallView {
+    const known = this.get(seen.call)
+    const call = known ?? this.#begin(seen.call, seen.at, true)
+    if (!known) {
+      call.server = seen.server ?? ''
+      if (seen.kind === 'message') call.method = seen.method ?? ''
+    }
+    // A call that has ended by asking was counted then.
+    if (seen.kind === 'question' && seen.what === 'parked' && call.status !== 'asks') call.rounds++
+    askIn(call, seen)
+    this.#keep(call, seen)
+    return call
+  }
+
+  /** A stream with the answer to the request with this id: its client has left it, or come back. */
+  stream(seen: Of<'stream'>, session: string, id: string | number): void {
+    const call = this.#answeredIn(session, id)
+    if (!call) return
+    if (call.status !== 'cancelled') call.away = seen.what === 'left'
+    this.#keep(call, seen)
+  }
+
+  #begin(id: string, at: number, incomplete: boolean): CallView {
+    const call: CallView = {
+      id,
+      at,
+      server: '',
+      method: '',
+      relayed: false,
+      status: 'open',
+      away: false,
+      rounds: 0,
+      questions: 0,
+      parked: false,
+      incomplete,
+      events: [],
+      more: 0,
+    }
+    this.byId.set(id, call)
+    if (this.byId.size > KEPT_OF_CALLS.calls) this.#forget()
+    if (this.#parts.size > KEPT_OF_CALLS.calls) {
+      const [oldest] = this.#parts.keys()
+      this.#parts.delete(oldest as string)
+    }
+    return call
+  }
+
+  #keep(call: CallView, seen: Seen): void {
+    if (call.events.length >= MAX_EVENTS) {
+      call.more++
+      return
+    }
+    call.events.push(seen)
+    this.#events++
+    while (this.#events > KEPT_OF_CALLS.events && this.byId.size > 1) this.#forget()
+  }
+
+  /** Forgets the oldest call. */
+  #forget(): void {
+    const [[id, call] = []] = this.byId
+    if (id === undefined) return
+    this.byId.delete(id)
+    this.#events -= call?.events.length ?? 0
+  }
+
+  /** The newest call of a session whose request has this id. */
+  #answeredIn(session: string, id: string | number): CallView | undefined {
+    const isRequest = (seen: Seen) =>
+      seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request' && seen.dir === 'in' && seen.id === id
+    return [...this.byId.values()].findLast((call) => call.session === session && call.events.some(isRequest))
+  }
+}
+
+function askIn(call: CallView, seen: Seen): void {
+  call.questions = openQuestions(call.questions, seen)
+  call.parked = call.questions > 0
+}
+
+function tellCall(call: CallView, seen: CallSeen & Seen): void {
+  call.server = seen.server ?? call.server
+  call.method = call.method === '' ? seen.method : call.method
+  call.name ??= seen.name
+  call.principal ??= seen.principal
+  call.session ??= seen.session
+  call.client ??= seen.client
+  call.upstream = seen.upstream ?? call.upstream
+  call.relayed ||= seen.relayed
+  call.trace ??= seen.trace
+  if (seen.what === 'begun') {
+    // The call goes on: its client brings answers.
+    call.status = 'open'
+    return
+  }
+  const { outcome = 'ok', cancelled, code, fault, blame, why, ms, upstreamMs } = seen
+  if (upstreamMs !== undefined) call.upstreamMs = (call.upstreamMs ?? 0) + upstreamMs
+  Object.assign(call, {
+    status: outcome,
+    cancelled,
+    away: cancelled === 'disconnected',
+    code,
+    fault,
+    blame,
+    why,
+  })
+  if (call.incomplete && ms !== undefined) call.at = Math.min(call.at, seen.at - ms)
+  call.ms = call.events.length === 0 ? ms : Math.max(ms ?? 0, seen.at - call.at)
+}

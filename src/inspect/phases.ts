@@ -1,0 +1,152 @@
+/** Where the time of a call goes: who is waited for, and when its client is away. */
+import type { Seen } from '../ports/seen.js'
+import type { CallView } from './call-views.js'
+import { openQuestions } from './questions.js'
+
+/** A time in which the client was away: between a question and its answer, or without a connection for its answer. */
+export interface Away {
+  /** Number of the first event after the client had gone. */
+  seq: number
+  /** Milliseconds; undefined if the client has not come back. */
+  ms?: number
+}
+
+/** When the client of a call was away. */
+export function awaysOf({ events }: Pick<CallView, 'events'>): Away[] {
+  const aways: Away[] = []
+  let gone: Seen | undefined
+  for (const seen of events) {
+    if (isBack(seen) && gone) aways.push({ seq: gone.seq, ms: seen.at - gone.at })
+    if (isBack(seen)) gone = undefined
+    else if (isGone(seen)) gone = seen
+  }
+  if (gone && (gone.kind !== 'call' || gone.outcome !== 'asks')) aways.push({ seq: gone.seq })
+  return aways
+}
+
+function isGone(seen: Seen): boolean {
+  if (seen.kind === 'stream') return seen.what === 'left'
+  return seen.kind === 'call' && (seen.outcome === 'asks' || seen.cancelled === 'disconnected')
+}
+
+function isBack(seen: Seen): boolean {
+  if (seen.kind === 'stream') return seen.what === 'resumed'
+  return seen.kind === 'call' && seen.what === 'begun' && seen.continues !== undefined
+}
+
+/** Who is waited for. */
+export type Who = 'bridge' | 'server' | 'client'
+
+/** A part of the time of a call, in milliseconds since it began. */
+export interface Phase {
+  who: Who
+  from: number
+  to: number
+}
+
+/** What says how long a call takes. */
+type Timed = Pick<CallView, 'at' | 'ms' | 'status'> & { parked?: boolean }
+
+/** Whether the time of a call goes on: it has not ended, or waits for its client. */
+export function isRunning({ status, parked = false }: Pick<Timed, 'status' | 'parked'>): boolean {
+  return status === 'open' || (status === 'asks' && parked)
+}
+
+/** Milliseconds that a call took, or has taken until now. Undefined if that is not known. */
+export function elapsed(call: Timed, now: number): number | undefined {
+  return isRunning(call) ? Math.max(0, now - call.at) : call.ms
+}
+
+/** The time of a call, divided by who is waited for. `now` is the end of a call that goes on. */
+export function phasesOf(call: Timed & Pick<CallView, 'events' | 'upstreamMs'>, now: number): Phase[] {
+  const end = elapsed(call, now) ?? Math.max(0, now - call.at)
+  const { events, upstreamMs } = call
+  if (upstreamMs !== undefined && !events.some(isRequestToServer)) return around(upstreamMs, end)
+  const phases: Phase[] = []
+  let who: Who = 'bridge'
+  let from = 0
+  const change = (next: Who, at: number) => {
+    if (next === who) return
+    const to = Math.min(end, Math.max(from, at - call.at))
+    if (to > from) phases.push({ who, from, to })
+    who = next
+    from = to
+  }
+  const starts = startsIn(events)
+  const requests = new OpenRequests()
+  let questions = 0
+  for (const seen of events) {
+    const start = starts.get(seen.seq)
+    if (start !== undefined && who === 'bridge') change('server', start)
+    requests.add(seen)
+    questions = openQuestions(questions, seen)
+    change(questions > 0 ? 'client' : requests.open ? 'server' : 'bridge', seen.at)
+  }
+  if (end > from || phases.length === 0) phases.push({ who, from, to: end })
+  return phases
+}
+
+/** Milliseconds for which the server was waited for; undefined if it was not. */
+export function serverMs(call: Parameters<typeof phasesOf>[0], now: number): number | undefined {
+  const phases = phasesOf(call, now).filter(({ who }) => who === 'server')
+  return phases.length === 0 ? undefined : phases.reduce((sum, { from, to }) => sum + to - from, 0)
+}
+
+/** Without a request to the server only the sum is known: its time is shown in the middle. */
+function around(upstreamMs: number, end: number): Phase[] {
+  const server = Math.min(upstreamMs, end)
+  const before = (end - server) / 2
+  return [
+    { who: 'bridge', from: 0, to: before },
+    { who: 'server', from: before, to: before + server },
+    { who: 'bridge', from: before + server, to: end },
+  ]
+}
+
+function isRequestToServer(seen: Seen): boolean {
+  return seen.kind === 'message' && seen.hop === 'server' && seen.dir === 'out' && seen.form === 'request'
+}
+
+/** The requests of a call to the server that are open. One that is sent again replaces the one before. */
+class OpenRequests {
+  readonly #ids = new Map<string | undefined, string | number | undefined>()
+
+  get open(): boolean {
+    return this.#ids.size > 0
+  }
+
+  add(seen: Seen): void {
+    if (seen.kind === 'call' && seen.what === 'ended' && seen.outcome !== 'asks') this.#ids.clear()
+    if (seen.kind !== 'message') return
+    if (isRequestToServer(seen)) this.#ids.set(seen.method, seen.id)
+    const isAnswer = seen.hop === 'server' && seen.dir === 'in' && (seen.form === 'result' || seen.form === 'error')
+    if (isAnswer) for (const [method, id] of this.#ids) if (id === seen.id) this.#ids.delete(method)
+  }
+}
+
+/** Most milliseconds that the bridge takes to pass a call to the server, and its answer back. */
+const PASSING = 10
+
+/**
+ * When a server had to be started or connected to before the first request of a call, or of a call that continues it: since
+ * when, in milliseconds since 1970, by the number of that request.
+ */
+function startsIn(events: readonly Seen[]): ReadonlyMap<number, number> {
+  const starts = new Map<number, number>()
+  const requests = new OpenRequests()
+  let first: Seen | undefined
+  let waited = 0
+  let last = 0
+  for (const seen of events) {
+    if (requests.open) waited += seen.at - last
+    last = seen.at
+    requests.add(seen)
+    first ??= requests.open ? seen : undefined
+    if (seen.kind !== 'call') continue
+    const { upstreamMs = 0 } = seen
+    if (first && upstreamMs > waited + PASSING) starts.set(first.seq, first.at - (upstreamMs - waited))
+    first = undefined
+    waited = 0
+  }
+  return starts
+}

@@ -1,0 +1,124 @@
+/** What events add up to of servers: their eras, processes and what the bridge itself has sent to them. */
+import { isFailure, type Seen, type Side } from '../ports/seen.js'
+import type { SessionCounts } from './open-sessions.js'
+
+/** Most of each that are kept. The oldest leave, but of servers the first stay. */
+export const KEPT_OF_SERVERS = { servers: 200, stderr: 20, messages: 20, processes: 100 }
+
+type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
+
+/** What is known about a server. */
+export interface ServerView {
+  name: string
+  era: string
+  revision?: string | undefined
+  transport?: string | undefined
+  /** The server as the last call of a modern client, or the last call to a modern server, has met it. */
+  side?: Side | undefined
+  /** The evidence for its era, and when it was found. */
+  why?: string | undefined
+  at?: number | undefined
+  ms?: number | undefined
+  /** Its processes that run. */
+  pids: number[]
+  starts: number
+  calls: number
+  failed: number
+  /** Messages that belong to no call: the probe of its era, handshakes, lists. The newest. */
+  messages: Of<'message'>[]
+  /** The last lines that its process wrote to stderr. */
+  stderr: string[]
+}
+
+/** What the bridge knows about one of its servers now. */
+export interface ServerNow {
+  name: string
+  state: string
+  era?: string | undefined
+  revision?: string | undefined
+  why?: string | undefined
+  calls: number
+  parked: number
+  /** Its open sessions. */
+  sessions?: SessionCounts | undefined
+  /**
+   * After a failure, the server is not called for a while: how many failures in a row there were, and the milliseconds
+   * until it is called again. Undefined if it is called.
+   */
+  pause?: { failures?: number | undefined; ms: number } | undefined
+  /** The names of its tools, if it has listed them. */
+  tools?: readonly string[] | undefined
+  /** Messages that belong to no call, with their texts. */
+  messages?: readonly Of<'message'>[] | undefined
+}
+
+/** The servers that events are about. */
+export class ServerViews {
+  readonly byName = new Map<string, ServerView>()
+
+  /** The server with this name. One that is not listed is forgotten. */
+  of(name = ''): ServerView {
+    const known = this.byName.get(name)
+    if (known) return known
+    const server: ServerView = {
+      name,
+      era: 'unknown',
+      starts: 0,
+      calls: 0,
+      failed: 0,
+      pids: [],
+      messages: [],
+      stderr: [],
+    }
+    // An event without a server belongs to none that is listed.
+    if (name !== '' && this.byName.size < KEPT_OF_SERVERS.servers) this.byName.set(name, server)
+    return server
+  }
+
+  verdict({ server, era, revision, transport, why, at, ms }: Of<'verdict'>): void {
+    Object.assign(this.of(server), { era, revision, transport, why, at, ms })
+  }
+
+  /** A message that belongs to no call. */
+  message(seen: Of<'message'>): void {
+    const { messages } = this.of(seen.server)
+    messages.push(seen)
+    if (messages.length > KEPT_OF_SERVERS.messages) messages.shift()
+  }
+
+  child({ server: name, what, pid, line }: Of<'child'>): void {
+    const server = this.of(name)
+    if (what === 'stderr') {
+      server.stderr.push(line ?? '')
+      if (server.stderr.length > KEPT_OF_SERVERS.stderr) server.stderr.shift()
+      return
+    }
+    if (what === 'ended') server.pids = server.pids.filter((one) => one !== pid)
+    else {
+      server.starts++
+      if (pid !== undefined) server.pids = [...server.pids, pid].slice(-KEPT_OF_SERVERS.processes)
+    }
+  }
+
+  /** The server as a call meets it that does not say so; undefined if it is not known. */
+  sideOf(name: string | undefined): Side | undefined {
+    const { side, era, revision, transport } = this.of(name)
+    if (side && (era === 'unknown' || era === side.era)) return side
+    if (era !== 'modern' && era !== 'legacy') return undefined
+    // A legacy server may have agreed on another revision with another client.
+    return { era, revision: era === 'modern' ? revision : undefined, transport: transport as Side['transport'] }
+  }
+
+  /** A call has begun or ended. `upstream` is its server, as far as it is known. */
+  called({ server: name, outcome, client }: Of<'call'>, upstream: Side | undefined, isNew: boolean): void {
+    const server = this.of(name)
+    if (isNew) server.calls++
+    // A legacy client agrees on a revision with a legacy server for itself.
+    if (outcome !== undefined && upstream && (client.era === 'modern' || upstream.era === 'modern'))
+      server.side = upstream
+    // A verdict on a legacy server has no revision yet: `initialize` says it.
+    if (upstream?.revision !== undefined && (server.era === 'unknown' || server.era === upstream.era))
+      Object.assign(server, { era: upstream.era, revision: upstream.revision })
+    if (isFailure(outcome)) server.failed++
+  }
+}

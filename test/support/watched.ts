@@ -1,0 +1,38 @@
+/** A bridge whose inspector a test looks at: the calls that its events add up to. */
+import type { Test } from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
+import { Ring } from '../../src/inspect/ring.js'
+import { type Message, rowsOf } from '../../src/inspect/rows.js'
+import { type CallView, Views } from '../../src/inspect/views.js'
+import type { Seen } from '../../src/ports/seen.js'
+import { startBridge } from './bridge.js'
+import { eventsIn } from './sights.js'
+
+/** What events add up to. */
+export function viewsOf(events: Iterable<Seen>): Views {
+  const views = new Views()
+  for (const seen of events) views.add(seen)
+  return views
+}
+
+/** Starts a bridge in front of one server, and gives what its inspector shows. */
+export async function startWatched(t: Test, server: object, settings: object = {}) {
+  const ring = new Ring()
+  const { url } = await startBridge(t, server, settings, { watch: new Watch(ring.witness) })
+  const views = () => viewsOf(eventsIn(ring))
+  const calls = () => [...views().calls.values()]
+  return { url, ring, views, calls }
+}
+
+/**
+ * The rows of a call in words: what is on the client's wire, what on the server's, and the counterpart that stands in
+ * another row. `in` is towards the bridge.
+ */
+export function rowsIn(call: CallView): (string | undefined)[][] {
+  const words = (message: Message | undefined) => message && `${message.dir} ${message.method ?? message.form}`
+  return rowsOf(call).map(({ client, server, elsewhere }) => [
+    words(client),
+    words(server),
+    ...(elsewhere === undefined ? [] : [elsewhere === 'unseen' ? elsewhere : words(elsewhere)]),
+  ])
+}
