@@ -1,6 +1,6 @@
 /** The address of the page: a token at the start, and then the place: `#/calls/c81?tab=why`, `#/calls?status=tool_error`. */
 import { batch, effect } from '@preact/signals'
-import { CHOICES, type Choice, choices, filterText, PLACES, place, selected, TABS, tab } from './state.js'
+import { CHOICES, type Choice, choices, filterText, PLACES, type Place, place, selected, TABS, tab } from './state.js'
 
 const KEPT = 'mcp-bridge-token'
 
@@ -27,15 +27,19 @@ export function followAddress(): void {
 
 /** The fragment for what is shown now. */
 export function addressNow(): string {
+  return addressOf(place.value, place.value === 'calls' ? selected.value : undefined)
+}
+
+/** The fragment of a place, or of a call, with the filter and the part of a call that are chosen now. */
+export function addressOf(where: Place, id?: string): string {
   const query = new URLSearchParams()
   for (const choice of CHOICES) {
     const value = choices.value[choice]
     if (value !== undefined) query.set(choice, value)
   }
   if (filterText.value !== '') query.set('filter', filterText.value)
-  const id = place.value === 'calls' ? selected.value : undefined
   if (id !== undefined && tab.value !== 'messages') query.set('tab', tab.value)
-  const path = id === undefined ? place.value : `${place.value}/${encodeURIComponent(id)}`
+  const path = id === undefined ? where : `${where}/${encodeURIComponent(id)}`
   const text = query.toString()
   return `#/${path}${text === '' ? '' : `?${text}`}`
 }
@@ -51,7 +55,8 @@ function go(fragment: string): void {
   const [, where = '', id] = path.split('/')
   place.value = PLACES.find((one) => one === where) ?? 'calls'
   selected.value = id === undefined || id === '' ? undefined : decoded(id)
-  tab.value = TABS.find((one) => one === query.get('tab')) ?? 'messages'
+  // Only the address of a call says which part of it is shown.
+  if (selected.value !== undefined) tab.value = TABS.find((one) => one === query.get('tab')) ?? 'messages'
   filterText.value = query.get('filter') ?? ''
   const chosen = CHOICES.flatMap((choice): [Choice, string][] => {
     const value = query.get(choice)

@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { elapsed, isRunning, phasesOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
+import { addressOf } from './address.js'
 import { current, following, selected, shownCalls, source, timeOf } from './state.js'
 import { NO_TOKEN } from './tables.js'
 
@@ -155,7 +156,7 @@ function Row({ call, index, time }: RowProps) {
   return html`
     <tr aria-rowindex=${index + 2} aria-current=${isSelected ? 'true' : undefined} class=${isSelected ? 'selected' : ''} onClick=${choose}>
       <td>${clock(call.at)}</td>
-      <td><a href=${`#/calls/${encodeURIComponent(call.id)}`}><span class="method">${shown(call.method)}</span> <b>${shown(call.name)}</b></a></td>
+      <td><a href=${addressOf('calls', call.id)}><span class="method">${shown(call.method)}</span> <b>${shown(call.name)}</b></a></td>
       <td>${shown(call.server)}</td>
       <td title=${`${full(call.client)} → ${full(call.upstream)}`}>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>
       <td class=${`status ${call.status}`} title=${`${status}${blame}`}><span aria-hidden="true">${sign} </span>${status}</td>

@@ -6,6 +6,7 @@ import { elapsed, httpStatus, isRunning, type Message } from '../inspect/rows.js
 import type { CallView } from '../inspect/views.js'
 import { duration, shown, statusOf } from '../inspect/words.js'
 import type { Payload } from '../ports/seen.js'
+import { addressOf } from './address.js'
 import { Advised } from './documented.js'
 import { textsOf } from './feed.js'
 import { save } from './files.js'
@@ -52,7 +53,7 @@ export function Detail() {
   if (id === undefined) return null
   if (!call) {
     const none = source.value.kind === 'connecting' ? 'Connecting.' : `There is no call ${shown(id)} in memory.`
-    return html`<section class="detail" aria-label="Call"><p class="empty">${none}${' '}<a href="#/calls">All calls</a></p></section>`
+    return html`<section class="detail" aria-label="Call"><p class="empty">${none}${' '}<a href=${addressOf('calls')}>Back to the list</a></p></section>`
   }
   const shownCall = texts.value?.of === call.id ? withTexts(call, texts.value.found) : call
   const { words } = statusOf(call)
@@ -107,7 +108,7 @@ function sessionOf(id: string) {
   const session = current.value.views.sessions.get(id)
   const age =
     session && session.state === 'open' ? `, ${duration(now() - session.at)} old` : `, ${session?.state ?? ''}`
-  return html`<a href="#/sessions">session ${shown(id)}</a>${session ? age : ''}`
+  return html`<a href=${addressOf('sessions')}>session ${shown(id)}</a>${session ? age : ''}`
 }
 
 const TITLES = { messages: 'Messages', timeline: 'Timeline', why: 'Why', raw: 'Raw' } as const

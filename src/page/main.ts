@@ -3,7 +3,7 @@ import { html } from 'htm/preact'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { clock, shown } from '../inspect/words.js'
-import { followAddress, takeToken } from './address.js'
+import { addressOf, followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
 import { follow, goBack, hasBridge, lookAtPayloads } from './feed.js'
@@ -46,7 +46,7 @@ function App() {
       <h1>mcp-bridge</h1>
       <${Connection} />
       <nav aria-label="Views">
-        ${PLACES.map((one) => html`<a href=${`#/${one}`} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}</a>`)}
+        ${PLACES.map((one) => html`<a href=${addressOf(one)} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}</a>`)}
       </nav>
       <div class="buttons">
         ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
