@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { curlOf } from '../inspect/curl.js'
 import { elapsed, httpStatus, isRunning, type Message } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, shown, statusOf } from '../inspect/words.js'
@@ -151,16 +152,10 @@ function RawMessages({ call }: { call: CallView }) {
   `
 }
 
-/** Copies the client's request as a command line. Only a text that is complete can be sent again. */
+/** Copies the client's request as a command line, if it can be sent again. */
 function CurlButton({ call }: { call: CallView }) {
-  const request = call.events.find(
-    (seen): seen is Message => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request',
-  )
-  const payload = request?.payload
-  if (!request || !payload || payload.cut > 0 || payload.hidden > 0) return null
-  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
-  const sent = Object.entries(request.http?.headers ?? {}).filter(([name]) => name !== 'content-length')
-  const lines = ['curl "$MCP_BRIDGE_URL"', ...sent.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`)]
-  const command = [...lines, `--data-binary ${quoted(payload.text)}`].join(' \\\n  ')
-  return html`<button type="button" onClick=${() => copyText(command, 'the command')}>Copy as curl</button>`
+  const curl = curlOf(call)
+  if (!curl) return null
+  const needs = `it needs ${curl.variables.join(' and ')}`
+  return html`<button type="button" title=${`The request of the client. In a shell, ${needs}`} onClick=${() => copyText(curl.command, `the command: ${needs}`)}>Copy as curl</button>`
 }
