@@ -11,7 +11,7 @@ import { Views } from '../inspect/views.js'
 import { proxyAgent } from '../net/agent.js'
 import { connectTo, type HttpProxy, proxiesOf } from '../net/proxy.js'
 import type { Seen } from '../ports/seen.js'
-import { printable } from '../printable.js'
+import { printable, printableJson } from '../printable.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { causeOf } from '../upstream/transport/causes.js'
 import { adviceFor, lineOf, otherLine, painter, Sides } from './tail-lines.js'
@@ -76,7 +76,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
     lost = views.lost
     const call = seen.call === undefined ? undefined : views.call(seen.call)
     if (options.json) {
-      if (call ? matches(call) : isEmpty) stdout.write(`${JSON.stringify(seen)}\n`)
+      if (call ? matches(call) : isEmpty) stdout.write(`${printableJson(JSON.stringify(seen))}\n`)
     } else if (call && seen.kind === 'call' && seen.what === 'ended' && matches(call)) {
       stdout.write(lineOf(call, paint))
       if (options.both) stdout.write(`${adviceFor(call)}${sides.of(call)}`)
