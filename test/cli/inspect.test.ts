@@ -3,7 +3,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { execPath } from 'node:process'
 import t from 'tap'
-import { says, startProgram } from '../support/cli.js'
+import { run, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { messages } from '../support/inspected.js'
@@ -39,6 +39,16 @@ t.test('a log in JSON has the address without the token', async (t) => {
   const [, url = ''] = await says(bridge, /"event":"inspector_listening","url":"([^"]+)"/)
   t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/inspect$/)
   t.equal((await fetch(new URL('/inspect/events', url))).status, 401)
+})
+
+t.test('that other machines need a token is said with the option, which no flag sets', async (t) => {
+  const { code, stderr } = await run(t, ['--inspect', '--admin', 'http://0.0.0.0:0', 'http://127.0.0.1:1/mcp'])
+  t.equal(code, 78)
+  t.match(
+    stderr,
+    /inspect\.token.*is required, because other machines can reach the inspector at \\?"admin\\?": set it in the configuration file/,
+  )
+  t.notMatch(stderr, /--inspect/)
 })
 
 t.test('on stdio, tail finds the bridge by a socket of its user, which goes with the bridge', async (t) => {
