@@ -126,8 +126,8 @@ export const COMMANDS = {
     words: Number.POSITIVE_INFINITY,
     flags: ['both', 'json'],
     details: [
-      'The bridge is the address that it prints, with the part after #. A bridge on stdio is found without one, or by its',
-      'process id if several run.',
+      'The bridge is the address that it prints, with the part after #: http(s)://…, or unix:… for a socket. A bridge on',
+      'stdio is found without one, or by its process id if several run.',
       '',
       'A filter has words that all have to match: tool:, name:, method:, server:, era:, status:, blame:, fault:, principal:,',
       'session:, id:, trace:, ms>500, or any text. A - before a word stands for its opposite.',

@@ -20,14 +20,22 @@ export interface Wanted {
   sockets: string | undefined
 }
 
+/** A unix socket, and the token. */
+const UNIX = /^unix:([^:#]+)[^#]*(?:#(.*))?$/
+
+/** The inspector at an address. Throws a UsageError. */
+function targetAt(address: string): Target {
+  const [, socketPath, own = ''] = UNIX.exec(address) ?? []
+  if (socketPath === undefined && !URL.canParse(address))
+    throw new UsageError(`${printable(address)} is not a valid address`, 'tail')
+  const url = new URL(socketPath === undefined ? address : 'http://localhost')
+  const token = socketPath === undefined ? url.hash.slice(1) : own
+  return { url: new URL('/inspect/events', url), token: token === '' ? undefined : token, socketPath }
+}
+
 /** Which bridge is followed. Throws a UsageError if that is not clear. */
 export async function targetOf({ target, sockets }: Wanted): Promise<Target> {
-  if (target !== undefined && /^https?:\/\//.test(target)) {
-    if (!URL.canParse(target)) throw new UsageError(`${printable(target)} is not a valid address`, 'tail')
-    const url = new URL(target)
-    const token = url.hash.slice(1)
-    return { url: new URL('/inspect/events', url), token: token === '' ? undefined : token, socketPath: undefined }
-  }
+  if (target !== undefined && !/^\d+$/.test(target)) return targetAt(target)
   const found = sockets === undefined ? [] : await running(sockets)
   const wanted = target === undefined ? found : found.filter(({ pid }) => pid === target)
   const [one, ...more] = wanted
