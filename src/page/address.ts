@@ -1,4 +1,4 @@
-/** The address of the page: a token at the start, and then the place: `#/calls/c81?tab=why`, `#/calls?status=tool_error`. */
+/** The address of the page: the token, which is taken out of it, and then the place: `#/calls/c81?tab=why`, `#/calls?status=tool_error`. */
 import { batch, effect } from '@preact/signals'
 import { CHOICES, type Choice, choices, filterText, PLACES, type Place, place, selected, TABS, tab } from './state.js'
 
@@ -7,16 +7,28 @@ const KEPT = 'mcp-bridge-token'
 /** The token of the address, or of an earlier visit in this tab. It leaves the address, so that links have none. */
 export function takeToken(): string | undefined {
   const fragment = location.hash.slice(1)
-  if (fragment !== '' && !fragment.startsWith('/')) {
+  if (isToken(fragment)) {
     sessionStorage.setItem(KEPT, fragment)
-    history.replaceState(null, '', '#/calls')
+    history.replaceState(null, '', addressNow())
   }
   return sessionStorage.getItem(KEPT) ?? undefined
 }
 
-/** Goes where the address says, now and when it changes, and makes the address say where the page is. */
-export function followAddress(): void {
-  const read = () => batch(() => go(location.hash.slice(1)))
+/** Places begin with a slash, tokens do not. */
+function isToken(fragment: string): boolean {
+  return fragment !== '' && !fragment.startsWith('/')
+}
+
+/**
+ * Goes where the address says, now and when it changes, and makes the address say where the page is. Calls back with a token
+ * that the address gets; the page stays where it is.
+ */
+export function followAddress(onToken: (token: string | undefined) => void): void {
+  const read = () => {
+    const fragment = location.hash.slice(1)
+    if (isToken(fragment)) onToken(takeToken())
+    else batch(() => go(fragment))
+  }
   addEventListener('hashchange', read)
   read()
   effect(() => {
@@ -45,11 +57,6 @@ export function addressOf(where: Place, id?: string): string {
 }
 
 function go(fragment: string): void {
-  if (fragment !== '' && !fragment.startsWith('/')) {
-    takeToken()
-    location.reload()
-    return
-  }
   const [path = '', queryText = ''] = fragment.split('?', 2)
   const query = new URLSearchParams(queryText)
   const [, where = '', id] = path.split('/')

@@ -6,8 +6,8 @@ import { elapsed, isRunning, phasesOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
 import { addressOf } from './address.js'
-import { current, following, selected, shownCalls, source, timeOf } from './state.js'
-import { NO_TOKEN } from './tables.js'
+import { whyNothing } from './nothing.js'
+import { current, following, selected, shownCalls, timeOf } from './state.js'
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 32
@@ -128,9 +128,9 @@ function follow(): void {
 }
 
 function empty(): string {
-  if (source.value.kind === 'no token') return NO_TOKEN
   const { size } = current.value.views.calls
-  return size === 0 ? 'No call yet. Calls appear here as they happen.' : `None of ${size} calls matches the filter.`
+  if (size > 0) return `None of ${size} calls matches the filter.`
+  return whyNothing() ?? 'No call yet. Calls appear here as they happen.'
 }
 
 function space(height: number) {

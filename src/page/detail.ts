@@ -13,6 +13,7 @@ import { textsOf } from './feed.js'
 import { save } from './files.js'
 import { copyLink, copyText } from './keys.js'
 import { Messages } from './messages.js'
+import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
 import { current, kept, moveTab, now, place, selected, selectedCall, source, TABS, tab, timeOf } from './state.js'
 import { Timeline } from './timeline.js'
@@ -53,7 +54,7 @@ export function Detail() {
   }, [state])
   if (id === undefined) return null
   if (!call) {
-    const none = source.value.kind === 'connecting' ? 'Connecting.' : `There is no call ${shown(id)} in memory.`
+    const none = whyNothing() ?? `There is no call ${shown(id)} in memory.`
     return html`<section class="detail" aria-label="Call"><p class="empty">${none}${' '}<a href=${addressOf('calls')}>Back to the list</a></p></section>`
   }
   const shownCall = texts.value?.of === call.id ? withTexts(call, texts.value.found) : call

@@ -50,7 +50,7 @@ export async function follow(given: string | undefined): Promise<void> {
 async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
   const response = await get(`events?after=${last}`, { signal })
   if (response.status === 401) {
-    source.value = { kind: 'refused', why: 'the bridge does not know this token: open the address that it printed' }
+    source.value = { kind: 'refused', why: 'the bridge does not know this token' }
     return 'refused'
   }
   if (!response.ok || !response.body) return `the bridge answered ${response.status}`
@@ -146,10 +146,16 @@ export function hasBridge(): boolean {
 
 /** Shows the events of the bridge again, instead of those of a file. */
 export function goBack(): void {
+  followAnew(token)
+}
+
+/** Shows the events of the bridge from the beginning, with this token. */
+export function followAnew(given: string | undefined): void {
+  stream?.abort()
   forget()
   last = 0
   source.value = { kind: 'connecting' }
-  follow(token).catch(() => {})
+  follow(given).catch(() => {})
 }
 
 /** Shows the events of an exported file in place of those of the bridge. Resolves to what is wrong with it, if anything is. */

@@ -6,7 +6,7 @@ import { clock, shown } from '../inspect/words.js'
 import { addressOf, followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
-import { follow, goBack, hasBridge, lookAtPayloads } from './feed.js'
+import { follow, followAnew, goBack, hasBridge, lookAtPayloads } from './feed.js'
 import { acceptFiles, save, show } from './files.js'
 import { followKeys, KEYS } from './keys.js'
 import {
@@ -178,7 +178,7 @@ function Help() {
 }
 
 const token = takeToken()
-followAddress()
+followAddress(followAnew)
 followKeys()
 acceptFiles()
 followClock()

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
+import { TOKEN } from '../support/inspector.js'
 import { look } from '../support/inspector-page.js'
 import { tellCall, tickingRing } from '../support/sights.js'
 
@@ -42,3 +43,28 @@ t.test('the filter, the choices and the part of a call outlast a click on a call
   await isAt('#/calls?status=ok')
   withoutMistakes()
 })
+
+t.test(
+  'a link to a call has no token, and the address with the token leaves the tab where it is',
+  { skip },
+  async (t) => {
+    const ring = tickingRing()
+    tellCall(ring.witness, { id: 1 })
+    tellCall(ring.witness, { id: 2, name: 'linked' })
+    const { browser, shows, go, withoutMistakes } = await look(t, ring, {}, '/calls/c2?tab=why')
+    await shows(/Open the address that the bridge printed at its start in this tab/)
+    t.notMatch(await browser.text(), /There is no call|No call yet/)
+    for (const view of ['servers', 'sessions', 'refused']) {
+      await go(`#/${view}`)
+      await shows(/Open the address that the bridge printed/)
+    }
+    await go('#/calls/c2?tab=why')
+    await shows(/Open the address that the bridge printed/)
+    await go(`#${TOKEN}`)
+    await shows(/linked #c2.*?Its rules/s)
+    t.equal(await browser.evaluate('location.hash'), '#/calls/c2?tab=why')
+    await go('#/calls/c3')
+    await shows(/There is no call c3 in memory/)
+    withoutMistakes()
+  },
+)
