@@ -23,7 +23,7 @@ export function connect(
   env: Environment,
 ): Promise<IncomingMessage> {
   if (payloads) url.searchParams.set('payloads', '')
-  const headers = token === undefined ? {} : { authorization: `Bearer ${decodeURIComponent(token)}` }
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
   const proxy = socketPath === undefined ? proxiesOf(env)(url) : undefined
   if (proxy && url.protocol === 'http:') return connectVia(proxy, url, headers)
   return new Promise((resolve, reject) => {

@@ -167,6 +167,15 @@ t.test('a wrong token and an address without an inspector are named', async (t) 
   const wrong = run(t, { target: `${base}/inspect#wrong` })
   t.equal(await wrong.ended, false)
   t.match(wrong.said.err, /the bridge requires its token/)
+  const malformed = run(t, { target: `${base}/inspect#%` })
+  t.equal(await malformed.ended, false)
+  t.match(malformed.said.err, /the bridge requires its token/)
+  const token = 'ABC.def_123~+/=-'
+  const ring = tickingRing()
+  const other = await startInspector(t, ring, { token })
+  const right = run(t, { target: `${other}/inspect#${token}` })
+  tellCall(ring.witness, { id: 1 })
+  await until(() => right.said.out.includes('c1'))
 })
 
 t.test('without an address it finds the bridge of this user by its socket', async (t) => {

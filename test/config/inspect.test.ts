@@ -17,3 +17,24 @@ t.test('it is the content of a variable or of a file that the configuration refe
     message: /inspect\.token: the environment variable NOT_SET_ANYWHERE is not set/,
   })
 })
+
+t.test('it is one that nothing encodes after the # of an address', async (t) => {
+  const good = ['abcdefghijklmnop', 'ABC.def_123~+/=-', `-${'9'.repeat(100)}`]
+  for (const token of good) {
+    t.equal(parse(token), token)
+    t.equal(new URL(`http://127.0.0.1/inspect#${token}`).hash, `#${token}`)
+  }
+  const wrong = [
+    'fifteen-letters',
+    '/begins-like-a-place',
+    'a"quoted"-token-here',
+    'a%41-token-with-percent',
+    'a token with spaces',
+  ]
+  for (const token of [...wrong, 'a-<tag>-in-a-token', 'a-token-with-ümlauts', 'a-token-with-a-#-in-it'])
+    t.throws(
+      () => parse(token),
+      { message: /inspect\.token: has to be 16 or more letters.*cannot begin with \// },
+      token,
+    )
+})

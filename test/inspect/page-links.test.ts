@@ -68,3 +68,10 @@ t.test(
     withoutMistakes()
   },
 )
+
+t.test('a token with all characters that it may have is taken from the address', { skip }, async (t) => {
+  const token = 'ABC.def_123~+/=-'
+  const { shows, withoutMistakes } = await look(t, tickingRing(), { token }, token)
+  await shows(/live/)
+  withoutMistakes()
+})
