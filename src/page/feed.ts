@@ -3,7 +3,7 @@ import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
 import type { Payload, Seen } from '../ports/seen.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { eventIn } from './event.js'
-import { add, forget, kept, serversNow, source } from './state.js'
+import { add, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
 
 /** Milliseconds before the first attempt to connect again, and most of them. */
 const FIRST = 500
@@ -46,6 +46,12 @@ export async function follow(given: string | undefined): Promise<void> {
   }
 }
 
+/** What a bridge says first: which one it is, and what time it is there. */
+interface Hello {
+  bridge: string
+  at: number
+}
+
 /** Reads one stream. Resolves to why it ended. */
 async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
   const response = await get(`events?after=${last}`, { signal })
@@ -54,9 +60,6 @@ async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
     return 'refused'
   }
   if (!response.ok || !response.body) return `the bridge answered ${response.status}`
-  source.value = { kind: 'live' }
-  onLive()
-  lookAtPayloads().catch(() => {})
   const decoder = new SseDecoder()
   const reader = response.body.getReader()
   for (;;) {
@@ -67,7 +70,14 @@ async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
       const data = textOf(pieces)
       if (event === 'message') events.push(JSON.parse(data) as Seen)
       else if (event === 'dropped') return 'this page read too slowly'
-      else if (event === 'hello' && isOther(data)) return 'the bridge was started again'
+      else if (event === 'hello') {
+        const hello = JSON.parse(data) as Hello
+        if (isOther(hello)) return 'the bridge was started again'
+        setClock(hello.at)
+        source.value = { kind: 'live' }
+        onLive()
+        lookAtPayloads().catch(() => {})
+      }
     }
     last = events.at(-1)?.seq ?? last
     if (events.length > 0) add(events)
@@ -84,8 +94,7 @@ function textOf(pieces: readonly Uint8Array[]): string {
 }
 
 /** Whether the events are of another bridge than before. Then they are read from the beginning. */
-function isOther(hello: string): boolean {
-  const { bridge: now } = JSON.parse(hello) as { bridge: string }
+function isOther({ bridge: now }: Hello): boolean {
   const isOther = bridge !== undefined && bridge !== now
   bridge = now
   if (!isOther) return false
@@ -124,7 +133,7 @@ export async function lookAtPayloads(keep?: 'all' | 'configured'): Promise<void>
       () => {
         if (kept.value === now) lookAtPayloads().catch(() => {})
       },
-      until - Date.now() + AFTER,
+      Math.max(0, until - clockNow()) + AFTER,
     )
 }
 

@@ -92,9 +92,17 @@ export const selectedCall = computed(() => {
   return id === undefined ? undefined : { call: current.value.views.call(id) }
 })
 
+/** What the clock of the bridge is ahead of `performance.now`, in milliseconds. The clock of the viewer may be wrong. */
+let ahead = 0
+
+/** Sets the clock by that of the bridge. */
+export function setClock(at: number): void {
+  ahead = at - performance.now()
+}
+
 /** The time that running calls are measured by. Without a bridge, time stands still. */
 export function now(): number {
-  return source.value.kind === 'live' ? Date.now() : views.at
+  return source.value.kind === 'live' ? performance.now() + ahead : views.at
 }
 
 /**
