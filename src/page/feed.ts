@@ -180,8 +180,10 @@ export async function open(file: File): Promise<string | undefined> {
   }
   stream?.abort()
   forget()
-  source.value = { kind: 'file', name: file.name }
-  for (let i = 0; i < events.length; i += SLICE) {
+  const own = { kind: 'file', name: file.name } as const
+  source.value = own
+  // Whoever goes back to the bridge, or opens another file, ends it.
+  for (let i = 0; i < events.length && source.value === own; i += SLICE) {
     add(events.slice(i, i + SLICE))
     await nextTask()
   }

@@ -4,6 +4,7 @@ import { Ring } from '../../src/inspect/ring.js'
 import { noBrowser } from '../support/chromium.js'
 import { pause, until } from '../support/eventually.js'
 import { look } from '../support/inspector-page.js'
+import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
 
@@ -34,3 +35,32 @@ for (const [how, by] of CLOCKS)
     t.equal(looks.length, 2, 'whether texts are kept is asked once, and when somebody changes it')
     withoutMistakes()
   })
+
+t.test('a file that is left while it loads adds nothing more', { skip }, async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 1, name: 'of-the-bridge' })
+  const { browser, shows, rows, withoutMistakes } = await look(t, ring)
+  await shows(/of-the-bridge/)
+  const [line = ''] = eventsIn(ring).map((seen) => JSON.stringify({ ...seen, name: 'of-the-file' }))
+  // Whoever goes back as soon as there is a button for it, leaves in the middle.
+  await browser.evaluate(`{
+    new MutationObserver((_, observer) => {
+      const back = [...document.querySelectorAll('button')].find((one) => one.innerText === 'Back to the bridge')
+      if (!back) return
+      observer.disconnect()
+      back.click()
+      window.left_ = true
+    }).observe(document.body, { childList: true, subtree: true })
+    const lines = Array.from({ length: 30000 }, (_, i) => JSON.stringify({ ...${line}, seq: i + 1, call: 'c' + i }))
+    const data = new DataTransfer()
+    data.items.add(new File([lines.join('\\n')], 'large.jsonl'))
+    window.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
+    0
+  }`)
+  await until(() => browser.evaluate<boolean>('window.left_ === true'))
+  await shows(/live.*?of-the-bridge/s)
+  await pause(1_000)
+  t.equal((await rows()).length, 1)
+  await shows(/8 events, 0 lost/)
+  withoutMistakes()
+})
