@@ -23,7 +23,7 @@ const COLUMNS: readonly (readonly [title: string, about?: string])[] = [
   ['Client → server', 'M: modern era, L: legacy era; month and day of the revision; transport'],
   ['Status'],
   ['Duration'],
-  ['Where the time went', 'Grey: bridge. Blue: server. Striped: client, or a person'],
+  ['Where the time went', 'Solid, grey: bridge. Lines, blue: server. Stripes, orange: client, or a person'],
 ]
 
 /** The part of the list that can be seen: its first pixel, and how many there are. */

@@ -2,8 +2,8 @@
 import t from 'tap'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
-import { look } from '../support/inspector-page.js'
-import { tellCall, tickingRing } from '../support/sights.js'
+import { look, pictures } from '../support/inspector-page.js'
+import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
 const MODERN = { era: 'modern', revision: '2026-07-28', transport: 'http' } as const
@@ -37,5 +37,32 @@ t.test('a text that is cut is the tip of its cell', { skip }, async (t) => {
     `[...document.querySelectorAll('.calls tbody td')].filter((one) => !(${IS_WHOLE})(one)).map(({ title }) => title)`,
   )
   t.same(tips, [`tools/call ${long}`, `${long}-server`, `fault: ${long}-why (blame: upstream)`])
+  withoutMistakes()
+})
+
+t.test('who was waited for can be seen without colours', { skip }, async (t) => {
+  const ring = tickingRing()
+  tellQuestion(ring.witness, { id: 1, answer: 2 })
+  const { browser, shows, go, withoutMistakes } = await look(t, ring)
+  await go('#/calls/c1?tab=timeline')
+  await shows(/waits for the client or a person/)
+  const tip = `[...document.querySelectorAll('.calls th')].at(-1).title`
+  t.match(await browser.evaluate(tip), /^Solid.*: bridge\. Lines.*: server\. Stripes.*: client/)
+  for (const scheme of ['dark', 'light']) {
+    await browser.emulate({ scheme })
+    await browser.screenshot(`${pictures}timeline-${scheme}.png`)
+    await browser.evaluate(
+      `for (const who of ['bridge', 'server', 'client']) document.documentElement.style.setProperty('--' + who, 'gray')`,
+    )
+    const seen = new Set<string>()
+    for (const who of ['bridge', 'server', 'client']) {
+      const place = `{ const { x, y, width, height } = document.querySelector('.sample.${who}').getBoundingClientRect(); ({ x, y, width, height }) }`
+      const clip = { ...(await browser.evaluate<object>(place)), scale: 1 }
+      const { data } = await browser.send<{ data: string }>('Page.captureScreenshot', { format: 'png', clip })
+      seen.add(data)
+    }
+    t.equal(seen.size, 3, `three patterns, ${scheme}`)
+    await browser.evaluate(`document.documentElement.removeAttribute('style')`)
+  }
   withoutMistakes()
 })
