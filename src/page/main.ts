@@ -2,6 +2,8 @@
 import { html } from 'htm/preact'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { FIELDS } from '../inspect/filter.js'
+import { VALUES } from '../inspect/filter-hints.js'
 import { clock, shown } from '../inspect/words.js'
 import { addressOf, followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
@@ -33,10 +35,7 @@ import {
 import { Refused, Servers, Sessions } from './tables.js'
 
 const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused' } as const
-const VALUES = {
-  era: ['modern', 'legacy'],
-  status: ['open', 'ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault'],
-}
+const ERAS: readonly string[] = ['modern', 'legacy']
 /** Milliseconds between two counts that are read aloud. */
 const ALOUD = 10_000
 
@@ -114,7 +113,7 @@ function Filters() {
   return html`
     <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
       ${CHOICES.map((choice) => {
-        const known = choice === 'server' ? servers : VALUES[choice]
+        const known: readonly string[] = { server: servers, era: ERAS, status: VALUES.status }[choice]
         const { [choice]: value = '' } = choices.value
         const values = value === '' || known.includes(value) ? known : [value, ...known]
         return html`
@@ -171,7 +170,16 @@ function Help() {
       <h2>Sides</h2>
       <p><code>M 07-28 http → L 11-25 stdio</code>: a client of the modern era, revision 2026-07-28, over Streamable HTTP, with a server of the legacy era, revision 2025-11-25, on stdio.</p>
       <h2>Filter</h2>
-      <p><code>tool: name: method: server: era: status: blame: fault: principal: session: id: trace: ms></code>, or any text. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
+      <p><code>${Object.keys(FIELDS)
+        .map((field) => `${field}:`)
+        .join(
+          ' ',
+        )} ms></code>, or any text. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
+      <dl>
+        <dt><code>era:</code></dt><dd>modern, legacy, a revision, or a pair as modern>legacy</dd>
+        <dt><code>status:</code></dt><dd>${VALUES.status.join(', ')}, or the code of an error</dd>
+        <dt><code>blame:</code></dt><dd>${VALUES.blame.join(', ')}</dd>
+      </dl>
       <button type="button" onClick=${() => toggleHelp(false)}>Close</button>
     </dialog>
   `
