@@ -15,7 +15,7 @@ import { copyLink, copyText } from './keys.js'
 import { Messages } from './messages.js'
 import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
-import { current, kept, moveTab, now, place, selected, selectedCall, source, TABS, tab, timeOf } from './state.js'
+import { current, kept, moveTab, now, place, selected, selectedCall, TABS, tab, timeOf } from './state.js'
 import { Timeline } from './timeline.js'
 import { Why } from './why.js'
 
@@ -75,7 +75,7 @@ export function Detail() {
         <div class="buttons">
           <button type="button" onClick=${copyLink}>Copy link</button>
           <${CurlButton} call=${shownCall} />
-          ${source.value.kind === 'live' && html`<button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>`}
+          <button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>
           <button type="button" onClick=${close} aria-label="Close the call">✕</button>
         </div>
       </header>

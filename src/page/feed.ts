@@ -137,10 +137,9 @@ export async function lookAtPayloads(keep?: 'all' | 'configured'): Promise<void>
     )
 }
 
-/** What the bridge has kept of the calls that match, as a file; undefined if there is none. */
-export async function exported(format: 'jsonl' | 'har', filter: string): Promise<Blob | undefined> {
-  const response = await get(`export?${new URLSearchParams({ format, filter })}`)
-  return response.ok ? response.blob() : undefined
+/** What the bridge has kept of the calls that match; undefined if it cannot be reached. */
+export function exported(format: 'jsonl' | 'har', filter: string): Promise<Response | undefined> {
+  return get(`export?${new URLSearchParams({ format, filter })}`).catch(() => undefined)
 }
 
 function get(path: string, more: RequestInit = {}): Promise<Response> {

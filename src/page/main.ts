@@ -50,7 +50,7 @@ function App() {
       <div class="buttons">
         ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
         <${Texts} />
-        ${source.value.kind === 'live' && html`<${Exports} />`}
+        <${Exports} />
         ${source.value.kind === 'file' && hasBridge() && html`<button type="button" onClick=${goBack}>Back to the bridge</button>`}
         <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
         <button type="button" aria-haspopup="dialog" onClick=${() => toggleHelp(true)}>Keys</button>
@@ -86,10 +86,13 @@ function Connection() {
 
 /** Exports what the list shows. */
 function Exports() {
-  const about = filterWords.value === '' ? 'everything that the bridge has kept' : 'the calls that match the filter'
+  const isLive = source.value.kind === 'live'
+  if (!isLive && current.value.views.seen === 0) return null
+  const all = isLive ? 'everything that the bridge has kept' : 'everything that this page has'
+  const about = filterWords.value === '' ? all : 'the calls that match the filter'
   return html`
     <button type="button" title=${`Events, one a line: ${about}. This page can open the file.`} onClick=${() => save('jsonl', filterWords.value)}>Export JSONL</button>
-    <button type="button" title=${`HTTP archive, for other tools: ${about}`} onClick=${() => save('har', filterWords.value)}>Export HAR</button>
+    ${isLive && html`<button type="button" title=${`HTTP archive, for other tools: ${about}`} onClick=${() => save('har', filterWords.value)}>Export HAR</button>`}
   `
 }
 
