@@ -108,7 +108,8 @@ async function run(command: Command): Promise<number | undefined> {
       return EXIT.ok
     }
     case 'tail': {
-      const { socketsOf, tail } = await import('./cli/tail.js')
+      const { tail } = await import('./cli/tail.js')
+      const { socketsOf } = await import('./cli/tail-target.js')
       const options = { ...command, sockets: socketsOf(env) }
       return codeOf(await tail(options, { stdout: process.stdout, err: output.err, env }))
     }

@@ -25,3 +25,8 @@ export function printable(text: string, max = 64): string {
   const plain = text.slice(0, max).replace(ALL_DECEPTIVE, '?')
   return text.length > max ? `${plain}…` : plain
 }
+
+/** JSON with escapes in place of such characters. It stands for the same value. */
+export function printableJson(json: string): string {
+  return json.replace(ALL_DECEPTIVE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}

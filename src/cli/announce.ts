@@ -8,6 +8,7 @@ import type { Log } from '../logging.js'
 import { Fault } from '../protocol/fault.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import { adviceOn } from './advice.js'
+import { inspectorAddress, inspectorLine, openable } from './inspector-address.js'
 
 export interface Announcing {
   log: Log
@@ -29,14 +30,14 @@ export function announce(
 ): void {
   if (adminUrl !== undefined) log.info({ event: 'admin_listening', url: adminUrl }, 'serving health and metrics')
   if (inspectUrl !== undefined) {
-    if (say) say(`\nInspector: ${inspectUrl}${viewer === undefined ? ', with the token of "inspect"' : `#${viewer}`}\n`)
-    else log.info({ event: 'inspector_listening', url: inspectUrl }, 'serving the inspector')
+    const address = inspectorAddress(inspectUrl, viewer)
+    // The token of this start is not for a log.
+    const next = viewer === undefined ? undefined : 'set inspect.token to look at it'
+    if (say) say(`\n${inspectorLine(address, `mcp-bridge tail ${quoted(address)}`)}\n`)
+    else log.info({ event: 'inspector_listening', url: inspectUrl, ...(next && { next }) }, 'serving the inspector')
   }
   const token = auth?.tokens === undefined && !auth?.passthrough ? '' : ' -H "authorization: Bearer $TOKEN"'
-  // An address that stands for all of this machine is none that one can call.
-  const [first = ''] = [...urls.values()].map((url) =>
-    url.replace(/^(https?:\/\/)(?:0\.0\.0\.0|\[::\])/, '$1127.0.0.1'),
-  )
+  const [first = ''] = [...urls.values()].map(openable)
   const [, socket, at] = /^unix:(.*):([^:]*)$/.exec(first) ?? []
   const asked = socket === undefined ? first : `--unix-socket ${quoted(socket)} http://localhost${at}`
   const curl = discoverCommand(asked, token)

@@ -62,9 +62,8 @@ export function isForPeople(argv: readonly string[]): boolean {
 function tokensIn(argv: readonly string[]) {
   const dashes = argv.indexOf('--')
   const before = dashes < 0 ? [...argv] : argv.slice(0, dashes)
-  // The id of a key may begin with a dash.
-  const removal = /^trust key remove [^-]/.test(before.slice(0, 4).join(' ')) ? before.slice(4, 5) : []
-  const args = removal.length === 0 ? before : before.toSpliced(4, 1)
+  const dashed = dashedWords(before)
+  const args = before.filter((_, at) => !dashed.includes(at))
   const options = Object.fromEntries(
     Object.entries(FLAGS).map(([name, flag]) => [
       name,
@@ -75,8 +74,15 @@ function tokensIn(argv: readonly string[]) {
     ]),
   )
   const { tokens } = parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true })
-  const id = removal.map((value) => ({ kind: 'positional' as const, index: args.length, value }))
-  return { tokens: [...tokens, ...id], program: dashes < 0 ? [] : argv.slice(dashes + 1) }
+  const words = dashed.map((at) => ({ kind: 'positional' as const, index: args.length, value: before[at] as string }))
+  return { tokens: [...tokens, ...words], program: dashes < 0 ? [] : argv.slice(dashes + 1) }
+}
+
+/** Where words are that may begin with a dash: the id of a key, and what a filter excludes. */
+function dashedWords(argv: readonly string[]): number[] {
+  if (/^trust key remove [^-]/.test(argv.slice(0, 4).join(' '))) return argv.length > 4 ? [4] : []
+  if (argv.find((word) => !word.startsWith('-')) !== 'tail') return []
+  return argv.flatMap((word, at) => (/^-[^-]./.test(word) ? [at] : []))
 }
 
 interface Given {

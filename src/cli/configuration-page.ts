@@ -138,7 +138,7 @@ export function configurationPage(): string {
     '',
     '## References',
     '',
-    'References are replaced in the entries of `mcpServers`, and in `auth.tokens`, `stateKeys`, `redis` and `publish`.',
+    'References are replaced in the entries of `mcpServers`, and in `auth.tokens`, `inspect.token`, `stateKeys`, `redis` and `publish`.',
     '',
     ...table(
       ['Reference', 'Replaced by'],

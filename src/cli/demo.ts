@@ -5,18 +5,24 @@ import { browserOf, type Settings } from '../config/settings.js'
 import { callDemo, paramsOf, requestOf, SAMPLE } from '../demo/client.js'
 import { browser } from '../oauth/person/browser.js'
 import { discoverCommand } from './announce.js'
+import { isForBrowsers } from './inspector-address.js'
 import type { Program } from './program.js'
 import { serve } from './serve.js'
 
-function welcome({ script }: Pick<Program, 'script'>, inspector: string | undefined): string {
+function welcome(program: Program, inspector: string | undefined): string {
+  const ways = inspector === undefined ? '' : waysTo(program, inspector)
+  return `A modern client calls a tool of a legacy server every second. ${ways}Ctrl-C ends the demo.\n`
+}
+
+/** How to look at the calls, by the address of the inspector with its token. */
+function waysTo({ script, errors }: Program, inspector: string): string {
+  // A log for programs has no token.
+  if (!errors.readable)
+    return `Its inspector is at ${inspector.replace(/#.*/, '')}, with a token that only --log-format pretty shows.\n`
   // In a clone, there is no command of this name.
   const command = basename(script) === 'main.js' ? `node ${quoted(relative('', script))}` : 'mcp-bridge'
-  const ways =
-    inspector === undefined
-      ? ''
-      : `  in a browser:  ${inspector}\n  in a terminal: ${command} tail ${quoted(inspector)}\n`
-  return `A modern client calls a tool of a legacy server every second. ${ways === '' ? '' : `See both sides of each call,\n${ways}`}Ctrl-C ends the demo.
-`
+  const browser = isForBrowsers(inspector) ? `  in a browser:  ${inspector}\n` : ''
+  return `See both sides of each call,\n${browser}  in a terminal: ${command} tail ${quoted(inspector)}\n`
 }
 
 /** Serves until the process ends. Resolves when it serves, or has ended. */
@@ -27,10 +33,9 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
   await serve({ kind: 'run', settings: own, files: [], notes: [], format: undefined }, program, {
     tries: (url) => [callCommand(url), discoverCommand(url)],
     onListening(url, inspector) {
-      // A log for programs has no token.
-      output.err(welcome(program, program.errors.readable ? inspector : undefined))
+      output.err(welcome(program, inspector))
       callDemo(url, stopping.signal).catch(() => {})
-      if (inspector === undefined || !output.terminal) return
+      if (inspector === undefined || !isForBrowsers(inspector) || !output.terminal) return
       // The address is printed, too.
       browser({ command: browserOf(settings), env, platform })(inspector).catch(() => {})
     },

@@ -31,10 +31,11 @@ export function serverWithFlags(entry: Readonly<Record<string, unknown>>, flags:
   return changes.reduce(changed, { ...entry })
 }
 
-/** The flag that has set what stands at a path of the configuration, if one has. */
+/** The flag that has set what stands at a path of the configuration, if one has. A switch sets nothing below its option. */
 export function flagAt(path: string, flags: Flags): FlagName | undefined {
-  const isAt = (option: string) => path === option || path.startsWith(`${option}.`)
-  return changesIn(flags).find(({ row }) => isAt(row.option as string))?.flag
+  const isAt = ({ option = '', value }: Flag) =>
+    path === option || (value !== undefined && path.startsWith(`${option}.`))
+  return changesIn(flags).find(({ row }) => isAt(row))?.flag
 }
 
 function changesIn(flags: Flags): Change[] {

@@ -72,7 +72,7 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
       return { kind: 'check', ...checked(flags, sources), file: flags.config }
     case 'tail': {
       const [first = '', ...others] = words
-      const isTarget = /^(?:https?:\/\/|\d+$)/.test(first)
+      const isTarget = /^(?:https?:\/\/|unix:|\d+$)/.test(first)
       const filter = (isTarget ? others : words).join(' ')
       return { kind: 'tail', target: isTarget ? first : undefined, filter, json, both: flags.both ?? false }
     }

@@ -14,6 +14,7 @@ import type { Tracing } from '../telemetry/types.js'
 import { within } from '../time.js'
 import { announce, report } from './announce.js'
 import { collectLessOften } from './garbage.js'
+import { inspectorAddress } from './inspector-address.js'
 import { type Command, parseCommand } from './parse.js'
 import { type Program, sourcesOf } from './program.js'
 import { losesHeaders } from './runtime.js'
@@ -111,7 +112,7 @@ export async function serve(
     collectLessOften()
     const [url] = urls.values()
     const { inspectUrl } = bridge
-    if (url !== undefined) onListening?.(url, inspectUrl && `${inspectUrl}#${inspector?.token ?? ''}`)
+    if (url !== undefined) onListening?.(url, inspectUrl && inspectorAddress(inspectUrl, inspector?.token))
     const current = { settings }
     found?.follow(() => reload(log, bridge, found.with(current.settings)))
     if (files.length > 0) followChanges(log, bridge, files, { found, current, program })

@@ -163,7 +163,7 @@ function inspection({ admin, inspect }: Settings): Issue[] {
   if (!inspect || inspect.token !== undefined || admin === undefined) return []
   const listen = parseListen(admin, 'admin')
   if (listen.kind === 'stdio' || isLoopback(listen.host)) return []
-  const message = `is required, because other machines can reach the inspector at "admin": a secret of 16 or more characters`
+  const message = `is required, because other machines can reach the inspector at "admin": set it in the configuration file, to a secret of 16 or more characters`
   return [{ path: 'inspect.token', message }]
 }
 

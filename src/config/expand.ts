@@ -72,7 +72,7 @@ export function expand(input: unknown, { env, read, missing }: ConfigSources, ke
     isObject(entry)
       ? mapped(entry, (value, key) => (keys.has(key) ? deep(value, `${path}.${key}`) : value))
       : deep(entry, path)
-  const { mcpServers, auth, stateKeys, redis, publish } = input
+  const { mcpServers, auth, stateKeys, redis, publish, inspect } = input
   const expanded = {
     ...input,
     ...(isObject(mcpServers) && {
@@ -82,6 +82,7 @@ export function expand(input: unknown, { env, read, missing }: ConfigSources, ke
     ...(stateKeys !== undefined && { stateKeys: deep(stateKeys, 'stateKeys') }),
     ...(redis !== undefined && { redis: deep(redis, 'redis') }),
     ...(isObject(auth) && { auth: { ...auth, tokens: deep(auth['tokens'], 'auth.tokens') } }),
+    ...(isObject(inspect) && { inspect: { ...inspect, token: deep(inspect['token'], 'inspect.token') } }),
   }
   if (issues.length > 0) throw new ConfigError(issues)
   return expanded

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { fileSchema } from './schema.js'
 
 /** What stands for these may be a reference like `${TOKEN}`, of which nothing is known before it is followed. */
-const REFERRING: ReadonlySet<string> = new Set(['tokens', 'stateKeys', 'url', 'redis', 'headers', 'env'])
+const REFERRING: ReadonlySet<string> = new Set(['tokens', 'stateKeys', 'url', 'redis', 'headers', 'env', 'token'])
 
 /** The JSON Schema of a configuration file. */
 export function jsonSchema(): object {

@@ -47,7 +47,7 @@ export function checkOffline(input: unknown, sources: ConfigSources): void {
 }
 
 /** Where references are replaced. */
-const PUT_IN = /^(?:mcpServers|auth\.tokens|stateKeys|redis|publish)\./
+const PUT_IN = /^(?:(?:mcpServers|auth\.tokens|stateKeys|redis|publish)\.|inspect\.token$)/
 
 /** A server that has been found, as if it were configured, with references resolved by `sources`. Throws a ConfigError. */
 export function foundServer(name: string, entry: unknown, sources: ConfigSources): ServerSettings {

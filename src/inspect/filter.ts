@@ -2,6 +2,7 @@
  * The filter language: words separated by spaces, all of which have to match. `server:orders`, `status:error,fault`,
  * `ms>500`, a text that stands anywhere, and `-` before a word for its opposite.
  */
+import { hintOnText, hintOnValues } from './filter-hints.js'
 import { elapsed } from './phases.js'
 import type { CallView } from './views.js'
 
@@ -70,7 +71,7 @@ export function readFilter(text: string): Filter {
 }
 
 function testOf(word: string, problems: string[], hints: string[]): Test | undefined {
-  const [, operator, number] = /^ms(>=|<=|>|<|[:=])(.*)$/.exec(word) ?? []
+  const [, operator, number] = /^ms(>=|<=|>|<|[:=])(.*)$/i.exec(word) ?? []
   if (operator !== undefined) {
     const limit = Number(number)
     if (number === '' || !Number.isFinite(limit)) {
@@ -82,26 +83,28 @@ function testOf(word: string, problems: string[], hints: string[]): Test | undef
       return ms !== undefined && compares(ms, operator, limit)
     }
   }
-  const [, field = '', value = ''] = /^([a-z]+):(.*)$/s.exec(word) ?? []
+  const [, named = '', value = ''] = /^([a-z]+):(.*)$/is.exec(word) ?? []
+  const field = named.toLowerCase()
   if (Object.hasOwn(FIELDS, field)) {
     const wanted = value.toLowerCase().split(',').filter(Boolean)
     if (wanted.length === 0) {
       problems.push(`${word} needs a value`)
       return undefined
     }
+    hints.push(...only(hintOnValues(field, wanted, WHOLE.has(field))))
     const fits = WHOLE.has(field)
       ? (found: string) => wanted.includes(found)
       : (found: string) => wanted.some((part) => found.includes(part))
     const read: Field = FIELDS[field as keyof typeof FIELDS]
     return (call) => read(call).some((found) => found !== undefined && fits(found.toLowerCase()))
   }
-  // An address is a text.
-  if (field !== '' && !value.startsWith('/'))
-    hints.push(
-      `${field}: is no field, so "${word}" is searched as text; fields are ${Object.keys(FIELDS).join(', ')}, ms`,
-    )
+  hints.push(...only(hintOnText(word, Object.keys(FIELDS))))
   const part = word.toLowerCase()
   return (call) => textsOf(call).some((found) => found?.toLowerCase().includes(part))
+}
+
+function only<T>(found: T | undefined): T[] {
+  return found === undefined ? [] : [found]
 }
 
 function compares(ms: number, operator: string, limit: number): boolean {

@@ -85,6 +85,11 @@ export class Ring {
     this.#waiting = waiting > 0 ? new Texts(waiting) : undefined
   }
 
+  /** The time now, in milliseconds since 1970, as events have it. */
+  get time(): number {
+    return this.#origin + this.#now()
+  }
+
   /** The number of the last event; 0 if there was none. */
   get last(): number {
     return this.#events.next - 1

@@ -9,7 +9,7 @@ export interface ViewerOptions {
   ring: Ring
   /** The number of the last event that it has. */
   after: number
-  /** Identifies the ring: a viewer that comes back to another one begins again. */
+  /** Identifies the ring, because a viewer that comes back to another one begins again; and says what time it is there. */
   hello: object
   /** The form in which an event with its text is shown; undefined if no texts are shown. */
   show: ((seen: Seen) => Seen) | undefined

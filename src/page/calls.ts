@@ -5,13 +5,16 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { elapsed, isRunning, phasesOf } from '../inspect/phases.js'
 import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
-import { current, following, selected, shownCalls, source, timeOf } from './state.js'
-import { NO_TOKEN } from './tables.js'
+import { addressOf } from './address.js'
+import { whyNothing } from './nothing.js'
+import { current, following, selected, shownCalls, timeOf } from './state.js'
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 32
 /** Rows above and below those that can be seen. */
 const SPARE = 6
+/** Most calls have this method. Where there is little room, it is not shown. */
+const USUAL = 'tools/call'
 /** Titles of the columns, and what they mean where that is not clear. */
 const COLUMNS: readonly (readonly [title: string, about?: string])[] = [
   ['Time'],
@@ -20,7 +23,7 @@ const COLUMNS: readonly (readonly [title: string, about?: string])[] = [
   ['Client → server', 'M: modern era, L: legacy era; month and day of the revision; transport'],
   ['Status'],
   ['Duration'],
-  ['Where the time went', 'Grey: bridge. Blue: server. Striped: client, or a person'],
+  ['Where the time went', 'Solid, grey: bridge. Lines, blue: server. Stripes, orange: client, or a person'],
 ]
 
 /** The part of the list that can be seen: its first pixel, and how many there are. */
@@ -100,7 +103,7 @@ export function Calls() {
           <caption class="hidden">Calls, oldest first</caption>
           <thead>
             <tr aria-rowindex="1">
-              ${COLUMNS.map(([title, about]) => html`<th scope="col" title=${about}>${title}</th>`)}
+              ${COLUMNS.map(([title, about]) => html`<th scope="col" title=${about ?? title}>${title}</th>`)}
             </tr>
           </thead>
           <tbody>
@@ -125,9 +128,9 @@ function follow(): void {
 }
 
 function empty(): string {
-  if (source.value.kind === 'no token') return NO_TOKEN
   const { size } = current.value.views.calls
-  return size === 0 ? 'No call yet. Calls appear here as they happen.' : `None of ${size} calls matches the filter.`
+  if (size > 0) return `None of ${size} calls matches the filter.`
+  return whyNothing() ?? 'No call yet. Calls appear here as they happen.'
 }
 
 function space(height: number) {
@@ -149,15 +152,16 @@ function Row({ call, index, time }: RowProps) {
   const choose = () => {
     selected.value = call.id
   }
+  const [method, name, server] = [shown(call.method), shown(call.name), shown(call.server)]
   const why = call.why ?? call.fault
   const status = `${words}${why === undefined ? '' : `: ${shown(why)}`}`
   const blame = call.blame === undefined ? '' : ` (blame: ${shown(call.blame)})`
   return html`
     <tr aria-rowindex=${index + 2} aria-current=${isSelected ? 'true' : undefined} class=${isSelected ? 'selected' : ''} onClick=${choose}>
       <td>${clock(call.at)}</td>
-      <td><a href=${`#/calls/${encodeURIComponent(call.id)}`}><span class="method">${shown(call.method)}</span> <b>${shown(call.name)}</b></a></td>
-      <td>${shown(call.server)}</td>
-      <td title=${`${full(call.client)} → ${full(call.upstream)}`}>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>
+      <td title=${[method, name].filter(Boolean).join(' ')}><a href=${addressOf('calls', call.id)}><span class=${call.method === USUAL ? 'method usual' : 'method'}>${method}</span> <b>${name}</b></a></td>
+      <td title=${server}>${server}</td>
+      <td title=${`${full(call.client)} → ${full(call.upstream)}${call.relayed ? ', relayed' : ''}`}>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>
       <td class=${`status ${call.status}`} title=${`${status}${blame}`}><span aria-hidden="true">${sign} </span>${status}</td>
       <td class="number">${duration(elapsed(call, time))}${isRunning(call) ? ' …' : ''}</td>
       <td>${waterfall(call, time)}</td>

@@ -2,18 +2,21 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { curlOf } from '../inspect/curl.js'
 import { elapsed, isRunning } from '../inspect/phases.js'
 import { httpStatus, type Message } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, shown, statusOf } from '../inspect/words.js'
 import type { Payload } from '../ports/seen.js'
+import { addressOf } from './address.js'
 import { Advised } from './documented.js'
 import { textsOf } from './feed.js'
 import { save } from './files.js'
 import { copyLink, copyText } from './keys.js'
 import { Messages } from './messages.js'
+import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
-import { current, kept, moveTab, now, place, selected, selectedCall, source, TABS, tab, timeOf } from './state.js'
+import { current, kept, moveTab, now, place, selected, selectedCall, TABS, tab, timeOf } from './state.js'
 import { Timeline } from './timeline.js'
 import { Why } from './why.js'
 
@@ -52,8 +55,8 @@ export function Detail() {
   }, [state])
   if (id === undefined) return null
   if (!call) {
-    const none = source.value.kind === 'connecting' ? 'Connecting.' : `There is no call ${shown(id)} in memory.`
-    return html`<section class="detail" aria-label="Call"><p class="empty">${none}${' '}<a href="#/calls">All calls</a></p></section>`
+    const none = whyNothing() ?? `There is no call ${shown(id)} in memory.`
+    return html`<section class="detail" aria-label="Call"><p class="empty">${none}${' '}<a href=${addressOf('calls')}>Back to the list</a></p></section>`
   }
   const shownCall = texts.value?.of === call.id ? withTexts(call, texts.value.found) : call
   const { words } = statusOf(call)
@@ -73,7 +76,7 @@ export function Detail() {
         <div class="buttons">
           <button type="button" onClick=${copyLink}>Copy link</button>
           <${CurlButton} call=${shownCall} />
-          ${source.value.kind === 'live' && html`<button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>`}
+          <button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>
           <button type="button" onClick=${close} aria-label="Close the call">✕</button>
         </div>
       </header>
@@ -108,7 +111,7 @@ function sessionOf(id: string) {
   const session = current.value.views.sessions.get(id)
   const age =
     session && session.state === 'open' ? `, ${duration(now() - session.at)} old` : `, ${session?.state ?? ''}`
-  return html`<a href="#/sessions">session ${shown(id)}</a>${session ? age : ''}`
+  return html`<a href=${addressOf('sessions')}>session ${shown(id)}</a>${session ? age : ''}`
 }
 
 const TITLES = { messages: 'Messages', timeline: 'Timeline', why: 'Why', raw: 'Raw' } as const
@@ -151,16 +154,10 @@ function RawMessages({ call }: { call: CallView }) {
   `
 }
 
-/** Copies the client's request as a command line. Only a text that is complete can be sent again. */
+/** Copies the client's request as a command line, if it can be sent again. */
 function CurlButton({ call }: { call: CallView }) {
-  const request = call.events.find(
-    (seen): seen is Message => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request',
-  )
-  const payload = request?.payload
-  if (!request || !payload || payload.cut > 0 || payload.hidden > 0) return null
-  const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
-  const sent = Object.entries(request.http?.headers ?? {}).filter(([name]) => name !== 'content-length')
-  const lines = ['curl "$MCP_BRIDGE_URL"', ...sent.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`)]
-  const command = [...lines, `--data-binary ${quoted(payload.text)}`].join(' \\\n  ')
-  return html`<button type="button" onClick=${() => copyText(command, 'the command')}>Copy as curl</button>`
+  const curl = curlOf(call)
+  if (!curl) return null
+  const needs = `it needs ${curl.variables.join(' and ')}`
+  return html`<button type="button" title=${`The request of the client. In a shell, ${needs}`} onClick=${() => copyText(curl.command, `the command: ${needs}`)}>Copy as curl</button>`
 }

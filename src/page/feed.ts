@@ -3,7 +3,7 @@ import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
 import type { Payload, Seen } from '../ports/seen.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { eventIn } from './event.js'
-import { add, forget, kept, serversNow, source } from './state.js'
+import { add, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
 
 /** Milliseconds before the first attempt to connect again, and most of them. */
 const FIRST = 500
@@ -46,17 +46,20 @@ export async function follow(given: string | undefined): Promise<void> {
   }
 }
 
+/** What a bridge says first: which one it is, and what time it is there. */
+interface Hello {
+  bridge: string
+  at: number
+}
+
 /** Reads one stream. Resolves to why it ended. */
 async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
   const response = await get(`events?after=${last}`, { signal })
   if (response.status === 401) {
-    source.value = { kind: 'refused', why: 'the bridge does not know this token: open the address that it printed' }
+    source.value = { kind: 'refused', why: 'the bridge does not know this token' }
     return 'refused'
   }
   if (!response.ok || !response.body) return `the bridge answered ${response.status}`
-  source.value = { kind: 'live' }
-  onLive()
-  lookAtPayloads().catch(() => {})
   const decoder = new SseDecoder()
   const reader = response.body.getReader()
   for (;;) {
@@ -67,7 +70,14 @@ async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
       const data = textOf(pieces)
       if (event === 'message') events.push(JSON.parse(data) as Seen)
       else if (event === 'dropped') return 'this page read too slowly'
-      else if (event === 'hello' && isOther(data)) return 'the bridge was started again'
+      else if (event === 'hello') {
+        const hello = JSON.parse(data) as Hello
+        if (isOther(hello)) return 'the bridge was started again'
+        setClock(hello.at)
+        source.value = { kind: 'live' }
+        onLive()
+        lookAtPayloads().catch(() => {})
+      }
     }
     last = events.at(-1)?.seq ?? last
     if (events.length > 0) add(events)
@@ -84,8 +94,7 @@ function textOf(pieces: readonly Uint8Array[]): string {
 }
 
 /** Whether the events are of another bridge than before. Then they are read from the beginning. */
-function isOther(hello: string): boolean {
-  const { bridge: now } = JSON.parse(hello) as { bridge: string }
+function isOther({ bridge: now }: Hello): boolean {
   const isOther = bridge !== undefined && bridge !== now
   bridge = now
   if (!isOther) return false
@@ -124,14 +133,13 @@ export async function lookAtPayloads(keep?: 'all' | 'configured'): Promise<void>
       () => {
         if (kept.value === now) lookAtPayloads().catch(() => {})
       },
-      until - Date.now() + AFTER,
+      Math.max(0, until - clockNow()) + AFTER,
     )
 }
 
-/** What the bridge has kept of the calls that match, as a file; undefined if there is none. */
-export async function exported(format: 'jsonl' | 'har', filter: string): Promise<Blob | undefined> {
-  const response = await get(`export?${new URLSearchParams({ format, filter })}`)
-  return response.ok ? response.blob() : undefined
+/** What the bridge has kept of the calls that match; undefined if it cannot be reached. */
+export function exported(format: 'jsonl' | 'har', filter: string): Promise<Response | undefined> {
+  return get(`export?${new URLSearchParams({ format, filter })}`).catch(() => undefined)
 }
 
 function get(path: string, more: RequestInit = {}): Promise<Response> {
@@ -146,10 +154,16 @@ export function hasBridge(): boolean {
 
 /** Shows the events of the bridge again, instead of those of a file. */
 export function goBack(): void {
+  followAnew(token)
+}
+
+/** Shows the events of the bridge from the beginning, with this token. */
+export function followAnew(given: string | undefined): void {
+  stream?.abort()
   forget()
   last = 0
   source.value = { kind: 'connecting' }
-  follow(token).catch(() => {})
+  follow(given).catch(() => {})
 }
 
 /** Shows the events of an exported file in place of those of the bridge. Resolves to what is wrong with it, if anything is. */
@@ -165,8 +179,10 @@ export async function open(file: File): Promise<string | undefined> {
   }
   stream?.abort()
   forget()
-  source.value = { kind: 'file', name: file.name }
-  for (let i = 0; i < events.length; i += SLICE) {
+  const own = { kind: 'file', name: file.name } as const
+  source.value = own
+  // Whoever goes back to the bridge, or opens another file, ends it.
+  for (let i = 0; i < events.length && source.value === own; i += SLICE) {
     add(events.slice(i, i + SLICE))
     await nextTask()
   }

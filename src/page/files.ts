@@ -1,20 +1,42 @@
 /** Files: exports of the bridge, and those that are opened or dropped on the page. */
 import { exported, open } from './feed.js'
-import { say } from './state.js'
+import { eventsOf, say, source } from './state.js'
 
-/** Has the browser save what the bridge has kept of the calls that match. `name` becomes a part of the name of the file. */
+/**
+ * Has the browser save what the bridge has kept of the calls that match, or if there is no bridge, what the page has of them.
+ * `name` becomes a part of the name of the file.
+ */
 export function save(format: 'jsonl' | 'har', filter: string, name = ''): void {
-  exported(format, filter)
-    .then((file) => {
-      if (!file) return say('The bridge did not give the export')
-      const url = URL.createObjectURL(file)
-      const link = document.createElement('a')
-      link.href = url
-      link.download = `mcp-bridge${name}.${format}`
-      link.click()
-      URL.revokeObjectURL(url)
-    })
-    .catch(() => say('The bridge did not give the export'))
+  saveWith(format, filter, `mcp-bridge${name}.${format}`).catch(() => say(REFUSED))
+}
+
+async function saveWith(format: 'jsonl' | 'har', filter: string, name: string): Promise<void> {
+  const { kind } = source.value
+  const response = kind === 'live' ? await exported(format, filter) : undefined
+  if (response ? !response.ok : format === 'har') return say(REFUSED)
+  saveAs(response ? await response.blob() : ofPage(filter), name)
+  if (!response && kind !== 'file') say(OF_PAGE)
+}
+
+const REFUSED = 'The bridge did not give the export'
+/** Says what is not in an export without a bridge. */
+const OF_PAGE = 'Exported what the page has, without the texts of messages: the bridge did not answer'
+
+/** The events that the page has, one a line. */
+function ofPage(filter: string): Blob {
+  return new Blob(
+    eventsOf(filter).map((seen) => `${JSON.stringify(seen)}\n`),
+    { type: 'application/jsonl' },
+  )
+}
+
+function saveAs(file: Blob, name: string): void {
+  const url = URL.createObjectURL(file)
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
 }
 
 /** Shows the events of a file in place of those of the bridge. */

@@ -2,11 +2,13 @@
 import { html } from 'htm/preact'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { FIELDS } from '../inspect/filter.js'
+import { VALUES } from '../inspect/filter-hints.js'
 import { clock, shown } from '../inspect/words.js'
-import { followAddress, takeToken } from './address.js'
+import { addressOf, followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
-import { follow, goBack, hasBridge, lookAtPayloads } from './feed.js'
+import { follow, followAnew, goBack, hasBridge, lookAtPayloads } from './feed.js'
 import { acceptFiles, save, show } from './files.js'
 import { followKeys, KEYS } from './keys.js'
 import {
@@ -33,10 +35,7 @@ import {
 import { Refused, Servers, Sessions } from './tables.js'
 
 const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused' } as const
-const VALUES = {
-  era: ['modern', 'legacy'],
-  status: ['open', 'ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault'],
-}
+const ERAS: readonly string[] = ['modern', 'legacy']
 /** Milliseconds between two counts that are read aloud. */
 const ALOUD = 10_000
 
@@ -46,12 +45,12 @@ function App() {
       <h1>mcp-bridge</h1>
       <${Connection} />
       <nav aria-label="Views">
-        ${PLACES.map((one) => html`<a href=${`#/${one}`} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}</a>`)}
+        ${PLACES.map((one) => html`<a href=${addressOf(one)} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}</a>`)}
       </nav>
       <div class="buttons">
         ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
         <${Texts} />
-        ${source.value.kind === 'live' && html`<${Exports} />`}
+        <${Exports} />
         ${source.value.kind === 'file' && hasBridge() && html`<button type="button" onClick=${goBack}>Back to the bridge</button>`}
         <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
         <button type="button" aria-haspopup="dialog" onClick=${() => toggleHelp(true)}>Keys</button>
@@ -87,10 +86,13 @@ function Connection() {
 
 /** Exports what the list shows. */
 function Exports() {
-  const about = filterWords.value === '' ? 'everything that the bridge has kept' : 'the calls that match the filter'
+  const isLive = source.value.kind === 'live'
+  if (!isLive && current.value.views.seen === 0) return null
+  const all = isLive ? 'everything that the bridge has kept' : 'everything that this page has'
+  const about = filterWords.value === '' ? all : 'the calls that match the filter'
   return html`
     <button type="button" title=${`Events, one a line: ${about}. This page can open the file.`} onClick=${() => save('jsonl', filterWords.value)}>Export JSONL</button>
-    <button type="button" title=${`HTTP archive, for other tools: ${about}`} onClick=${() => save('har', filterWords.value)}>Export HAR</button>
+    ${isLive && html`<button type="button" title=${`HTTP archive, for other tools: ${about}`} onClick=${() => save('har', filterWords.value)}>Export HAR</button>`}
   `
 }
 
@@ -114,7 +116,7 @@ function Filters() {
   return html`
     <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
       ${CHOICES.map((choice) => {
-        const known = choice === 'server' ? servers : VALUES[choice]
+        const known: readonly string[] = { server: servers, era: ERAS, status: VALUES.status }[choice]
         const { [choice]: value = '' } = choices.value
         const values = value === '' || known.includes(value) ? known : [value, ...known]
         return html`
@@ -171,14 +173,23 @@ function Help() {
       <h2>Sides</h2>
       <p><code>M 07-28 http → L 11-25 stdio</code>: a client of the modern era, revision 2026-07-28, over Streamable HTTP, with a server of the legacy era, revision 2025-11-25, on stdio.</p>
       <h2>Filter</h2>
-      <p><code>tool: name: method: server: era: status: blame: fault: principal: session: id: trace: ms></code>, or any text. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
+      <p><code>${Object.keys(FIELDS)
+        .map((field) => `${field}:`)
+        .join(
+          ' ',
+        )} ms></code>, or any text. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
+      <dl>
+        <dt><code>era:</code></dt><dd>modern, legacy, a revision, or a pair as modern>legacy</dd>
+        <dt><code>status:</code></dt><dd>${VALUES.status.join(', ')}, or the code of an error</dd>
+        <dt><code>blame:</code></dt><dd>${VALUES.blame.join(', ')}</dd>
+      </dl>
       <button type="button" onClick=${() => toggleHelp(false)}>Close</button>
     </dialog>
   `
 }
 
 const token = takeToken()
-followAddress()
+followAddress(followAnew)
 followKeys()
 acceptFiles()
 followClock()

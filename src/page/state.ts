@@ -44,6 +44,10 @@ const version = signal(0)
 
 let views = new Views()
 
+/** Most events that are kept although they belong to no call. The oldest leave. */
+const MAX_OTHERS = 5_000
+let others: Seen[] = []
+
 /** What the events add up to. A component that reads it is drawn again when events come. */
 export const current = computed(() => {
   version.value
@@ -93,9 +97,17 @@ export const selectedCall = computed(() => {
   return id === undefined ? undefined : { call: current.value.views.call(id) }
 })
 
+/** What the clock of the bridge is ahead of `performance.now`, in milliseconds. The clock of the viewer may be wrong. */
+let ahead = 0
+
+/** Sets the clock by that of the bridge. */
+export function setClock(at: number): void {
+  ahead = at - performance.now()
+}
+
 /** The time that running calls are measured by. Without a bridge, time stands still. */
 export function now(): number {
-  return source.value.kind === 'live' ? Date.now() : views.at
+  return source.value.kind === 'live' ? performance.now() + ahead : views.at
 }
 
 /**
@@ -130,7 +142,11 @@ let next = 0
  * page that nobody sees is not drawn.
  */
 export function add(events: readonly Seen[]): void {
-  for (const seen of events) views.add(seen)
+  for (const seen of events) {
+    views.add(seen)
+    if (seen.call === undefined) others.push(seen)
+  }
+  if (others.length > MAX_OTHERS) others = others.slice(-MAX_OTHERS)
   if (scheduled) return
   scheduled = true
   setTimeout(() => requestAnimationFrame(draw), next - performance.now())
@@ -150,12 +166,22 @@ function draw(began: number): void {
 /** Forgets all events: they are of another bridge, or of a file. */
 export function forget(): void {
   views = new Views()
+  others = []
   batch(() => {
     pausedCalls.value = undefined
     serversNow.value = []
     kept.value = undefined
     version.value++
   })
+}
+
+/** The events that the page has, in order: of calls that match, or all without a filter. */
+export function eventsOf(words: string): Seen[] {
+  const { matches, isEmpty } = readFilter(words)
+  const events = [...views.calls.values()].filter(matches).flatMap((call) => call.events)
+  // An event of the stream with an answer is in its call, too.
+  const all = new Map([...(isEmpty ? others : []), ...events].map((seen) => [seen.seq, seen]))
+  return [...all.values()].toSorted((a, b) => a.seq - b.seq)
 }
 
 export function togglePause(): void {

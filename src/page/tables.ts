@@ -7,11 +7,10 @@ import type { SessionView } from '../inspect/session-views.js'
 import { clock, duration, lossOf, shown } from '../inspect/words.js'
 import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
+import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
 import { current, now, serversNow, source } from './state.js'
 
-/** What to do without a token. */
-export const NO_TOKEN = 'Open the address that the bridge printed at its start, or drop an exported JSONL file here.'
 /** Names of tools that are shown of a server. */
 const TOOLS = 50
 /** The filter of calls that failed. */
@@ -34,14 +33,9 @@ function table(caption: string, titles: readonly string[], rows: readonly Cells[
         <thead><tr>${titles.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
         <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, i) => html`<td data-label=${titles[i]}>${cell}</td>`)}</tr>`)}</tbody>
       </table>
-      ${rows.length === 0 && html`<p class="empty">${nothing() || empty}</p>`}
+      ${rows.length === 0 && html`<p class="empty">${whyNothing() ?? empty}</p>`}
     </div>
   `
-}
-
-/** Why there is nothing, if nothing comes. */
-function nothing(): string {
-  return source.value.kind === 'no token' ? NO_TOKEN : ''
 }
 
 export function Servers() {
@@ -64,7 +58,7 @@ export function Servers() {
     return html`<${Server} key=${name} name=${name} seen=${known} isGone />`
   }
   if (names.length === 0 && current.value.views.notes.length === 0)
-    return html`<p class="empty">${isLive ? 'No server was seen yet.' : nothing()}</p>`
+    return html`<p class="empty">${whyNothing() ?? 'No server was seen yet.'}</p>`
   return html`
     <div class="cards" tabindex="0" role="region" aria-label="Servers">
       ${names.map(card)}

@@ -57,6 +57,22 @@ t.test('a flag that a command does not take is refused with the command that tak
   t.match(complaintOf(['check', '--backup', 'x']).next, '"mcp-bridge check --help"')
 })
 
+t.test('words of a filter may begin with a dash', async (t) => {
+  const url = 'http://127.0.0.1:9091/inspect'
+  const tails: [argv: string[], target: string | undefined, filter: string, json: boolean][] = [
+    [['tail', '-status:ok'], undefined, '-status:ok', false],
+    [['--json', 'tail', url, 'tool:book', '-ms>500'], url, 'tool:book -ms>500', true],
+    [['tail', '-server:orders', '--json', url, 'echo', '-text'], url, 'echo -server:orders -text', true],
+  ]
+  for (const [argv, target, filter, json] of tails)
+    t.same(parseCommand(argv, {}), { kind: 'tail', target, filter, json, both: false })
+  t.match(parseCommand(['tail', '-h'], {}), { kind: 'help', commands: ['tail'] })
+  t.match(messageOf(['tail', '--no-such-flag']), /unknown flag --no-such-flag/)
+  t.match(messageOf(['discover', '-status:ok']), /--server is not a flag/)
+  const id = ['trust', 'key', 'remove', 'acme.example', '-Ab_1']
+  t.match(parseCommand(id, {}), { action: { do: 'key remove', id: '-Ab_1' } })
+})
+
 t.test('every flag belongs to a command', async (t) => {
   for (const name of flagNames.filter((name) => !EVERYWHERE.includes(name)))
     t.ok(

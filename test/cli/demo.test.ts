@@ -76,6 +76,13 @@ t.test('its greeting says how to look at the calls; a log for programs has no to
   const logged = startProgram(t, ['demo', ...LISTEN, '--log-format', 'json'])
   await says(logged, /Ctrl-C ends the demo/)
   t.notMatch(logged.stderr(), /inspect#/)
+  t.match(
+    logged.stderr(),
+    / Its inspector is at http:\S+\/inspect, with a token that only --log-format pretty shows\.$/m,
+  )
+  const onSocket = startProgram(t, ['demo', ...LISTEN, '--admin', `unix:${join(temporaryFolder(t), 'a.sock')}`])
+  await says(onSocket, /Ctrl-C ends the demo/)
+  t.match(onSocket.stderr(), /See both sides of each call,\n {2}in a terminal: node \S*main\.js tail 'unix:\S+#\S+'\n/)
 })
 
 t.test('its client meets every outcome, reports progress and answers a question', async (t) => {

@@ -1,15 +1,16 @@
 /** The program with `--inspect`: where its inspector is, who may look, and how `mcp-bridge tail` finds it. */
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { execPath } from 'node:process'
+import { execPath, platform } from 'node:process'
 import t from 'tap'
-import { says, startProgram } from '../support/cli.js'
+import { run, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { messages } from '../support/inspected.js'
 import { noRedis, RedisServer } from '../support/redis.js'
 
 const EVERYTHING = ['--', execPath, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js']
+const noSockets = platform === 'win32' && 'Node.js has no unix sockets on Windows'
 const CALL = messages.call('echo', { message: 'hello' })
 
 t.test('the address of the page is printed with its token, and tail follows it', async (t) => {
@@ -38,7 +39,48 @@ t.test('a log in JSON has the address without the token', async (t) => {
   await says(bridge, /"event":"(server_ready)"/)
   const [, url = ''] = await says(bridge, /"event":"inspector_listening","url":"([^"]+)"/)
   t.match(url, /^http:\/\/127\.0\.0\.1:\d+\/inspect$/)
+  t.match(bridge.stderr(), /"event":"inspector_listening".*"next":"set inspect\.token to look at it"/)
   t.equal((await fetch(new URL('/inspect/events', url))).status, 401)
+})
+
+t.test(
+  'the address of all of this machine is printed as one that can be opened, with the place of the token',
+  async (t) => {
+    const config = {
+      mcpServers: { default: { command: EVERYTHING[1], args: EVERYTHING.slice(2) } },
+      listen: 'http://127.0.0.1:0/mcp',
+      admin: 'http://0.0.0.0:0',
+      inspect: { token: 'a-token-of-the-configuration' },
+    }
+    const file = temporaryFile(t, 'mcp.json', JSON.stringify(config))
+    const bridge = startProgram(t, ['--config', file, '--log-format', 'pretty'])
+    const [, address = ''] = await says(bridge, /^Inspector: (http\S+)#<token>, where <token> is inspect\.token/m)
+    t.match(address, /^http:\/\/127\.0\.0\.1:\d+\/inspect$/)
+    const headers = { authorization: `Bearer ${config.inspect.token}` }
+    t.equal((await fetch(`${address}/calls`, { headers })).status, 200)
+  },
+)
+
+t.test('of a unix socket, the command that follows it is printed, and works', { skip: noSockets }, async (t) => {
+  const admin = `unix:${join(temporaryFolder(t), 'a.sock')}`
+  const flags = ['--inspect', '--log-format', 'pretty', '-l', 'http://127.0.0.1:0/mcp', '--admin', admin]
+  const bridge = startProgram(t, [...flags, ...EVERYTHING])
+  const [, target = ''] = await says(bridge, /^Inspector: mcp-bridge tail '(unix:\S+:\/inspect#[\w-]{32})'$/m)
+  const [, url = ''] = await says(bridge, /listens on (\S+)/)
+  const tail = startProgram(t, ['tail', target])
+  await says(bridge, /(somebody looks at the inspector)/)
+  await (await messages.post(url, CALL)).text()
+  await until(() => /✓ ok {2}tools\/call echo/.test(tail.stdout()), 'a call in the terminal')
+})
+
+t.test('that other machines need a token is said with the option, which no flag sets', async (t) => {
+  const { code, stderr } = await run(t, ['--inspect', '--admin', 'http://0.0.0.0:0', 'http://127.0.0.1:1/mcp'])
+  t.equal(code, 78)
+  t.match(
+    stderr,
+    /inspect\.token.*is required, because other machines can reach the inspector at \\?"admin\\?": set it in the configuration file/,
+  )
+  t.notMatch(stderr, /--inspect/)
 })
 
 t.test('on stdio, tail finds the bridge by a socket of its user, which goes with the bridge', async (t) => {

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { type TailOptions, tail } from '../../src/cli/tail.js'
 import { pipeName } from '../../src/inspect/socket.js'
 import type { Seen } from '../../src/ports/seen.js'
+import { DECEPTIVE } from '../../src/printable.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
@@ -115,6 +116,22 @@ t.test('colours are for terminals that want them, and names cannot control a ter
   t.notOk(unwanted.said.out.includes('\u001b'))
 })
 
+t.test('events as JSON have escapes for characters that control a terminal or deceive', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const base = await startInspector(t, ring)
+  const evil = 'a\u001b\u007f\u009b31m\u202e\u2066\u2028\u200b\ufeff\ud800z 😀'
+  tellCall(ring.witness, { id: 1, name: evil, texts: { request: JSON.stringify({ evil }), result: evil } })
+  const { said } = run(t, { target: `${base}/inspect#${TOKEN}`, json: true })
+  await until(() => said.out.split('\n').length === 9)
+  t.notMatch(said.out.replaceAll('\n', ''), DECEPTIVE)
+  const [begun, request] = said.out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { name?: string; payload?: { text: string } })
+  t.equal(begun?.name, evil, 'and stand for the same value')
+  t.match(request?.payload?.text, /a\\u001b\u007f\u009b31m\u202e/)
+})
+
 t.test('both sides of a question are written as they come, and the words of a rule once', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
@@ -150,6 +167,15 @@ t.test('a wrong token and an address without an inspector are named', async (t) 
   const wrong = run(t, { target: `${base}/inspect#wrong` })
   t.equal(await wrong.ended, false)
   t.match(wrong.said.err, /the bridge requires its token/)
+  const malformed = run(t, { target: `${base}/inspect#%` })
+  t.equal(await malformed.ended, false)
+  t.match(malformed.said.err, /the bridge requires its token/)
+  const token = 'ABC.def_123~+/=-'
+  const ring = tickingRing()
+  const other = await startInspector(t, ring, { token })
+  const right = run(t, { target: `${other}/inspect#${token}` })
+  tellCall(ring.witness, { id: 1 })
+  await until(() => right.said.out.includes('c1'))
 })
 
 t.test('without an address it finds the bridge of this user by its socket', async (t) => {

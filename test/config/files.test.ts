@@ -73,6 +73,7 @@ t.test(
       auth: { tokens: { alice: '${TOKEN_OF_ALICE}', bob: '${file:/run/secrets/bob}' } },
       redis: { url: '${REDIS_OF_TEST}' },
       stateKeys: ['${STATE_KEY_OF_TEST}'],
+      inspect: { token: '${VIEWERS}' },
     }
     const file = fileWith(t, config)
     const online = await run(t, ['check', '--config', file])

@@ -26,6 +26,7 @@ t.test('it takes what the bridge takes, and names what is wrong', async (t) => {
     mcpServers: { stdio, http },
     auth: { tokens: { me: '${TOKEN}' } },
     stateKeys: ['${KEY}'],
+    inspect: { token: '${VIEWERS}' },
     redis: { url: '${REDIS}' },
     admin: 'http://0.0.0.0:9090',
   }

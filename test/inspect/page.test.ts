@@ -564,6 +564,8 @@ t.test('a wrong token is named, and the page works on a small screen', { skip },
   tellEverything(ring)
   const wrong = await look(t, ring, {}, 'wrong')
   await wrong.shows(/does not know this token/)
+  await wrong.shows(/Open the address that it printed/)
+  t.notMatch(await wrong.browser.text(), /No call yet/)
   const { browser, rows, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 5)
   await browser.emulate({ width: 390, height: 800 })

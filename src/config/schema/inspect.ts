@@ -26,7 +26,11 @@ export const inspect = z
       ),
     token: z
       .string()
-      .regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
+      // The characters of bearer tokens (RFC 6750, section 2.1) that no program encodes after the # of an address.
+      .regex(
+        /^[A-Za-z0-9._~+=-][A-Za-z0-9._~+/=-]{15,}$/,
+        'has to be 16 or more letters, digits and characters of ._~+/=- and cannot begin with /, because it stands after # in an address',
+      )
       .optional()
       .describe(
         'The token that viewers need. Required if "admin" can be reached from other machines. Default: a new one at each start, which is printed with the address on a terminal.',

@@ -1,0 +1,40 @@
+/** The token of the inspector in a configuration: where it may stand, and which texts can be one. */
+import t from 'tap'
+import { type ConfigSources, parseSettings } from '../../src/config/settings.js'
+
+const SECRETS: ConfigSources = {
+  env: { VIEWERS: 'a-token-of-an-environment' },
+  read: (path) => `a-token-of${path.replaceAll('/', '-')}\n`,
+}
+const parse = (token: string) =>
+  parseSettings({ mcpServers: { a: { url: 'https://a.example/mcp' } }, inspect: { token } }, SECRETS).inspect?.token
+
+t.test('it is the content of a variable or of a file that the configuration refers to', async (t) => {
+  t.equal(parse('${VIEWERS}'), 'a-token-of-an-environment')
+  t.equal(parse('${file:/run/viewers}'), 'a-token-of-run-viewers')
+  t.equal(parse('a-token-of-the-configuration'), 'a-token-of-the-configuration')
+  t.throws(() => parse('${NOT_SET_ANYWHERE}'), {
+    message: /inspect\.token: the environment variable NOT_SET_ANYWHERE is not set/,
+  })
+})
+
+t.test('it is one that nothing encodes after the # of an address', async (t) => {
+  const good = ['abcdefghijklmnop', 'ABC.def_123~+/=-', `-${'9'.repeat(100)}`]
+  for (const token of good) {
+    t.equal(parse(token), token)
+    t.equal(new URL(`http://127.0.0.1/inspect#${token}`).hash, `#${token}`)
+  }
+  const wrong = [
+    'fifteen-letters',
+    '/begins-like-a-place',
+    'a"quoted"-token-here',
+    'a%41-token-with-percent',
+    'a token with spaces',
+  ]
+  for (const token of [...wrong, 'a-<tag>-in-a-token', 'a-token-with-ümlauts', 'a-token-with-a-#-in-it'])
+    t.throws(
+      () => parse(token),
+      { message: /inspect\.token: has to be 16 or more letters.*cannot begin with \// },
+      token,
+    )
+})

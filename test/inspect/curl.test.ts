@@ -1,0 +1,117 @@
+/** A request as a command line: run in a shell, it does again what the client did. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
+import { curlOf } from '../../src/inspect/curl.js'
+import { Ring } from '../../src/inspect/ring.js'
+import { type CallView, Views } from '../../src/inspect/views.js'
+import type { Seen } from '../../src/ports/seen.js'
+import { encodeValue } from '../../src/protocol/headers.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { BOTH, initialize, LegacyClient } from '../support/legacy-client.js'
+import { LegacyHttp } from '../support/legacy-http.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { call, headersFor, post } from '../support/modern.js'
+import { ModernHttp } from '../support/modern-http.js'
+import { eventsIn } from '../support/sights.js'
+
+const TOKEN = 'a-token-of-the-bridge'
+const authorization = `Bearer ${TOKEN}`
+/** What a shell and a header must not change. */
+const TEXT = `it's "quoted" $HOME \`id\` \\ — 日本\n`
+
+/** Servers, by what the bridge does with messages of which client. */
+const SERVERS: Readonly<Record<string, (t: Test) => Promise<object>>> = {
+  'a legacy program': async (t) => legacyStdio(t).server,
+  'a legacy server on HTTP': async (t) => ({ url: (await LegacyHttp.start(t, { sessions: true })).url }),
+  'a modern server on HTTP': async (t) => ({ url: (await ModernHttp.start(t)).url }),
+}
+
+/** Requests by the era of the client. */
+const REQUESTS = {
+  modern: [
+    ['tools/call', { name: 'echo', arguments: { text: TEXT } }],
+    ['tools/call', { name: 'no tool: “日本”', arguments: {} }],
+    ['resources/read', { uri: 'memo://no/such' }],
+    ['tools/list', {}],
+  ],
+  legacy: [
+    ['tools/call', { name: 'echo', arguments: { text: TEXT } }],
+    ['tools/list', {}],
+  ],
+} as const
+
+for (const [server, start] of Object.entries(SERVERS))
+  for (const era of ['modern', 'legacy'] as const)
+    for (const tokens of [undefined, { alice: TOKEN }])
+      t.test(`a ${era} client and ${server}, ${tokens ? 'with' : 'without'} a token`, async (t) => {
+        const ring = new Ring({ payloads: 'all' })
+        const watch = new Watch(ring.witness)
+        const { url } = await startBridge(t, await start(t), tokens ? { auth: { tokens } } : {}, { watch })
+        const headers = tokens ? { authorization } : {}
+        const legacy = era === 'legacy' ? await LegacyClient.open(url, { headers }) : undefined
+        for (const [method, params] of REQUESTS[era]) {
+          const { message } = legacy
+            ? await legacy.request(method, params)
+            : await call(url, method, params, {
+                headers: { ...headersFor(method, params), ...nameOf(params), ...headers },
+              })
+          await until(() => callsIn(ring).at(-1)?.status !== 'open', 'the call has ended')
+          const curl = curlOf(callsIn(ring).findLast((one) => one.method === method) as CallView)
+          t.same(
+            curl?.variables,
+            ['$MCP_BRIDGE_URL', ...(legacy ? ['$MCP_SESSION_ID'] : []), ...(tokens ? ['$TOKEN'] : [])],
+            'it says what it needs',
+          )
+          const env = { MCP_BRIDGE_URL: url, MCP_SESSION_ID: legacy?.session ?? '', TOKEN }
+          t.same(await answerOf(curl?.command ?? '', env), message, `${method} is answered as before`)
+        }
+      })
+
+t.test('the request that opens a session needs none', async (t) => {
+  const ring = new Ring({ payloads: 'all' })
+  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new Watch(ring.witness) })
+  await post(url, initialize('2025-11-25'), BOTH)
+  const curl = curlOf(callsIn(ring).find(({ method }) => method === 'initialize') as CallView)
+  t.same(curl?.variables, ['$MCP_BRIDGE_URL'])
+  t.match(await answerOf(curl?.command ?? '', { MCP_BRIDGE_URL: url }), { result: { protocolVersion: '2025-11-25' } })
+})
+
+const REQUEST = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+const asked = { v: 1, seq: 1, at: 1, kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1 } as const
+const whole = { ...asked, payload: { text: REQUEST, cut: 0, hidden: 0 } }
+const WITHOUT: readonly [why: string, transport: 'http' | 'sse' | 'stdio' | undefined, seen: Seen][] = [
+  ['a client on stdio', 'stdio', whole],
+  ['a client on HTTP+SSE, whose answers come elsewhere', 'sse', whole],
+  ['a client of whom it is not known', undefined, whole],
+  ['a request of the server', 'http', { ...whole, dir: 'out' }],
+  ['no text', 'http', asked],
+  ['a text that is cut off', 'http', { ...asked, payload: { text: REQUEST, cut: 1, hidden: 0 } }],
+  ['a text with a hidden value', 'http', { ...asked, payload: { text: REQUEST, cut: 0, hidden: 1 } }],
+  ['a text that is no object', 'http', { ...asked, payload: { text: `[${REQUEST}]`, cut: 0, hidden: 0 } }],
+]
+t.test('there is no command where none can work', async (t) => {
+  for (const [why, transport, seen] of WITHOUT)
+    t.equal(curlOf({ client: { era: 'legacy', transport }, events: [seen] }), undefined, why)
+  t.ok(curlOf({ client: { era: 'legacy', transport: 'http' }, events: [whole] }))
+})
+
+function callsIn(ring: Ring): CallView[] {
+  const views = new Views()
+  for (const seen of eventsIn(ring)) views.add(seen)
+  return [...views.calls.values()]
+}
+
+/** The last message that a command prints, from JSON or from events. */
+async function answerOf(command: string, env: Record<string, string>): Promise<unknown> {
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { env: { ...process.env, ...env } })
+  const [, data = stdout] = /^data: (.+)$(?![\s\S]*^data: .)/m.exec(stdout) ?? []
+  return JSON.parse(data)
+}
+
+/** A name that is not ASCII has another form in its header. */
+function nameOf(params: object): Record<string, string> {
+  return 'name' in params ? { 'mcp-name': encodeValue(String(params.name)) } : {}
+}

@@ -1,0 +1,74 @@
+/** Mistakes in filters: what is said about words that are valid, and match nothing, or not what was meant. */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { helpOf } from '../../src/cli/help.js'
+import { FIELDS, readFilter } from '../../src/inspect/filter.js'
+import { VALUES } from '../../src/inspect/filter-hints.js'
+import { type CallView, Views } from '../../src/inspect/views.js'
+import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
+
+const HINTS: readonly (readonly [filter: string, hint: RegExp])[] = [
+  ['status:eror', /^status:eror matches nothing: did you mean "error"\?; values are open, ok, tool_error, asks, error/],
+  ['status:failed', /^status:failed matches nothing; values are open, .*, fault$/],
+  ['-status:ok,okay', /^status:okay matches nothing/],
+  ['era:modrn', /^era:modrn matches nothing: did you mean "modern"\?/],
+  ['blame:server', /^blame:server matches nothing; values are caller, upstream, bridge$/],
+  ['status=error', /^"status=error" is searched as text: write status:error$/],
+  ['Era=legacy', /: write era:legacy$/],
+  ['duration>500', /^"duration>500" is searched as text: only times are compared, as in ms>500$/],
+  ['ms > 500', /^">" is searched as text: write no space around >, as in ms>500$/],
+  ['ms >500', /write no space around >/],
+  ['tol:book', /^tol: is no field/],
+]
+
+const FINE = [
+  'status:error,fault',
+  'STATUS:OK',
+  'status:-32602',
+  'status:404',
+  'era:modern>legacy',
+  'era:2025',
+  'era:11-25',
+  'blame:upstream',
+  'ms>=500',
+  'ms=5',
+  'MS<5',
+  'a=b',
+  'key=value',
+  'a text',
+  'file:///notes',
+  'server:Orders',
+  '-',
+]
+
+t.test('a word that matches nothing, or is read as text, has a hint', async (t) => {
+  for (const [filter, hint] of HINTS) {
+    t.match(readFilter(filter).hint, hint, filter)
+    t.equal(readFilter(filter).problem, undefined, filter)
+  }
+  for (const filter of FINE) t.equal(readFilter(filter).hint, undefined, filter)
+})
+
+t.test('the names of fields are read in upper and lower case', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 1, outcome: 'tool_error' })
+  const views = new Views()
+  for (const seen of eventsIn(ring)) views.add(seen)
+  const call = views.call('c1') as CallView
+  for (const filter of ['Status:tool_error', 'TOOL:Book', '-Status:ok', 'MS>1'])
+    t.ok(readFilter(filter).matches(call), filter)
+  for (const filter of ['Status:ok', 'Server:billing', 'Ms>1000']) t.notOk(readFilter(filter).matches(call), filter)
+})
+
+t.test('all fields, and the values of those that have a list, are documented', async (t) => {
+  const texts = {
+    'docs/inspect.md': readFileSync(new URL('../../docs/inspect.md', import.meta.url), 'utf8'),
+    'tail --help': helpOf(['tail']),
+  }
+  const short = VALUES.era.filter((value) => /^\w+$/.test(value))
+  for (const [name, text] of Object.entries(texts)) {
+    for (const field of Object.keys(FIELDS)) t.match(text, new RegExp(`\\b${field}:`), `${name}: ${field}`)
+    for (const value of [...VALUES.status, ...VALUES.blame, ...short])
+      t.match(text, new RegExp(`\\b${value}\\b`), `${name}: ${value}`)
+  }
+})
