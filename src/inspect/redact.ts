@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { begins, LONGEST, patternOf } from './paths.js'
+import { endOfString } from './strings.js'
 
 /** A text with values hidden, and how many. */
 export interface Redacted {
@@ -196,15 +197,6 @@ function isSecret(key: string): boolean {
     .replace(/[^A-Za-z]+/g, '_')
     .toLowerCase()
   return (SECRET.test(words) || JOINED.test(words.replaceAll('_', ''))) && !HARMLESS.has(words)
-}
-
-/** The position after a string that begins at `start`; the end of the text if the string is cut off. */
-function endOfString(text: string, start: number): number {
-  for (let at = start + 1; at < text.length; at++) {
-    if (text[at] === '\\') at++
-    else if (text[at] === '"') return at + 1
-  }
-  return text.length
 }
 
 /** The value of a string, which may be cut off. */

@@ -1,11 +1,12 @@
 /** The messages of a call on both wires, side by side, with what the bridge changed. */
 import { html } from 'htm/preact'
+import { indented } from '../inspect/indent.js'
 import { awaysOf, isRunning, phasesOf } from '../inspect/phases.js'
 import { clientOf, httpStatus, type Message, type Row, rowsOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, full, size } from '../inspect/words.js'
 import { Changes } from './changes.js'
-import { line, Missing, pretty } from './raw.js'
+import { line, Missing } from './raw.js'
 
 /**
  * The messages of a call: the client's wire at the left, the server's at the right, aligned by cause. `time` is the time until
@@ -65,7 +66,7 @@ function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<stri
       <p><span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message, httpStatus(message, call))} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span></p>
       <${Changes} message=${message} other=${other} call=${call} explained=${explained} />
       ${message.more !== undefined && html`<p class="faint">${message.more} more changes are not listed</p>`}
-      ${text !== undefined && html`<pre class="text" tabindex="0">${pretty(text)}</pre>`}
+      ${text !== undefined && html`<pre class="text" tabindex="0">${indented(text)}</pre>`}
       ${message.payload && html`<${Missing} payload=${message.payload} />`}
     </td>
   `

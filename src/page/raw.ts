@@ -1,5 +1,6 @@
 /** One message as it was on the wire: its headers and its text, as far as they were kept. */
 import { html } from 'htm/preact'
+import { indented } from '../inspect/indent.js'
 import type { Message } from '../inspect/rows.js'
 import { shown, size } from '../inspect/words.js'
 import type { Payload, Seen } from '../ports/seen.js'
@@ -11,7 +12,7 @@ export function Raw({ message, time, status }: { message: Message; time: string;
     <details class="raw">
       <summary><span class="faint number">${time}</span> ${whereOf(message)}: ${line(message, status)} <span class="faint">${size(bytes)}</span></summary>
       ${headers(message)}
-      ${payload && html`<pre tabindex="0">${pretty(payload.text)}</pre>`}
+      ${payload && html`<pre tabindex="0">${indented(payload.text)}</pre>`}
       ${payload && html`<${Missing} payload=${payload} />`}
       ${!payload && html`<p class="faint">Its text was not kept.</p>`}
     </details>
@@ -47,13 +48,4 @@ export function Missing({ payload: { cut, hidden } }: { payload: Payload }) {
     hidden > 0 && (hidden === 1 ? '1 value is hidden' : `${hidden} values are hidden`),
   ].filter(Boolean)
   return words.length > 0 && html`<p class="faint">${words.join('; ')}.</p>`
-}
-
-/** A JSON text with indentation; any other text as it is. */
-export function pretty(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2)
-  } catch {
-    return text
-  }
 }

@@ -1,0 +1,10 @@
+/** Strings in JSON that may be cut off. */
+
+/** The position after a string that begins at `start`; the end of the text if the string is cut off. */
+export function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === '\\') at++
+    else if (text[at] === '"') return at + 1
+  }
+  return text.length
+}
