@@ -2,10 +2,11 @@
 import type { Change } from '../ports/seen.js'
 import { arrayAt, JsonError, objectAt } from '../rpc/scan.js'
 import { sourceOf } from '../rpc/source.js'
-import { unescaped } from './paths.js'
+import { LONGEST, unescaped } from './paths.js'
 
-/** The JSON at a JSON Pointer in a text, as written; undefined if there is none, or the text is cut off. */
+/** The JSON at a JSON Pointer in a text, as written; undefined if there is none, the text is cut off, or the pointer very long. */
 export function valueAt(text: string, pointer: string): string | undefined {
+  if (pointer.length > LONGEST) return undefined
   let json = text.trim()
   for (const token of tokensOf(pointer)) {
     const span = within(json, token)
@@ -31,12 +32,15 @@ export function textAt(text: string, pointer: string): string | undefined {
  * if others before them were removed.
  */
 export function movedTo(at: string, changes: readonly Change[]): string {
-  const tokens = at.split('/')
-  const moved = tokens.map((token, i) => {
+  const removals = changes.filter(({ op }) => op === 'remove')
+  if (removals.length === 0 || at.length > LONGEST) return at
+  let position = 0
+  const moved = at.split('/').map((token) => {
+    const list = at.slice(0, position)
+    position += token.length + 1
     if (!/^\d+$/.test(token)) return token
-    const list = `${tokens.slice(0, i).join('/')}/`
-    const removed = changes.filter((change) => {
-      const index = change.op === 'remove' && change.at.startsWith(list) ? change.at.slice(list.length) : ''
+    const removed = removals.filter((change) => {
+      const index = change.at.startsWith(list) ? change.at.slice(list.length) : ''
       return /^\d+$/.test(index) && Number(index) < Number(token)
     })
     return String(Number(token) - removed.length)

@@ -1,38 +1,86 @@
-/** Reads an event of an exported file. A file may come from anybody, so its values are checked. */
+/** Reads an event of an exported file. A file may come from anybody, so all its values are checked. */
 import { CANCELLED } from '../inspect/words.js'
 import type { Seen } from '../ports/seen.js'
 
-const KINDS: readonly string[] = [
-  'call',
-  'message',
-  'question',
-  'verdict',
-  'session',
-  'stream',
-  'child',
-  'refused',
-  'config',
-  'trust',
-  'lost',
-]
-const NUMBERS = new Set([
-  'v',
-  'seq',
-  'at',
-  'ms',
-  'upstreamMs',
-  'code',
-  'bytes',
-  'pid',
-  'status',
-  'count',
-  'round',
-  'more',
-  'of',
-])
-const REASONS: readonly unknown[] = [undefined, ...Object.keys(CANCELLED)]
-const OUTCOMES: readonly unknown[] = [undefined, 'ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault']
-type Fields = Readonly<Record<string, unknown>>
+type Check = (value: unknown) => boolean
+type Members = Readonly<Record<string, Check>>
+
+/** Most characters of the text of a message, and of any other text. */
+const MAX_TEXT = 64 * 1024
+const MAX_OTHER = 16 * 1024
+/** Most changes of a message: the inspector lists fewer. */
+const MAX_LIST = 1_000
+
+const text: Check = (value) => typeof value === 'string' && value.length <= MAX_OTHER
+const callId: Check = (value) => typeof value === 'string' && /^c\d{1,15}$/.test(value)
+const rule: Check = (value) => typeof value === 'string' && /^[\w-]{1,100}$/.test(value)
+const message: Check = (value) => typeof value === 'string' && value.length <= MAX_TEXT
+const number: Check = (value) => typeof value === 'number' && Number.isFinite(value)
+const count: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
+const isTrue: Check = (value) => typeof value === 'boolean'
+const textOrNumber: Check = (value) => text(value) || number(value)
+const oneOf =
+  (...values: unknown[]): Check =>
+  (value) =>
+    values.includes(value)
+const listOf =
+  (each: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.length <= MAX_LIST && value.every(each)
+const mapOf =
+  (each: Check): Check =>
+  (value) =>
+    isObject(value) && Object.values(value).every(each)
+/** An object with all of these members, and none of others that are neither these nor texts or numbers. */
+const object =
+  (required: Members, optional: Members = {}): Check =>
+  (value) =>
+    isObject(value) &&
+    Object.entries(required).every(([name, check]) => check(value[name])) &&
+    Object.entries(value).every(([name, one]) => memberOf({ ...required, ...optional }, name)(one))
+
+const side = object({ era: oneOf('modern', 'legacy') }, { revision: text, transport: text, name: text })
+const change = object({ at: text, op: oneOf('add', 'remove', 'replace'), rule })
+const outcomes = ['ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault']
+
+/** What all events have, and what each kind has besides. */
+const EVENT: Members = { v: oneOf(1), seq: (value) => count(value) && value !== 0, at: number }
+const KINDS: Readonly<Record<string, Members>> = {
+  call: { what: text, principal: text, client: side, method: text },
+  message: {
+    hop: oneOf('client', 'server'),
+    dir: oneOf('in', 'out'),
+    form: oneOf('request', 'result', 'error', 'notification'),
+    bytes: count,
+  },
+  question: { what: text },
+  verdict: { era: text, why: text },
+  session: { side: oneOf('client', 'server'), what: text },
+  stream: { what: text, stream: text },
+  child: { what: text },
+  refused: { status: number, why: text },
+  config: { text },
+  trust: { text },
+  lost: { text },
+}
+/** What an event may have. */
+const OPTIONAL: Members = {
+  call: callId,
+  continues: callId,
+  id: textOrNumber,
+  relayed: isTrue,
+  upstream: side,
+  outcome: oneOf(...outcomes),
+  cancelled: oneOf(...Object.keys(CANCELLED)),
+  http: object({ headers: mapOf(text) }, { status: number }),
+  changes: listOf(change),
+  payload: object({ text: message, cut: count, hidden: count }),
+  ...Object.fromEntries(['ms', 'upstreamMs', 'code', 'status'].map((name) => [name, number])),
+  ...Object.fromEntries(['bytes', 'pid', 'count', 'round', 'more', 'of'].map((name) => [name, count])),
+}
+const CHECKS = new Map(
+  Object.entries(KINDS).map(([kind, members]) => [kind, object({ ...EVENT, ...members }, OPTIONAL)]),
+)
 
 /** The event in a line; undefined if there is none. */
 export function eventIn(line: string): Seen | undefined {
@@ -42,45 +90,15 @@ export function eventIn(line: string): Seen | undefined {
   } catch {
     return undefined
   }
-  return isObject(seen) && isEvent(seen) ? (seen as unknown as Seen) : undefined
+  const check = isObject(seen) ? CHECKS.get(seen['kind'] as string) : undefined
+  return check?.(seen) ? (seen as Seen) : undefined
 }
 
-function isEvent(seen: Fields): boolean {
-  if (seen['v'] !== 1 || typeof seen['seq'] !== 'number' || typeof seen['at'] !== 'number') return false
-  if (!KINDS.includes(seen['kind'] as string) || !OUTCOMES.includes(seen['outcome'])) return false
-  if (!REASONS.includes(seen['cancelled'])) return false
-  if (seen['kind'] === 'call' && (typeof seen['method'] !== 'string' || !isObject(seen['client']))) return false
-  return Object.entries(seen).every(([key, value]) => isValue(key, value))
+/** The check of a member. Newer versions may have others: they are read if they are texts or numbers. */
+function memberOf(members: Members, name: string): Check {
+  return Object.hasOwn(members, name) ? (members[name] as Check) : textOrNumber
 }
 
-function isValue(key: string, value: unknown): boolean {
-  switch (key) {
-    case 'id':
-      return typeof value === 'string' || typeof value === 'number'
-    case 'relayed':
-      return typeof value === 'boolean'
-    case 'client':
-    case 'upstream':
-      return isObject(value) && hasTexts(value) && (value['era'] === 'modern' || value['era'] === 'legacy')
-    case 'http':
-      return isObject(value) && isObject(value['headers']) && hasTexts(value['headers'])
-    case 'changes':
-      return Array.isArray(value) && value.every((change) => isObject(change) && isChange(change))
-    case 'payload':
-      return isObject(value) && typeof value['text'] === 'string'
-    default:
-      return typeof value === (NUMBERS.has(key) ? 'number' : 'string')
-  }
-}
-
-function isChange(change: Fields): boolean {
-  return ['at', 'op', 'rule'].every((key) => typeof change[key] === 'string')
-}
-
-function hasTexts(value: Fields): boolean {
-  return Object.values(value).every((one) => typeof one === 'string')
-}
-
-function isObject(value: unknown): value is Fields {
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
