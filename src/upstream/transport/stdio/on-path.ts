@@ -15,9 +15,17 @@ export function isProgram(
   cwd: string | undefined,
 ): boolean {
   const endings = WINDOWS ? ['', ...(env['PATHEXT'] ?? '.COM;.EXE;.BAT;.CMD').split(';')] : ['']
-  const isFile = (path: string) =>
-    endings.some((ending) => statSync(path + ending, { throwIfNoEntry: false })?.isFile() === true)
+  const isFile = (path: string) => endings.some((ending) => isFileAt(path + ending))
   if (/[\\/]/.test(command)) return isFile(resolve(cwd ?? '.', command))
   const path = env['PATH'] ?? env['Path'] ?? ''
   return path.split(delimiter).some((folder) => folder !== '' && isFile(join(folder, command)))
+}
+
+/** A folder that this user may not read has no programs for this user. */
+function isFileAt(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() === true
+  } catch {
+    return false
+  }
 }

@@ -1,0 +1,20 @@
+/** Whether a command is a program of this machine. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { execPath } from 'node:process'
+import t from 'tap'
+import { isProgram } from '../../src/upstream/transport/stdio/on-path.js'
+import { temporaryFolder } from '../support/folder.js'
+
+t.test('a program is found on the PATH, also after folders that cannot be read', async (t) => {
+  const folder = temporaryFolder(t)
+  writeFileSync(join(folder, 'program'), '')
+  mkdirSync(join(folder, 'folder'))
+  // To look below a file fails as to look into a folder of somebody else.
+  const path = [join(folder, 'program'), 'x'.repeat(5_000), '', folder].join(delimiter)
+  t.equal(isProgram('program', { PATH: path }, undefined), true)
+  t.equal(isProgram('folder', { PATH: path }, undefined), false)
+  t.equal(isProgram('none', { PATH: path }, undefined), false)
+  t.equal(isProgram(execPath, {}, undefined), true)
+  t.equal(isProgram('./program', {}, folder), true)
+})
