@@ -128,4 +128,6 @@ t.test('the check finds changes that are missing, wrong or invented', async (t) 
   for (const at of ['/params/a/b', '/params/none'])
     t.not(untruths(received, sent, [...changes, { op: 'remove', at, rule: 'r' }]).length, 0, `with ${at}`)
   t.not(untruths(received, sent.replace('1.0', '1'), changes).length, 0, 'a number that was rounded')
+  const moved = '{"id":1,"params":{"list":[{"x":3}],"a":1.0,"b":true}}'
+  t.not(untruths(received, moved, changes).length, 0, 'members in another order')
 })

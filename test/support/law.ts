@@ -1,7 +1,7 @@
 /**
  * Whether the changes that the inspector shows are true: applied to the message that came in, they give the one that
  * went out, and taken back, they give the one that came in. Values that are new come from the other message. Values that
- * no change names have to have the same bytes, white space included.
+ * no change names have to have the same bytes, white space included, and members the same order.
  */
 
 import { rowsOf } from '../../src/inspect/rows.js'
@@ -250,6 +250,10 @@ function takenBack(after: Node, before: Node, place: Place): Node {
 /** Where two texts differ. */
 function differences(one: Node, other: Node, how: string, at: string): string[] {
   if (one.members && other.members) {
+    // New members come last. Only the members of the message itself have an order of their own.
+    const orders = [one.members, other.members].map((members) => [...members.keys()].join())
+    if (at !== '' && how === 'applied' && orders[0] !== orders[1])
+      return [`${how}, ${at} has the members ${orders.join(' and not ')}`]
     const keys = new Set([...one.members.keys(), ...other.members.keys()])
     return [...keys].flatMap((key) => {
       const [here, there] = [one.members?.get(key), other.members?.get(key)]
