@@ -9,6 +9,7 @@ import {
   shareOf,
   transportOf,
 } from '../config/settings.js'
+import { withoutCredentials } from '../credentials.js'
 import { proxiesOf } from '../net/proxy.js'
 import { reachOf } from '../net/server-connect.js'
 import type { Replicas } from '../ports/replicas.js'
@@ -126,7 +127,8 @@ export function serverOptions(
       lineLimit: limits.lineBytes,
       memory,
       onStderr: (line) => {
-        common.log.debug({ event: 'server_stderr', line }, 'server wrote to stderr')
+        if (common.log.isLevelEnabled('debug'))
+          common.log.debug({ event: 'server_stderr', line: withoutCredentials(line) }, 'server wrote to stderr')
         context.watch?.witness({ kind: 'child', server: name, what: 'stderr', line })
       },
       onChild: (what, pid) => observe?.({ kind: 'child', server: name, what, pid }),

@@ -1,5 +1,6 @@
 /** Logs, counts and traces a call when it ends: one line, without secrets, header values or arguments. */
 
+import { withoutCredentials } from '../credentials.js'
 import type { LogEvent, LogFields } from '../logging.js'
 import { type Cancelled, isFailure, type Outcome, UNRECORDED } from '../ports/seen.js'
 import { publicAddress, shownPrincipal } from '../printable.js'
@@ -153,12 +154,20 @@ export class CallLogEntry implements CallLog {
   }
 
   #logFault(fault: Fault): void {
-    const line = this.#line({ outcome: 'fault', fault: fault.fault, blame: fault.blame, why: fault.message })
+    const line = this.#line({
+      outcome: 'fault',
+      fault: fault.fault,
+      blame: fault.blame,
+      why: withoutCredentials(fault.message),
+    })
     if (fault.blame === 'caller') this.#logger.info(line, 'call')
     // A full bound deserves a warning, but it is no error of the bridge.
     else if (fault.fault === 'overloaded' || fault.fault === 'answerLost') this.#logger.warn(line, 'call')
     else if (fault.blame === 'upstream')
-      this.#logger.warn({ ...line, ...stderrOf(fault), ...(fault.said !== undefined && { said: fault.said }) }, 'call')
+      this.#logger.warn(
+        { ...line, ...stderrOf(fault), ...(fault.said !== undefined && { said: withoutCredentials(fault.said) }) },
+        'call',
+      )
     else this.#logger.error({ ...line, err: fault.cause ?? fault }, 'call')
   }
 
@@ -253,7 +262,7 @@ export function namedSubject(method: string, name: string): { name: string } | u
 
 function stderrOf({ cause }: Fault): { stderr?: readonly string[] } {
   const lines = cause instanceof Error && 'stderr' in cause ? (cause.stderr as readonly string[]) : []
-  return lines.length === 0 ? {} : { stderr: lines }
+  return lines.length === 0 ? {} : { stderr: lines.map(withoutCredentials) }
 }
 
 function tenths(milliseconds: number): number {

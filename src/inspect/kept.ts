@@ -1,9 +1,10 @@
 /** What is kept of what a witness is told: nothing secret, no long text, and no part of a larger text. */
+
 import { createHash } from 'node:crypto'
+import { withoutCredentials } from '../credentials.js'
 import { type CallSeen, callId, type MessageSeen, type Seen, type Sight } from '../ports/seen.js'
 import { shownPrincipal } from '../printable.js'
 import { own } from '../rpc/own.js'
-import { withoutCredentials } from './redact.js'
 import { MAX_TEXT, short } from './short.js'
 
 /** An event that is neither a message nor of a call, without its number and time. */

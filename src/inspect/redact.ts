@@ -3,6 +3,7 @@
  * not hidden stays as it was sent.
  */
 import { createHash } from 'node:crypto'
+import { HIDDEN, isSecret, withoutCredentials } from '../credentials.js'
 import { begins, LONGEST, patternOf } from './paths.js'
 import { endOfString } from './strings.js'
 
@@ -12,28 +13,8 @@ export interface Redacted {
   hidden: number
 }
 
-/** Stands in place of a hidden value. */
-export const HIDDEN = '‹hidden›'
-
-/** Words of names of members whose values are hidden. */
-const SECRET =
-  /(?:^|_)(?:tokens?|secrets?|passwords?|passwd|passcode|pwd|authorization|credentials?|cookies?|session_?id|otp|jwt|bearer)(?:_|$)/
-/** The same for names without anything between their words. */
-const JOINED =
-  /password(?!less)|passphrase|passcode|(?:api|private|access|secret|signing|encryption|ssh)key|(?:access|auth|refresh|id|csrf|bearer|session)tokens?(?![a-z])|clientsecret|jsessionid/
-/** Names that have such a word, and say nothing secret. */
-const HARMLESS = new Set(['progress_token', 'max_tokens', 'input_tokens', 'output_tokens', 'total_tokens'])
 /** Names of members that hold base64. */
 const BINARY = new Set(['blob', 'data'])
-/** Credentials within a text: after a scheme of HTTP, in the line of a header, before the host of an address, or known by their form. */
-const SCHEME = /\b(Bearer|Basic)((?:\s|%20|:){1,9}["']?)[^\s"',;<>]{6,}/gi
-const KNOWN =
-  /\b(?:gh[a-z]_[A-Za-z\d]{20,}|github_pat_\w{20,}|xox[a-z]-[\w-]{10,}|sk-[\w-]{20,}|AKIA[A-Z\d]{16}|eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]{0,2000})?)/g
-const HEADER = /(?<![\w-])((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s{0,9}[:=]\s{0,9}["']?)[^\r\n"']{3,}/gi
-const USER = /(\/\/)[^\s/@"'<>]{1,300}@/g
-/** A word before a value, and the value. */
-const NAME = /(?<![\w-])([\w-]{1,60})["']?\s{0,9}[=:]\s{0,9}["']?/g
-const VALUE = /[^\s"'&;,<>{}()[\]]{3,}/y
 /** Levels of JSON within strings of JSON that are examined. */
 const DEEPEST = 4
 
@@ -54,32 +35,6 @@ export function redactor(hide: readonly string[]): (text: string, isHidden?: IsH
 
 /** Whether the value at a path is hidden. The path is valid during the call only. */
 type IsHidden = (path: readonly string[]) => boolean
-
-/** A text for people with the credentials in it hidden. */
-export function withoutCredentials(text: string): string {
-  return withoutValues(
-    text
-      .replace(SCHEME, `$1$2${HIDDEN}`)
-      .replace(HEADER, `$1$2${HIDDEN}`)
-      .replace(USER, `$1${HIDDEN}@`)
-      .replace(KNOWN, HIDDEN),
-  )
-}
-
-/** Hides the values after words that say that they are secret, as in `password: abc` and `token=abc`. */
-function withoutValues(text: string): string {
-  let out = ''
-  let copied = 0
-  for (const { 0: before, 1: name = '', index } of text.matchAll(NAME)) {
-    const start = index + before.length
-    if (start < copied || !isSecret(name) || text.startsWith(HIDDEN, start)) continue
-    VALUE.lastIndex = start
-    if (!VALUE.test(text)) continue
-    out += text.slice(copied, start) + HIDDEN
-    copied = VALUE.lastIndex
-  }
-  return out + text.slice(copied)
-}
 
 /** An object or array that is open at a position. */
 interface Open {
@@ -121,7 +76,6 @@ class Redaction {
       if (/[\s:]/.test(char)) this.#at++
       else if (char === ',') {
         if (inside?.isArray) inside.key = String(Number(inside.key) + 1)
-        else if (inside) inside.named = false
         this.#at++
       } else if (char === '}' || char === ']') {
         this.#open.pop()
@@ -131,7 +85,11 @@ class Redaction {
         inside.key = stringAt(text, this.#at, end)
         inside.named = true
         this.#at = end
-      } else this.#value(char, inside)
+      } else {
+        // After a value a name comes, also if the comma is missing.
+        if (inside) inside.named = false
+        this.#value(char, inside)
+      }
     }
     return { text: this.#out + text.slice(this.#copied), hidden: this.#hidden }
   }
@@ -187,16 +145,6 @@ class Redaction {
     this.#at = end
     this.#hidden++
   }
-}
-
-function isSecret(key: string): boolean {
-  const words = key
-    .normalize('NFKC')
-    .replace(/([A-Z])([A-Z][a-z])/g, '$1_$2')
-    .replace(/([a-z\d])([A-Z])/g, '$1_$2')
-    .replace(/[^A-Za-z]+/g, '_')
-    .toLowerCase()
-  return (SECRET.test(words) || JOINED.test(words.replaceAll('_', ''))) && !HARMLESS.has(words)
 }
 
 /** The value of a string, which may be cut off. */

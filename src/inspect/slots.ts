@@ -3,13 +3,13 @@
  * has nothing to copy. A row is as long as a line of the processor's cache or shorter. The JSON of an event is made when
  * it is read.
  */
+import { withoutCredentials } from '../credentials.js'
 import type { MessageSight } from '../ports/message-sight.js'
 import { type CallSeen, callId, type Seen, type Sight } from '../ports/seen.js'
 import type { CallKind } from './call-kinds.js'
 import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
 import type { Other } from './kept.js'
 import type { MessageKind } from './message-kinds.js'
-import { withoutCredentials } from './redact.js'
 import { short } from './short.js'
 
 /** What few events have. */

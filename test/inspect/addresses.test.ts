@@ -15,13 +15,13 @@ const SECRET = 'https://user:CANARY-1@host.example/x?token=CANARY-2#CANARY-3'
 
 async function start(t: Test, server: object, settings: object = {}) {
   const ring = new Ring()
-  const { url } = await startBridge(t, server, settings, { watch: new Watch(ring.witness) })
+  const { url, log } = await startBridge(t, server, settings, { watch: new Watch(ring.witness) })
   const calls = () => {
     const views = new Views()
     for (const seen of eventsIn(ring)) views.add(seen)
     return [...views.calls.values()]
   }
-  return { url, ring, calls }
+  return { url, ring, calls, log }
 }
 
 function read(uri: string): string {
@@ -55,11 +55,13 @@ t.test('the name of a tool that has to be encoded in a header, relayed', async (
 
 t.test('credentials in lines of stderr', async (t) => {
   const script = "console.error('listening; api_key=CANARY-1, Authorization: Bearer CANARY-222222'); process.exit(1)"
-  const { url, ring } = await start(t, { command: process.execPath, args: ['-e', script] })
+  const { url, ring, log } = await start(t, { command: process.execPath, args: ['-e', script] })
   await (await messages.post(url, messages.call('echo', {}))).text()
   await until(() => eventsIn(ring).some((seen) => seen.kind === 'child' && seen.what === 'stderr'), 'a line')
   t.match(JSON.stringify(eventsIn(ring)), /listening; api_key=‹hidden›/)
   t.notMatch(JSON.stringify(eventsIn(ring)), /CANARY/)
+  await until(() => /listening/.test(JSON.stringify(log)), 'the log has it, too')
+  t.notMatch(JSON.stringify(log), /CANARY/)
 })
 
 t.test('the digest of a token that is passed through: as in the log', async (t) => {

@@ -1,7 +1,8 @@
 /** What is hidden in texts that the inspector shows. */
 import { assert as check, jsonValue, property, record, string } from 'fast-check'
 import t from 'tap'
-import { HIDDEN, redactor, withoutCredentials } from '../../src/inspect/redact.js'
+import { HIDDEN, withoutCredentials } from '../../src/credentials.js'
+import { redactor } from '../../src/inspect/redact.js'
 
 const redact = redactor([])
 
@@ -125,6 +126,8 @@ t.test('a member that says what another one is, JSON in JSON in JSON, and texts 
   t.notMatch(redact(JSON.stringify({ text: twice })).text, /CANARY/)
   t.notMatch(redact('Bearer CANARY-0123').text, /CANARY/)
   t.notMatch(redact('{"a": Bearer CANARY-0123, "b":1}').text, /CANARY/)
+  t.notMatch(redact('{"x":"y" "password":"CANARY"}').text, /CANARY/, 'without a comma')
+  t.notMatch(redact('{"x":{"y":1} "password":"CANARY"}').text, /CANARY/)
   t.equal(redact('{"a":12,"b":[true,null,-1e5]}').hidden, 0)
   const lines = 'QUJD'.repeat(20).replaceAll(/.{40}/g, '$&\n')
   t.match(redact(JSON.stringify({ data: lines })).text, /characters, sha256/)

@@ -3,6 +3,7 @@
  * logged in full, and then only their number: a refused client may retry at once and endlessly.
  */
 import type { FastifyRequest } from 'fastify'
+import { withoutCredentials } from '../../credentials.js'
 import type { Log } from '../../logging.js'
 import type { Observe } from '../../ports/events.js'
 import { printable, shownPrincipal } from '../../printable.js'
@@ -105,7 +106,7 @@ export class Refusals {
     const fields = {
       fault: fault.fault,
       status: fault.status,
-      why: printable(fault.message, 300),
+      why: printable(withoutCredentials(fault.message), 300),
       ...(server !== undefined && { server }),
       ...(method !== undefined && { method: printable(method, 32) }),
       ...(path !== undefined && { path: printable(path.split(/[?#]/, 1)[0] as string, 200) }),

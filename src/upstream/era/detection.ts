@@ -1,5 +1,6 @@
 /** Detects the era of a server: once for concurrent callers. Remembers the verdict while it is valid. */
 
+import { withoutCredentials } from '../../credentials.js'
 import type { Observe } from '../../ports/events.js'
 import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
@@ -277,7 +278,7 @@ export class Detection {
 
   /** Notes that a channel has ended by itself. `served`: it has answered a request, so no backoff begins. */
   ended(error: ChannelError, served: boolean): void {
-    const fields = { why: error.message, stderr: error.stderr }
+    const fields = { why: withoutCredentials(error.message), stderr: error.stderr.map(withoutCredentials) }
     this.#options.log.warn({ event: 'server_gone', ...fields }, 'server exited or closed the connection')
     if (served) this.worked(true)
     else this.failed(error)
