@@ -87,7 +87,7 @@ export function Detail() {
       </div>
       <div id="panel" role="tabpanel" aria-labelledby=${`tab-${tab.value}`} tabindex="0">
         ${call.incomplete && html`<p class="warning">The beginning of this call is missing.</p>`}
-        ${call.more > 0 && html`<p class="warning">${call.more} more events of this call were not kept.</p>`}
+        ${call.more > 0 && html`<p class="warning">${call.more} events in the middle of this call are not shown.</p>`}
         <${Advised} failure=${{ outcome: call.status, fault: call.fault, message: call.why }} />
         ${panel(shownCall)}
       </div>

@@ -73,7 +73,7 @@ function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<stri
 
 /** Where the counterpart of a message is, if it is not beside it. */
 function note(other: Message, { elsewhere }: Row, isOpen: boolean): string {
-  if (elsewhere === 'unseen') return 'passes on a message that is not among those of this call'
+  if (elsewhere === 'unseen') return 'passes on a message that is not shown here'
   if (elsewhere)
     return other.dir === 'out' ? `caused by ${line(elsewhere)}, above` : `sent on in ${line(elsewhere)}, below`
   if (other.dir === 'out') return 'sent by the bridge itself'
