@@ -77,5 +77,6 @@ function note(other: Message, { elsewhere }: Row, isOpen: boolean): string {
   if (elsewhere)
     return other.dir === 'out' ? `caused by ${line(elsewhere)}, above` : `sent on in ${line(elsewhere)}, below`
   if (other.dir === 'out') return 'sent by the bridge itself'
+  if (other.method === 'notifications/cancelled') return 'cancels the call'
   return isOpen ? 'not passed on so far' : 'stays with the bridge'
 }

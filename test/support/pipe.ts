@@ -1,6 +1,7 @@
 /** A modern client on a pipe: it writes lines and reads what comes back, while the bridge runs inside the test. */
 import { PassThrough } from 'node:stream'
 import type { Test } from 'tap'
+import type { BridgeContext } from '../../src/bridge/context.js'
 import { createBridge, type Started } from './bridge.js'
 import { until } from './eventually.js'
 import { envelope } from './modern.js'
@@ -20,8 +21,8 @@ export interface Pipe extends Omit<Started, 'url'> {
   end(): Promise<void>
 }
 
-export function openPipe(t: Test, server: object, settings: object = {}): Pipe {
-  const { bridge, log } = createBridge(t, server, settings)
+export function openPipe(t: Test, server: object, settings: object = {}, more: Partial<BridgeContext> = {}): Pipe {
+  const { bridge, log } = createBridge(t, server, settings, more)
   const input = new PassThrough()
   const output = new PassThrough()
   let written = ''

@@ -73,7 +73,7 @@ export class TunnelSession implements ClientSession {
       ...subject(method, typeof params === 'string' ? EMPTY : params),
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    const controller = this.#running.begin(id)
+    const controller = this.#running.begin(id, record.call)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
     record.follow(metaOf(request), trace)
     record.watched?.begun(request, undefined, headers)
@@ -133,11 +133,15 @@ export class TunnelSession implements ClientSession {
       this.#questions.asked(idKey(head.id), head.method, call)
   }
 
+  /** The call that a message of the client is about: it answers a request in it, or cancels it. */
+  #callOf(message: Notification | Response): number | undefined {
+    if (message.kind === 'response') return message.id && this.#questions.answered(idKey(message.id))
+    return message.method === 'notifications/cancelled' ? this.#running.named(message.params)?.call : undefined
+  }
+
   #tellReceived(message: Notification | Response): void {
     const { log, session } = this.#options
-    const id = message.kind === 'response' ? message.id : undefined
-    const call = id === undefined ? undefined : this.#questions.answered(idKey(id))
-    tellReceived(log, message, { call, session })
+    tellReceived(log, message, { call: this.#callOf(message), session })
   }
 }
 
