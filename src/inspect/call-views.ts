@@ -47,7 +47,7 @@ export interface CallView {
   questions: number
   /** The client is asked, and has not answered yet. */
   parked: boolean
-  /** The process of its server, if the server has only one. */
+  /** The process of its server, if that is certain. */
   pid?: number | undefined
   /** Its beginning is missing. */
   incomplete: boolean

@@ -19,8 +19,9 @@ export interface ServerView {
   why?: string | undefined
   at?: number | undefined
   ms?: number | undefined
-  /** Its processes that run. */
+  /** Its processes that run, as far as they are known, and how many run. */
   pids: number[]
+  running: number
   starts: number
   calls: number
   failed: number
@@ -67,6 +68,7 @@ export class ServerViews {
       calls: 0,
       failed: 0,
       pids: [],
+      running: 0,
       messages: [],
       stderr: [],
     }
@@ -86,7 +88,7 @@ export class ServerViews {
     if (messages.length > KEPT_OF_SERVERS.messages) messages.shift()
   }
 
-  child({ server: name, what, pid, line }: Of<'child'>): void {
+  child({ server: name, what, pid, running, line }: Of<'child'>): void {
     const server = this.of(name)
     if (what === 'stderr') {
       server.stderr.push(line ?? '')
@@ -98,6 +100,13 @@ export class ServerViews {
       server.starts++
       if (pid !== undefined) server.pids = [...server.pids, pid].slice(-KEPT_OF_SERVERS.processes)
     }
+    server.running = running ?? server.pids.length
+  }
+
+  /** The process of a server, if it has only one. */
+  pidOf(name: string | undefined): number | undefined {
+    const { pids, running } = this.of(name)
+    return running === 1 && pids.length === 1 ? pids[0] : undefined
   }
 
   /** The server as a call meets it that does not say so; undefined if it is not known. */

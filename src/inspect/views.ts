@@ -103,17 +103,26 @@ export class Views {
     if (call.relayed && call.upstream && call.upstream.revision === undefined)
       call.upstream = { ...call.upstream, revision: call.client?.revision }
     this.#servers.called(seen, call.upstream, isNew)
-    const { pids } = this.#servers.of(seen.server)
-    if (call.upstream?.transport === 'stdio' && pids.length === 1) [call.pid] = pids
   }
 
   #within(seen: Of<'message' | 'question'>): void {
     const isWithServer = seen.kind === 'message' && seen.hop === 'server'
-    if (hasCall(seen)) {
-      const call = this.#calls.within(seen)
-      // The end of a call says which server has had it, but a call may take long.
-      if (isWithServer) call.upstream ??= this.#servers.sideOf(seen.server)
-    } else if (isWithServer) this.#servers.message(seen)
+    if (!hasCall(seen)) {
+      if (isWithServer) this.#servers.message(seen)
+      return
+    }
+    const call = this.#calls.within(seen)
+    if (!isWithServer) return
+    // The end of a call says which server has had it, but a call may take long.
+    call.upstream ??= this.#servers.sideOf(seen.server)
+    if (isSentToServer(seen)) this.#processOf(call, seen)
+  }
+
+  /** A message that is sent reaches the only process of its server. Later ones of the call may go to another. */
+  #processOf(call: CallView, seen: Of<'message'>): void {
+    const pid = this.#servers.pidOf(seen.server)
+    const isFirst = call.events.find(isSentToServer) === seen
+    call.pid = isFirst || call.pid === pid ? pid : undefined
   }
 
   #stream(seen: Of<'stream'>): void {
@@ -122,6 +131,10 @@ export class Views {
     if (id === undefined) this.#sessions.stream(seen)
     else this.#calls.stream(seen, session, id)
   }
+}
+
+function isSentToServer(seen: Seen): boolean {
+  return seen.kind === 'message' && seen.hop === 'server' && seen.dir === 'out'
 }
 
 function hasCall<S extends Seen>(seen: S): seen is S & { call: string } {

@@ -24,6 +24,7 @@ const NUMBERS = new Set([
   'code',
   'bytes',
   'pid',
+  'running',
   'status',
   'count',
   'round',

@@ -298,6 +298,36 @@ t.test('a call has the process of its server, if there is only one', async (t) =
   t.equal(callIn(ring, 'c2').pid, undefined)
 })
 
+t.test('a call whose process is not certain has none', async (t) => {
+  const ring = tickingRing()
+  const { witness } = ring
+  const child = { kind: 'child', server: 'orders' } as const
+  const message = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 1 } as const
+  const call = {
+    kind: 'call',
+    principal: 'p',
+    client: { era: 'modern' },
+    method: 'tools/call',
+    relayed: false,
+  } as const
+  const upstream = { era: 'legacy', transport: 'stdio' } as const
+  witness({ ...child, what: 'started', pid: 2, running: 2 })
+  witness({ ...call, what: 'begun', call: 1 })
+  witness({ ...message, call: 1 })
+  t.equal(callIn(ring, 'c1').pid, undefined, 'the start of another process has left')
+  witness({ ...child, what: 'ended', pid: 1, running: 1 })
+  witness({ ...call, what: 'ended', call: 1, upstream, outcome: 'fault', ms: 1 })
+  t.equal(callIn(ring, 'c1').pid, undefined, 'it may have been in the process that has ended')
+
+  witness({ ...call, what: 'begun', call: 2 })
+  witness({ ...message, call: 2 })
+  witness({ ...child, what: 'ended', pid: 2, running: 0 })
+  witness({ ...child, what: 'restarted', pid: 3, running: 1 })
+  t.equal(callIn(ring, 'c2').pid, 2, 'the only process has ended, and another one was started')
+  witness({ ...message, call: 2 })
+  t.equal(callIn(ring, 'c2').pid, undefined, 'it was sent again, to the other one')
+})
+
 t.test('the server of a call that runs is the one that the bridge knows', async (t) => {
   const ring = tickingRing()
   const { witness } = ring
