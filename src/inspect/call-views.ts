@@ -103,7 +103,7 @@ export class CallViews {
 
   /** A stream with the answer to the request with this id: its client has left it, or come back. */
   stream(seen: Of<'stream'>, session: string, id: string | number): void {
-    const call = this.#answeredIn(session, id)
+    const call = this.#answeredIn(seen.server, session, id)
     if (!call) return
     if (call.status !== 'cancelled') call.away = seen.what === 'left'
     this.#keep(call, seen)
@@ -159,11 +159,12 @@ export class CallViews {
     this.#events -= call.events.length
   }
 
-  /** The newest call of a session whose request has this id. */
-  #answeredIn(session: string, id: string | number): CallView | undefined {
+  /** The newest call of a session with a server whose request has this id. */
+  #answeredIn(server = '', session: string, id: string | number): CallView | undefined {
     const isRequest = (seen: Seen) =>
       seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request' && seen.dir === 'in' && seen.id === id
-    return [...this.byId.values()].findLast((call) => call.session === session && call.events.some(isRequest))
+    const isIn = (call: CallView) => call.session === session && call.server === server
+    return [...this.byId.values()].findLast((call) => isIn(call) && call.events.some(isRequest))
   }
 }
 

@@ -170,7 +170,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       return kept()
     })
 
-    secret.get(`${INSPECT}/sessions`, async () => ({ sessions: [...(await viewsOf(ring)).sessions.values()] }))
+    secret.get(`${INSPECT}/sessions`, async () => ({ sessions: (await viewsOf(ring)).sessions }))
 
     secret.get(`${INSPECT}/export`, async (request, reply) => {
       const query = queryOf(request)

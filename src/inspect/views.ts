@@ -41,8 +41,8 @@ export class Views {
     return this.#servers.byName
   }
 
-  get sessions(): ReadonlyMap<string, SessionView> {
-    return this.#sessions.byId
+  get sessions(): readonly SessionView[] {
+    return this.#sessions.all
   }
 
   /** Adds the next event. Events that were added before are ignored. */
@@ -82,6 +82,11 @@ export class Views {
   /** The call with this id, also if it continues another one. */
   call(id: string): CallView | undefined {
     return this.#calls.get(id)
+  }
+
+  /** The session of a call. */
+  sessionOf({ session, server }: Pick<CallView, 'session' | 'server'>): SessionView | undefined {
+    return session === undefined ? undefined : this.#sessions.get({ id: session, server, side: 'client' })
   }
 
   #note(seen: Note): void {

@@ -59,7 +59,7 @@ export function Detail() {
   const { words } = statusOf(call)
   const facts = [
     shown(call.principal),
-    call.session !== undefined && sessionOf(call.session),
+    call.session !== undefined && sessionOf(call),
     call.trace !== undefined && `trace ${shown(call.trace)}`,
     call.events[0]?.replica !== undefined && `replica ${shown(call.events[0].replica)}`,
     words,
@@ -104,11 +104,11 @@ function withTexts(call: CallView, found: Texts['found']): CallView {
 }
 
 /** The session of a call, with its age, and a link to all sessions. */
-function sessionOf(id: string) {
-  const session = current.value.views.sessions.get(id)
+function sessionOf(call: CallView) {
+  const session = current.value.views.sessionOf(call)
   const age =
     session && session.state === 'open' ? `, ${duration(now() - session.at)} old` : `, ${session?.state ?? ''}`
-  return html`<a href="#/sessions">session ${shown(id)}</a>${session ? age : ''}`
+  return html`<a href="#/sessions">session ${shown(call.session)}</a>${session ? age : ''}`
 }
 
 const TITLES = { messages: 'Messages', timeline: 'Timeline', why: 'Why', raw: 'Raw' } as const

@@ -134,7 +134,7 @@ function Server({ name, now, seen, isGone = false }: ServerProps) {
 /** How many sessions of a server were seen and are open. */
 function openSessions(name: string): SessionCounts {
   const counts = { client: 0, server: 0 }
-  for (const { server, side, state } of current.value.views.sessions.values())
+  for (const { server, side, state } of current.value.views.sessions)
     if (server === name && state === 'open') counts[side]++
   return counts
 }
@@ -179,7 +179,7 @@ function toolsIn(names: readonly string[]): string {
 export function Sessions() {
   const { views } = current.value
   const time = now()
-  const rows = [...views.sessions.values()]
+  const rows = views.sessions
     .toReversed()
     .map((session) => [
       shown(session.id),

@@ -90,7 +90,7 @@ t.test('a legacy client cancels by a notification, or by ending its session', as
   const sse = await SseClient.open(url, '2024-11-05')
   await sse.post({ jsonrpc: '2.0', id: 'b', method: 'tools/call', params: { name: 'wait', arguments: { ms: LONG } } })
   await until(() => modern.of('tools/call').length === 2)
-  t.match([...views().sessions.values()].at(-1), { state: 'open', transport: 'sse' })
+  t.match(views().sessions.at(-1), { state: 'open', transport: 'sse' })
   sse.stream.leave()
   await until(() => cancelled().length === 2)
   t.same(cancelled(), ['notification', 'session'])
@@ -183,11 +183,19 @@ t.test('a legacy client that leaves before its stream began does not get its ans
   t.equal(statusOf(call()).words, 'ok, client away')
 })
 
+t.test('a client whose server is down has no session', async (t) => {
+  const { url, views } = await start(t, { url: 'http://127.0.0.1:9/mcp' })
+  const { opened } = await LegacyClient.open(url)
+  t.ok(opened.message.error)
+  await until(() => [...views().calls.values()].some(({ status }) => status === 'fault'), 'initialize has failed')
+  t.same(views().sessions, [])
+})
+
 t.test('a session has the streams that its client has open', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, views } = await start(t, { url: modern.url })
   const client = await LegacyClient.open(url)
-  const streams = () => [...views().sessions.values()].at(-1)?.streams ?? []
+  const streams = () => views().sessions.at(-1)?.streams ?? []
   t.same(streams(), [])
   const first = await client.listen()
   await client.listen()

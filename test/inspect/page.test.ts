@@ -646,7 +646,7 @@ t.test('on a phone, nothing has to be scrolled sideways, and tables stay tables'
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   await browser.emulate({ width: 360, height: 800 })
   const places = {
-    sessions: { heading: 'Time in calls', rows: 3, columns: 12 },
+    sessions: { heading: 'Time in calls', rows: 4, columns: 12 },
     refused: { heading: 'What to do', rows: 2, columns: 7 },
     servers: undefined,
   }

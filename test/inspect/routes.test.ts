@@ -178,7 +178,7 @@ t.test('an export has all events of a long call that asks its client, also those
   } as const
   ring.witness({ ...call, what: 'begun', continues: 1 })
   for (let i = 0; i < 600; i++) ring.witness({ ...progress, call: 2, method: 'notifications/progress' })
-  const stream = { kind: 'stream', stream: 'p1', id: 7, session: 'a-secret-session-id' } as const
+  const stream = { kind: 'stream', server: 'orders', stream: 'p1', id: 7, session: 'a-secret-session-id' } as const
   ring.witness({ ...stream, what: 'left' })
   ring.witness({ ...call, what: 'ended', outcome: 'ok', ms: 600 })
   tellCall(ring.witness, { id: 3, name: 'another' })
