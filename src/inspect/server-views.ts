@@ -25,7 +25,7 @@ export interface ServerView {
   starts: number
   calls: number
   failed: number
-  /** Messages that belong to no call: the probe of its era, handshakes, lists. The newest. */
+  /** Messages that belong to no call: the last probe of its era, the last handshake, and the newest others. */
   messages: Of<'message'>[]
   /** The last lines that its process wrote to stderr. */
   stderr: string[]
@@ -51,6 +51,29 @@ export interface ServerNow {
   tools?: readonly string[] | undefined
   /** Messages that belong to no call, with their texts. */
   messages?: readonly Of<'message'>[] | undefined
+}
+
+/** What the bridge itself sends to find out the era of a server, and to open a session with it. */
+const OPENING: readonly (string | undefined)[] = ['server/discover', 'initialize', 'notifications/initialized']
+
+/** The last message of this method that was sent to a server, and the answer to it, if there is one. */
+function lastOf(messages: readonly Of<'message'>[], method: string | undefined): Of<'message'>[] {
+  const at = messages.findLastIndex((message) => message.dir === 'out' && message.method === method)
+  const sent = messages[at]
+  if (!sent) return []
+  const isAnswer = ({ dir, form, id }: Of<'message'>) =>
+    dir === 'in' && (form === 'result' || form === 'error') && id === sent.id
+  const answer = messages.slice(at).find(isAnswer)
+  return answer ? [sent, answer] : [sent]
+}
+
+/** The request with which the bridge opens a server now, if it was sent after this time and is not answered so far. */
+export function openingSince({ messages }: ServerView, at: number): Of<'message'> | undefined {
+  // The newest one counts: those before it may never be answered.
+  const sent = messages.findLast(
+    ({ dir, form, method }) => dir === 'out' && form === 'request' && OPENING.includes(method),
+  )
+  return sent && sent.at >= at && lastOf(messages, sent.method).length === 1 ? sent : undefined
 }
 
 /** The servers that events are about. */
@@ -85,7 +108,9 @@ export class ServerViews {
   message(seen: Of<'message'>): void {
     const { messages } = this.of(seen.server)
     messages.push(seen)
-    if (messages.length > KEPT_OF_SERVERS.messages) messages.shift()
+    const opening = new Set(OPENING.flatMap((method) => lastOf(messages, method)))
+    const [oldest, ...others] = messages.filter((message) => !opening.has(message))
+    if (oldest && others.length >= KEPT_OF_SERVERS.messages) messages.splice(messages.indexOf(oldest), 1)
   }
 
   child({ server: name, what, pid, running, line }: Of<'child'>): void {

@@ -2,10 +2,12 @@
 import { html } from 'htm/preact'
 import { awaysOf, isRunning, phasesOf } from '../inspect/phases.js'
 import { clientOf, httpStatus, type Message, type Row, rowsOf } from '../inspect/rows.js'
+import { openingSince } from '../inspect/server-views.js'
 import type { CallView } from '../inspect/views.js'
-import { duration, full, size } from '../inspect/words.js'
+import { duration, full, shown, size } from '../inspect/words.js'
 import { Changes } from './changes.js'
 import { line, Missing, pretty } from './raw.js'
+import { current } from './state.js'
 
 /**
  * The messages of a call: the client's wire at the left, the server's at the right, aligned by cause. `time` is the time until
@@ -47,7 +49,11 @@ export function Messages({ call, time }: { call: CallView; time: number }) {
 /** Whom a call waits for, and since when. */
 function waiting(call: CallView, time: number): string {
   const { who = 'bridge', from = 0, to = 0 } = phasesOf(call, time).at(-1) ?? {}
-  return `${who === 'bridge' ? 'in the bridge' : `waiting for the ${who}`} for ${duration(to - from)} so far`
+  const server = current.value.views.servers.get(call.server)
+  const opening = who === 'bridge' && server && openingSince(server, call.at)
+  const where = who === 'bridge' ? 'in the bridge' : `waiting for the ${who}`
+  const why = opening ? `: the server has not answered ${shown(opening.method)}` : ''
+  return `${where} for ${duration(to - from)} so far${why}`
 }
 
 function firstOf({ client, server }: Row): number {

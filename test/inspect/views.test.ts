@@ -5,7 +5,7 @@ import { readFilter } from '../../src/inspect/filter.js'
 import { elapsed, phasesOf } from '../../src/inspect/phases.js'
 import type { Ring } from '../../src/inspect/ring.js'
 import { rowsOf } from '../../src/inspect/rows.js'
-import { KEPT_OF_SERVERS } from '../../src/inspect/server-views.js'
+import { KEPT_OF_SERVERS, openingSince, type ServerView } from '../../src/inspect/server-views.js'
 import { KEPT_OF_SESSIONS } from '../../src/inspect/session-views.js'
 import { type CallView, KEPT, Views } from '../../src/inspect/views.js'
 import { duration } from '../../src/inspect/words.js'
@@ -206,6 +206,42 @@ t.test('calls that failed are counted: with an error of the tool, the server or 
   const { servers, sessions } = viewsOf(eventsIn(ring))
   t.match(servers.get('orders'), { calls: 6, failed: 3 })
   t.match(sessions, [{ calls: 6, failed: 3 }])
+})
+
+t.test('the probe of a server and the last handshake stay, however many other messages come', async (t) => {
+  const ring = tickingRing()
+  const { witness } = ring
+  const message = { kind: 'message', server: 'orders', hop: 'server', bytes: 1 } as const
+  const changed = () =>
+    witness({ ...message, dir: 'in', form: 'notification', method: 'notifications/tools/list_changed' })
+  const exchange = (method: string, id: number) => {
+    witness({ ...message, dir: 'out', form: 'request', method, id })
+    witness({ ...message, dir: 'in', form: method === 'server/discover' ? 'error' : 'result', id })
+  }
+  const opening = () => openingSince(viewsOf(eventsIn(ring)).servers.get('orders') as ServerView, 0)?.method
+  exchange('server/discover', 1)
+  changed()
+  exchange('initialize', 2)
+  for (let i = 0; i < 50; i++) changed()
+  t.equal(opening(), undefined)
+  witness({ ...message, dir: 'out', form: 'request', method: 'initialize', id: 1 })
+  t.equal(opening(), 'initialize', 'a handshake is not answered so far')
+  witness({ ...message, dir: 'in', form: 'result', id: 1 })
+  witness({ ...message, dir: 'out', form: 'notification', method: 'notifications/initialized' })
+  for (let i = 0; i < 50; i++) changed()
+  const { messages } = viewsOf(eventsIn(ring)).servers.get('orders') as ServerView
+  t.same(
+    messages.slice(0, 6).map(({ method, form, id }) => [method ?? form, id]),
+    [
+      ['server/discover', 1],
+      ['error', 1],
+      ['initialize', 1],
+      ['result', 1],
+      ['notifications/initialized', undefined],
+      ['notifications/tools/list_changed', undefined],
+    ],
+  )
+  t.equal(messages.length, 5 + KEPT_OF_SERVERS.messages)
 })
 
 t.test('a session that a client asks for and does not get is none', async (t) => {
