@@ -5,7 +5,7 @@ import { readFilter } from '../../src/inspect/filter.js'
 import { elapsed, phasesOf } from '../../src/inspect/phases.js'
 import type { Ring } from '../../src/inspect/ring.js'
 import { rowsOf } from '../../src/inspect/rows.js'
-import { KEPT_OF_SERVERS, openingSince, type ServerView } from '../../src/inspect/server-views.js'
+import { KEPT_OF_SERVERS } from '../../src/inspect/server-views.js'
 import { KEPT_OF_SESSIONS } from '../../src/inspect/session-views.js'
 import { type CallView, KEPT, Views } from '../../src/inspect/views.js'
 import { duration } from '../../src/inspect/words.js'
@@ -42,57 +42,6 @@ t.test('a question and its answer are one call', async (t) => {
   t.match(views.call('c2'), { id: 'c1', status: 'ok', rounds: 1 })
   t.match(views.call('c5'), { id: 'c3', rounds: 1 })
   t.equal(views.servers.get('orders')?.calls, 2)
-})
-
-t.test('a call that continues one that has left is shown as a call of its own', async (t) => {
-  const ring = tickingRing()
-  const { witness } = ring
-  const begun = {
-    kind: 'call',
-    what: 'begun',
-    principal: 'alice',
-    client: { era: 'modern' },
-    method: 'tools/call',
-  } as const
-  const message = { kind: 'message', call: 2, hop: 'server', dir: 'in', form: 'notification', bytes: 1 } as const
-  tellCall(witness, { id: 1, outcome: 'asks' })
-  witness({ ...begun, call: 2, continues: 1, relayed: false })
-  const views = viewsOf(eventsIn(ring))
-  t.same(views.call('c2')?.parts, ['c2'])
-  for (let seq = 100, id = 10; id < 10 + KEPT_OF_CALLS.calls; id++)
-    views.add({ ...begun, v: 1, seq: seq + id, at: id, call: `c${id}`, relayed: false })
-  t.equal(views.call('c1'), undefined)
-  t.equal(views.call('c2'), undefined)
-  const last = views.last
-  const told = [
-    { ...message },
-    { ...message },
-    { ...begun, what: 'ended' as const, outcome: 'ok' as const, relayed: false },
-  ]
-  for (const [i, seen] of told.entries()) views.add({ ...seen, v: 1, seq: last + 1 + i, at: 1, call: 'c2' })
-  const call = views.call('c2') as CallView
-  t.match(call, { id: 'c2', incomplete: true, status: 'ok' })
-  t.equal(call.events.length, 3)
-  views.add({ ...begun, v: 1, seq: last + 9, at: 1, call: 'c3', continues: 'c2', relayed: false })
-  t.match(views.call('c3'), { id: 'c2', parts: ['c3'] })
-})
-
-t.test('a client that continues one call without end takes no more than the bound', async (t) => {
-  const views = new Views()
-  const begun = {
-    v: 1,
-    at: 1,
-    kind: 'call',
-    what: 'begun',
-    principal: 'p',
-    client: { era: 'modern' },
-    method: 'm',
-  } as const
-  for (let i = 1; i <= KEPT_OF_CALLS.parts + 100; i++)
-    views.add({ ...begun, seq: i, call: `c${i}`, relayed: false, ...(i > 1 && { continues: `c${i - 1}` }) })
-  t.equal(views.calls.size, 1)
-  t.equal(views.call('c1')?.parts.length, KEPT_OF_CALLS.parts)
-  t.equal(views.call(`c${KEPT_OF_CALLS.parts + 100}`)?.id, 'c1')
 })
 
 t.test('a call is open until it ends, and again while its client brings answers', async (t) => {
@@ -208,101 +157,6 @@ t.test('calls that failed are counted: with an error of the tool, the server or 
   t.match(sessions, [{ calls: 6, failed: 3 }])
 })
 
-t.test('the probe of a server and the last handshake stay, however many other messages come', async (t) => {
-  const ring = tickingRing()
-  const { witness } = ring
-  const message = { kind: 'message', server: 'orders', hop: 'server', bytes: 1 } as const
-  const changed = () =>
-    witness({ ...message, dir: 'in', form: 'notification', method: 'notifications/tools/list_changed' })
-  const exchange = (method: string, id: number) => {
-    witness({ ...message, dir: 'out', form: 'request', method, id })
-    witness({ ...message, dir: 'in', form: method === 'server/discover' ? 'error' : 'result', id })
-  }
-  const opening = () => openingSince(viewsOf(eventsIn(ring)).servers.get('orders') as ServerView, 0)?.method
-  exchange('server/discover', 1)
-  changed()
-  exchange('initialize', 2)
-  for (let i = 0; i < 50; i++) changed()
-  t.equal(opening(), undefined)
-  witness({ ...message, dir: 'out', form: 'request', method: 'initialize', id: 1 })
-  t.equal(opening(), 'initialize', 'a handshake is not answered so far')
-  witness({ ...message, dir: 'in', form: 'result', id: 1 })
-  witness({ ...message, dir: 'out', form: 'notification', method: 'notifications/initialized' })
-  for (let i = 0; i < 50; i++) changed()
-  const { messages } = viewsOf(eventsIn(ring)).servers.get('orders') as ServerView
-  t.same(
-    messages.slice(0, 6).map(({ method, form, id }) => [method ?? form, id]),
-    [
-      ['server/discover', 1],
-      ['error', 1],
-      ['initialize', 1],
-      ['result', 1],
-      ['notifications/initialized', undefined],
-      ['notifications/tools/list_changed', undefined],
-    ],
-  )
-  t.equal(messages.length, 5 + KEPT_OF_SERVERS.messages)
-})
-
-t.test('a session that a client asks for and does not get is none', async (t) => {
-  const ring = tickingRing()
-  const { witness } = ring
-  const call = {
-    kind: 'call',
-    server: 'orders',
-    principal: 'bob',
-    client: { era: 'legacy', transport: 'http', name: 'old' },
-    method: 'initialize',
-    relayed: false,
-  } as const
-  const states = () => viewsOf(eventsIn(ring)).sessions.map(({ state, calls, client }) => [state, calls, client])
-  witness({ ...call, what: 'begun', call: 1, session: 'refused' })
-  t.same(states(), [], 'it may come')
-  witness({ ...call, what: 'ended', call: 1, session: 'refused', outcome: 'fault', ms: 1 })
-  t.same(states(), [])
-  const session = { kind: 'session', server: 'orders', side: 'client', what: 'opened' } as const
-  witness({ ...call, what: 'begun', call: 2, session: 'before the answer' })
-  witness({ ...session, session: 'before the answer' })
-  witness({ ...call, what: 'ended', call: 2, session: 'before the answer', outcome: 'ok', ms: 1 })
-  witness({ ...call, what: 'begun', call: 3, session: 'after the answer' })
-  witness({ ...call, what: 'ended', call: 3, session: 'after the answer', outcome: 'ok', ms: 1 })
-  witness({ ...session, session: 'after the answer' })
-  t.same(states(), [
-    ['open', 1, 'old'],
-    ['open', 1, 'old'],
-  ])
-  const late = { ...call, call: 4, session: 'ended before', method: 'tools/call' } as const
-  witness({ ...late, what: 'begun' })
-  const began = ring.last
-  witness({ ...session, session: 'ended before', what: 'ended' })
-  witness({ ...late, what: 'ended', outcome: 'cancelled', cancelled: 'session', ms: 1 })
-  t.same(states().at(-1), ['ended', 1, 'old'])
-  t.same(viewsOf(eventsIn(ring, began + 1)).sessions, [], 'the end of a call does not say that its session is open')
-})
-
-t.test('sessions of two servers can have the same id', async (t) => {
-  const ring = tickingRing()
-  const { witness } = ring
-  for (const server of ['orders', 'billing'])
-    witness({ kind: 'session', server, side: 'client', what: 'opened', session: '1', principal: server })
-  witness({ kind: 'session', server: 'orders', side: 'server', what: 'opened', session: '1', principal: 'all' })
-  tellCall(witness, { id: 1, server: 'orders', more: { session: '1' } })
-  tellCall(witness, { id: 2, server: 'billing', more: { session: '1' } })
-  witness({ kind: 'session', server: 'billing', side: 'client', what: 'lost', session: '1' })
-  witness({ kind: 'stream', server: 'orders', what: 'left', stream: 'p1', id: 7, session: '1' })
-  const views = viewsOf(eventsIn(ring))
-  t.match(
-    views.sessions.map(({ server, side, principal, state, calls }) => [server, side, principal, state, calls]),
-    [
-      ['orders', 'client', 'orders', 'open', 1],
-      ['billing', 'client', 'billing', 'lost', 1],
-      ['orders', 'server', 'all', 'open', 0],
-    ],
-  )
-  t.match(views.sessionOf(views.call('c2') as CallView), { server: 'billing', side: 'client' })
-  t.match([views.call('c1')?.away, views.call('c2')?.away], [true, false], 'the client of one has left its stream')
-})
-
 t.test('messages of the two wires are aligned by cause', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1 })
@@ -380,82 +234,6 @@ t.test('the time of a call goes on while its client is asked, and when it brings
   const expired = callIn(ring, 'c3')
   t.equal(elapsed(expired, expired.at + 5_000), expired.ms, 'nobody waits for an answer that comes too late')
   t.same([90_000, 5_400_000, 345_600_000].map(duration), ['1.5 min', '1.5 h', '4 days'])
-})
-
-t.test('a call has the process of its server, if there is only one', async (t) => {
-  const ring = tickingRing()
-  const child = { kind: 'child', server: 'orders', what: 'started' } as const
-  ring.witness({ ...child, pid: 812 })
-  tellCall(ring.witness, { id: 1 })
-  ring.witness({ ...child, pid: 813 })
-  tellCall(ring.witness, { id: 2 })
-  t.equal(callIn(ring, 'c1').pid, 812)
-  t.equal(callIn(ring, 'c2').pid, undefined)
-})
-
-t.test('a call whose process is not certain has none', async (t) => {
-  const ring = tickingRing()
-  const { witness } = ring
-  const child = { kind: 'child', server: 'orders' } as const
-  const message = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 1 } as const
-  const call = {
-    kind: 'call',
-    principal: 'p',
-    client: { era: 'modern' },
-    method: 'tools/call',
-    relayed: false,
-  } as const
-  const upstream = { era: 'legacy', transport: 'stdio' } as const
-  witness({ ...child, what: 'started', pid: 2, running: 2 })
-  witness({ ...call, what: 'begun', call: 1 })
-  witness({ ...message, call: 1 })
-  t.equal(callIn(ring, 'c1').pid, undefined, 'the start of another process has left')
-  witness({ ...child, what: 'ended', pid: 1, running: 1 })
-  witness({ ...call, what: 'ended', call: 1, upstream, outcome: 'fault', ms: 1 })
-  t.equal(callIn(ring, 'c1').pid, undefined, 'it may have been in the process that has ended')
-
-  witness({ ...call, what: 'begun', call: 2 })
-  witness({ ...message, call: 2 })
-  witness({ ...child, what: 'ended', pid: 2, running: 0 })
-  witness({ ...child, what: 'restarted', pid: 3, running: 1 })
-  t.equal(callIn(ring, 'c2').pid, 2, 'the only process has ended, and another one was started')
-  witness({ ...message, call: 2 })
-  t.equal(callIn(ring, 'c2').pid, undefined, 'it was sent again, to the other one')
-})
-
-t.test('the server of a call that runs is the one that the bridge knows', async (t) => {
-  const ring = tickingRing()
-  const { witness } = ring
-  const call = {
-    kind: 'call',
-    what: 'begun',
-    server: 'orders',
-    principal: 'bob',
-    method: 'tools/call',
-    relayed: false,
-  } as const
-  const client = { era: 'modern', transport: 'http' } as const
-  const sent = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 9 } as const
-  witness({ ...call, call: 1, client })
-  t.equal(callIn(ring, 'c1').upstream, undefined, 'it has not been sent')
-  witness({ ...sent, call: 1 })
-  t.equal(callIn(ring, 'c1').upstream, undefined, 'nothing is known of the server')
-  witness({ kind: 'verdict', server: 'orders', era: 'legacy', transport: 'stdio', why: 'answered initialize' })
-  witness({ ...sent, call: 1 })
-  t.match(callIn(ring, 'c1').upstream, { era: 'legacy', transport: 'stdio', revision: undefined })
-  tellCall(witness, { id: 2 })
-  witness({ ...call, call: 3, client })
-  witness({ ...sent, call: 3 })
-  const running = callIn(ring, 'c3')
-  t.match(running.upstream, { era: 'legacy', revision: '2025-11-25', transport: 'stdio' })
-  const found = (text: string, after: number) => readFilter(text).matches(running, running.at + after)
-  t.ok(found('era:modern>legacy', 0))
-  t.ok(found('ms>500', 501), 'it is found by the time that it has taken')
-  t.notOk(found('ms>500', 499))
-  tellCall(witness, { id: 4, more: { client: { era: 'legacy' }, upstream: { era: 'legacy', revision: '2024-11-05' } } })
-  witness({ ...call, call: 5, client })
-  witness({ ...sent, call: 5 })
-  t.match(callIn(ring, 'c5').upstream, { revision: '2025-11-25' }, 'not the one of the session of a legacy client')
 })
 
 t.test('changes of the bridge itself are kept, the newest ones', async (t) => {
