@@ -5,10 +5,11 @@ import { ChangeList } from '../../protocol/change-list.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import { headIn } from '../../rpc/head.js'
-import { parseMessage } from '../../rpc/message.js'
+import { idValue, parseMessage } from '../../rpc/message.js'
 import { lengthOf, sourceOfBytes, whole } from '../../rpc/source.js'
 import { type Json, raw } from '../../rpc/splice.js'
 import { SseDecoder } from '../../rpc/sse.js'
+import { cancelledId } from '../legacy/in-flight.js'
 import type { Logger } from '../logger.js'
 import type { Watch } from '../watch.js'
 import type { Headers } from '../watched-messages.js'
@@ -99,6 +100,10 @@ export class RelayedMessages {
     }
     if (from === 'server' && head?.form === 'request' && head.id !== undefined && session !== undefined)
       questions.asked(questionKey(session, head.id), head.method, call)
+    if (from === 'server' && head?.method === 'notifications/cancelled' && session !== undefined) {
+      const id = withdrawnIn(text)
+      if (id !== undefined) questions.withdrawn(questionKey(session, id))
+    }
   }
 }
 
@@ -111,6 +116,17 @@ function revisionIn(answer: readonly Uint8Array[]): LegacyRevision | undefined {
   try {
     const message = parseMessage(sourceOfBytes(answer))
     return message.kind === 'response' ? negotiated(message) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The id of the request that the server cancels. */
+function withdrawnIn(cancellation: readonly Uint8Array[]): string | number | undefined {
+  try {
+    const message = parseMessage(sourceOfBytes(cancellation))
+    const id = message.kind === 'notification' ? cancelledId(message.params) : undefined
+    return id && idValue(id)
   } catch {
     return undefined
   }

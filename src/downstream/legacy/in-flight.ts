@@ -59,8 +59,7 @@ export class InFlight {
    * does not say which one is meant.
    */
   named(params: Params): RunningRequest | undefined {
-    const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
-    const id = text === undefined ? undefined : readId(text)
+    const id = cancelledId(params)
     const meant = id && this.#controllers.get(idKey(id))
     return Array.isArray(meant) ? undefined : meant
   }
@@ -76,6 +75,12 @@ export class InFlight {
     for (const controllers of this.#controllers.values())
       for (const controller of listOf(controllers)) controller.abort()
   }
+}
+
+/** The id of the request that `notifications/cancelled` names. */
+export function cancelledId(params: Params): Id | undefined {
+  const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
+  return text === undefined ? undefined : readId(text)
 }
 
 function listOf(controllers: RunningRequest | RunningRequest[]): RunningRequest[] {
