@@ -131,7 +131,7 @@ export function serverOptions(
           common.log.debug({ event: 'server_stderr', line: withoutCredentials(line) }, 'server wrote to stderr')
         context.watch?.witness({ kind: 'child', server: name, what: 'stderr', line })
       },
-      onChild: (what, pid) => observe?.({ kind: 'child', server: name, what, pid }),
+      onChild: (what, pid, running) => observe?.({ kind: 'child', server: name, what, pid, running }),
     })
     const { processes: maxSessions, startsPerMinute } = limits
     return { ...common, transport, timeouts: times('stdio'), maxSessions, startsPerMinute }

@@ -46,6 +46,8 @@ export interface Arrived {
   trace?: TraceContext | undefined
   /** All headers, for the inspector. It shows those that cannot be secret. */
   headers?: Headers
+  /** The request in flight. It gets the number of its call for the inspector. */
+  running?: { call: number | undefined }
   /** The HTTP answer, for the inspector: with which status it would send this last frame now. */
   answer?: { statusOf(last: NonNullable<Frame['last']>): number } | undefined
 }
@@ -77,6 +79,7 @@ export class ModernDownstream {
       record.continues(decoded.answers)
       record.watched?.begun(request, decoded.answers, arrived.headers, decoded.caller.clientInfo)
     }
+    if (arrived.running) arrived.running.call = record.call
     // Not async itself, because that would keep the whole request in memory while it waits.
     return this.#answer(kept, decoded, arrived, record, send)
   }

@@ -19,6 +19,7 @@ import type { SessionSettings } from './legacy/session.js'
 import { type Logger, tell } from './logger.js'
 import { ModernDownstream } from './modern.js'
 import { idToAnswer, readMessage } from './read-message.js'
+import { tellReceived } from './watched-messages.js'
 
 /** Options of serving a pipe. */
 export interface PipeOptions {
@@ -89,7 +90,14 @@ export async function servePipe(options: PipeOptions): Promise<void> {
 
   function answerModern(request: Request, bare: boolean): Promise<void> {
     const controller = running.begin(request.id)
-    const arrived = { principal: PRINCIPAL, abort: controller, log, transport: 'stdio' as const, bare }
+    const arrived = {
+      principal: PRINCIPAL,
+      abort: controller,
+      log,
+      transport: 'stdio' as const,
+      bare,
+      running: controller,
+    }
     const id = methodTraits(request.method).endless ? own(request.id) : request.id
     return modern.answer(request, arrived, writerFor(id, controller)).finally(() => running.end(id, controller))
   }
@@ -125,7 +133,12 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       throw new Fault('invalidRequest', 'Duplicate id: a request with this id is still in progress')
     const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
     // The id alone determines the request, because both eras share the ids, and a notification needs no envelope.
-    if (cancels && running.cancel(message.params)) return undefined
+    const named = cancels ? running.named(message.params) : undefined
+    if (cancels && named) {
+      tellReceived(log, message, { call: named.call })
+      running.cancel(message.params)
+      return undefined
+    }
     if (verdict.era === 'legacy') return inBackground(answerInSession(message))
     // An endless call keeps a copy of what it needs, so its line can be dropped.
     if (message.kind === 'request') {

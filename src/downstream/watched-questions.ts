@@ -31,14 +31,23 @@ export class WatchedQuestions {
 
   /** The client answers the request with this key. Returns the call that the request belongs to, if it is known. */
   answered(key: string): number | undefined {
+    return this.#close(key, 'answered')
+  }
+
+  /** The server cancels its request with this key. */
+  withdrawn(key: string): void {
+    this.#close(key, 'lost')
+  }
+
+  #close(key: string, what: 'answered' | 'lost'): number | undefined {
     const request = this.#open.get(key)
     if (!request) return undefined
     this.#open.delete(key)
-    if (request.asks) this.#tell('answered', request.call)
+    if (request.asks) this.#tell(what, request.call)
     return request.call
   }
 
-  #tell(what: 'parked' | 'answered', call: number): void {
+  #tell(what: 'parked' | 'answered' | 'lost', call: number): void {
     const { telemetry } = this.#log
     telemetry?.watch?.witness({ kind: 'question', what, server: telemetry.server, call })
   }

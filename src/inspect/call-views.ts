@@ -2,10 +2,15 @@
 import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../ports/seen.js'
 import { openQuestions } from './questions.js'
 
-/** Most calls that are kept, and most events of all of them. The oldest calls leave, with their events. A ring holds fewer events. */
-export const KEPT_OF_CALLS = { calls: 2_000, events: 25_000 }
+/**
+ * Most calls that are kept, most calls that continue them, and most events of all of them. The oldest leave, calls with
+ * their events. A ring holds fewer events.
+ */
+export const KEPT_OF_CALLS = { calls: 2_000, parts: 2_000, events: 25_000 }
 /** Most events kept of one call. */
 const MAX_EVENTS = 500
+/** The first events of a call, which stay when it has more. */
+const FIRST = 400
 
 type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
 
@@ -42,13 +47,15 @@ export interface CallView {
   questions: number
   /** The client is asked, and has not answered yet. */
   parked: boolean
-  /** The process of its server, if the server has only one. */
+  /** The process of its server, if that is certain. */
   pid?: number | undefined
   /** Its beginning is missing. */
   incomplete: boolean
-  /** Everything that belongs to it, in order. */
+  /** The calls that continue it, by their ids: the newest ones. */
+  parts: string[]
+  /** What belongs to it, in order: the first events and the newest ones. */
   events: Seen[]
-  /** Events beyond the bound. */
+  /** Number of events between these, which are not kept. */
   more: number
 }
 
@@ -69,7 +76,7 @@ export class CallViews {
   called(seen: Of<'call'> & { call: string }): { call: CallView; isNew: boolean } {
     const { call: id, continues } = seen
     const first = continues === undefined ? undefined : this.get(continues)
-    if (first && !this.byId.has(id)) this.#parts.set(id, first.id)
+    if (first && !this.byId.has(id)) this.#continue(first, id)
     const known = this.get(id)
     const call = known ?? this.#begin(id, seen.at, seen.what === 'ended')
     tellCall(call, seen)
@@ -96,7 +103,7 @@ export class CallViews {
 
   /** A stream with the answer to the request with this id: its client has left it, or come back. */
   stream(seen: Of<'stream'>, session: string, id: string | number): void {
-    const call = this.#answeredIn(session, id)
+    const call = this.#answeredIn(seen.server, session, id)
     if (!call) return
     if (call.status !== 'cancelled') call.away = seen.what === 'left'
     this.#keep(call, seen)
@@ -115,42 +122,54 @@ export class CallViews {
       questions: 0,
       parked: false,
       incomplete,
+      parts: [],
       events: [],
       more: 0,
     }
     this.byId.set(id, call)
     if (this.byId.size > KEPT_OF_CALLS.calls) this.#forget()
-    if (this.#parts.size > KEPT_OF_CALLS.calls) {
-      const [oldest] = this.#parts.keys()
-      this.#parts.delete(oldest as string)
-    }
     return call
   }
 
+  #continue(first: CallView, id: string): void {
+    this.#parts.set(id, first.id)
+    first.parts.push(id)
+    if (this.#parts.size <= KEPT_OF_CALLS.parts) return
+    const [[oldest, of] = ['', '']] = this.#parts
+    this.#parts.delete(oldest)
+    this.byId.get(of)?.parts.shift()
+  }
+
   #keep(call: CallView, seen: Seen): void {
-    if (call.events.length >= MAX_EVENTS) {
-      call.more++
-      return
-    }
     call.events.push(seen)
-    this.#events++
+    if (call.events.length > MAX_EVENTS) {
+      const notification = call.events.findIndex((one, i) => i >= FIRST && isNotification(one))
+      call.events.splice(Math.max(notification, FIRST), 1)
+      call.more++
+    } else this.#events++
     while (this.#events > KEPT_OF_CALLS.events && this.byId.size > 1) this.#forget()
   }
 
   /** Forgets the oldest call. */
   #forget(): void {
-    const [[id, call] = []] = this.byId
-    if (id === undefined) return
-    this.byId.delete(id)
-    this.#events -= call?.events.length ?? 0
+    const [call] = this.byId.values()
+    if (!call) return
+    this.byId.delete(call.id)
+    for (const part of call.parts) this.#parts.delete(part)
+    this.#events -= call.events.length
   }
 
-  /** The newest call of a session whose request has this id. */
-  #answeredIn(session: string, id: string | number): CallView | undefined {
+  /** The newest call of a session with a server whose request has this id. */
+  #answeredIn(server = '', session: string, id: string | number): CallView | undefined {
     const isRequest = (seen: Seen) =>
       seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request' && seen.dir === 'in' && seen.id === id
-    return [...this.byId.values()].findLast((call) => call.session === session && call.events.some(isRequest))
+    const isIn = (call: CallView) => call.session === session && call.server === server
+    return [...this.byId.values()].findLast((call) => isIn(call) && call.events.some(isRequest))
   }
+}
+
+function isNotification(seen: Seen): boolean {
+  return seen.kind === 'message' && seen.form === 'notification'
 }
 
 function askIn(call: CallView, seen: Seen): void {

@@ -5,7 +5,7 @@ import type { Seen } from '../ports/seen.js'
 export function openQuestions(before: number, seen: Seen): number {
   if (seen.kind === 'question') {
     if (seen.what === 'parked') return before + 1
-    return seen.what === 'answered' ? Math.max(0, before - 1) : 0
+    return seen.what === 'answered' || seen.what === 'lost' ? Math.max(0, before - 1) : 0
   }
   if (seen.kind !== 'call') return before
   // The answer of a call that passes unchanged can be a question, of which nothing else tells.

@@ -170,7 +170,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       return kept()
     })
 
-    secret.get(`${INSPECT}/sessions`, async () => ({ sessions: [...(await viewsOf(ring)).sessions.values()] }))
+    secret.get(`${INSPECT}/sessions`, async () => ({ sessions: (await viewsOf(ring)).sessions }))
 
     secret.get(`${INSPECT}/export`, async (request, reply) => {
       const query = queryOf(request)
@@ -185,11 +185,9 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
         reply.type('application/json')
         return reply.send(Readable.from(inChunks(inTurns(toHar(await calls(), { version, withText })))))
       }
-      const wanted = isEmpty
-        ? undefined
-        : new Set((await calls()).flatMap(({ events }) => events.map(({ seq }) => seq)))
+      const isWanted = isEmpty ? () => true : belongingTo(await calls())
       reply.type('application/jsonl; charset=utf-8')
-      return reply.send(Readable.from(inChunks(linesOf(ring, wanted, withText))))
+      return reply.send(Readable.from(inChunks(linesOf(ring, isWanted, withText))))
     })
   })
 }
@@ -208,10 +206,18 @@ async function viewsOf(ring: Ring): Promise<Views> {
   return views
 }
 
-/** The events with these numbers, or all, as JSON, one a line. */
-async function* linesOf(ring: Ring, wanted: ReadonlySet<number> | undefined, show: (seen: Seen) => Seen) {
-  for await (const seen of inTurns(ring.after(0)))
-    if (!wanted || wanted.has(seen.seq)) yield `${JSON.stringify(show(seen))}\n`
+/** Whether an event belongs to one of these calls. A view does not have all events of a long call. */
+function belongingTo(calls: readonly CallView[]): (seen: Seen) => boolean {
+  const ids = new Set(calls.flatMap(({ id, parts }) => [id, ...parts]))
+  // An event of a stream names no call.
+  const streams = calls.flatMap(({ events }) => events.filter(({ kind }) => kind === 'stream'))
+  const numbers = new Set(streams.map(({ seq }) => seq))
+  return ({ call, seq }) => (call === undefined ? numbers.has(seq) : ids.has(call))
+}
+
+/** The events that are wanted as JSON, one a line. */
+async function* linesOf(ring: Ring, isWanted: (seen: Seen) => boolean, show: (seen: Seen) => Seen) {
+  for await (const seen of inTurns(ring.after(0))) if (isWanted(seen)) yield `${JSON.stringify(show(seen))}\n`
 }
 
 function summaryOf({ events, ...call }: CallView): Omit<CallView, 'events'> {

@@ -19,12 +19,13 @@ export interface ServerView {
   why?: string | undefined
   at?: number | undefined
   ms?: number | undefined
-  /** Its processes that run. */
+  /** Its processes that run, as far as they are known, and how many run. */
   pids: number[]
+  running: number
   starts: number
   calls: number
   failed: number
-  /** Messages that belong to no call: the probe of its era, handshakes, lists. The newest. */
+  /** Messages that belong to no call: the last probe of its era, the last handshake, and the newest others. */
   messages: Of<'message'>[]
   /** The last lines that its process wrote to stderr. */
   stderr: string[]
@@ -52,6 +53,29 @@ export interface ServerNow {
   messages?: readonly Of<'message'>[] | undefined
 }
 
+/** What the bridge itself sends to find out the era of a server, and to open a session with it. */
+const OPENING: readonly (string | undefined)[] = ['server/discover', 'initialize', 'notifications/initialized']
+
+/** The last message of this method that was sent to a server, and the answer to it, if there is one. */
+function lastOf(messages: readonly Of<'message'>[], method: string | undefined): Of<'message'>[] {
+  const at = messages.findLastIndex((message) => message.dir === 'out' && message.method === method)
+  const sent = messages[at]
+  if (!sent) return []
+  const isAnswer = ({ dir, form, id }: Of<'message'>) =>
+    dir === 'in' && (form === 'result' || form === 'error') && id === sent.id
+  const answer = messages.slice(at).find(isAnswer)
+  return answer ? [sent, answer] : [sent]
+}
+
+/** The request with which the bridge opens a server now, if it was sent after this time and is not answered so far. */
+export function openingSince({ messages }: ServerView, at: number): Of<'message'> | undefined {
+  // The newest one counts: those before it may never be answered.
+  const sent = messages.findLast(
+    ({ dir, form, method }) => dir === 'out' && form === 'request' && OPENING.includes(method),
+  )
+  return sent && sent.at >= at && lastOf(messages, sent.method).length === 1 ? sent : undefined
+}
+
 /** The servers that events are about. */
 export class ServerViews {
   readonly byName = new Map<string, ServerView>()
@@ -67,6 +91,7 @@ export class ServerViews {
       calls: 0,
       failed: 0,
       pids: [],
+      running: 0,
       messages: [],
       stderr: [],
     }
@@ -83,10 +108,12 @@ export class ServerViews {
   message(seen: Of<'message'>): void {
     const { messages } = this.of(seen.server)
     messages.push(seen)
-    if (messages.length > KEPT_OF_SERVERS.messages) messages.shift()
+    const opening = new Set(OPENING.flatMap((method) => lastOf(messages, method)))
+    const [oldest, ...others] = messages.filter((message) => !opening.has(message))
+    if (oldest && others.length >= KEPT_OF_SERVERS.messages) messages.splice(messages.indexOf(oldest), 1)
   }
 
-  child({ server: name, what, pid, line }: Of<'child'>): void {
+  child({ server: name, what, pid, running, line }: Of<'child'>): void {
     const server = this.of(name)
     if (what === 'stderr') {
       server.stderr.push(line ?? '')
@@ -98,6 +125,13 @@ export class ServerViews {
       server.starts++
       if (pid !== undefined) server.pids = [...server.pids, pid].slice(-KEPT_OF_SERVERS.processes)
     }
+    server.running = running ?? server.pids.length
+  }
+
+  /** The process of a server, if it has only one. */
+  pidOf(name: string | undefined): number | undefined {
+    const { pids, running } = this.of(name)
+    return running === 1 && pids.length === 1 ? pids[0] : undefined
   }
 
   /** The server as a call meets it that does not say so; undefined if it is not known. */

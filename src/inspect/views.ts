@@ -41,8 +41,8 @@ export class Views {
     return this.#servers.byName
   }
 
-  get sessions(): ReadonlyMap<string, SessionView> {
-    return this.#sessions.byId
+  get sessions(): readonly SessionView[] {
+    return this.#sessions.all
   }
 
   /** Adds the next event. Events that were added before are ignored. */
@@ -84,6 +84,11 @@ export class Views {
     return this.#calls.get(id)
   }
 
+  /** The session of a call. */
+  sessionOf({ session, server }: Pick<CallView, 'session' | 'server'>): SessionView | undefined {
+    return session === undefined ? undefined : this.#sessions.get({ id: session, server, side: 'client' })
+  }
+
   #note(seen: Note): void {
     const last = this.notes.at(-1)
     // What is lost again and again is one note.
@@ -103,17 +108,26 @@ export class Views {
     if (call.relayed && call.upstream && call.upstream.revision === undefined)
       call.upstream = { ...call.upstream, revision: call.client?.revision }
     this.#servers.called(seen, call.upstream, isNew)
-    const { pids } = this.#servers.of(seen.server)
-    if (call.upstream?.transport === 'stdio' && pids.length === 1) [call.pid] = pids
   }
 
   #within(seen: Of<'message' | 'question'>): void {
     const isWithServer = seen.kind === 'message' && seen.hop === 'server'
-    if (hasCall(seen)) {
-      const call = this.#calls.within(seen)
-      // The end of a call says which server has had it, but a call may take long.
-      if (isWithServer) call.upstream ??= this.#servers.sideOf(seen.server)
-    } else if (isWithServer) this.#servers.message(seen)
+    if (!hasCall(seen)) {
+      if (isWithServer) this.#servers.message(seen)
+      return
+    }
+    const call = this.#calls.within(seen)
+    if (!isWithServer) return
+    // The end of a call says which server has had it, but a call may take long.
+    call.upstream ??= this.#servers.sideOf(seen.server)
+    if (isSentToServer(seen)) this.#processOf(call, seen)
+  }
+
+  /** A message that is sent reaches the only process of its server. Later ones of the call may go to another. */
+  #processOf(call: CallView, seen: Of<'message'>): void {
+    const pid = this.#servers.pidOf(seen.server)
+    const isFirst = call.events.find(isSentToServer) === seen
+    call.pid = isFirst || call.pid === pid ? pid : undefined
   }
 
   #stream(seen: Of<'stream'>): void {
@@ -122,6 +136,10 @@ export class Views {
     if (id === undefined) this.#sessions.stream(seen)
     else this.#calls.stream(seen, session, id)
   }
+}
+
+function isSentToServer(seen: Seen): boolean {
+  return seen.kind === 'message' && seen.hop === 'server' && seen.dir === 'out'
 }
 
 function hasCall<S extends Seen>(seen: S): seen is S & { call: string } {

@@ -62,7 +62,7 @@ export function Detail() {
   const { words } = statusOf(call)
   const facts = [
     shown(call.principal),
-    call.session !== undefined && sessionOf(call.session),
+    call.session !== undefined && sessionOf(call),
     call.trace !== undefined && `trace ${shown(call.trace)}`,
     call.events[0]?.replica !== undefined && `replica ${shown(call.events[0].replica)}`,
     words,
@@ -90,7 +90,7 @@ export function Detail() {
       </div>
       <div id="panel" role="tabpanel" aria-labelledby=${`tab-${tab.value}`} tabindex="0">
         ${call.incomplete && html`<p class="warning">The beginning of this call is missing.</p>`}
-        ${call.more > 0 && html`<p class="warning">${call.more} more events of this call were not kept.</p>`}
+        ${call.more > 0 && html`<p class="warning">${call.more} events in the middle of this call are not shown.</p>`}
         <${Advised} failure=${{ outcome: call.status, fault: call.fault, message: call.why }} />
         ${panel(shownCall)}
       </div>
@@ -107,11 +107,11 @@ function withTexts(call: CallView, found: Texts['found']): CallView {
 }
 
 /** The session of a call, with its age, and a link to all sessions. */
-function sessionOf(id: string) {
-  const session = current.value.views.sessions.get(id)
+function sessionOf(call: CallView) {
+  const session = current.value.views.sessionOf(call)
   const age =
     session && session.state === 'open' ? `, ${duration(now() - session.at)} old` : `, ${session?.state ?? ''}`
-  return html`<a href=${addressOf('sessions')}>session ${shown(id)}</a>${session ? age : ''}`
+  return html`<a href=${addressOf('sessions')}>session ${shown(call.session)}</a>${session ? age : ''}`
 }
 
 const TITLES = { messages: 'Messages', timeline: 'Timeline', why: 'Why', raw: 'Raw' } as const

@@ -76,7 +76,7 @@ const OPTIONAL: Members = {
   changes: listOf(change),
   payload: object({ text: message, cut: count, hidden: count }),
   ...Object.fromEntries(['ms', 'upstreamMs', 'code', 'status'].map((name) => [name, number])),
-  ...Object.fromEntries(['bytes', 'pid', 'count', 'round', 'more', 'of'].map((name) => [name, count])),
+  ...Object.fromEntries(['bytes', 'pid', 'running', 'count', 'round', 'more', 'of'].map((name) => [name, count])),
 }
 const CHECKS = new Map(
   Object.entries(KINDS).map(([kind, members]) => [kind, object({ ...EVENT, ...members }, OPTIONAL)]),

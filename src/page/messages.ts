@@ -3,10 +3,12 @@ import { html } from 'htm/preact'
 import { indented } from '../inspect/indent.js'
 import { awaysOf, isRunning, phasesOf } from '../inspect/phases.js'
 import { clientOf, httpStatus, type Message, type Row, rowsOf } from '../inspect/rows.js'
+import { openingSince } from '../inspect/server-views.js'
 import type { CallView } from '../inspect/views.js'
-import { duration, full, size } from '../inspect/words.js'
+import { duration, full, shown, size } from '../inspect/words.js'
 import { Changes } from './changes.js'
 import { line, Missing } from './raw.js'
+import { current } from './state.js'
 
 /**
  * The messages of a call: the client's wire at the left, the server's at the right, aligned by cause. `time` is the time until
@@ -48,7 +50,11 @@ export function Messages({ call, time }: { call: CallView; time: number }) {
 /** Whom a call waits for, and since when. */
 function waiting(call: CallView, time: number): string {
   const { who = 'bridge', from = 0, to = 0 } = phasesOf(call, time).at(-1) ?? {}
-  return `${who === 'bridge' ? 'in the bridge' : `waiting for the ${who}`} for ${duration(to - from)} so far`
+  const server = current.value.views.servers.get(call.server)
+  const opening = who === 'bridge' && server && openingSince(server, call.at)
+  const where = who === 'bridge' ? 'in the bridge' : `waiting for the ${who}`
+  const why = opening ? `: the server has not answered ${shown(opening.method)}` : ''
+  return `${where} for ${duration(to - from)} so far${why}`
 }
 
 function firstOf({ client, server }: Row): number {
@@ -74,9 +80,10 @@ function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<stri
 
 /** Where the counterpart of a message is, if it is not beside it. */
 function note(other: Message, { elsewhere }: Row, isOpen: boolean): string {
-  if (elsewhere === 'unseen') return 'passes on a message that is not among those of this call'
+  if (elsewhere === 'unseen') return 'passes on a message that is not shown here'
   if (elsewhere)
     return other.dir === 'out' ? `caused by ${line(elsewhere)}, above` : `sent on in ${line(elsewhere)}, below`
   if (other.dir === 'out') return 'sent by the bridge itself'
+  if (other.method === 'notifications/cancelled') return 'cancels the call'
   return isOpen ? 'not passed on so far' : 'stays with the bridge'
 }

@@ -79,14 +79,16 @@ function Server({ name, now, seen, isGone = false }: ServerProps) {
   const state = isGone ? 'removed' : now?.state
   const { transport, at, ms, pids = [], starts = 0, calls = 0, failed = 0, stderr = [] } = seen ?? {}
   const why = now?.why ?? seen?.why
-  const found =
-    at !== undefined && [`at ${clock(at)}`, ms !== undefined && `in ${duration(ms)}`].filter(Boolean).join(', ')
+  const era = now?.era ?? seen?.era
+  // A server whose era is unknown was not detected.
+  const isDetected = at !== undefined && era !== undefined && era !== 'unknown'
+  const found = isDetected && [`at ${clock(at)}`, ms !== undefined && `in ${duration(ms)}`].filter(Boolean).join(', ')
   const link = (filter: string, words: string) =>
     html`<a href=${`#/calls?${new URLSearchParams({ server: name, ...(filter !== '' && { filter }) })}`}>${words}</a>`
   const facts: [string, unknown][] = [
     [
       'Era',
-      [now?.era ?? seen?.era, now?.revision ?? seen?.revision]
+      [era, now?.revision ?? seen?.revision]
         .filter(Boolean)
         .map((text) => shown(text))
         .join(' '),
@@ -128,7 +130,7 @@ function Server({ name, now, seen, isGone = false }: ServerProps) {
 /** How many sessions of a server were seen and are open. */
 function openSessions(name: string): SessionCounts {
   const counts = { client: 0, server: 0 }
-  for (const { server, side, state } of current.value.views.sessions.values())
+  for (const { server, side, state } of current.value.views.sessions)
     if (server === name && state === 'open') counts[side]++
   return counts
 }
@@ -173,7 +175,7 @@ function toolsIn(names: readonly string[]): string {
 export function Sessions() {
   const { views } = current.value
   const time = now()
-  const rows = [...views.sessions.values()]
+  const rows = views.sessions
     .toReversed()
     .map((session) => [
       shown(session.id),

@@ -76,7 +76,7 @@ const QUESTIONS = {
   answered: 'question answered by the client',
   expired: 'question expired: the client did not answer in time',
   refused: 'question refused',
-  lost: 'question lost: the call ended before the answer',
+  lost: 'question lost: the server withdrew it, or the call ended before the answer',
 } as const
 
 function whatOf(seen: Seen, call: CallView): string {

@@ -22,9 +22,9 @@ import { type LegacyRevision, MODERN } from '../protocol/eras.js'
 import { Fault, isOfSignIn, needsSignIn } from '../protocol/fault.js'
 import { uncovered } from '../protocol/input.js'
 import { methodTraits } from '../protocol/methods.js'
+import type { Encoded } from '../protocol/rules.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
 import type { Request, Response, Sent } from '../rpc/message.js'
-import type { Wire } from '../rpc/source.js'
 import { EMPTY, edit, objectIn, parseObject, raw, value } from '../rpc/splice.js'
 import { pause } from '../time.js'
 import { refuse } from './refusal.js'
@@ -127,8 +127,8 @@ export class SignIn {
     if (route === 'translate') return route
     return {
       transport: route.transport,
-      connect: async (opening, from, reopens) => {
-        const tunnel = await signedIn(account, signal, () => route.connect(opening, from, reopens)).catch(
+      connect: async (opening, from, options) => {
+        const tunnel = await signedIn(account, signal, () => route.connect(opening, from, options)).catch(
           (error: unknown) => {
             // The server opens no session before the sign-in, so the client gets a session of the bridge.
             if (needsSignIn(error)) return undefined
@@ -330,7 +330,7 @@ class SigningTunnel implements Tunnel {
     this.#account = account
   }
 
-  get opened(): Wire {
+  get opened(): Encoded {
     return this.#tunnel.opened
   }
 

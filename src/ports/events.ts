@@ -62,8 +62,14 @@ export type BridgeEvent =
       session?: string | undefined
       principal?: string | undefined
     }
-  /** The process of a server on stdio. */
-  | { kind: 'child'; server: string; what: 'started' | 'restarted' | 'ended'; pid?: number | undefined }
+  /** The process of a server on stdio. `running`: how many it has since. */
+  | {
+      kind: 'child'
+      server: string
+      what: 'started' | 'restarted' | 'ended'
+      pid?: number | undefined
+      running?: number | undefined
+    }
   /** A request that was forwarded to another replica. */
   | { kind: 'forwarded'; server: string; what: 'answered' | 'lost' | 'unavailable' }
   /** A server, or information about it, was unreachable despite retries. `server` is its address. */

@@ -168,11 +168,12 @@ type Happening =
       stream: string
       id?: string | number | undefined
     }
-  /** The process of a server. */
+  /** The process of a server. `running`: how many it has since. */
   | {
       kind: 'child'
       what: 'started' | 'restarted' | 'ended' | 'stderr'
       pid?: number | undefined
+      running?: number | undefined
       line?: string | undefined
     }
   /** A request that became no call. `why` is the name of a fault, `said` its message, `from` an IP address. */

@@ -11,7 +11,7 @@ import type { Era, LegacyRevision } from './eras.js'
 import type { Fault } from './fault.js'
 import type { LogLevel } from './methods.js'
 import type { Refusal } from './refusal.js'
-import type { Made } from './rules.js'
+import type { Encoded, Made } from './rules.js'
 import type { TraceContext } from './trace.js'
 
 export type { RpcError } from '../rpc/message.js'
@@ -141,11 +141,15 @@ export interface Upstream {
 /** How to serve a legacy client: `translate` in a session of the bridge, or `connect` it to a session of the server. */
 export type LegacyRoute = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: Connect }
 
-/**
- * Forwards a client's `initialize` to the server. Resolves to undefined if the server turns out to have no sessions.
- * `reopens`: the client cannot open another session, so the tunnel opens a new one when the server has lost this one.
- */
-export type Connect = (opening: Request, sender: Sender, reopens: boolean) => Promise<Tunnel | undefined>
+/** Forwards a client's `initialize` to the server. Resolves to undefined if the server turns out to have no sessions. */
+export type Connect = (opening: Request, sender: Sender, options: ConnectOptions) => Promise<Tunnel | undefined>
+
+export interface ConnectOptions {
+  /** The client cannot open another session, so the tunnel opens a new one when the server has lost this one. */
+  reopens: boolean
+  /** The number of the call for the inspector. */
+  call?: number | undefined
+}
 
 /**
  * A client's own session with a legacy server. Messages are forwarded unchanged, except that request ids and progress
@@ -153,7 +157,7 @@ export type Connect = (opening: Request, sender: Sender, reopens: boolean) => Pr
  */
 export interface Tunnel {
   /** The server's answer to `initialize`, under the client's id. */
-  readonly opened: Wire
+  readonly opened: Encoded
   /** The negotiated revision; undefined if the server refused `initialize`. Then nothing else can be sent. */
   readonly revision: LegacyRevision | undefined
   /**

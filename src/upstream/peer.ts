@@ -68,6 +68,14 @@ export type PeerLog = Pick<Log, 'debug' | 'warn'>
 
 type Headers = Readonly<Record<string, string>>
 
+/** What a request of the bridge itself has if it is not that of the peer. */
+export interface CallOptions {
+  headers?: Headers | undefined
+  account?: Account | undefined
+  /** The number of the call for the inspector that the request belongs to. */
+  call?: number | undefined
+}
+
 const SILENT: PeerLog = { debug: () => {}, warn: () => {} }
 /** Milliseconds that a program has to answer the test. */
 const ANSWERS_WITHIN = 10_000
@@ -119,9 +127,15 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** Sends a request and waits for its answer, within `timeout` milliseconds. Rejects with a ChannelError. */
-  async call(method: string, params: Sent, timeout: number, headers?: Headers, account?: Account): Promise<Response> {
+  async call(
+    method: string,
+    params: Sent,
+    timeout: number,
+    { headers, account, call }: CallOptions = {},
+  ): Promise<Response> {
     const exchange = this.begin()
     exchange.account = account
+    exchange.call = call
     const late = () => exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`, { late: true }))
     const timer = setTimeout(late, timeout)
     try {

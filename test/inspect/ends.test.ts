@@ -1,16 +1,21 @@
 /** What the inspector says when a call is cancelled, and when its client goes away and comes back. */
 import t, { type Test } from 'tap'
+import { Watch } from '../../src/downstream/watch.js'
 import { awaysOf } from '../../src/inspect/phases.js'
+import { Ring } from '../../src/inspect/ring.js'
 import type { CallView } from '../../src/inspect/views.js'
 import { statusOf } from '../../src/inspect/words.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
-import { send } from '../support/modern.js'
+import { envelope, send } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
+import { modernStdio } from '../support/modern-stdio.js'
+import { openPipe } from '../support/pipe.js'
+import { eventsIn } from '../support/sights.js'
 import { SseClient } from '../support/sse-client.js'
-import { startWatched } from '../support/watched.js'
+import { rowsIn, startWatched, viewsOf } from '../support/watched.js'
 
 /** Longer than the test. */
 const LONG = 600_000
@@ -85,11 +90,50 @@ t.test('a legacy client cancels by a notification, or by ending its session', as
   const sse = await SseClient.open(url, '2024-11-05')
   await sse.post({ jsonrpc: '2.0', id: 'b', method: 'tools/call', params: { name: 'wait', arguments: { ms: LONG } } })
   await until(() => modern.of('tools/call').length === 2)
-  t.match([...views().sessions.values()].at(-1), { state: 'open', transport: 'sse' })
+  t.match(views().sessions.at(-1), { state: 'open', transport: 'sse' })
   sse.stream.leave()
   await until(() => cancelled().length === 2)
   t.same(cancelled(), ['notification', 'session'])
   t.notMatch(JSON.stringify([...views().calls.values()]), 'CANARY')
+})
+
+const SERVERS = {
+  'a modern server over HTTP': async (t: Test) => ({ url: (await ModernHttp.start(t)).url }),
+  'a modern program': async (t: Test) => modernStdio(t).server,
+  'a legacy program': async (t: Test) => legacyStdio(t).server,
+}
+const CANCELLATION = 'in notifications/cancelled'
+
+for (const [name, entryOf] of Object.entries(SERVERS))
+  t.test(`the cancellation of a legacy client belongs to the call that it cancels: ${name}`, async (t) => {
+    const { url, call, is } = await start(t, await entryOf(t))
+    const client = await LegacyClient.open(url)
+    const waiting = client.call('wait', { ms: LONG }, { id: 'a' })
+    await until(() => call()?.upstream !== undefined, 'the server has the call')
+    await client.notify('notifications/cancelled', { requestId: 'a' })
+    await waiting
+    await is('cancelled')
+    t.same(rowsIn(call()), [
+      ['in tools/call', 'out tools/call'],
+      // A call over HTTP is cancelled by closing its connection.
+      [CANCELLATION, name.endsWith('HTTP') ? undefined : 'out notifications/cancelled'],
+    ])
+  })
+
+t.test('the cancellation of a modern client on a pipe, too', async (t) => {
+  const ring = new Ring()
+  const pipe = openPipe(t, legacyStdio(t).server, {}, { watch: new Watch(ring.witness) })
+  const call = () => [...viewsOf(eventsIn(ring)).calls.values()].find(({ name }) => name === 'wait') as CallView
+  const say = (message: object) => pipe.line(JSON.stringify({ jsonrpc: '2.0', ...message }))
+  const params = { name: 'wait', arguments: { ms: LONG }, _meta: envelope() }
+  say({ id: 'a', method: 'tools/call', params })
+  await until(() => call()?.upstream !== undefined, 'the server has the call')
+  say({ method: 'notifications/cancelled', params: { requestId: 'a' } })
+  await until(() => call().status === 'cancelled', 'the call has ended')
+  t.same(rowsIn(call()), [
+    ['in tools/call', 'out tools/call'],
+    [CANCELLATION, 'out notifications/cancelled'],
+  ])
 })
 
 t.test('a time limit is named', async (t) => {
@@ -139,11 +183,19 @@ t.test('a legacy client that leaves before its stream began does not get its ans
   t.equal(statusOf(call()).words, 'ok, client away')
 })
 
+t.test('a client whose server is down has no session', async (t) => {
+  const { url, views } = await start(t, { url: 'http://127.0.0.1:9/mcp' })
+  const { opened } = await LegacyClient.open(url)
+  t.ok(opened.message.error)
+  await until(() => [...views().calls.values()].some(({ status }) => status === 'fault'), 'initialize has failed')
+  t.same(views().sessions, [])
+})
+
 t.test('a session has the streams that its client has open', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, views } = await start(t, { url: modern.url })
   const client = await LegacyClient.open(url)
-  const streams = () => [...views().sessions.values()].at(-1)?.streams ?? []
+  const streams = () => views().sessions.at(-1)?.streams ?? []
   t.same(streams(), [])
   const first = await client.listen()
   await client.listen()

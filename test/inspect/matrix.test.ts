@@ -31,11 +31,17 @@ const UNEXPLAINED = [
   'legacy client, modern server: tools/call, to the client: result',
   // An unknown method is a fault, with the server's words.
   'modern client, legacy server: com.example/nope, to the client: error',
+  // A cancellation is written anew, whoever cancels: the client by a notification, or the bridge.
+  'legacy client, legacy server: tools/call, to the server: notifications/cancelled',
+  'legacy client, modern server: tools/call, to the server: notifications/cancelled',
+  'modern client, legacy server: tools/call, to the server: notifications/cancelled',
+  'modern client, modern server: tools/call, to the server: notifications/cancelled',
+  'modern client, modern server: subscriptions/listen, to the server: notifications/cancelled',
 ]
 
 /**
- * Messages that the bridge writes itself. Most have no counterpart on the other wire; a cancellation follows one of the
- * client, or its disconnection.
+ * Messages that the bridge writes itself. They have no counterpart on the other wire; a cancellation can follow the
+ * disconnection of the client.
  */
 const OWN = [
   'legacy client, legacy server: initialize, to the client: result',

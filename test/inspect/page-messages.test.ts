@@ -1,5 +1,6 @@
 /** The messages of a call on the page of the inspector: where the counterpart of each one is, and the changes of each. */
 import t from 'tap'
+import { Ring } from '../../src/inspect/ring.js'
 import { answered, asked, httpClient } from '../support/asked-clients.js'
 import { ADA, NAME } from '../support/asking.js'
 import { noBrowser } from '../support/chromium.js'
@@ -39,3 +40,19 @@ t.test(
     withoutMistakes()
   },
 )
+
+t.test('a call whose server is being started says what is waited for', { skip }, async (t) => {
+  const ring = new Ring()
+  const message = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 9 } as const
+  const call = { kind: 'call', what: 'begun', server: 'orders', call: 1, principal: 'bob', relayed: false } as const
+  ring.witness({ ...call, client: { era: 'modern' }, method: 'tools/call' })
+  ring.witness({ ...message, call: 1, hop: 'client', dir: 'in', method: 'tools/call' })
+  ring.witness({ ...message, method: 'initialize', id: 1 })
+  const { shows, go, withoutMistakes } = await look(t, ring)
+  await go('#/calls/c1')
+  await shows(/… in the bridge for \S+ \w+ so far: the server has not answered initialize …/)
+  ring.witness({ ...message, dir: 'in', form: 'result', id: 1 })
+  ring.witness({ ...message, call: 1, method: 'tools/call', id: 2 })
+  await shows(/… waiting for the server for \S+ \w+ so far …/)
+  withoutMistakes()
+})

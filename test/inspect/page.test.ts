@@ -381,18 +381,22 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const servers = () => [
     { name: 'orders', state: 'ready', era: 'legacy', calls: 1, parked: 0 },
     { name: 'billing', state: 'down', calls: 0, parked: 0, pause: { failures: 3, ms: 2_100 } },
+    { name: 'empty', state: 'down', calls: 0, parked: 0 },
   ]
   const listing = { kind: 'message', server: 'orders', hop: 'server', id: 5, bytes: 2 } as const
   ring.witness({ ...listing, dir: 'out', form: 'request', method: 'tools/list' }, '{"method":"tools/list"}')
   const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
   ring.witness({ ...listing, dir: 'in', form: 'result' }, tools)
   tellCall(ring.witness, { id: 50, server: 'retired' })
+  ring.witness({ kind: 'verdict', server: 'empty', era: 'unknown', why: 'connection refused', ms: 1 })
   const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
   await shows(
     /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Detected by\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
   )
   await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
+  // Its era was not detected.
+  await shows(/empty\s+down\s+Era\s+unknown\s+Why it is down\s+connection refused\s+Calls/)
   await shows(/retired\s+removed\s+Era\s+legacy 2025-11-25\s+Calls\s+1 seen\s+Open sessions/)
   t.same(await problems(browser), [])
   await go('#/sessions')
@@ -648,7 +652,7 @@ t.test('on a phone, nothing has to be scrolled sideways, and tables stay tables'
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   await browser.emulate({ width: 360, height: 800 })
   const places = {
-    sessions: { heading: 'Time in calls', rows: 3, columns: 12 },
+    sessions: { heading: 'Time in calls', rows: 4, columns: 12 },
     refused: { heading: 'What to do', rows: 2, columns: 7 },
     servers: undefined,
   }

@@ -4,12 +4,13 @@ import { rowsOf } from '../../src/inspect/rows.js'
 import type { CallView } from '../../src/inspect/views.js'
 import { LEGACY } from '../../src/protocol/eras.js'
 import { ADA, NAME } from '../support/asking.js'
-import { until } from '../support/eventually.js'
+import { until, untilFound } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp, type Plan } from '../support/legacy-http.js'
 import { LegacySse } from '../support/legacy-sse.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
-import { startWatched } from '../support/watched.js'
+import { SseClient } from '../support/sse-client.js'
+import { rowsIn, startWatched } from '../support/watched.js'
 
 const QUESTION = { name: 'steps', arguments: { steps: [{ ask: [NAME] }] } }
 const SERVERS: Readonly<Record<string, (t: Test, plan: Plan) => Promise<{ transport: string; server: object }>>> = {
@@ -63,6 +64,32 @@ for (const [name, start] of Object.entries(SERVERS))
       'the answer is no call',
     )
   })
+
+const CLIENTS = {
+  'Streamable HTTP': (url: string) => LegacyClient.open(url),
+  'HTTP+SSE': (url: string) => SseClient.open(url, '2025-11-25'),
+}
+
+for (const [name, start] of Object.entries(SERVERS))
+  for (const [front, open] of Object.entries(CLIENTS)) {
+    // Messages that are relayed are not changed at all.
+    if (name === front && name === 'Streamable HTTP') continue
+    t.test(`initialize of a client on ${front} is passed on to a server on ${name}`, async (t) => {
+      const { server } = await start(t, {})
+      const { url, calls } = await startWatched(t, server)
+      await open(url)
+      const call = await untilFound(() => calls().find((one) => one.method === 'initialize' && one.status === 'ok'))
+      t.same(rowsIn(call), [
+        ['in initialize', 'out initialize'],
+        ['out result', 'in result'],
+      ])
+      t.same(
+        call.events.flatMap((seen) => (seen.kind === 'message' && seen.dir === 'out' ? [seen.changes] : [])),
+        Array.from({ length: 2 }, () => [{ at: '/id', op: 'replace', rule: 'ids' }]),
+        'only the id was changed',
+      )
+    })
+  }
 
 t.test('an answer that the server refuses is shown as a call of its own', async (t) => {
   const legacy = await LegacyHttp.start(t, {

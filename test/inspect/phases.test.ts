@@ -1,5 +1,5 @@
 /** Where the time of a call goes: who is waited for, also if questions overlap and if the server has to be started. */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { phasesOf, serverMs } from '../../src/inspect/phases.js'
 import { Ring } from '../../src/inspect/ring.js'
 import type { CallView } from '../../src/inspect/views.js'
@@ -7,7 +7,8 @@ import type { MessageSight } from '../../src/ports/message-sight.js'
 import type { Sight } from '../../src/ports/seen.js'
 import { asked, httpClient } from '../support/asked-clients.js'
 import { ADA, FOLDERS, NAME, ROOTS } from '../support/asking.js'
-import { untilFound } from '../support/eventually.js'
+import { until, untilFound } from '../support/eventually.js'
+import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { eventsIn } from '../support/sights.js'
 import { startWatched, viewsOf } from '../support/watched.js'
@@ -173,6 +174,26 @@ t.test('a call is asked as often as its client is asked, also if nothing tells o
     'a round is counted once',
   )
 })
+
+for (const [way, start] of Object.entries({
+  'over stdio': async (t: Test) => legacyStdio(t, { asks: true }).server,
+  'over HTTP': async (t: Test) => ({ url: (await LegacyHttp.start(t, { asks: true })).url }),
+}))
+  t.test(`a client is not waited for when a server ${way} has withdrawn its question`, async (t) => {
+    const { url, calls } = await startWatched(t, await start(t))
+    const client = await httpClient(url)
+    const steps = [{ ask: [NAME], withdraw: 'back' }, { wait: 'go' }]
+    await client.begin('a', 'tools/call', { name: 'steps', arguments: { steps } })
+    const call = () => calls().find(({ name }) => name === 'steps') as CallView
+    const signal = (name: string) => client.begin(name, 'tools/call', { name: 'signal', arguments: { name } })
+    await until(() => call()?.parked === true, 'the client is asked')
+    await signal('back')
+    await until(() => !call().parked, 'the question was withdrawn')
+    t.match(call(), { status: 'open', rounds: 1 })
+    t.equal(phasesOf(call(), Date.now()).at(-1)?.who, 'server')
+    await signal('go')
+    await until(() => call().status === 'ok', 'the call has ended')
+  })
 
 t.test('a client that has answered one of two questions is still waited for', async (t) => {
   const { server } = legacyStdio(t, { asks: true })

@@ -157,6 +157,54 @@ t.test('while somebody reads all that is kept, everything else goes on', async (
     await until(async () => (await longestGap(path)) < 1 / 3, `${path} is made in several turns`)
 })
 
+t.test('an export has all events of a long call that asks its client, also those that are not shown', async (t) => {
+  const ring = tickingRing()
+  const progress = {
+    kind: 'message',
+    server: 'orders',
+    hop: 'server',
+    dir: 'in',
+    form: 'notification',
+    bytes: 9,
+  } as const
+  tellCall(ring.witness, { id: 1, name: 'long', outcome: 'asks' })
+  const call = {
+    kind: 'call',
+    call: 2,
+    principal: 'alice',
+    client: { era: 'modern' },
+    method: 'tools/call',
+    relayed: false,
+  } as const
+  ring.witness({ ...call, what: 'begun', continues: 1 })
+  for (let i = 0; i < 600; i++) ring.witness({ ...progress, call: 2, method: 'notifications/progress' })
+  const stream = { kind: 'stream', server: 'orders', stream: 'p1', id: 7, session: 'a-secret-session-id' } as const
+  ring.witness({ ...stream, what: 'left' })
+  ring.witness({ ...call, what: 'ended', outcome: 'ok', ms: 600 })
+  tellCall(ring.witness, { id: 3, name: 'another' })
+  const base = await startInspector(t, ring)
+  const text = await (await fetch(`${base}/inspect/export?filter=long`, { headers: { authorization } })).text()
+  const numbers = text
+    .trim()
+    .split('\n')
+    .map((line) => (JSON.parse(line) as Seen).seq)
+  t.same(
+    numbers,
+    Array.from({ length: 8 + 603 }, (_, i) => i + 1),
+  )
+  const shown = (await read<CallView>(`${base}/inspect/calls/c1`)).body
+  t.match(shown, { status: 'ok', more: 111, parts: ['c2'] })
+  t.equal(shown.events.length, 500)
+  t.same(
+    shown.events.slice(-2).map(({ kind, seq }) => [kind, seq]),
+    [
+      ['stream', 610],
+      ['call', 611],
+    ],
+    'its end is shown',
+  )
+})
+
 t.test('an export has the calls that match, with all their events', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)

@@ -8,10 +8,11 @@ import { negotiated } from '../../protocol/legacy-server.js'
 import type { Loan } from '../../protocol/memory.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { type Head, headIn } from '../../rpc/head.js'
-import { parseMessage } from '../../rpc/message.js'
+import { idValue, parseMessage } from '../../rpc/message.js'
 import { lengthOf, sourceOfBytes, whole } from '../../rpc/source.js'
 import { raw } from '../../rpc/splice.js'
 import { SseDecoder } from '../../rpc/sse.js'
+import { cancelledId } from '../legacy/in-flight.js'
 import type { Logger } from '../logger.js'
 import type { Watch } from '../watch.js'
 import type { Headers } from '../watched-messages.js'
@@ -133,6 +134,10 @@ export class RelayedMessages {
     if (opens && head?.form === 'result') this.revision = revisionIn(text)
     if (head?.form === 'request' && head.id !== undefined && session !== undefined)
       questions.asked(questionKey(session, head.id), head.method, call)
+    if (head?.method === 'notifications/cancelled' && session !== undefined) {
+      const id = withdrawnIn(text)
+      if (id !== undefined) questions.withdrawn(questionKey(session, id))
+    }
   }
 
   get #id(): string | number | undefined {
@@ -190,6 +195,17 @@ function revisionIn(answer: readonly Uint8Array[]): LegacyRevision | undefined {
   try {
     const message = parseMessage(sourceOfBytes(answer))
     return message.kind === 'response' ? negotiated(message) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The id of the request that the server cancels. */
+function withdrawnIn(cancellation: readonly Uint8Array[]): string | number | undefined {
+  try {
+    const message = parseMessage(sourceOfBytes(cancellation))
+    const id = message.kind === 'notification' ? cancelledId(message.params) : undefined
+    return id && idValue(id)
   } catch {
     return undefined
   }

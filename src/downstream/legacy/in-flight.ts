@@ -4,10 +4,21 @@ import { type Id, idKey, type Params, readId } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import { raw, value } from '../../rpc/splice.js'
 
+/** A request in flight. It aborts when it is cancelled. */
+export class RunningRequest extends HangUp {
+  /** The number of its call for the inspector, if there is one. */
+  call: number | undefined
+
+  constructor(call: number | undefined) {
+    super()
+    this.call = call
+  }
+}
+
 /** Requests in flight. Several may have the same id. */
 export class InFlight {
   /** By id. A list if several requests have the same id. */
-  readonly #controllers = new Map<string, HangUp | HangUp[]>()
+  readonly #controllers = new Map<string, RunningRequest | RunningRequest[]>()
   #open = 0
 
   /** Number of requests in flight. */
@@ -20,9 +31,9 @@ export class InFlight {
     return this.#controllers.has(idKey(id))
   }
 
-  /** Adds a request. The controller aborts when the request is cancelled. */
-  begin(id: Id): HangUp {
-    const controller = new HangUp()
+  /** Adds a request. `call` is the number of its call for the inspector. */
+  begin(id: Id, call?: number): RunningRequest {
+    const controller = new RunningRequest(call)
     // A deleted key may be kept for long (see `OpenSet`): it must not keep the message that it is a part of.
     const key = own(idKey(id))
     const others = this.#controllers.get(key)
@@ -32,29 +43,31 @@ export class InFlight {
   }
 
   /** Removes a request. */
-  end(id: Id, controller: HangUp): void {
+  end(id: Id, controller: RunningRequest): void {
     const key = idKey(id)
     const known = this.#controllers.get(key)
     if (known === controller) this.#controllers.delete(key)
     else if (Array.isArray(known) && known.includes(controller)) {
       const [one, ...more] = known.filter((other) => other !== controller)
-      this.#controllers.set(key, more.length === 0 ? (one as HangUp) : [one as HangUp, ...more])
+      this.#controllers.set(key, more.length === 0 ? (one as RunningRequest) : [one as RunningRequest, ...more])
     } else return
     this.#open--
   }
 
   /**
-   * Handles `notifications/cancelled`. If two requests have this id, neither is cancelled, because the notification
-   * does not say which one is meant. Returns whether a request was cancelled.
+   * The request that `notifications/cancelled` names. Undefined if two requests have this id, because the notification
+   * does not say which one is meant.
    */
-  cancel(params: Params): boolean {
-    const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
-    const id = text === undefined ? undefined : readId(text)
+  named(params: Params): RunningRequest | undefined {
+    const id = cancelledId(params)
     const meant = id && this.#controllers.get(idKey(id))
-    if (!meant || Array.isArray(meant) || typeof params === 'string') return false
-    const reason = value(params, 'reason')
-    meant.abort(typeof reason === 'string' ? reason : 'The client has cancelled')
-    return true
+    return Array.isArray(meant) ? undefined : meant
+  }
+
+  /** Handles `notifications/cancelled`. */
+  cancel(params: Params): void {
+    const reason = typeof params === 'string' ? undefined : value(params, 'reason')
+    this.named(params)?.abort(typeof reason === 'string' ? reason : 'The client has cancelled')
   }
 
   /** Aborts all requests. */
@@ -64,6 +77,12 @@ export class InFlight {
   }
 }
 
-function listOf(controllers: HangUp | HangUp[]): HangUp[] {
+/** The id of the request that `notifications/cancelled` names. */
+export function cancelledId(params: Params): Id | undefined {
+  const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
+  return text === undefined ? undefined : readId(text)
+}
+
+function listOf(controllers: RunningRequest | RunningRequest[]): RunningRequest[] {
   return Array.isArray(controllers) ? controllers : [controllers]
 }

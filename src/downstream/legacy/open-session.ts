@@ -29,14 +29,17 @@ export async function openSession(
     if (known instanceof Fault) throw known
     const route = known ?? (await upstream.legacyRoute(sender))
     // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
-    const tunnel = route === 'translate' ? undefined : await route.connect(request, sender, transport !== 'http')
+    const connecting = { reopens: transport !== 'http', call: record.call }
+    const tunnel = route === 'translate' ? undefined : await route.connect(request, sender, connecting)
     if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision, opened } = tunnel
+    const { text, made } = opened
     const { transport: serverTransport } = route
     record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
-    record.answered(revision ? 'ok' : 'error', opened)
-    if (revision === undefined) return { text: opened }
-    return { text: opened, session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport }) }
+    record.watched?.said(text, made)
+    record.answered(revision ? 'ok' : 'error', undefined)
+    if (revision === undefined) return { text }
+    return { text, session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport }) }
   } catch (error) {
     const fault = Fault.from(error)
     const text = errorMessage(request.id, fault.toRpcError())

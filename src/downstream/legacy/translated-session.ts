@@ -158,7 +158,7 @@ export class TranslatedSession implements ClientSession {
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
     record.watched?.begun(request, undefined, headers)
-    const controller = this.#running.begin(id)
+    const controller = this.#running.begin(id, record.call)
     try {
       const held = send(await this.#answer(request, controller, record, send, trace))
       if (held) await held
@@ -215,8 +215,9 @@ export class TranslatedSession implements ClientSession {
   take(message: Notification | Response): void {
     if (message.kind === 'response') return this.#questions.answer(message)
     const { log, session } = this.#options
-    tellReceived(log, message, { session })
     const { method, params } = message
+    const call = method === 'notifications/cancelled' ? this.#running.named(params)?.call : undefined
+    tellReceived(log, message, { call, session })
     if (method === 'notifications/initialized') {
       this.#ready = true
       this.#subscribeIfReady()

@@ -3,8 +3,15 @@ import type { AboutMessage, LegacyRoute, SayTunnelled, Tunnel, UpstreamSpan } fr
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type TraceContext, withTrace } from '../../protocol/trace.js'
-import { error as errorMessage, idKey, type Notification, type Request, type Response } from '../../rpc/message.js'
-import type { Wire } from '../../rpc/source.js'
+import {
+  error as errorMessage,
+  idKey,
+  type Notification,
+  parseMessage,
+  type Request,
+  type Response,
+} from '../../rpc/message.js'
+import { join, sourceOf, type Wire } from '../../rpc/source.js'
 import { EMPTY, edit } from '../../rpc/splice.js'
 import { CallLogEntry, subject } from '../call-log.js'
 import type { Send } from '../frames.js'
@@ -13,7 +20,7 @@ import { cancelledBy, replyIn } from '../outcome.js'
 import { metaOf } from '../read-message.js'
 import { type Headers, tellReceived, tellSent } from '../watched-messages.js'
 import { WatchedQuestions } from '../watched-questions.js'
-import { InFlight } from './in-flight.js'
+import { cancelledId, InFlight } from './in-flight.js'
 import type { ClientSession, OpenOptions } from './session.js'
 
 interface TunnelSessionOptions extends Pick<OpenOptions, 'log' | 'transport' | 'settings' | 'sender' | 'session'> {
@@ -73,7 +80,7 @@ export class TunnelSession implements ClientSession {
       ...subject(method, typeof params === 'string' ? EMPTY : params),
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    const controller = this.#running.begin(id)
+    const controller = this.#running.begin(id, record.call)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
     record.follow(metaOf(request), trace)
     record.watched?.begun(request, undefined, headers)
@@ -131,13 +138,25 @@ export class TunnelSession implements ClientSession {
     const head = tellSent(log, text, { call, session }, { made, era: 'legacy' })
     if (head?.form === 'request' && head.id !== undefined && call !== undefined)
       this.#questions.asked(idKey(head.id), head.method, call)
+    if (head?.method === 'notifications/cancelled') this.#withdrawn(text)
+  }
+
+  /** The server has cancelled one of its requests to the client. */
+  #withdrawn(cancellation: Wire): void {
+    const message = parseMessage(sourceOf(join(cancellation)))
+    const id = message.kind === 'notification' ? cancelledId(message.params) : undefined
+    if (id !== undefined) this.#questions.withdrawn(idKey(id))
+  }
+
+  /** The call that a message of the client is about: it answers a request in it, or cancels it. */
+  #callOf(message: Notification | Response): number | undefined {
+    if (message.kind === 'response') return message.id && this.#questions.answered(idKey(message.id))
+    return message.method === 'notifications/cancelled' ? this.#running.named(message.params)?.call : undefined
   }
 
   #tellReceived(message: Notification | Response): void {
     const { log, session } = this.#options
-    const id = message.kind === 'response' ? message.id : undefined
-    const call = id === undefined ? undefined : this.#questions.answered(idKey(id))
-    tellReceived(log, message, { call, session })
+    tellReceived(log, message, { call: this.#callOf(message), session })
   }
 }
 

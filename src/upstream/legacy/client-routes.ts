@@ -31,13 +31,14 @@ export class ClientRoutes {
   async routeOf(sender: Sender): Promise<LegacyRoute> {
     const verdict = await this.#withSessions(sender)
     if (!verdict) return 'translate'
-    const connect: Connect = (opening, from, reopens) => {
-      if (!reopens) return this.#tunnels.connect(verdict, opening, from)
-      let known: Verdict | undefined = verdict
+    const connect: Connect = (opening, from, { reopens, call }) => {
+      if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call })
+      let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
       const open: OpenTunnel = async (write) => {
-        const now = known ?? (await this.#withSessions(from))
-        known = undefined
-        return now && this.#tunnels.connect(now, opening, from, write)
+        const now = first?.verdict ?? (await this.#withSessions(from))
+        const options = { call: first?.call, write }
+        first = undefined
+        return now && this.#tunnels.connect(now, opening, from, options)
       }
       return ReopeningTunnel.open(open, this.#options.log)
     }
@@ -81,7 +82,7 @@ export class ClientRoutes {
     const params = initializeParams(NEWEST_LEGACY, clientInfo, capabilities)
     try {
       if (!listsLegacy && !(await peer.channel.wantsSession?.(credential, account))) return false
-      const answer = await peer.call('initialize', params, this.#options.timeouts.initialize, credential)
+      const answer = await peer.call('initialize', params, this.#options.timeouts.initialize, { headers: credential })
       return negotiated(answer) !== undefined && peer.channel.hasSession === true
     } catch (error) {
       // A required sign-in does not show whether the server supports sessions.

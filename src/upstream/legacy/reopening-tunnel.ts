@@ -9,6 +9,7 @@ import { ECHOED, printable } from '../../printable.js'
 import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
+import type { Encoded } from '../../protocol/rules.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import {
   jsonOf,
@@ -52,7 +53,7 @@ const WAIT = { first: 100, most: 12_800 }
 const STABLE = 30_000
 
 export class ReopeningTunnel implements Tunnel {
-  readonly opened: Wire
+  readonly opened: Encoded
   readonly revision: LegacyRevision
   readonly #open: OpenTunnel
   readonly #log: ReopeningLog
@@ -253,19 +254,19 @@ export class ReopeningTunnel implements Tunnel {
   }
 }
 
-function capabilitiesIn(opened: Wire): Payload {
+function capabilitiesIn(opened: Encoded): Payload {
   const result = memberIn(opened, 'result')
   return (result && objectIn(result, 'capabilities')) ?? EMPTY
 }
 
-function refusalIn(opened: Wire): string {
+function refusalIn(opened: Encoded): string {
   const error = memberIn(opened, 'error')
   return printable(String(error && value(error, 'message')), ECHOED)
 }
 
 /** The result or error in an answer; undefined if the answer is of the other kind. */
-function memberIn(opened: Wire, kind: 'result' | 'error'): Payload | undefined {
-  const message = parseMessage(sourceOf(join(opened)))
+function memberIn({ text }: Encoded, kind: 'result' | 'error'): Payload | undefined {
+  const message = parseMessage(sourceOf(join(text)))
   if (message.kind !== 'response' || message.outcome.kind !== kind) return undefined
   return payloadAt(message.outcome.source, message.outcome.member)
 }

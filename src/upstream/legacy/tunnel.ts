@@ -6,7 +6,7 @@ import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import type { Loan } from '../../protocol/memory.js'
-import type { Made } from '../../protocol/rules.js'
+import type { Encoded, Made } from '../../protocol/rules.js'
 import {
   type Id,
   type Notification,
@@ -29,6 +29,8 @@ import { OrderedDelivery } from './ordered-delivery.js'
 
 export interface TunnelOptions {
   principal: string
+  /** The number of the call for the inspector that `initialize` belongs to. */
+  call?: number | undefined
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   log: Pick<Log, 'debug'>
@@ -51,10 +53,12 @@ const OWN_WITHIN = 5_000
 const MAX_WAITING = 100
 
 export class DirectTunnel implements Tunnel {
-  readonly opened: Wire
   readonly revision: LegacyRevision | undefined
   readonly #peer: Peer
   readonly #options: TunnelOptions
+  /** The id of the client's `initialize`, and the server's answer. */
+  readonly #opening: Id
+  readonly #answer: Response
   readonly #waiting: Wire[] = []
   /** The loan for waiting messages. Small amounts are free. */
   readonly #loan: Loan
@@ -72,7 +76,8 @@ export class DirectTunnel implements Tunnel {
     this.#peer = peer
     this.#options = options
     this.#loan = peer.borrow(options.principal)
-    this.opened = responseMessage(opening, answer)
+    this.#opening = opening
+    this.#answer = answer
     this.revision = negotiated(answer)
     const delivery = peer.channel.shared ? new OrderedDelivery<Exchange>(peer.borrow(options.principal)) : undefined
     this.#delivery = delivery
@@ -100,8 +105,12 @@ export class DirectTunnel implements Tunnel {
   /** Sends the client's `initialize` to the server. Rejects with a ChannelError; the caller then closes the channel. */
   static async open(peer: Peer, opening: Request, options: TunnelOptions): Promise<DirectTunnel> {
     const params = typeof opening.params === 'string' ? undefined : opening.params
-    const answer = await peer.call('initialize', params, options.timeout)
+    const answer = await peer.call('initialize', params, options.timeout, { call: options.call })
     return new DirectTunnel(peer, options, opening.id, answer)
+  }
+
+  get opened(): Encoded {
+    return { text: responseMessage(this.#opening, this.#answer), made: this.#answer.outcome.source }
   }
 
   /**

@@ -11,6 +11,9 @@ import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 import { DirectTunnel, type TunnelOptions } from './tunnel.js'
 
+/** How a tunnel is opened. */
+type Opening = Pick<TunnelOptions, 'call' | 'write'>
+
 /** A tunnel, open or being opened. */
 class TunnelOccupant implements Occupant {
   readonly principal: string
@@ -46,21 +49,20 @@ export class Tunnels {
 
   /**
    * Sends a client's `initialize` to the server, on a channel of its own. Resolves to undefined if the server turns out
-   * not to support sessions. Rejects with a Fault. `write` encodes the server's own requests and notifications for the
-   * client.
+   * not to support sessions. Rejects with a Fault.
    */
   async connect(
     verdict: Verdict,
     opening: Request,
     sender: Sender,
-    write?: TunnelOptions['write'],
+    options: Opening,
   ): Promise<DirectTunnel | undefined> {
     const { occupancy } = this.#access.capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     const occupant = new TunnelOccupant(sender.principal, this.#options.watching && crypto.randomUUID())
     occupancy.enter(occupant)
     try {
-      const tunnel = await this.#connect(verdict, opening, sender, occupant, write)
+      const tunnel = await this.#connect(verdict, opening, sender, occupant, options)
       if (!occupant.tunnel) occupancy.leave(occupant)
       return tunnel
     } catch (error) {
@@ -79,7 +81,7 @@ export class Tunnels {
     opening: Request,
     sender: Sender,
     occupant: TunnelOccupant,
-    write: TunnelOptions['write'],
+    options: Opening,
   ): Promise<DirectTunnel | undefined> {
     const { detection, capacity } = this.#access
     const { era } = verdict
@@ -93,7 +95,7 @@ export class Tunnels {
     if (!peer) return undefined
     this.#peers.add(peer)
     try {
-      const tunnel = await this.#open(peer, opening, sender, occupant, write)
+      const tunnel = await this.#open(peer, opening, sender, occupant, options)
       if (tunnel.revision !== undefined) {
         if (verdict.revision === undefined) detection.amend(verdict, { revision: tunnel.revision })
         detection.opened(peer)
@@ -137,7 +139,7 @@ export class Tunnels {
     opening: Request,
     sender: Sender,
     occupant: TunnelOccupant,
-    write: TunnelOptions['write'],
+    options: Opening,
   ): Promise<DirectTunnel> {
     const { timeouts, log, accounts } = this.#options
     const { detection, capacity } = this.#access
@@ -153,7 +155,7 @@ export class Tunnels {
     const onClosed = () => this.#peers.delete(peer)
     const onUse = () => occupancy.touch(occupant)
     const timeout = timeouts.initialize
-    return DirectTunnel.open(peer, opening, { principal, timeout, log, onUse, onEnd, onClosed, write })
+    return DirectTunnel.open(peer, opening, { principal, timeout, log, onUse, onEnd, onClosed, ...options })
   }
 
   /** Reports a new state of a session, for metrics. */

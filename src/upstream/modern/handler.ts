@@ -291,7 +291,7 @@ async function listTools(
   const params = cursor === undefined ? OWN : edit(OWN, { cursor })
   const listing: Call = { ...call, params }
   const headers = { ...requestHeaders('tools/list', params), ...credentialOf(call) }
-  const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, headers, account)
+  const answer = await peer.call('tools/list', encodeParams(listing, undefined), LIST_TIMEOUT, { headers, account })
   const reply = decodeReply(listing, answer)
   if (reply.kind !== 'result') throw new Fault('upstreamProtocol', 'The server did not answer tools/list with a result')
   return reply.result

@@ -11,8 +11,10 @@ export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit'> {
   /** The complete environment of the child. It inherits no other variables. */
   env: Readonly<Record<string, string>>
   cwd?: string | undefined
-  /** Reports starts and ends of children. `restarted`: in place of a child that ended by itself. */
-  onChild?: (what: 'started' | 'restarted' | 'ended', pid: number) => void
+  /**
+   * Reports starts and ends of children, and how many run since. `restarted`: in place of a child that ended by itself.
+   */
+  onChild?: (what: 'started' | 'restarted' | 'ended', pid: number, running: number) => void
 }
 
 export class StdioTransport implements Transport {
@@ -22,6 +24,7 @@ export class StdioTransport implements Transport {
   readonly #channels = new Set<StdioChannel>()
   /** The number of children that ended by themselves and have not been replaced. */
   #missing = 0
+  #running = 0
   #closed = false
 
   constructor(options: StdioOptions) {
@@ -53,7 +56,7 @@ export class StdioTransport implements Transport {
       if (pid === undefined) return
       const onExit = (wanted: boolean) => {
         if (!wanted) this.#missing++
-        this.#options.onChild?.('ended', pid)
+        this.#options.onChild?.('ended', pid, --this.#running)
       }
       const channel = new StdioChannel(child, {
         ...this.#options,
@@ -63,7 +66,7 @@ export class StdioTransport implements Transport {
       // At once, so that the child ends with the bridge from now on.
       this.#channels.add(channel)
       child.once('spawn', () => {
-        this.#options.onChild?.(this.#missing > 0 ? 'restarted' : 'started', pid)
+        this.#options.onChild?.(this.#missing > 0 ? 'restarted' : 'started', pid, ++this.#running)
         this.#missing = Math.max(0, this.#missing - 1)
         resolve(channel)
       })

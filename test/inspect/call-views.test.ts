@@ -1,0 +1,57 @@
+/** What events add up to of calls that continue others. */
+import t from 'tap'
+import { KEPT_OF_CALLS } from '../../src/inspect/call-views.js'
+import { type CallView, Views } from '../../src/inspect/views.js'
+import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
+import { viewsOf } from '../support/watched.js'
+
+t.test('a call that continues one that has left is shown as a call of its own', async (t) => {
+  const ring = tickingRing()
+  const { witness } = ring
+  const begun = {
+    kind: 'call',
+    what: 'begun',
+    principal: 'alice',
+    client: { era: 'modern' },
+    method: 'tools/call',
+  } as const
+  const message = { kind: 'message', call: 2, hop: 'server', dir: 'in', form: 'notification', bytes: 1 } as const
+  tellCall(witness, { id: 1, outcome: 'asks' })
+  witness({ ...begun, call: 2, continues: 1, relayed: false })
+  const views = viewsOf(eventsIn(ring))
+  t.same(views.call('c2')?.parts, ['c2'])
+  for (let seq = 100, id = 10; id < 10 + KEPT_OF_CALLS.calls; id++)
+    views.add({ ...begun, v: 1, seq: seq + id, at: id, call: `c${id}`, relayed: false })
+  t.equal(views.call('c1'), undefined)
+  t.equal(views.call('c2'), undefined)
+  const last = views.last
+  const told = [
+    { ...message },
+    { ...message },
+    { ...begun, what: 'ended' as const, outcome: 'ok' as const, relayed: false },
+  ]
+  for (const [i, seen] of told.entries()) views.add({ ...seen, v: 1, seq: last + 1 + i, at: 1, call: 'c2' })
+  const call = views.call('c2') as CallView
+  t.match(call, { id: 'c2', incomplete: true, status: 'ok' })
+  t.equal(call.events.length, 3)
+  views.add({ ...begun, v: 1, seq: last + 9, at: 1, call: 'c3', continues: 'c2', relayed: false })
+  t.match(views.call('c3'), { id: 'c2', parts: ['c3'] })
+})
+
+t.test('a client that continues one call without end takes no more than the bound', async (t) => {
+  const views = new Views()
+  const begun = {
+    v: 1,
+    at: 1,
+    kind: 'call',
+    what: 'begun',
+    principal: 'p',
+    client: { era: 'modern' },
+    method: 'm',
+  } as const
+  for (let i = 1; i <= KEPT_OF_CALLS.parts + 100; i++)
+    views.add({ ...begun, seq: i, call: `c${i}`, relayed: false, ...(i > 1 && { continues: `c${i - 1}` }) })
+  t.equal(views.calls.size, 1)
+  t.equal(views.call('c1')?.parts.length, KEPT_OF_CALLS.parts)
+  t.equal(views.call(`c${KEPT_OF_CALLS.parts + 100}`)?.id, 'c1')
+})

@@ -1,0 +1,71 @@
+/** Which process of a server has a call: said only if it is certain. */
+import t from 'tap'
+import type { Ring } from '../../src/inspect/ring.js'
+import type { CallView } from '../../src/inspect/views.js'
+import { until, untilFound } from '../support/eventually.js'
+import { LegacyClient } from '../support/legacy-client.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
+import { startWatched, viewsOf } from '../support/watched.js'
+
+const callIn = (ring: Ring, id: string) => viewsOf(eventsIn(ring)).call(id) as CallView
+
+t.test('with two processes, a call whose process has crashed is not said to be in the other one', async (t) => {
+  const { url, views, calls } = await startWatched(t, legacyStdio(t).server)
+  const called = (name: string) =>
+    untilFound(() => calls().find((call) => call.name === name && call.status !== 'open'), `${name} has ended`)
+  const server = () => views().servers.get('test')
+  // Each legacy client has a process of its own.
+  const first = await LegacyClient.open(url)
+  await first.call('echo')
+  t.equal((await called('echo')).pid, server()?.pids[0], 'the only process')
+  const second = await LegacyClient.open(url)
+  await until(() => server()?.running === 2, 'two processes run')
+  await second.call('crash')
+  t.equal((await called('crash')).pid, undefined)
+  await until(() => server()?.running === 1, 'one process is left')
+  await first.call('fail')
+  const failed: CallView = await called('fail')
+  t.equal(failed.pid, server()?.pids[0], 'the only process again')
+})
+
+t.test('a call has the process of its server, if there is only one', async (t) => {
+  const ring = tickingRing()
+  const child = { kind: 'child', server: 'orders', what: 'started' } as const
+  ring.witness({ ...child, pid: 812 })
+  tellCall(ring.witness, { id: 1 })
+  ring.witness({ ...child, pid: 813 })
+  tellCall(ring.witness, { id: 2 })
+  t.equal(callIn(ring, 'c1').pid, 812)
+  t.equal(callIn(ring, 'c2').pid, undefined)
+})
+
+t.test('a call whose process is not certain has none', async (t) => {
+  const ring = tickingRing()
+  const { witness } = ring
+  const child = { kind: 'child', server: 'orders' } as const
+  const message = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 1 } as const
+  const call = {
+    kind: 'call',
+    principal: 'p',
+    client: { era: 'modern' },
+    method: 'tools/call',
+    relayed: false,
+  } as const
+  const upstream = { era: 'legacy', transport: 'stdio' } as const
+  witness({ ...child, what: 'started', pid: 2, running: 2 })
+  witness({ ...call, what: 'begun', call: 1 })
+  witness({ ...message, call: 1 })
+  t.equal(callIn(ring, 'c1').pid, undefined, 'the start of another process has left')
+  witness({ ...child, what: 'ended', pid: 1, running: 1 })
+  witness({ ...call, what: 'ended', call: 1, upstream, outcome: 'fault', ms: 1 })
+  t.equal(callIn(ring, 'c1').pid, undefined, 'it may have been in the process that has ended')
+
+  witness({ ...call, what: 'begun', call: 2 })
+  witness({ ...message, call: 2 })
+  witness({ ...child, what: 'ended', pid: 2, running: 0 })
+  witness({ ...child, what: 'restarted', pid: 3, running: 1 })
+  t.equal(callIn(ring, 'c2').pid, 2, 'the only process has ended, and another one was started')
+  witness({ ...message, call: 2 })
+  t.equal(callIn(ring, 'c2').pid, undefined, 'it was sent again, to the other one')
+})

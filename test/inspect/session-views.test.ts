@@ -1,0 +1,64 @@
+/** What events add up to of sessions: which there are, and whose. */
+import t from 'tap'
+import type { CallView } from '../../src/inspect/views.js'
+import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
+import { viewsOf } from '../support/watched.js'
+
+t.test('a session that a client asks for and does not get is none', async (t) => {
+  const ring = tickingRing()
+  const { witness } = ring
+  const call = {
+    kind: 'call',
+    server: 'orders',
+    principal: 'bob',
+    client: { era: 'legacy', transport: 'http', name: 'old' },
+    method: 'initialize',
+    relayed: false,
+  } as const
+  const states = () => viewsOf(eventsIn(ring)).sessions.map(({ state, calls, client }) => [state, calls, client])
+  witness({ ...call, what: 'begun', call: 1, session: 'refused' })
+  t.same(states(), [], 'it may come')
+  witness({ ...call, what: 'ended', call: 1, session: 'refused', outcome: 'fault', ms: 1 })
+  t.same(states(), [])
+  const session = { kind: 'session', server: 'orders', side: 'client', what: 'opened' } as const
+  witness({ ...call, what: 'begun', call: 2, session: 'before the answer' })
+  witness({ ...session, session: 'before the answer' })
+  witness({ ...call, what: 'ended', call: 2, session: 'before the answer', outcome: 'ok', ms: 1 })
+  witness({ ...call, what: 'begun', call: 3, session: 'after the answer' })
+  witness({ ...call, what: 'ended', call: 3, session: 'after the answer', outcome: 'ok', ms: 1 })
+  witness({ ...session, session: 'after the answer' })
+  t.same(states(), [
+    ['open', 1, 'old'],
+    ['open', 1, 'old'],
+  ])
+  const late = { ...call, call: 4, session: 'ended before', method: 'tools/call' } as const
+  witness({ ...late, what: 'begun' })
+  const began = ring.last
+  witness({ ...session, session: 'ended before', what: 'ended' })
+  witness({ ...late, what: 'ended', outcome: 'cancelled', cancelled: 'session', ms: 1 })
+  t.same(states().at(-1), ['ended', 1, 'old'])
+  t.same(viewsOf(eventsIn(ring, began + 1)).sessions, [], 'the end of a call does not say that its session is open')
+})
+
+t.test('sessions of two servers can have the same id', async (t) => {
+  const ring = tickingRing()
+  const { witness } = ring
+  for (const server of ['orders', 'billing'])
+    witness({ kind: 'session', server, side: 'client', what: 'opened', session: '1', principal: server })
+  witness({ kind: 'session', server: 'orders', side: 'server', what: 'opened', session: '1', principal: 'all' })
+  tellCall(witness, { id: 1, server: 'orders', more: { session: '1' } })
+  tellCall(witness, { id: 2, server: 'billing', more: { session: '1' } })
+  witness({ kind: 'session', server: 'billing', side: 'client', what: 'lost', session: '1' })
+  witness({ kind: 'stream', server: 'orders', what: 'left', stream: 'p1', id: 7, session: '1' })
+  const views = viewsOf(eventsIn(ring))
+  t.match(
+    views.sessions.map(({ server, side, principal, state, calls }) => [server, side, principal, state, calls]),
+    [
+      ['orders', 'client', 'orders', 'open', 1],
+      ['billing', 'client', 'billing', 'lost', 1],
+      ['orders', 'server', 'all', 'open', 0],
+    ],
+  )
+  t.match(views.sessionOf(views.call('c2') as CallView), { server: 'billing', side: 'client' })
+  t.match([views.call('c1')?.away, views.call('c2')?.away], [true, false], 'the client of one has left its stream')
+})
