@@ -4,9 +4,10 @@
  */
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Seen } from '../ports/seen.js'
 import { Fault } from '../protocol/fault.js'
+import { error as errorMessage } from '../rpc/message.js'
 import { INSPECT } from './address.js'
 import { readFilter } from './filter.js'
 import { toHar } from './har.js'
@@ -133,9 +134,10 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       return { calls: found, last, lost, ...(problem !== undefined && { problem }) }
     })
 
-    secret.get<{ Params: { id: string } }>(`${INSPECT}/calls/:id`, async ({ params: { id } }) => {
+    secret.get<{ Params: { id: string } }>(`${INSPECT}/calls/:id`, async ({ params: { id } }, reply) => {
       const call = (await viewsOf(ring)).call(id)
-      if (!call) throw new Fault('noSuchPath', 'There is no such call: it may have left the memory of the inspector')
+      if (!call)
+        return answer(reply, 'noSuchPath', 'There is no such call: it may have left the memory of the inspector')
       return { ...call, events: call.events.map(withText) }
     })
 
@@ -162,9 +164,9 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     const kept = () => ({ ...ring.kept, hasTexts: ring.hasTexts })
     secret.get(`${INSPECT}/payloads`, async () => kept())
 
-    secret.post(`${INSPECT}/payloads`, async (request) => {
+    secret.post(`${INSPECT}/payloads`, async (request, reply) => {
       const keep = queryOf(request).get('keep')
-      if (keep !== 'all' && keep !== 'configured') throw new Fault('invalidRequest', 'keep is all or configured')
+      if (keep !== 'all' && keep !== 'configured') return answer(reply, 'invalidRequest', 'keep is all or configured')
       ring.keepAll(keep === 'all' ? KEPT_FOR : 0)
       options.onPayloads(request, ring.kept)
       return kept()
@@ -176,9 +178,9 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const query = queryOf(request)
       const format = query.get('format') ?? 'jsonl'
       if (format !== 'jsonl' && format !== 'har')
-        throw new Fault('invalidRequest', 'The format of an export is jsonl or har')
+        return answer(reply, 'invalidRequest', 'The format of an export is jsonl or har')
       const { matches, isEmpty, problem } = readFilter(query.get('filter') ?? '')
-      if (problem !== undefined) throw new Fault('invalidRequest', `The filter is wrong: ${problem}`)
+      if (problem !== undefined) return answer(reply, 'invalidRequest', `The filter is wrong: ${problem}`)
       reply.header('content-disposition', `attachment; filename="mcp-bridge.${format}"`)
       const calls = async () => [...(await viewsOf(ring)).calls.values()].filter(matches)
       if (format === 'har') {
@@ -190,6 +192,12 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       return reply.send(Readable.from(inChunks(linesOf(ring, isWanted, withText))))
     })
   })
+}
+
+/** Answers a viewer with an error. It is no refused request: those are what the inspector itself shows, and the log has. */
+function answer(reply: FastifyReply, name: 'noSuchPath' | 'invalidRequest', message: string): FastifyReply {
+  const fault = new Fault(name, message)
+  return reply.code(fault.status).type('application/json').send(errorMessage(undefined, fault.toRpcError()))
 }
 
 /** A check of an Authorization header that takes the same time for every token. */

@@ -23,6 +23,12 @@ t.test('the address of the page is printed with its token, and tail follows it',
   t.match(await page.text(), /<script type="module" src="inspect\/page.js">/)
   t.match(await (await fetch(new URL('/inspect/page.js', address))).text(), /tools?:/)
   t.equal((await fetch(new URL('/inspect/calls', address))).status, 401)
+  const headers = { authorization: `Bearer ${new URL(address).hash.slice(1)}` }
+  t.equal((await fetch(new URL('/inspect/calls/c99', address), { headers })).status, 404)
+  t.equal((await fetch(new URL('/inspect/export?format=exe', address), { headers })).status, 400)
+  const events = (await (await fetch(new URL('/inspect/export', address), { headers })).text()).split('\n')
+  const refused = events.filter((line) => line.includes('"kind":"refused"'))
+  t.match(refused, [/"status":401/], 'what a viewer asks in vain is no refused request')
 
   const tail = startProgram(t, ['tail', '--both', address, 'tool:echo'])
   await says(bridge, /(somebody looks at the inspector)/)
