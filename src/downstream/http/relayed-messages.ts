@@ -1,22 +1,17 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
 import { sightOf } from '../../ports/message-sight.js'
 import type { MessageSeen } from '../../ports/seen.js'
-import type { Answers } from '../../protocol/call.js'
 import { ChangeList } from '../../protocol/change-list.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
-import { negotiated } from '../../protocol/legacy-server.js'
 import type { Loan } from '../../protocol/memory.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { type Head, headIn } from '../../rpc/head.js'
-import { idValue, parseMessage } from '../../rpc/message.js'
-import { lengthOf, sourceOfBytes, whole } from '../../rpc/source.js'
-import { raw } from '../../rpc/splice.js'
+import { lengthOf, whole } from '../../rpc/source.js'
 import { SseDecoder } from '../../rpc/sse.js'
-import { cancelledId } from '../legacy/in-flight.js'
 import type { Logger } from '../logger.js'
-import type { Watch } from '../watch.js'
 import type { Headers } from '../watched-messages.js'
 import type { WatchedQuestions } from '../watched-questions.js'
+import { MAX_READ, revisionIn, withdrawnIn } from './relayed-bodies.js'
 
 /** What the messages belong to. */
 interface About {
@@ -30,11 +25,8 @@ interface About {
   listed: Loan | undefined
 }
 
-/** Most bytes of a message that are read; of a list of tools, which says what is secret. */
-const MAX_READ = 64 * 1024
+/** Most bytes that are read of a list of tools, which says what is secret. */
 const MAX_LIST = 1024 * 1024
-/** Members of requests that continue another one. */
-const RETRY = ['"requestState"', '"inputResponses"'].map((member) => Buffer.from(member))
 const UNCHANGED = new ChangeList(() => '')
 
 /** What passes for one call. */
@@ -189,50 +181,4 @@ function statusOf(status: number): MessageSeen['http'] {
 /** Identifies a request of a server in all sessions. */
 export function questionKey(session: string, id: string | number): string {
   return `${session} ${JSON.stringify(id)}`
-}
-
-function revisionIn(answer: readonly Uint8Array[]): LegacyRevision | undefined {
-  try {
-    const message = parseMessage(sourceOfBytes(answer))
-    return message.kind === 'response' ? negotiated(message) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** The id of the request that the server cancels. */
-function withdrawnIn(cancellation: readonly Uint8Array[]): string | number | undefined {
-  try {
-    const message = parseMessage(sourceOfBytes(cancellation))
-    const id = message.kind === 'notification' ? cancelledId(message.params) : undefined
-    return id && idValue(id)
-  } catch {
-    return undefined
-  }
-}
-
-/** What a client calls itself in `initialize`. */
-export function clientIn(watch: Watch, body: Uint8Array): string | undefined {
-  if (body.length > MAX_READ) return undefined
-  try {
-    const message = parseMessage(sourceOfBytes([body]))
-    return message.kind === 'request' ? watch.clientOf(message, undefined) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** The answers in a request that continues another one. */
-export function answersIn(body: Uint8Array): Answers | undefined {
-  // Most requests have none and need not be parsed.
-  if (body.length > MAX_READ || !(body instanceof Buffer) || !RETRY.some((member) => body.includes(member)))
-    return undefined
-  try {
-    const message = parseMessage(sourceOfBytes([body]))
-    if (message.kind !== 'request' || typeof message.params === 'string') return undefined
-    const [responses, state] = [raw(message.params, 'inputResponses'), raw(message.params, 'requestState')]
-    return responses === undefined && state === undefined ? undefined : { responses, state }
-  } catch {
-    return undefined
-  }
 }

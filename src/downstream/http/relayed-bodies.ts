@@ -1,0 +1,52 @@
+/** What the inspector reads of relayed bodies. Bodies that cannot be read, and very large ones, say nothing. */
+import type { Answers } from '../../protocol/call.js'
+import type { LegacyRevision } from '../../protocol/eras.js'
+import { negotiated } from '../../protocol/legacy-server.js'
+import { idValue, type Message, parseMessage } from '../../rpc/message.js'
+import { lengthOf, sourceOfBytes } from '../../rpc/source.js'
+import { raw } from '../../rpc/splice.js'
+import { cancelledId } from '../legacy/in-flight.js'
+import type { Watch } from '../watch.js'
+
+/** Most bytes of a message that are read. */
+export const MAX_READ = 64 * 1024
+/** Members of requests that continue another one. */
+const RETRY = ['"requestState"', '"inputResponses"'].map((member) => Buffer.from(member))
+
+/** The revision that an answer to `initialize` has agreed on. */
+export function revisionIn(answer: readonly Uint8Array[]): LegacyRevision | undefined {
+  const message = messageIn(answer)
+  return message?.kind === 'response' ? negotiated(message) : undefined
+}
+
+/** The id of the request that a server cancels. */
+export function withdrawnIn(cancellation: readonly Uint8Array[]): string | number | undefined {
+  const message = messageIn(cancellation)
+  const id = message?.kind === 'notification' ? cancelledId(message.params) : undefined
+  return id && idValue(id)
+}
+
+/** What a client calls itself in `initialize`. */
+export function clientIn(watch: Watch, body: Uint8Array): string | undefined {
+  const message = messageIn([body])
+  return message?.kind === 'request' ? watch.clientOf(message, undefined) : undefined
+}
+
+/** The answers in a request that continues another one. */
+export function answersIn(body: Uint8Array): Answers | undefined {
+  // Most requests have none and need not be parsed.
+  if (!(body instanceof Buffer) || !RETRY.some((member) => body.includes(member))) return undefined
+  const message = messageIn([body])
+  if (message?.kind !== 'request' || typeof message.params === 'string') return undefined
+  const [responses, state] = [raw(message.params, 'inputResponses'), raw(message.params, 'requestState')]
+  return responses === undefined && state === undefined ? undefined : { responses, state }
+}
+
+function messageIn(body: readonly Uint8Array[]): Message | undefined {
+  if (lengthOf(body) > MAX_READ) return undefined
+  try {
+    return parseMessage(sourceOfBytes(body))
+  } catch {
+    return undefined
+  }
+}
