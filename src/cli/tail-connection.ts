@@ -16,11 +16,12 @@ export interface Target {
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Sends a request. Resolves to the answer, whose body comes. Rejects where nothing can be reached. */
+/** Sends a request. Resolves to the answer, whose body comes. Rejects where nothing can be reached, and if the signal aborts. */
 export function connect(
   { url, token, socketPath }: Target,
   payloads: boolean,
   env: Environment,
+  signal?: AbortSignal,
 ): Promise<IncomingMessage> {
   if (payloads) url.searchParams.set('payloads', '')
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
@@ -29,7 +30,7 @@ export function connect(
   return new Promise((resolve, reject) => {
     const get = url.protocol === 'https:' ? getHttps : getHttp
     const way = socketPath !== undefined ? { socketPath } : { agent: proxy ? proxyAgent(proxy, url.protocol) : false }
-    get(url, { headers, ...way }, resolve).once('error', reject)
+    get(url, { headers, ...way, ...(signal && { signal }) }, resolve).once('error', reject)
   })
 }
 

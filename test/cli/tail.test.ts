@@ -1,5 +1,6 @@
 /** `mcp-bridge tail`: what it prints of a running bridge, which bridge it finds, and what a hostile name can do. */
 import { existsSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
@@ -188,11 +189,31 @@ t.test('without an address it finds the bridge of this user by its socket', asyn
   tellCall(ring.witness, { id: 1, name: 'echo' })
   const one = run(t, { sockets })
   await until(() => one.said.out.includes('echo'))
-  await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4712.sock') })
-  await t.rejects(run(t, { sockets }).ended, /several bridges run: choose one of 4711, 4712/)
+  const servers = () => [{ name: 'notes', state: 'ready', calls: 0, parked: 0 }]
+  await startInspector(t, ring, { token: undefined, servers }, { path: join(sockets, '4712.sock') })
+  await t.rejects(run(t, { sockets }).ended, {
+    message: 'several bridges run: choose one of 4711 (orders), 4712 (notes, orders), as in mcp-bridge tail 4711',
+  })
   const chosen = run(t, { sockets, target: '4712' })
   await until(() => chosen.said.out.includes('echo'))
   await t.rejects(run(t, { sockets, target: '1' }).ended, /no bridge with --inspect has the process id 1/)
+})
+
+t.test('a socket that does not answer keeps nobody from another bridge', async (t) => {
+  const sockets = temporaryFolder(t)
+  const deaf = createServer(() => {})
+  const silent = join(sockets, '4711.sock')
+  await new Promise<void>((resolve) => deaf.listen(silent, resolve))
+  t.teardown(() => deaf.close())
+  const ring = tickingRing()
+  await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4712.sock') })
+  tellCall(ring.witness, { id: 1, name: 'echo' })
+  const chosen = run(t, { sockets, target: '4712' })
+  await until(() => chosen.said.out.includes('echo'), 'it is not asked')
+  const found = run(t, { sockets })
+  await until(() => found.said.out.includes('echo'), 'it is left after a while')
+  await t.rejects(run(t, { sockets, target: '4711' }).ended, /no bridge with --inspect has the process id 4711/)
+  t.ok(existsSync(silent), 'its process may be busy')
 })
 
 t.test('where a bridge listens on a pipe, the file in the folder names it', async (t) => {
