@@ -178,7 +178,7 @@ export function forget(): void {
 /** The events that the page has, in order: of calls that match, or all without a filter. */
 export function eventsOf(words: string): Seen[] {
   const { matches, isEmpty } = readFilter(words)
-  const events = [...views.calls.values()].filter(matches).flatMap((call) => call.events)
+  const events = [...views.calls.values()].filter((call) => matches(call, now())).flatMap((call) => call.events)
   // An event of the stream with an answer is in its call, too.
   const all = new Map([...(isEmpty ? others : []), ...events].map((seen) => [seen.seq, seen]))
   return [...all.values()].toSorted((a, b) => a.seq - b.seq)

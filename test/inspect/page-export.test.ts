@@ -57,12 +57,14 @@ t.test('what the filter shows is exported as events, and as an archive', { skip 
 
 t.test('when the bridge has ended, the page exports what it has', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
+  const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' }, relayed: false } as const
+  ring.witness({ ...call, call: 4, method: 'ping' })
   tellThree(ring)
   const browser = await Chromium.start(t)
   const ends: (() => unknown)[] = []
   const ofBridge = { teardown: (end: () => unknown) => ends.push(end) } as unknown as Test
   const { shows, rows, go } = await lookWith(browser, ofBridge, ring)
-  await until(async () => (await rows()).length === 3)
+  await until(async () => (await rows()).length === 4)
   for (const end of ends) await end()
   await shows(/the bridge cannot be reached|the connection was closed/)
   const { name, text } = await pressed(browser, 'Export JSONL')
@@ -73,6 +75,9 @@ t.test('when the bridge has ended, the page exports what it has', { skip }, asyn
   await go('#/calls?filter=tool:second')
   await until(async () => (await rows()).length === 1)
   t.same(callsOf((await pressed(browser, 'Export JSONL')).text), ['c2'])
+  await go('#/calls?filter=ms>1+status:open')
+  await until(async () => (await rows()).length === 1)
+  t.same(callsOf((await pressed(browser, 'Export JSONL')).text), ['c4'])
   await go('#/calls/c1')
   await shows(/first #c1/)
   const one = await pressed(browser, 'Export call')
