@@ -7,6 +7,7 @@ import type { Seen } from '../ports/seen.js'
 import { printable, printableJson } from '../printable.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { connect, type Environment, refusalOf, type Target, unreachable } from './tail-connection.js'
+import { MatchingEvents } from './tail-events.js'
 import { adviceFor, lineOf, otherLine, painter, Sides } from './tail-lines.js'
 import { targetOf, type Wanted } from './tail-target.js'
 import { UsageError } from './usage-error.js'
@@ -27,7 +28,8 @@ export interface TailOutput {
 
 /** Follows a bridge until it ends or nobody reads. Resolves to whether it could be followed. Throws a UsageError. */
 export async function tail(options: TailOptions, { stdout, err, env }: TailOutput): Promise<boolean> {
-  const { matches, isEmpty, problem, hint } = readFilter(options.filter)
+  const filter = readFilter(options.filter)
+  const { matches, isEmpty, problem, hint } = filter
   if (problem !== undefined) throw new UsageError(`the filter is wrong: ${problem}`, 'tail')
   if (hint !== undefined) err(`mcp-bridge tail: ${printable(hint, 400)}\n`)
   const target = await targetOf(options)
@@ -48,6 +50,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   if (stdout.isTTY === true && !options.json) stdout.write(paint('dim', greeting(target)))
   const views = new Views()
   const sides = new Sides(paint)
+  const matching = new MatchingEvents(filter)
   let lost = 0
   const told = (seen: Seen) => {
     views.add(seen)
@@ -55,7 +58,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
     lost = views.lost
     const call = seen.call === undefined ? undefined : views.call(seen.call)
     if (options.json) {
-      if (call ? matches(call) : isEmpty) stdout.write(`${printableJson(JSON.stringify(seen))}\n`)
+      for (const one of matching.of(seen, call)) stdout.write(`${printableJson(JSON.stringify(one))}\n`)
     } else if (call && seen.kind === 'call' && seen.what === 'ended' && matches(call)) {
       stdout.write(lineOf(call, paint))
       if (options.both) stdout.write(`${adviceFor(call)}${sides.of(call)}`)

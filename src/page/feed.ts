@@ -177,6 +177,8 @@ export async function open(file: File): Promise<string | undefined> {
     if (!seen) return `line ${i + 1} of ${file.name} is no event of mcp-bridge: use the export as JSONL`
     events.push(seen)
   }
+  // `tail --json` prints a call that matches late after others.
+  events.sort((a, b) => a.seq - b.seq)
   stream?.abort()
   forget()
   const own = { kind: 'file', name: file.name } as const

@@ -11,7 +11,7 @@ import { DECEPTIVE } from '../../src/printable.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
-import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 /** Runs the command. `isTTY` is whether its output is a terminal. */
 function run(_t: Test, options: Partial<TailOptions>, { isTTY = false, env = {} } = {}) {
@@ -94,6 +94,19 @@ t.test('filters, both sides, and events as JSON', async (t) => {
   )
   t.match(json.said.out, /‹hidden›/)
   t.notMatch(json.said.out, /CANARY/)
+  for (const filter of ['status:fault', 'ms>=7 tool:book -status:ok']) {
+    const { said } = run(t, { target, json: true, filter })
+    await until(() => said.out.split('\n').length === 9, filter)
+    const found = said.out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Seen)
+    t.same(
+      found,
+      eventsIn(ring).filter(({ call }) => call === 'c3'),
+      `all events of the call: ${filter}`,
+    )
+  }
   await t.rejects(run(t, { target, filter: 'ms>x' }).ended, /the filter is wrong/)
 })
 

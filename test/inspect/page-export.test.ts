@@ -4,7 +4,7 @@ import type { Ring } from '../../src/inspect/ring.js'
 import type { Seen } from '../../src/ports/seen.js'
 import { Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
-import { look, lookWith } from '../support/inspector-page.js'
+import { drop, look, lookWith } from '../support/inspector-page.js'
 import { tellCall, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
@@ -84,12 +84,7 @@ t.test('when the bridge has ended, the page exports what it has', { skip }, asyn
   t.equal(one.name, 'mcp-bridge-c1.jsonl')
   t.same(callsOf(one.text), ['c1'])
 
-  await browser.evaluate(`{
-    const data = new DataTransfer()
-    data.items.add(new File([${JSON.stringify(text)}], 'bug.jsonl'))
-    window.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
-    0
-  }`)
+  await drop(browser, text)
   await shows(/file bug\.jsonl/)
   await go('#/servers')
   await shows(/answered initialize/)

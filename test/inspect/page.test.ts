@@ -14,7 +14,7 @@ import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { TOKEN } from '../support/inspector.js'
-import { look, pictures, problems } from '../support/inspector-page.js'
+import { drop, look, pictures, problems } from '../support/inspector-page.js'
 import { eventsIn, listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
@@ -477,16 +477,9 @@ t.test('an exported file is shown without a bridge', { skip }, async (t) => {
   const file = await (await fetch(`${base}/inspect/export`, { headers: { authorization } })).text()
   const other = await look(t, tickingRing(), {}, '/calls')
   await other.shows(/no token/)
-  const drop = (text: string, onto = other.browser) =>
-    onto.evaluate(`{
-      const data = new DataTransfer()
-      data.items.add(new File([${JSON.stringify(text)}], 'bug.jsonl'))
-      window.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
-      0
-    }`)
-  await drop('{"no":"event"}\n')
+  await drop(other.browser, '{"no":"event"}\n')
   await other.shows(/line 1 of bug\.jsonl is no event/)
-  await drop(file)
+  await drop(other.browser, file)
   await other.shows(/file bug\.jsonl.*?from-a-file/s)
   await other.browser.evaluate(`location.hash = '#/calls/c1?tab=raw'`)
   await until(() =>
@@ -497,7 +490,7 @@ t.test('an exported file is shown without a bridge', { skip }, async (t) => {
   await other.shows(/orders.*?Open sessions\s+client – bridge: 1, bridge – server: 0/s)
   t.notMatch(await other.browser.text(), /Back to the bridge/, 'it has none')
 
-  await drop(file.replaceAll('from-a-file', 'from-another-bridge'), browser)
+  await drop(browser, file.replaceAll('from-a-file', 'from-another-bridge'))
   await shows(/file bug\.jsonl.*?from-another-bridge/s)
   tellCall(ring.witness, { id: 2, name: 'meanwhile' })
   await browser.evaluate(
