@@ -65,17 +65,22 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
     } else if (isEmpty) stdout.write(otherLine(seen, paint))
   }
   const decoder = new SseDecoder()
+  for await (const chunk of untilItEnds(response))
+    for (const { event, data } of decoder.push(chunk)) {
+      if (event === 'message') told(JSON.parse(Buffer.concat(data).toString()) as Seen)
+      else if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
+    }
+  err('mcp-bridge tail: the bridge has ended the connection\n')
+  return true
+}
+
+/** What comes of an answer until its end, or until it breaks off. What goes wrong with a chunk is no end. */
+async function* untilItEnds(response: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   try {
-    for await (const chunk of response as AsyncIterable<Uint8Array>)
-      for (const { event, data } of decoder.push(chunk)) {
-        if (event === 'message') told(JSON.parse(Buffer.concat(data).toString()) as Seen)
-        else if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
-      }
+    yield* response
   } catch {
     // The bridge was killed.
   }
-  err('mcp-bridge tail: the bridge has ended the connection\n')
-  return true
 }
 
 function greeting({ url, socketPath }: Target): string {

@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Writable } from 'node:stream'
 import t, { type Test } from 'tap'
 import { type TailOptions, tail } from '../../src/cli/tail.js'
 import { pipeName } from '../../src/inspect/socket.js'
@@ -11,6 +11,7 @@ import { DECEPTIVE } from '../../src/printable.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
+import { ToolScope } from '../support/scope.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 /** Runs the command. `isTTY` is whether its output is a terminal. */
@@ -248,6 +249,35 @@ t.test('names of pipes are of the process, and cannot be guessed', async (t) => 
   const names = new Set(Array.from({ length: 100 }, () => pipeName(4711)))
   t.equal(names.size, 100)
   for (const name of names) t.match(name, /^\\\\\.\\pipe\\mcp-bridge-4711-[0-9a-f]{32}$/)
+})
+
+t.test('the end of a bridge is said', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 1 })
+  const bridge = new ToolScope()
+  const base = await startInspector(bridge, ring)
+  const { said, ended } = run(t, { target: `${base}/inspect#${TOKEN}` })
+  await until(() => said.out.includes('c1'))
+  await bridge.end()
+  t.equal(await ended, true)
+  t.equal(said.err, 'mcp-bridge tail: the bridge has ended the connection\n')
+})
+
+t.test('a mistake while events are written is no end of the connection', async (t) => {
+  const ring = tickingRing()
+  const target = `${await startInspector(t, ring)}/inspect#${TOKEN}`
+  tellCall(ring.witness, { id: 1 })
+  const stdout = new Writable()
+  stdout.write = () => {
+    throw new TypeError('a mistake in the code')
+  }
+  let said = ''
+  const err = (text: string) => {
+    said += text
+  }
+  const options = { target, filter: '', json: false, both: false, sockets: undefined }
+  await t.rejects(tail(options, { stdout, err, env: {} }), /a mistake in the code/)
+  t.equal(said, '')
 })
 
 t.test('an address that does not lead to a bridge is named with what to do, and its token is not', async (t) => {
