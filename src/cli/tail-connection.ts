@@ -53,7 +53,9 @@ export function unreachable({ url, socketPath }: Target, error: unknown): string
 }
 
 /** Why a bridge shows nothing, by the status of its answer. */
-export function refusalOf(status: number): string {
+export function refusalOf(status: number, { token }: Target): string {
+  if (status === 401 && token !== undefined)
+    return 'the bridge does not know this token: it may have been started again, so give the address that it printed then'
   if (status === 401)
     return 'the bridge requires its token: give the whole address that it printed, with the part after #'
   if (status === 404) return 'there is no inspector at this address: start the bridge with --inspect'

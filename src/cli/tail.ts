@@ -8,7 +8,7 @@ import { printable, printableJson } from '../printable.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { connect, type Environment, refusalOf, type Target, unreachable } from './tail-connection.js'
 import { MatchingEvents } from './tail-events.js'
-import { adviceFor, lineOf, otherLine, painter, Sides } from './tail-lines.js'
+import { adviceFor, lineOf, messageIn, otherLine, painter, Sides } from './tail-lines.js'
 import { targetOf, type Wanted } from './tail-target.js'
 import { UsageError } from './usage-error.js'
 
@@ -35,7 +35,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const target = await targetOf(options)
   let response: IncomingMessage
   try {
-    response = await connect(target, options.json, env)
+    response = await connect(target, options.json || options.both, env)
   } catch (error) {
     err(`mcp-bridge tail: ${unreachable(target, error)}\n`)
     return false
@@ -43,7 +43,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const status = response.statusCode ?? 0
   if (status !== 200) {
     response.destroy()
-    err(`mcp-bridge tail: ${refusalOf(status)}\n`)
+    err(`mcp-bridge tail: ${refusalOf(status, target)}\n`)
     return false
   }
   const paint = painter(stdout.isTTY === true && env['NO_COLOR'] === undefined && env['TERM'] !== 'dumb')
@@ -52,7 +52,8 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const sides = new Sides(paint)
   const matching = new MatchingEvents(filter)
   let lost = 0
-  const told = (seen: Seen) => {
+  const told = (given: Seen) => {
+    const seen = options.json ? given : withNeededText(given)
     views.add(seen)
     if (views.lost > lost) err(`mcp-bridge tail: ${views.lost - lost} events are missing here\n`)
     lost = views.lost
@@ -61,7 +62,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
       for (const one of matching.of(seen, call)) stdout.write(`${printableJson(JSON.stringify(one))}\n`)
     } else if (call && seen.kind === 'call' && seen.what === 'ended' && matches(call)) {
       stdout.write(lineOf(call, paint))
-      if (options.both) stdout.write(`${adviceFor(call)}${sides.of(call)}`)
+      if (options.both) stdout.write(`${adviceFor(call)}${messageIn(call)}${sides.of(call)}`)
     } else if (isEmpty) stdout.write(otherLine(seen, paint))
   }
   const decoder = new SseDecoder()
@@ -72,6 +73,12 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
     }
   err('mcp-bridge tail: the bridge has ended the connection\n')
   return true
+}
+
+/** An event with its text only if the text may be printed: that of an answer to the client has the message of its error. */
+function withNeededText(seen: Seen): Seen {
+  if (seen.kind !== 'message' || (seen.hop === 'client' && seen.dir === 'out')) return seen
+  return { ...seen, payload: undefined }
 }
 
 /** What comes of an answer until its end, or until it breaks off. What goes wrong with a chunk is no end. */

@@ -159,6 +159,18 @@ t.test('both sides of a question are written as they come, and the words of a ru
   t.equal(said.out.split(/ {2}envelope\b/).length - 1, 3)
 })
 
+t.test('with both sides, the message of an error is written, if its text was kept', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const base = await startInspector(t, ring)
+  const texts = { request: '{}', result: '{"error":{"code":-32603,"message":"No table\\nfor \\u001b[2J two"}}' }
+  tellCall(ring.witness, { id: 1, outcome: 'error', texts })
+  tellCall(ring.witness, { id: 2, outcome: 'error' })
+  const { said } = run(t, { target: `${base}/inspect#${TOKEN}`, both: true })
+  await until(() => said.out.split('│').length === 7)
+  t.match(said.out, /What to do: [^\n]*\n {4}Message of the error: No table ↵ for \?\[2J two\n {4}→/)
+  t.equal(said.out.split('Message of the error').length, 2)
+})
+
 t.test('on a terminal it says what it follows, and elsewhere that a word of the filter is a text', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
@@ -181,10 +193,13 @@ t.test('a wrong token and an address without an inspector are named', async (t) 
   const base = await startInspector(t, tickingRing())
   const wrong = run(t, { target: `${base}/inspect#wrong` })
   t.equal(await wrong.ended, false)
-  t.match(wrong.said.err, /the bridge requires its token/)
+  t.match(wrong.said.err, /the bridge does not know this token: it may have been started again/)
   const malformed = run(t, { target: `${base}/inspect#%` })
   t.equal(await malformed.ended, false)
-  t.match(malformed.said.err, /the bridge requires its token/)
+  t.match(malformed.said.err, /the bridge does not know this token/)
+  const missing = run(t, { target: `${base}/inspect` })
+  t.equal(await missing.ended, false)
+  t.match(missing.said.err, /the bridge requires its token: give the whole address/)
   const token = 'ABC.def_123~+/=-'
   const ring = tickingRing()
   const other = await startInspector(t, ring, { token })

@@ -5,6 +5,7 @@ import type { Seen } from '../../src/ports/seen.js'
 import { Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { drop, look, lookWith } from '../support/inspector-page.js'
+import { ToolScope } from '../support/scope.js'
 import { tellCall, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
@@ -61,11 +62,10 @@ t.test('when the bridge has ended, the page exports what it has', { skip }, asyn
   ring.witness({ ...call, call: 4, method: 'ping' })
   tellThree(ring)
   const browser = await Chromium.start(t)
-  const ends: (() => unknown)[] = []
-  const ofBridge = { teardown: (end: () => unknown) => ends.push(end) } as unknown as Test
-  const { shows, rows, go } = await lookWith(browser, ofBridge, ring)
+  const bridge = new ToolScope()
+  const { shows, rows, go } = await lookWith(browser, bridge as unknown as Test, ring)
   await until(async () => (await rows()).length === 4)
-  for (const end of ends) await end()
+  await bridge.end()
   await shows(/the bridge cannot be reached|the connection was closed/)
   const { name, text } = await pressed(browser, 'Export JSONL')
   t.equal(name, 'mcp-bridge.jsonl')
