@@ -158,6 +158,6 @@ function RawMessages({ call }: { call: CallView }) {
 function CurlButton({ call }: { call: CallView }) {
   const curl = curlOf(call)
   if (!curl) return null
-  const needs = `it needs ${curl.variables.join(' and ')}`
+  const needs = `it needs ${curl.variables.join(', ')}`
   return html`<button type="button" title=${`The request of the client. In a shell, ${needs}`} onClick=${() => copyText(curl.command, `the command: ${needs}`)}>Copy as curl</button>`
 }
