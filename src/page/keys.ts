@@ -37,6 +37,8 @@ export function followKeys(): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     const { target } = event
     if (event.key === 'Escape') return leave(target)
+    // Behind the help, nothing moves.
+    if (helpOpen.value && event.key !== '?') return
     if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return
     // These keys have a meaning of their own on what they are pressed on.
     const own = target instanceof HTMLElement && target.closest('a, button, summary, #panel')
