@@ -1,7 +1,7 @@
 /** One call: what it is, and its parts: messages, timeline, why, and the texts that were kept. */
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { curlOf } from '../inspect/curl.js'
 import { elapsed, isRunning } from '../inspect/phases.js'
 import { httpStatus, type Message } from '../inspect/rows.js'
@@ -53,6 +53,8 @@ export function Detail() {
     const timer = setTimeout(look, isAgain ? looked.current.at + AGAIN - performance.now() : 0)
     return () => clearTimeout(timer)
   }, [state])
+  // Another call, or another part of it, is read from its beginning.
+  useLayoutEffect(() => document.getElementById('panel')?.scrollTo(0, 0), [id, tab.value])
   if (id === undefined) return null
   if (!call) {
     const none = whyNothing() ?? `There is no call ${shown(id)} in memory.`
