@@ -16,7 +16,7 @@ import { copyLink, copyText } from './keys.js'
 import { Messages } from './messages.js'
 import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
-import { current, kept, moveTab, now, place, selected, selectedCall, TABS, tab, timeOf } from './state.js'
+import { current, kept, moveTab, now, place, selected, selectedCall, source, TABS, tab, timeOf } from './state.js'
 import { Timeline } from './timeline.js'
 import { Why } from './why.js'
 
@@ -76,7 +76,7 @@ export function Detail() {
         <h2>${shown(call.name) || shown(call.method)} <span class="faint">#${shown(call.id)}</span></h2>
         <p class="facts">${facts.map((fact, i) => (i === 0 ? fact : html` · ${fact}`))}</p>
         <div class="buttons">
-          <button type="button" onClick=${copyLink}>Copy link</button>
+          ${source.value.kind !== 'file' && html`<button type="button" onClick=${copyLink}>Copy link</button>`}
           <${CurlButton} call=${shownCall} />
           <button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>
           <button type="button" onClick=${close} aria-label="Close the call">✕</button>

@@ -1,6 +1,6 @@
 /** What keys do, and the clipboard. */
 import { addressNow } from './address.js'
-import { helpOpen, move, moveTab, place, say, selected, togglePause } from './state.js'
+import { helpOpen, move, moveTab, place, say, selected, source, togglePause } from './state.js'
 
 /** The keys, with what they do. */
 export const KEYS: readonly (readonly [key: string, about: string])[] = [
@@ -57,6 +57,7 @@ function leave(target: EventTarget | null): void {
 }
 
 export function copyLink(): void {
+  if (source.value.kind === 'file') return say('There is no link to a file')
   copyText(new URL(addressNow(), location.href).href, 'the link')
 }
 

@@ -288,7 +288,7 @@ t.test(
     )
     t.same(await problems(browser), [])
     await go('#/sessions')
-    await shows(/bridge – server\s+orders\s+alice\s+open\s+–\s+\S+ \w+\s+–\s+all of alice\s+–\s+–/)
+    await shows(/bridge – server\s+orders\s+alice\s+–\s+open\s+–\s+\S+ \w+\s+–\s+all of alice\s+–\s+–/)
     await browser.evaluate(
       `location.hash = [...document.links].find(({ innerText }) => innerText === 'all of alice').hash`,
     )
@@ -642,7 +642,7 @@ t.test('on a phone, nothing has to be scrolled sideways, and tables stay tables'
   await browser.emulate({ width: 360, height: 800 })
   const places = {
     sessions: { heading: 'Time in calls', rows: 3, columns: 12 },
-    refused: { heading: 'What to do', rows: 2, columns: 7 },
+    refused: { heading: 'Meaning', rows: 2, columns: 7 },
     servers: undefined,
   }
   for (const [place, table] of Object.entries(places)) {
