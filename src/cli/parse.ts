@@ -37,6 +37,9 @@ export type TrustAction =
   | { do: 'key add'; publisher: string; file: string }
   | { do: 'key remove'; publisher: string; id: string }
 
+/** An address without its scheme. Fields of a filter have no dot. */
+const HOST_AND_PORT = /^(?:localhost|[\w-]+(?:\.[\w-]+)+|\[[\da-f:]+\]):\d+(?![^/#])/i
+
 /** Whether errors are for people rather than JSON for a log, as far as arguments say that may be wrong. */
 export function speaksToPeople(argv: readonly string[], terminal: boolean): boolean {
   if (isForPeople(argv)) return true
@@ -72,6 +75,11 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
       return { kind: 'check', ...checked(flags, sources), file: flags.config }
     case 'tail': {
       const [first = '', ...others] = words
+      if (HOST_AND_PORT.test(first))
+        throw new UsageError(
+          `${JSON.stringify(first)} is no address: begin it with http://, as in http://${first}`,
+          command,
+        )
       const isTarget = /^(?:https?:\/\/|unix:|\d+$)/.test(first)
       const filter = (isTarget ? others : words).join(' ')
       return { kind: 'tail', target: isTarget ? first : undefined, filter, json, both: flags.both ?? false }

@@ -16,11 +16,12 @@ export interface Target {
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Sends a request. Resolves to the answer, whose body comes. Rejects where nothing can be reached. */
+/** Sends a request. Resolves to the answer, whose body comes. Rejects where nothing can be reached, and if the signal aborts. */
 export function connect(
   { url, token, socketPath }: Target,
   payloads: boolean,
   env: Environment,
+  signal?: AbortSignal,
 ): Promise<IncomingMessage> {
   if (payloads) url.searchParams.set('payloads', '')
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
@@ -29,7 +30,7 @@ export function connect(
   return new Promise((resolve, reject) => {
     const get = url.protocol === 'https:' ? getHttps : getHttp
     const way = socketPath !== undefined ? { socketPath } : { agent: proxy ? proxyAgent(proxy, url.protocol) : false }
-    get(url, { headers, ...way }, resolve).once('error', reject)
+    get(url, { headers, ...way, ...(signal && { signal }) }, resolve).once('error', reject)
   })
 }
 
@@ -52,7 +53,9 @@ export function unreachable({ url, socketPath }: Target, error: unknown): string
 }
 
 /** Why a bridge shows nothing, by the status of its answer. */
-export function refusalOf(status: number): string {
+export function refusalOf(status: number, { token }: Target): string {
+  if (status === 401 && token !== undefined)
+    return 'the bridge does not know this token: it may have been started again, so give the address that it printed then'
   if (status === 401)
     return 'the bridge requires its token: give the whole address that it printed, with the part after #'
   if (status === 404) return 'there is no inspector at this address: start the bridge with --inspect'

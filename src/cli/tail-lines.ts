@@ -1,10 +1,25 @@
 /** How `mcp-bridge tail` writes calls and other events in the terminal. */
 import { adviceOn } from '../inspect/advice.js'
+import { errorMessage } from '../inspect/error-message.js'
 import { plainOf } from '../inspect/markdown.js'
 import { httpStatus, type Message, rowsOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
-import { brief, clock, duration, lossOf, pathOf, ruleAddress, ruleWords, shown, statusOf } from '../inspect/words.js'
+import {
+  brief,
+  clock,
+  duration,
+  lossOf,
+  pathOf,
+  ruleAddress,
+  ruleWords,
+  shown,
+  shownInLine,
+  statusOf,
+} from '../inspect/words.js'
 import type { Change, Seen } from '../ports/seen.js'
+
+/** Most characters of the message of an error. */
+const MESSAGE = 1_000
 
 type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
 /** Colours a text, if that is wanted. */
@@ -50,6 +65,12 @@ function refusedWith(call: CallView): string[] {
 export function adviceFor({ status: outcome, fault, why: message }: CallView): string {
   const advice = adviceOn({ outcome, fault, message })
   return advice ? `    ${plainOf(advice.meaning)} What to do: ${plainOf(advice.next)}\n` : ''
+}
+
+/** The message of the error of a call, under its line, if it is known. */
+export function messageIn(call: CallView): string {
+  const message = errorMessage(call)
+  return message === undefined ? '' : `    Message of the error: ${shownInLine(message, MESSAGE)}\n`
 }
 
 /** A request that became no call, or a change of the bridge itself, in one line. Nothing for other events. */

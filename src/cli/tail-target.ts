@@ -2,6 +2,7 @@
 import { lstatSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { homeFolder } from '../discovery/home.js'
+import { INSPECT } from '../inspect/address.js'
 import { socketFolder } from '../inspect/socket.js'
 import { printable } from '../printable.js'
 import { connect, type Environment, type Target } from './tail-connection.js'
@@ -30,15 +31,14 @@ function targetAt(address: string): Target {
     throw new UsageError(`${printable(address)} is not a valid address`, 'tail')
   const url = new URL(socketPath === undefined ? address : 'http://localhost')
   const token = socketPath === undefined ? url.hash.slice(1) : own
-  return { url: new URL('/inspect/events', url), token: token === '' ? undefined : token, socketPath }
+  return { url: new URL(`${INSPECT}/events`, url), token: token === '' ? undefined : token, socketPath }
 }
 
 /** Which bridge is followed. Throws a UsageError if that is not clear. */
 export async function targetOf({ target, sockets }: Wanted): Promise<Target> {
   if (target !== undefined && !/^\d+$/.test(target)) return targetAt(target)
-  const found = sockets === undefined ? [] : await running(sockets)
-  const wanted = target === undefined ? found : found.filter(({ pid }) => pid === target)
-  const [one, ...more] = wanted
+  const found = sockets === undefined ? [] : await running(sockets, target)
+  const [one, ...more] = found
   if (!one)
     throw new UsageError(
       target === undefined
@@ -46,31 +46,43 @@ export async function targetOf({ target, sockets }: Wanted): Promise<Target> {
         : `no bridge with --inspect has the process id ${printable(target)}`,
       'tail',
     )
-  if (more.length > 0)
+  if (more.length > 0) {
+    const names = await Promise.all(found.map(serversOf))
+    const choices = found.map(({ pid }, i) => `${pid}${names[i] === '' ? '' : ` (${names[i]})`}`)
     throw new UsageError(
-      `several bridges run: choose one of ${wanted.map(({ pid }) => pid).join(', ')}, as in mcp-bridge tail ${one.pid}`,
+      `several bridges run: choose one of ${choices.join(', ')}, as in mcp-bridge tail ${one.pid}`,
       'tail',
     )
-  return { url: new URL('http://localhost/inspect/events'), token: undefined, socketPath: one.path }
+  }
+  return at(one.socketPath, 'events')
 }
 
-/** Bridges whose sockets answer. Sockets of others are removed: their processes were killed. */
-async function running(folder: string): Promise<{ pid: string; path: string }[]> {
+/** A bridge on stdio that answers. */
+interface Running {
+  pid: string
+  socketPath: string
+}
+
+/** Milliseconds in which a bridge on this machine answers. */
+const ANSWERS = 5_000
+/** Servers by which a bridge is named. */
+const MOST_NAMES = 5
+
+/** The bridges whose sockets answer, or the one with this process id. Sockets of others are removed: their processes were killed. */
+async function running(folder: string, wanted: string | undefined): Promise<Running[]> {
   let names: string[]
   try {
     names = readdirSync(folder)
   } catch {
     return []
   }
-  const sockets = names.flatMap((name) => {
+  const found = names.map(async (name) => {
     const [, pid] = /^(\d+)\.sock$/.exec(name) ?? []
-    return pid === undefined ? [] : [{ pid, file: join(folder, name) }]
+    if (pid === undefined || (wanted !== undefined && pid !== wanted)) return []
+    const socketPath = await livePath(join(folder, name))
+    return socketPath === undefined ? [] : [{ pid, socketPath }]
   })
-  const paths = await Promise.all(sockets.map(({ file }) => livePath(file)))
-  return sockets.flatMap(({ pid }, i) => {
-    const path = paths[i]
-    return path === undefined ? [] : [{ pid, path }]
-  })
+  return (await Promise.all(found)).flat()
 }
 
 /** The socket, or the pipe that a file of the folder names. Undefined if nothing answers there; if its process is gone, the file is removed. */
@@ -79,8 +91,7 @@ async function livePath(file: string): Promise<string | undefined> {
     const socketPath = lstatSync(file).isFile() ? readFileSync(file, 'utf8') : file
     // The bridge is just writing it.
     if (socketPath === '') return undefined
-    const url = new URL('http://localhost/inspect/payloads')
-    const response = await connect({ url, token: undefined, socketPath }, false, {})
+    const response = await ask(socketPath, 'payloads')
     response.destroy()
     return socketPath
   } catch (error) {
@@ -89,4 +100,24 @@ async function livePath(file: string): Promise<string | undefined> {
       rmSync(file, { force: true })
     return undefined
   }
+}
+
+/** Names of the servers of a bridge; an empty text if it does not say them. */
+async function serversOf({ socketPath }: Running): Promise<string> {
+  try {
+    let text = ''
+    for await (const chunk of (await ask(socketPath, 'servers')).setEncoding('utf8')) text += String(chunk)
+    const names = (JSON.parse(text) as { servers: { name: string }[] }).servers.map(({ name }) => printable(name))
+    return [...names.slice(0, MOST_NAMES), ...(names.length > MOST_NAMES ? ['…'] : [])].join(', ')
+  } catch {
+    return ''
+  }
+}
+
+function ask(socketPath: string, what: string): ReturnType<typeof connect> {
+  return connect(at(socketPath, what), false, {}, AbortSignal.timeout(ANSWERS))
+}
+
+function at(socketPath: string, what: string): Target {
+  return { url: new URL(`http://localhost${INSPECT}/${what}`), token: undefined, socketPath }
 }

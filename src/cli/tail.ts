@@ -7,7 +7,8 @@ import type { Seen } from '../ports/seen.js'
 import { printable, printableJson } from '../printable.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { connect, type Environment, refusalOf, type Target, unreachable } from './tail-connection.js'
-import { adviceFor, lineOf, otherLine, painter, Sides } from './tail-lines.js'
+import { MatchingEvents } from './tail-events.js'
+import { adviceFor, lineOf, messageIn, otherLine, painter, Sides } from './tail-lines.js'
 import { targetOf, type Wanted } from './tail-target.js'
 import { UsageError } from './usage-error.js'
 
@@ -27,13 +28,14 @@ export interface TailOutput {
 
 /** Follows a bridge until it ends or nobody reads. Resolves to whether it could be followed. Throws a UsageError. */
 export async function tail(options: TailOptions, { stdout, err, env }: TailOutput): Promise<boolean> {
-  const { matches, isEmpty, problem, hint } = readFilter(options.filter)
+  const filter = readFilter(options.filter)
+  const { matches, isEmpty, problem, hint } = filter
   if (problem !== undefined) throw new UsageError(`the filter is wrong: ${problem}`, 'tail')
   if (hint !== undefined) err(`mcp-bridge tail: ${printable(hint, 400)}\n`)
   const target = await targetOf(options)
   let response: IncomingMessage
   try {
-    response = await connect(target, options.json, env)
+    response = await connect(target, options.json || options.both, env)
   } catch (error) {
     err(`mcp-bridge tail: ${unreachable(target, error)}\n`)
     return false
@@ -41,38 +43,51 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const status = response.statusCode ?? 0
   if (status !== 200) {
     response.destroy()
-    err(`mcp-bridge tail: ${refusalOf(status)}\n`)
+    err(`mcp-bridge tail: ${refusalOf(status, target)}\n`)
     return false
   }
   const paint = painter(stdout.isTTY === true && env['NO_COLOR'] === undefined && env['TERM'] !== 'dumb')
   if (stdout.isTTY === true && !options.json) stdout.write(paint('dim', greeting(target)))
   const views = new Views()
   const sides = new Sides(paint)
+  const matching = new MatchingEvents(filter)
   let lost = 0
-  const told = (seen: Seen) => {
+  const told = (given: Seen) => {
+    const seen = options.json ? given : withNeededText(given)
     views.add(seen)
     if (views.lost > lost) err(`mcp-bridge tail: ${views.lost - lost} events are missing here\n`)
     lost = views.lost
     const call = seen.call === undefined ? undefined : views.call(seen.call)
     if (options.json) {
-      if (call ? matches(call) : isEmpty) stdout.write(`${printableJson(JSON.stringify(seen))}\n`)
+      for (const one of matching.of(seen, call)) stdout.write(`${printableJson(JSON.stringify(one))}\n`)
     } else if (call && seen.kind === 'call' && seen.what === 'ended' && matches(call)) {
       stdout.write(lineOf(call, paint))
-      if (options.both) stdout.write(`${adviceFor(call)}${sides.of(call)}`)
+      if (options.both) stdout.write(`${adviceFor(call)}${messageIn(call)}${sides.of(call)}`)
     } else if (isEmpty) stdout.write(otherLine(seen, paint))
   }
   const decoder = new SseDecoder()
+  for await (const chunk of untilItEnds(response))
+    for (const { event, data } of decoder.push(chunk)) {
+      if (event === 'message') told(JSON.parse(Buffer.concat(data).toString()) as Seen)
+      else if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
+    }
+  err('mcp-bridge tail: the bridge has ended the connection\n')
+  return true
+}
+
+/** An event with its text only if the text may be printed: that of an answer to the client has the message of its error. */
+function withNeededText(seen: Seen): Seen {
+  if (seen.kind !== 'message' || (seen.hop === 'client' && seen.dir === 'out')) return seen
+  return { ...seen, payload: undefined }
+}
+
+/** What comes of an answer until its end, or until it breaks off. What goes wrong with a chunk is no end. */
+async function* untilItEnds(response: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   try {
-    for await (const chunk of response as AsyncIterable<Uint8Array>)
-      for (const { event, data } of decoder.push(chunk)) {
-        if (event === 'message') told(JSON.parse(Buffer.concat(data).toString()) as Seen)
-        else if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
-      }
+    yield* response
   } catch {
     // The bridge was killed.
   }
-  err('mcp-bridge tail: the bridge has ended the connection\n')
-  return true
 }
 
 function greeting({ url, socketPath }: Target): string {

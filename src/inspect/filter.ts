@@ -12,6 +12,8 @@ export interface Filter {
   matches(call: CallView, now?: number): boolean
   /** Whether all calls match. */
   isEmpty: boolean
+  /** Whether it depends on how a call ends. */
+  isByEnd: boolean
   /** What is wrong with the text; the wrong word is ignored. */
   problem?: string
   /** What may not be meant as it is read. */
@@ -45,6 +47,8 @@ export const FIELDS = {
 
 /** Fields whose values are words of a list: a part of one is not enough. */
 const WHOLE = new Set(['status', 'blame', 'id', 'session'])
+/** Words about what is known only at the end of a call. */
+const BY_END = /^-?(?:status:|blame:|fault:|ms[<>:=])/i
 /** Longest text of a filter, and most of its words. */
 const MAX_TEXT = 1_000
 const MAX_WORDS = 50
@@ -65,6 +69,7 @@ export function readFilter(text: string): Filter {
   return {
     matches: (call, now = Date.now()) => tests.every((test) => test(call, now)),
     isEmpty: tests.length === 0,
+    isByEnd: words.some((word) => BY_END.test(word)),
     ...(problem !== undefined && { problem }),
     ...(hint !== undefined && { hint }),
   }

@@ -1,6 +1,7 @@
 /** Calls in the HTTP Archive format (HAR 1.2): two entries a call, one for each wire that it passed. */
-import type { Message } from './rows.js'
+import { httpStatus, type Message } from './rows.js'
 import type { CallView } from './views.js'
+import { shown } from './words.js'
 
 type Hop = Message['hop']
 
@@ -54,7 +55,7 @@ function entryOf({ call, hop, began, request, answer }: Exchange) {
     time,
     request: {
       method: 'POST',
-      url: `http://${encodeURIComponent(hop === 'client' ? 'mcp-bridge' : call.server || 'server')}.invalid/${call.method}`,
+      url: addressOf(call, hop),
       httpVersion: side?.transport === 'stdio' ? 'stdio' : 'HTTP/1.1',
       cookies: [],
       headers: headersOf(request),
@@ -64,7 +65,7 @@ function entryOf({ call, hop, began, request, answer }: Exchange) {
       bodySize: request?.bytes ?? -1,
     },
     response: {
-      status: answer?.http?.status ?? (answer ? 200 : 0),
+      status: answer ? (httpStatus(answer, call) ?? (hop === 'client' && side?.transport === 'http' ? 0 : 200)) : 0,
       statusText: call.status,
       httpVersion: side?.transport === 'stdio' ? 'stdio' : 'HTTP/1.1',
       cookies: [],
@@ -84,6 +85,13 @@ function entryOf({ call, hop, began, request, answer }: Exchange) {
     _call: call.id,
     _server: call.server,
   }
+}
+
+/** An address that says what is asked of whom: `http://orders.invalid/tools/call/book`. */
+function addressOf({ server, method, name = '' }: CallView, hop: Hop): string {
+  const host = hop === 'client' ? 'mcp-bridge' : server.replace(/[^\w.-]+/g, '-') || 'server'
+  const path = [...method.split('/'), ...(name === '' ? [] : [name])]
+  return `http://${host}.invalid/${path.map((part) => encodeURIComponent(shown(part))).join('/')}`
 }
 
 function headersOf(message: Message | undefined): { name: string; value: string }[] {

@@ -130,7 +130,10 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const { matches, problem } = readFilter(query.get('filter') ?? '')
       const { calls, lost, last } = await viewsOf(ring)
       const limit = Math.min(numberOf(query.get('limit') ?? undefined) || MAX_CALLS, MAX_CALLS)
-      const found = [...calls.values()].filter(matches).slice(-limit).map(summaryOf)
+      const found = [...calls.values()]
+        .filter((call) => matches(call, ring.time))
+        .slice(-limit)
+        .map(summaryOf)
       return { calls: found, last, lost, ...(problem !== undefined && { problem }) }
     })
 
@@ -182,7 +185,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const { matches, isEmpty, problem } = readFilter(query.get('filter') ?? '')
       if (problem !== undefined) return answer(reply, 'invalidRequest', `The filter is wrong: ${problem}`)
       reply.header('content-disposition', `attachment; filename="mcp-bridge.${format}"`)
-      const calls = async () => [...(await viewsOf(ring)).calls.values()].filter(matches)
+      const calls = async () => [...(await viewsOf(ring)).calls.values()].filter((call) => matches(call, ring.time))
       if (format === 'har') {
         reply.type('application/json')
         return reply.send(Readable.from(inChunks(inTurns(toHar(await calls(), { version, withText })))))

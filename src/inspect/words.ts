@@ -15,6 +15,17 @@ export function shown(text: string | undefined, max = NAMES): string {
   return text === undefined ? '' : printable(text, max)
 }
 
+/** A text of several lines, with its line breaks. */
+export function shownLines(text: string, max = NAMES): string {
+  const lines = text.slice(0, max).split(/\r\n|\r|\n/)
+  return lines.map((line) => printable(line, max)).join('\n') + (text.length > max ? '…' : '')
+}
+
+/** A text of several lines in one. */
+export function shownInLine(text: string, max = NAMES): string {
+  return shownLines(text, max).replaceAll('\n', ' ↵ ')
+}
+
 /** What was lost, and how much of it. */
 export function lossOf({ text, count }: { text: string; count?: number | undefined }): string {
   return `${shown(text, 300)}${count === undefined ? '' : `: ${count.toLocaleString('en')}`}`

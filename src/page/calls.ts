@@ -7,7 +7,7 @@ import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
 import { addressOf } from './address.js'
 import { whyNothing } from './nothing.js'
-import { current, following, selected, shownCalls, timeOf } from './state.js'
+import { current, following, seenUntil, selected, shownCalls, timeOf } from './state.js'
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 32
@@ -59,7 +59,12 @@ export function Calls() {
     const { current: element } = scroller
     if (element && Math.abs(element.scrollTop - top) >= 1) element.scrollTop = top
     port.value = sameOr(port.peek(), { top, height })
+    seenUntil.value = Math.floor((top + height) / ROW)
   })
+  // Who comes back from another view follows the newest call again.
+  useLayoutEffect(() => {
+    if (selected.peek() === undefined) follow()
+  }, [])
   useEffect(() => {
     const { current: element } = scroller
     if (!element) return undefined

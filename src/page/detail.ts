@@ -1,7 +1,7 @@
 /** One call: what it is, and its parts: messages, timeline, why, and the texts that were kept. */
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { curlOf } from '../inspect/curl.js'
 import { elapsed, isRunning } from '../inspect/phases.js'
 import { httpStatus, type Message } from '../inspect/rows.js'
@@ -16,7 +16,7 @@ import { copyLink, copyText } from './keys.js'
 import { Messages } from './messages.js'
 import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
-import { current, kept, moveTab, now, place, selected, selectedCall, TABS, tab, timeOf } from './state.js'
+import { current, kept, moveTab, now, place, selected, selectedCall, source, TABS, tab, timeOf } from './state.js'
 import { Timeline } from './timeline.js'
 import { Why } from './why.js'
 
@@ -53,6 +53,8 @@ export function Detail() {
     const timer = setTimeout(look, isAgain ? looked.current.at + AGAIN - performance.now() : 0)
     return () => clearTimeout(timer)
   }, [state])
+  // Another call, or another part of it, is read from its beginning.
+  useLayoutEffect(() => document.getElementById('panel')?.scrollTo(0, 0), [id, tab.value])
   if (id === undefined) return null
   if (!call) {
     const none = whyNothing() ?? `There is no call ${shown(id)} in memory.`
@@ -74,7 +76,7 @@ export function Detail() {
         <h2>${shown(call.name) || shown(call.method)} <span class="faint">#${shown(call.id)}</span></h2>
         <p class="facts">${facts.map((fact, i) => (i === 0 ? fact : html` · ${fact}`))}</p>
         <div class="buttons">
-          <button type="button" onClick=${copyLink}>Copy link</button>
+          ${source.value.kind !== 'file' && html`<button type="button" onClick=${copyLink}>Copy link</button>`}
           <${CurlButton} call=${shownCall} />
           <button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>
           <button type="button" onClick=${close} aria-label="Close the call">✕</button>
@@ -158,6 +160,6 @@ function RawMessages({ call }: { call: CallView }) {
 function CurlButton({ call }: { call: CallView }) {
   const curl = curlOf(call)
   if (!curl) return null
-  const needs = `it needs ${curl.variables.join(' and ')}`
+  const needs = `it needs ${curl.variables.join(', ')}`
   return html`<button type="button" title=${`The request of the client. In a shell, ${needs}`} onClick=${() => copyText(curl.command, `the command: ${needs}`)}>Copy as curl</button>`
 }

@@ -177,6 +177,9 @@ export async function open(file: File): Promise<string | undefined> {
     if (!seen) return `line ${i + 1} of ${file.name} is no event of mcp-bridge: use the export as JSONL`
     events.push(seen)
   }
+  if (events.length === 0) return `${file.name} has no events`
+  // `tail --json` prints a call that matches late after others.
+  events.sort((a, b) => a.seq - b.seq)
   stream?.abort()
   forget()
   const own = { kind: 'file', name: file.name } as const

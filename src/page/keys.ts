@@ -1,6 +1,6 @@
 /** What keys do, and the clipboard. */
 import { addressNow } from './address.js'
-import { helpOpen, move, moveTab, place, say, selected, togglePause } from './state.js'
+import { helpOpen, move, moveTab, place, say, selected, source, togglePause } from './state.js'
 
 /** The keys, with what they do. */
 export const KEYS: readonly (readonly [key: string, about: string])[] = [
@@ -37,6 +37,8 @@ export function followKeys(): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     const { target } = event
     if (event.key === 'Escape') return leave(target)
+    // Behind the help, nothing moves.
+    if (helpOpen.value && event.key !== '?') return
     if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return
     // These keys have a meaning of their own on what they are pressed on.
     const own = target instanceof HTMLElement && target.closest('a, button, summary, #panel')
@@ -55,6 +57,7 @@ function leave(target: EventTarget | null): void {
 }
 
 export function copyLink(): void {
+  if (source.value.kind === 'file') return say('There is no link to a file')
   copyText(new URL(addressNow(), location.href).href, 'the link')
 }
 

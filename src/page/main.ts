@@ -2,7 +2,6 @@
 import { html } from 'htm/preact'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { FIELDS } from '../inspect/filter.js'
 import { VALUES } from '../inspect/filter-hints.js'
 import { clock, shown } from '../inspect/words.js'
 import { addressOf, followAddress, takeToken } from './address.js'
@@ -10,7 +9,8 @@ import { Calls } from './calls.js'
 import { Detail } from './detail.js'
 import { follow, followAnew, goBack, hasBridge, lookAtPayloads } from './feed.js'
 import { acceptFiles, save, show } from './files.js'
-import { followKeys, KEYS } from './keys.js'
+import { Help, toggleHelp } from './help.js'
+import { followKeys } from './keys.js'
 import {
   CHOICES,
   type Choice,
@@ -20,7 +20,6 @@ import {
   filterText,
   filterWords,
   followClock,
-  helpOpen,
   kept,
   note,
   PLACES,
@@ -153,39 +152,6 @@ function Count() {
 function chosen({ currentTarget }: { currentTarget: HTMLInputElement }): void {
   const [file] = currentTarget.files ?? []
   if (file) show(file)
-}
-
-function toggleHelp(isOpen: boolean): void {
-  helpOpen.value = isOpen
-}
-
-function Help() {
-  const dialog = useRef<HTMLDialogElement>(null)
-  const { value: isOpen } = helpOpen
-  useEffect(() => {
-    if (isOpen) dialog.current?.showModal()
-    else dialog.current?.close()
-  }, [isOpen])
-  return html`
-    <dialog ref=${dialog} aria-labelledby="keys" onClose=${() => toggleHelp(false)}>
-      <h2 id="keys">Keys</h2>
-      <dl>${KEYS.flatMap(([key, about]) => [html`<dt><kbd>${key}</kbd></dt>`, html`<dd>${about}</dd>`])}</dl>
-      <h2>Sides</h2>
-      <p><code>M 07-28 http → L 11-25 stdio</code>: a client of the modern era, revision 2026-07-28, over Streamable HTTP, with a server of the legacy era, revision 2025-11-25, on stdio.</p>
-      <h2>Filter</h2>
-      <p><code>${Object.keys(FIELDS)
-        .map((field) => `${field}:`)
-        .join(
-          ' ',
-        )} ms></code>, or any text. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
-      <dl>
-        <dt><code>era:</code></dt><dd>modern, legacy, a revision, or a pair as modern>legacy</dd>
-        <dt><code>status:</code></dt><dd>${VALUES.status.join(', ')}, or the code of an error</dd>
-        <dt><code>blame:</code></dt><dd>${VALUES.blame.join(', ')}</dd>
-      </dl>
-      <button type="button" onClick=${() => toggleHelp(false)}>Close</button>
-    </dialog>
-  `
 }
 
 const token = takeToken()

@@ -37,6 +37,8 @@ export const serversNow = signal<readonly (ServerNow | ServerView)[]>([])
 export const kept = signal<{ payloads: string; until?: number; hasTexts: boolean } | undefined>(undefined)
 /** Whether the list of calls stays at the newest. */
 export const following = signal(true)
+/** The number of calls in the list before the first one that is below what can be seen. */
+export const seenUntil = signal(0)
 /** The calls that were shown when the list was paused. */
 const pausedCalls = signal<readonly CallView[] | undefined>(undefined)
 /** Changes when events were added. */
@@ -178,7 +180,7 @@ export function forget(): void {
 /** The events that the page has, in order: of calls that match, or all without a filter. */
 export function eventsOf(words: string): Seen[] {
   const { matches, isEmpty } = readFilter(words)
-  const events = [...views.calls.values()].filter(matches).flatMap((call) => call.events)
+  const events = [...views.calls.values()].filter((call) => matches(call, now())).flatMap((call) => call.events)
   // An event of the stream with an answer is in its call, too.
   const all = new Map([...(isEmpty ? others : []), ...events].map((seen) => [seen.seq, seen]))
   return [...all.values()].toSorted((a, b) => a.seq - b.seq)
@@ -188,12 +190,12 @@ export function togglePause(): void {
   pausedCalls.value = paused.value ? undefined : [...views.calls.values()]
 }
 
-/** Chooses the call `by` rows below the selected one. */
+/** Chooses the call `by` rows below the selected one. If none is selected, the newest one that can be seen. */
 export function move(by: number): void {
   const calls = shownCalls.value
   const at = calls.findIndex(({ id }) => id === selected.value)
-  const next = at < 0 ? (by > 0 ? 0 : calls.length - 1) : Math.min(calls.length - 1, Math.max(0, at + by))
-  const call = calls[next]
+  const next = at < 0 ? seenUntil.value - 1 : at + by
+  const call = calls[Math.min(calls.length - 1, Math.max(0, next))]
   if (call) selected.value = call.id
 }
 

@@ -1,6 +1,7 @@
 /** The tables beside the calls: servers, sessions, and requests that became no call. */
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
+import { adviceOn } from '../inspect/advice.js'
 import type { SessionCounts } from '../inspect/open-sessions.js'
 import type { ServerNow, ServerView } from '../inspect/server-views.js'
 import type { SessionView } from '../inspect/session-views.js'
@@ -18,6 +19,9 @@ const FAILED = 'status:tool_error,error,fault'
 /** Milliseconds between two looks at the servers. */
 const LOOK = 2_000
 
+/** Stands for a value that there is not. */
+const NONE = '–'
+
 const TRANSPORTS = { http: 'Streamable HTTP', sse: 'HTTP+SSE', stdio: 'stdio' }
 
 /** Whom a session is between. */
@@ -31,7 +35,7 @@ function table(caption: string, titles: readonly string[], rows: readonly Cells[
       <table class="records">
         <caption class="hidden">${caption}</caption>
         <thead><tr>${titles.map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
-        <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, i) => html`<td data-label=${titles[i]}>${cell}</td>`)}</tr>`)}</tbody>
+        <tbody>${rows.map((cells) => html`<tr>${cells.map((cell, i) => html`<td data-label=${titles[i]}>${cell === '' || cell === undefined ? NONE : cell}</td>`)}</tr>`)}</tbody>
       </table>
       ${rows.length === 0 && html`<p class="empty">${whyNothing() ?? empty}</p>`}
     </div>
@@ -215,13 +219,13 @@ function usesOf({ side, id, server, principal, state, last, calls, failed, ms }:
     html`<a href=${`#/calls?${new URLSearchParams({ server, filter })}`}>${words}</a>`
   if (side === 'server') {
     const those = principal === undefined ? '' : `principal:"${principal}"`
-    return ['–', link(those, principal === undefined ? 'all' : `all of ${shown(principal)}`), '–', '–']
+    return [NONE, link(those, principal === undefined ? 'all' : `all of ${shown(principal)}`), NONE, NONE]
   }
   return [
-    state === 'open' ? html`<span class="number">${duration(Math.max(0, now - last))}</span>` : '–',
+    state === 'open' ? html`<span class="number">${duration(Math.max(0, now - last))}</span>` : NONE,
     link(`session:${id}`, calls),
     failed > 0 ? link(`session:${id} ${FAILED}`, failed) : failed,
-    calls === 0 ? '–' : duration(ms),
+    calls === 0 ? NONE : duration(ms),
   ]
 }
 
@@ -229,7 +233,7 @@ function usesOf({ side, id, server, principal, state, last, calls, failed, ms }:
 function streamsOf({ state, transport, streams, at }: SessionView, now: number): string {
   // The only stream of HTTP+SSE is the session.
   const open = transport === 'sse' && state === 'open' ? [{ since: at }] : streams
-  if (open.length === 0) return '–'
+  if (open.length === 0) return NONE
   return `${open.length}, for ${open.map(({ since }) => duration(Math.max(0, now - since))).join(', ')}`
 }
 
@@ -240,14 +244,14 @@ export function Refused() {
       clock(at),
       status,
       said === undefined ? shown(why) : `${shown(why)}: ${shown(said, 300)}`,
-      html`<${Advised} failure=${{ fault: why }} />`,
+      adviceOn({ fault: why }) && html`<${Advised} failure=${{ fault: why }} />`,
       shown(path),
       shown(from),
       shown(server),
     ])
   return table(
     'Refused requests',
-    ['Time', 'Status', 'Why', 'What to do', 'Path', 'From', 'Server'],
+    ['Time', 'Status', 'Why', 'Meaning', 'Path', 'From', 'Server'],
     rows,
     'Nothing was refused yet.',
   )

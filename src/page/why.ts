@@ -1,10 +1,10 @@
 /** Why a call is as it is: how it ended, who is to blame, and each change of the bridge with its rule. */
 import { html } from 'htm/preact'
+import { errorMessage } from '../inspect/error-message.js'
 import { serverMs } from '../inspect/phases.js'
 import { clientOf, type Message } from '../inspect/rows.js'
-import { textAt } from '../inspect/values.js'
 import type { CallView } from '../inspect/views.js'
-import { clock, duration, full, pathOf, ruleWords, shown, statusOf } from '../inspect/words.js'
+import { clock, duration, full, pathOf, ruleWords, shownLines, statusOf } from '../inspect/words.js'
 import { Rule, RuleRow } from './documented.js'
 import { line, whereOf } from './raw.js'
 
@@ -16,7 +16,7 @@ export function Why({ call, time }: { call: CallView; time: number }) {
     ['Blame', call.blame],
     ['Fault', call.fault],
     ['Reason', call.why],
-    ['Message of the error', errorIn(call)],
+    ['Message of the error', errorMessage(call)],
     ['Client', full(clientOf(call))],
     ['Server', `${call.server}: ${full(call.upstream)}${call.pid === undefined ? '' : `, pid ${call.pid}`}`],
     ['Way', wayOf(call)],
@@ -29,7 +29,7 @@ export function Why({ call, time }: { call: CallView; time: number }) {
   const rules = [...new Set(changed.flatMap(({ changes = [] }) => changes.map(({ rule }) => rule)))]
   const known = rules.filter((rule) => ruleWords(rule) !== undefined)
   return html`
-    <dl>${facts.flatMap(([name, value]) => (value ? [html`<dt>${name}</dt>`, html`<dd>${shown(value, 1_000)}</dd>`] : []))}</dl>
+    <dl>${facts.flatMap(([name, value]) => (value ? [html`<dt>${name}</dt>`, html`<dd class="lines">${shownLines(value, 1_000)}</dd>`] : []))}</dl>
     <h3>What the bridge changed</h3>
     ${changed.length === 0 ? html`<p class="faint">No change was seen.</p>` : null}
     ${changed.map(
@@ -59,15 +59,4 @@ function wayOf({ relayed, client, upstream, status }: CallView): string | undefi
   return client?.era === upstream.era
     ? 'passed on: both sides speak the same era'
     : 'translated: the two sides speak different eras'
-}
-
-/** The message of the error or of the failed tool that the client got, if the text of the answer was kept. */
-function errorIn({ status, events }: CallView): string | undefined {
-  const at = { error: '/error/message', fault: '/error/message', tool_error: '/result/content/0/text' }[
-    status as string
-  ]
-  const answer = events.findLast(
-    (seen): seen is Message => seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out',
-  )
-  return at === undefined || !answer?.payload ? undefined : textAt(answer.payload.text, at)
 }

@@ -73,6 +73,15 @@ t.test('words of a filter may begin with a dash', async (t) => {
   t.match(parseCommand(id, {}), { action: { do: 'key remove', id: '-Ab_1' } })
 })
 
+t.test('an address without http:// is no word of a filter', async (t) => {
+  for (const address of ['127.0.0.1:9091', 'localhost:9091/inspect#token', '[::1]:9091', 'bridge.example:80'])
+    t.equal(
+      messageOf(['tail', address]),
+      `${JSON.stringify(address)} is no address: begin it with http://, as in http://${address}`,
+    )
+  for (const word of ['status:404', 'ms:500', 'id:7', 'v1.2', 'a.b:c']) t.equal(messageOf(['tail', word]), '', word)
+})
+
 t.test('every flag belongs to a command', async (t) => {
   for (const name of flagNames.filter((name) => !EVERYWHERE.includes(name)))
     t.ok(

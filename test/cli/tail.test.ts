@@ -1,36 +1,25 @@
 /** `mcp-bridge tail`: what it prints of a running bridge, which bridge it finds, and what a hostile name can do. */
 import { existsSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import t, { type Test } from 'tap'
-import { type TailOptions, tail } from '../../src/cli/tail.js'
+import { Writable } from 'node:stream'
+import t from 'tap'
+import { tail } from '../../src/cli/tail.js'
 import { pipeName } from '../../src/inspect/socket.js'
 import type { Seen } from '../../src/ports/seen.js'
 import { DECEPTIVE } from '../../src/printable.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
-import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
-
-/** Runs the command. `isTTY` is whether its output is a terminal. */
-function run(_t: Test, options: Partial<TailOptions>, { isTTY = false, env = {} } = {}) {
-  const stdout = Object.assign(new PassThrough(), { isTTY })
-  const said = { out: '', err: '' }
-  stdout.setEncoding('utf8').on('data', (text: string) => {
-    said.out += text
-  })
-  const err = (text: string) => {
-    said.err += text
-  }
-  const all = { target: undefined, filter: '', json: false, both: false, sockets: undefined, ...options }
-  return { said, ended: tail(all, { stdout, err, env }) }
-}
+import { ToolScope } from '../support/scope.js'
+import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+import { run } from '../support/tail.js'
 
 t.test('a line is printed for each call that ends', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   tellCall(ring.witness, { id: 1, name: 'echo' })
-  const { said } = run(t, { target: `${base}/inspect#${TOKEN}` })
+  const { said } = run({ target: `${base}/inspect#${TOKEN}` })
   tellQuestion(ring.witness, { id: 2, answer: 3 })
   tellCall(ring.witness, { id: 4, outcome: 'fault', why: 'connection refused', status: 502 })
   ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', said: 'Host "x"', path: '/mcp', from: '192.0.2.7' })
@@ -53,7 +42,7 @@ t.test('what is missing is said: with its own words, or as the number of events'
   const ring = tickingRing({ bounds: { calls: 1, messages: 100, bytes: 1024 * 1024 } })
   const base = await startInspector(t, ring)
   tellCall(ring.witness, { id: 1 })
-  const { said } = run(t, { target: `${base}/inspect#${TOKEN}` })
+  const { said } = run({ target: `${base}/inspect#${TOKEN}` })
   await until(() => said.out.includes('c1'))
   ring.witness({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
   await until(() => said.out.includes('recorded'))
@@ -70,7 +59,7 @@ t.test('filters, both sides, and events as JSON', async (t) => {
   tellCall(ring.witness, { id: 1, name: 'echo', texts: { request: '{"password":"CANARY"}', result: '{}' } })
   tellCall(ring.witness, { id: 2, name: 'book' })
   const target = `${base}/inspect#${TOKEN}`
-  const filtered = run(t, { target, filter: 'tool:book', both: true })
+  const filtered = run({ target, filter: 'tool:book', both: true })
   await until(() => filtered.said.out.split('\n').length === 8)
   t.match(
     filtered.said.out,
@@ -78,10 +67,10 @@ t.test('filters, both sides, and events as JSON', async (t) => {
   )
   t.notMatch(filtered.said.out, /echo/)
   tellCall(ring.witness, { id: 3, outcome: 'fault', why: 'Connection refused' })
-  const failed = run(t, { target, filter: 'status:fault', both: true })
+  const failed = run({ target, filter: 'status:fault', both: true })
   await until(() => failed.said.out.includes('\n    →'))
   t.match(failed.said.out, /Nothing was executed\. What to do: Check whether the server is running/)
-  const json = run(t, { target, json: true, filter: 'tool:echo' })
+  const json = run({ target, json: true, filter: 'tool:echo' })
   await until(() => json.said.out.split('\n').length === 9)
   const events = json.said.out
     .trim()
@@ -93,7 +82,20 @@ t.test('filters, both sides, and events as JSON', async (t) => {
   )
   t.match(json.said.out, /‹hidden›/)
   t.notMatch(json.said.out, /CANARY/)
-  await t.rejects(run(t, { target, filter: 'ms>x' }).ended, /the filter is wrong/)
+  for (const filter of ['status:fault', 'ms>=7 tool:book -status:ok']) {
+    const { said } = run({ target, json: true, filter })
+    await until(() => said.out.split('\n').length === 9, filter)
+    const found = said.out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Seen)
+    t.same(
+      found,
+      eventsIn(ring).filter(({ call }) => call === 'c3'),
+      `all events of the call: ${filter}`,
+    )
+  }
+  await t.rejects(run({ target, filter: 'ms>x' }).ended, /the filter is wrong/)
 })
 
 t.test('colours are for terminals that want them, and names cannot control a terminal', async (t) => {
@@ -102,16 +104,16 @@ t.test('colours are for terminals that want them, and names cannot control a ter
   const evil = '\u001b]0;title\u0007\u001b[2J\u202e\r\nforged line\u009b31m'
   tellCall(ring.witness, { id: 1, name: evil, server: evil, outcome: 'fault', why: evil, more: { method: evil } })
   const target = `${base}/inspect#${TOKEN}`
-  const plain = run(t, { target, both: true })
+  const plain = run({ target, both: true })
   await until(() => plain.said.out.split('\n').length === 9)
   t.notMatch(plain.said.out.replaceAll('\n', ''), /[\p{Cc}\u202e]/u)
-  const coloured = run(t, { target }, { isTTY: true })
+  const coloured = run({ target }, { isTTY: true })
   await until(() => coloured.said.out.includes('✕'))
   t.ok(coloured.said.out.includes('\u001b[31m✕'))
   const own = [0, 1, 2, 31].map((code) => `\u001b[${code}m`)
   const rest = own.reduce((text, code) => text.replaceAll(code, ''), coloured.said.out)
   t.notMatch(rest.replaceAll('\n', ''), /[\p{Cc}\u202e]/u)
-  const unwanted = run(t, { target }, { isTTY: true, env: { NO_COLOR: '1' } })
+  const unwanted = run({ target }, { isTTY: true, env: { NO_COLOR: '1' } })
   await until(() => unwanted.said.out.includes('✕'))
   t.notOk(unwanted.said.out.includes('\u001b'))
 })
@@ -121,7 +123,7 @@ t.test('events as JSON have escapes for characters that control a terminal or de
   const base = await startInspector(t, ring)
   const evil = 'a\u001b\u007f\u009b31m\u202e\u2066\u2028\u200b\ufeff\ud800z 😀'
   tellCall(ring.witness, { id: 1, name: evil, texts: { request: JSON.stringify({ evil }), result: evil } })
-  const { said } = run(t, { target: `${base}/inspect#${TOKEN}`, json: true })
+  const { said } = run({ target: `${base}/inspect#${TOKEN}`, json: true })
   await until(() => said.out.split('\n').length === 9)
   t.notMatch(said.out.replaceAll('\n', ''), DECEPTIVE)
   const [begun, request] = said.out
@@ -135,7 +137,7 @@ t.test('events as JSON have escapes for characters that control a terminal or de
 t.test('both sides of a question are written as they come, and the words of a rule once', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
-  const { said } = run(t, { target: `${base}/inspect#${TOKEN}`, both: true })
+  const { said } = run({ target: `${base}/inspect#${TOKEN}`, both: true })
   tellQuestion(ring.witness, { id: 1, answer: 2 })
   tellCall(ring.witness, { id: 3, name: 'last' })
   await until(() => said.out.split('│').length === 10)
@@ -144,17 +146,29 @@ t.test('both sides of a question are written as they come, and the words of a ru
   t.equal(said.out.split(/ {2}envelope\b/).length - 1, 3)
 })
 
+t.test('with both sides, the message of an error is written, if its text was kept', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const base = await startInspector(t, ring)
+  const texts = { request: '{}', result: '{"error":{"code":-32603,"message":"No table\\nfor \\u001b[2J two"}}' }
+  tellCall(ring.witness, { id: 1, outcome: 'error', texts })
+  tellCall(ring.witness, { id: 2, outcome: 'error' })
+  const { said } = run({ target: `${base}/inspect#${TOKEN}`, both: true })
+  await until(() => said.out.split('│').length === 7)
+  t.match(said.out, /What to do: [^\n]*\n {4}Message of the error: No table ↵ for \?\[2J two\n {4}→/)
+  t.equal(said.out.split('Message of the error').length, 2)
+})
+
 t.test('on a terminal it says what it follows, and elsewhere that a word of the filter is a text', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const target = `${base}/inspect#${TOKEN}`
-  const { said } = run(t, { target, filter: 'tol:book' }, { isTTY: true })
+  const { said } = run({ target, filter: 'tol:book' }, { isTTY: true })
   await until(() => said.out.includes('Following'))
   t.match(said.err, /tol: is no field, so "tol:book" is searched as text; fields are tool, .*, trace, ms\n/)
   t.match(said.out, `Following ${base}: a line for each call`)
   t.notMatch(said.out, TOKEN)
-  const json = run(t, { target, json: true }, { isTTY: true })
-  const plain = run(t, { target, filter: 'file:///notes' })
+  const json = run({ target, json: true }, { isTTY: true })
+  const plain = run({ target, filter: 'file:///notes' })
   tellCall(ring.witness, { id: 1, name: 'file:///notes' })
   await until(() => plain.said.out.includes('file:///notes') && json.said.out.includes('file:///notes'))
   t.notMatch(plain.said.out, /Following/)
@@ -164,35 +178,58 @@ t.test('on a terminal it says what it follows, and elsewhere that a word of the 
 
 t.test('a wrong token and an address without an inspector are named', async (t) => {
   const base = await startInspector(t, tickingRing())
-  const wrong = run(t, { target: `${base}/inspect#wrong` })
+  const wrong = run({ target: `${base}/inspect#wrong` })
   t.equal(await wrong.ended, false)
-  t.match(wrong.said.err, /the bridge requires its token/)
-  const malformed = run(t, { target: `${base}/inspect#%` })
+  t.match(wrong.said.err, /the bridge does not know this token: it may have been started again/)
+  const malformed = run({ target: `${base}/inspect#%` })
   t.equal(await malformed.ended, false)
-  t.match(malformed.said.err, /the bridge requires its token/)
+  t.match(malformed.said.err, /the bridge does not know this token/)
+  const missing = run({ target: `${base}/inspect` })
+  t.equal(await missing.ended, false)
+  t.match(missing.said.err, /the bridge requires its token: give the whole address/)
   const token = 'ABC.def_123~+/=-'
   const ring = tickingRing()
   const other = await startInspector(t, ring, { token })
-  const right = run(t, { target: `${other}/inspect#${token}` })
+  const right = run({ target: `${other}/inspect#${token}` })
   tellCall(ring.witness, { id: 1 })
   await until(() => right.said.out.includes('c1'))
 })
 
 t.test('without an address it finds the bridge of this user by its socket', async (t) => {
   const sockets = temporaryFolder(t)
-  await t.rejects(run(t, { sockets }).ended, /no bridge on stdio with --inspect runs as this user/)
-  await t.rejects(run(t, { sockets: join(sockets, 'none') }).ended, /no bridge/)
+  await t.rejects(run({ sockets }).ended, /no bridge on stdio with --inspect runs as this user/)
+  await t.rejects(run({ sockets: join(sockets, 'none') }).ended, /no bridge/)
   const ring = tickingRing()
   await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4711.sock') })
   writeFileSync(join(sockets, 'other.txt'), '')
   tellCall(ring.witness, { id: 1, name: 'echo' })
-  const one = run(t, { sockets })
+  const one = run({ sockets })
   await until(() => one.said.out.includes('echo'))
-  await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4712.sock') })
-  await t.rejects(run(t, { sockets }).ended, /several bridges run: choose one of 4711, 4712/)
-  const chosen = run(t, { sockets, target: '4712' })
+  const servers = () => [{ name: 'notes', state: 'ready', calls: 0, parked: 0 }]
+  await startInspector(t, ring, { token: undefined, servers }, { path: join(sockets, '4712.sock') })
+  await t.rejects(run({ sockets }).ended, {
+    message: 'several bridges run: choose one of 4711 (orders), 4712 (notes, orders), as in mcp-bridge tail 4711',
+  })
+  const chosen = run({ sockets, target: '4712' })
   await until(() => chosen.said.out.includes('echo'))
-  await t.rejects(run(t, { sockets, target: '1' }).ended, /no bridge with --inspect has the process id 1/)
+  await t.rejects(run({ sockets, target: '1' }).ended, /no bridge with --inspect has the process id 1/)
+})
+
+t.test('a socket that does not answer keeps nobody from another bridge', async (t) => {
+  const sockets = temporaryFolder(t)
+  const deaf = createServer(() => {})
+  const silent = join(sockets, '4711.sock')
+  await new Promise<void>((resolve) => deaf.listen(silent, resolve))
+  t.teardown(() => deaf.close())
+  const ring = tickingRing()
+  await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4712.sock') })
+  tellCall(ring.witness, { id: 1, name: 'echo' })
+  const chosen = run({ sockets, target: '4712' })
+  await until(() => chosen.said.out.includes('echo'), 'it is not asked')
+  const found = run({ sockets })
+  await until(() => found.said.out.includes('echo'), 'it is left after a while')
+  await t.rejects(run({ sockets, target: '4711' }).ended, /no bridge with --inspect has the process id 4711/)
+  t.ok(existsSync(silent), 'its process may be busy')
 })
 
 t.test('where a bridge listens on a pipe, the file in the folder names it', async (t) => {
@@ -204,7 +241,7 @@ t.test('where a bridge listens on a pipe, the file in the folder names it', asyn
   writeFileSync(file, pipe)
   writeFileSync(left, `${pipe}-of-a-process-that-was-killed`)
   tellCall(ring.witness, { id: 1, name: 'echo' })
-  const found = run(t, { sockets })
+  const found = run({ sockets })
   await until(() => found.said.out.includes('echo'))
   t.ok(existsSync(file))
   t.notOk(existsSync(left), 'the file of a pipe that is gone is removed')
@@ -214,6 +251,35 @@ t.test('names of pipes are of the process, and cannot be guessed', async (t) => 
   const names = new Set(Array.from({ length: 100 }, () => pipeName(4711)))
   t.equal(names.size, 100)
   for (const name of names) t.match(name, /^\\\\\.\\pipe\\mcp-bridge-4711-[0-9a-f]{32}$/)
+})
+
+t.test('the end of a bridge is said', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 1 })
+  const bridge = new ToolScope()
+  const base = await startInspector(bridge, ring)
+  const { said, ended } = run({ target: `${base}/inspect#${TOKEN}` })
+  await until(() => said.out.includes('c1'))
+  await bridge.end()
+  t.equal(await ended, true)
+  t.equal(said.err, 'mcp-bridge tail: the bridge has ended the connection\n')
+})
+
+t.test('a mistake while events are written is no end of the connection', async (t) => {
+  const ring = tickingRing()
+  const target = `${await startInspector(t, ring)}/inspect#${TOKEN}`
+  tellCall(ring.witness, { id: 1 })
+  const stdout = new Writable()
+  stdout.write = () => {
+    throw new TypeError('a mistake in the code')
+  }
+  let said = ''
+  const err = (text: string) => {
+    said += text
+  }
+  const options = { target, filter: '', json: false, both: false, sockets: undefined }
+  await t.rejects(tail(options, { stdout, err, env: {} }), /a mistake in the code/)
+  t.equal(said, '')
 })
 
 t.test('an address that does not lead to a bridge is named with what to do, and its token is not', async (t) => {
@@ -228,10 +294,10 @@ t.test('an address that does not lead to a bridge is named with what to do, and 
     ],
   ]
   for (const [target, says] of cases) {
-    const { said, ended } = run(t, { target })
+    const { said, ended } = run({ target })
     t.equal(await ended, false)
     t.match(said.err, says)
     t.notMatch(said.err, /SECRET| at /)
   }
-  await t.rejects(run(t, { target: 'http://' }).ended, /http:\/\/ is not a valid address/)
+  await t.rejects(run({ target: 'http://' }).ended, /http:\/\/ is not a valid address/)
 })

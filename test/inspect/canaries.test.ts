@@ -1,22 +1,29 @@
 /** Secrets that pass through a watched bridge: none of them is in what the inspector keeps, shows or exports. */
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { Watch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { startBridge } from '../support/bridge.js'
+import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
+import { look } from '../support/inspector-page.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { eventsIn } from '../support/sights.js'
+import { run } from '../support/tail.js'
 
 const QUESTION = {
   method: 'elicitation/create',
   params: { mode: 'form', message: 'Who?', requestedSchema: { type: 'object', properties: {} } },
 }
 
+/** The parts of a call on the page. */
+const TABS = ['messages', 'timeline', 'why', 'raw']
+
 const secret = (name: string) => `CANARY-${name}-0123456789`
 
-t.test('credentials, session ids, requestState and secret arguments stay out of the inspector', async (t) => {
+/** Sends all kinds of secrets through a watched bridge. Gives what was seen of them, and further secrets that were made. */
+async function passSecrets(t: Test): Promise<{ ring: Ring; made: readonly string[] }> {
   const ring = new Ring({ payloads: 'all' })
   const { server } = legacyStdio(t)
   const { url } = await startBridge(
@@ -58,7 +65,17 @@ t.test('credentials, session ids, requestState and secret arguments stay out of 
   const session = opened.headers.get('mcp-session-id') ?? ''
   t.not(session, '', 'a session')
   await opened.text()
+  return { ring, made: [state, session] }
+}
 
+/** Fails if a text has a secret. */
+function hasNoSecret(t: Test, text: string, made: readonly string[], where = 'it'): void {
+  t.notMatch(text, /CANARY/, where)
+  for (const one of made) t.notOk(text.includes(one), 'no requestState, and no session id')
+}
+
+t.test('credentials, session ids, requestState and secret arguments stay out of the inspector', async (t) => {
+  const { ring, made } = await passSecrets(t)
   const base = await startInspector(t, ring)
   const read = async (path: string) =>
     (await fetch(base + path, { headers: { authorization: `Bearer ${TOKEN}` } })).text()
@@ -83,11 +100,40 @@ t.test('credentials, session ids, requestState and secret arguments stay out of 
   await until(() => streamed.includes(`"seq":${ring.last}`), 'all events')
   events.abort()
   await reading
-  for (const text of [...shown, streamed]) {
-    t.notMatch(text, /CANARY/)
-    t.notOk(text.includes(state), 'no requestState')
-    t.notOk(text.includes(session), 'no session id')
-  }
+  for (const text of [...shown, streamed]) hasNoSecret(t, text, made)
   t.match(shown[0], /"seen|\\"seen/, 'arguments that are not secret are shown')
   t.match(shown[0], /sealed, \d+ B/, 'a requestState is shown by its size')
+})
+
+t.test('they stay out of the terminal', async (t) => {
+  const { ring, made } = await passSecrets(t)
+  const target = `${await startInspector(t, ring)}/inspect#${TOKEN}`
+  for (const options of [{}, { both: true }, { json: true }, { json: true, filter: 'tool:ask' }]) {
+    const { said } = run({ target, ...options })
+    await until(() => /\bask\b.*\n$/s.test(said.out), 'the last call')
+    hasNoSecret(t, said.out + said.err, made, JSON.stringify(options))
+  }
+})
+
+t.test('they stay out of the page: its texts and its attributes', { skip: noBrowser }, async (t) => {
+  const { ring, made } = await passSecrets(t)
+  const { browser, shows, rows, go } = await look(t, ring)
+  await until(async () => (await rows()).length > 2)
+  const ids = await browser.evaluate<string[]>(
+    `[...document.querySelectorAll('.calls tbody a')].map(({ hash }) => hash.split('/').at(-1))`,
+  )
+  const places = ['servers', 'sessions', 'refused', ...ids.flatMap((id) => TABS.map((tab) => `calls/${id}?tab=${tab}`))]
+  let all = ''
+  for (const place of places) {
+    await go(`#/${place}`)
+    if (place.startsWith('calls/')) await shows(new RegExp(`#${place.split(/[/?]/)[1]}\\b`))
+    await browser.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
+    // Texts come after their messages.
+    if (place.endsWith('messages') || place.endsWith('raw')) await shows(/"method"/)
+    const page = await browser.evaluate<string>('document.documentElement.outerHTML')
+    hasNoSecret(t, page, made, place)
+    all += page
+  }
+  t.match(all, /‹hidden›/, 'it shows what is hidden')
+  t.match(all, /sealed, \d+ B/)
 })

@@ -18,6 +18,7 @@ interface Entry {
   _hop: string
   _call: string
   request: { url: string; postData?: { text: string } }
+  response: { status: number }
   time: number
 }
 
@@ -25,6 +26,21 @@ async function archive(t: Test, ring: Ring): Promise<string> {
   const base = await startInspector(t, ring)
   const headers = { authorization: `Bearer ${TOKEN}` }
   return (await fetch(`${base}/inspect/export?format=har`, { headers })).text()
+}
+
+/** The entries of the archive, which is valid. */
+async function entriesOf(t: Test, ring: Ring): Promise<Entry[]> {
+  const har = JSON.parse(await archive(t, ring)) as { log: { entries: Entry[] } }
+  const schemas = require('har-schema') as Record<string, { $id: string }>
+  const ajv = new Ajv({ strict: false })
+  ajv.addFormat('uri', (text) => URL.canParse(text))
+  ajv.addFormat('date-time', (text) => new Date(text).toISOString() === text)
+  for (const unused of ['ipv4', 'ipv6']) ajv.addFormat(unused, () => true)
+  ajv.addMetaSchema(JSON.parse(readFileSync(require.resolve('ajv/lib/refs/json-schema-draft-06.json'), 'utf8')))
+  ajv.addSchema(Object.values(schemas))
+  const validate = ajv.getSchema('har.json#')
+  t.ok(validate?.(har), `it is valid: ${JSON.stringify(validate?.errors)}`)
+  return har.log.entries
 }
 
 t.test('it is valid, with an entry for each request on each wire', async (t) => {
@@ -40,15 +56,8 @@ t.test('it is valid, with an entry for each request on each wire', async (t) => 
     method: 'ping',
     relayed: true,
   })
-  const har = JSON.parse(await archive(t, ring)) as { log: { entries: Entry[] } }
-  const schemas = require('har-schema') as Record<string, { $id: string }>
-  const ajv = new Ajv({ strict: false, validateFormats: false })
-  ajv.addMetaSchema(JSON.parse(readFileSync(require.resolve('ajv/lib/refs/json-schema-draft-06.json'), 'utf8')))
-  ajv.addSchema(Object.values(schemas))
-  const validate = ajv.getSchema('har.json#')
-  t.ok(validate)
-  t.ok(validate?.(har), `it is valid: ${JSON.stringify(validate?.errors)}`)
-  const of = (id: string) => har.log.entries.filter((entry) => entry._call === id)
+  const entries = await entriesOf(t, ring)
+  const of = (id: string) => entries.filter((entry) => entry._call === id)
   t.same(
     of('c1').map(({ _hop }) => _hop),
     ['client', 'server'],
@@ -56,6 +65,54 @@ t.test('it is valid, with an entry for each request on each wire', async (t) => 
   t.ok(of('c1').every(({ request, time }) => request.postData !== undefined && time > 0))
   t.equal(of('c2').length, 4, 'a question and its answer are two requests on each wire')
   t.equal(of('c9').length, 1)
+})
+
+t.test('an address names what is asked of whom, however that is written', async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 1, name: 'weather' })
+  tellCall(ring.witness, { id: 2, name: 'file:///a b', more: { method: 'resources/read' }, server: 'io.github/a b' })
+  tellCall(ring.witness, { id: 3, name: '\ud800日本?#%"<', more: { method: 'a b/c?d#e%' }, server: 'ü/@:' })
+  const urls = (await entriesOf(t, ring)).map(({ request }) => request.url)
+  t.same(urls, [
+    'http://mcp-bridge.invalid/tools/call/weather',
+    'http://orders.invalid/tools/call/weather',
+    'http://mcp-bridge.invalid/resources/read/file%3A%2F%2F%2Fa%20b',
+    'http://io.github-a-b.invalid/resources/read/file%3A%2F%2F%2Fa%20b',
+    'http://mcp-bridge.invalid/a%20b/c%3Fd%23e%25/%3F%E6%97%A5%E6%9C%AC%3F%23%25%22%3C',
+    'http://-.invalid/a%20b/c%3Fd%23e%25/%3F%E6%97%A5%E6%9C%AC%3F%23%25%22%3C',
+  ])
+})
+
+t.test('a status is one that was sent', async (t) => {
+  const legacy = { era: 'legacy', transport: 'http' } as const
+  const ring = tickingRing()
+  const call = {
+    kind: 'call',
+    principal: 'a',
+    client: legacy,
+    method: 'ping',
+    relayed: true,
+    server: 'orders',
+  } as const
+  const message = { kind: 'message', server: 'orders', hop: 'client', bytes: 9, id: 1 } as const
+  const fault = 'upstreamAuthRequired'
+  const statuses: [more: object, status: number][] = [
+    [{ fault, outcome: 'fault' }, 0],
+    [{ outcome: 'ok' }, 200],
+    [{ outcome: 'ok', client: { era: 'legacy', transport: 'stdio' } }, 200],
+  ]
+  for (const [i, [more]] of statuses.entries()) {
+    ring.witness({ ...call, ...more, call: i + 1, what: 'begun' })
+    ring.witness({ ...message, call: i + 1, dir: 'in', form: 'request' })
+    ring.witness({ ...message, call: i + 1, dir: 'out', form: 'error' })
+    ring.witness({ ...call, ...more, call: i + 1, what: 'ended' })
+  }
+  const found = (await entriesOf(t, ring)).map(({ response }) => response.status)
+  t.same(
+    found,
+    statuses.map(([, status]) => status),
+    'it is 0 if it is not known',
+  )
 })
 
 t.test('a viewer shows a row for each request, with what was sent', { skip: noBrowser }, async (t) => {

@@ -4,7 +4,8 @@ import type { Ring } from '../../src/inspect/ring.js'
 import type { Seen } from '../../src/ports/seen.js'
 import { Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
-import { look, lookWith } from '../support/inspector-page.js'
+import { drop, look, lookWith } from '../support/inspector-page.js'
+import { ToolScope } from '../support/scope.js'
 import { tellCall, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
@@ -57,13 +58,14 @@ t.test('what the filter shows is exported as events, and as an archive', { skip 
 
 t.test('when the bridge has ended, the page exports what it has', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
+  const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' }, relayed: false } as const
+  ring.witness({ ...call, call: 4, method: 'ping' })
   tellThree(ring)
   const browser = await Chromium.start(t)
-  const ends: (() => unknown)[] = []
-  const ofBridge = { teardown: (end: () => unknown) => ends.push(end) } as unknown as Test
-  const { shows, rows, go } = await lookWith(browser, ofBridge, ring)
-  await until(async () => (await rows()).length === 3)
-  for (const end of ends) await end()
+  const bridge = new ToolScope()
+  const { shows, rows, go } = await lookWith(browser, bridge as unknown as Test, ring)
+  await until(async () => (await rows()).length === 4)
+  await bridge.end()
   await shows(/the bridge cannot be reached|the connection was closed/)
   const { name, text } = await pressed(browser, 'Export JSONL')
   t.equal(name, 'mcp-bridge.jsonl')
@@ -73,18 +75,16 @@ t.test('when the bridge has ended, the page exports what it has', { skip }, asyn
   await go('#/calls?filter=tool:second')
   await until(async () => (await rows()).length === 1)
   t.same(callsOf((await pressed(browser, 'Export JSONL')).text), ['c2'])
+  await go('#/calls?filter=ms>1+status:open')
+  await until(async () => (await rows()).length === 1)
+  t.same(callsOf((await pressed(browser, 'Export JSONL')).text), ['c4'])
   await go('#/calls/c1')
   await shows(/first #c1/)
   const one = await pressed(browser, 'Export call')
   t.equal(one.name, 'mcp-bridge-c1.jsonl')
   t.same(callsOf(one.text), ['c1'])
 
-  await browser.evaluate(`{
-    const data = new DataTransfer()
-    data.items.add(new File([${JSON.stringify(text)}], 'bug.jsonl'))
-    window.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
-    0
-  }`)
+  await drop(browser, text)
   await shows(/file bug\.jsonl/)
   await go('#/servers')
   await shows(/answered initialize/)

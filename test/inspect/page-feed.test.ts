@@ -3,7 +3,7 @@ import t from 'tap'
 import { Ring } from '../../src/inspect/ring.js'
 import { noBrowser } from '../support/chromium.js'
 import { pause, until } from '../support/eventually.js'
-import { look } from '../support/inspector-page.js'
+import { drop, look } from '../support/inspector-page.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
@@ -62,5 +62,20 @@ t.test('a file that is left while it loads adds nothing more', { skip }, async (
   await pause(1_000)
   t.equal((await rows()).length, 1)
   await shows(/8 events, 0 lost/)
+  withoutMistakes()
+})
+
+t.test('a file whose events are not in order is shown as a whole', { skip }, async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 1, name: 'first' })
+  tellCall(ring.witness, { id: 2, name: 'second' })
+  const all = eventsIn(ring)
+  const lines = [...all.slice(8), ...all.slice(0, 8)].map((seen) => JSON.stringify(seen))
+  const { browser, shows, rows, withoutMistakes } = await look(t, tickingRing(), {}, '/calls')
+  await shows(/no token/)
+  await drop(browser, lines.join('\n'))
+  await until(async () => (await rows()).length === 2)
+  t.match((await rows())[0], /first.*ok/s)
+  await shows(/16 events, 0 not in the file/)
   withoutMistakes()
 })

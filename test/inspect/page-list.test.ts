@@ -1,7 +1,7 @@
 /** The list of calls on the page of the inspector: it keeps up with many calls, and stands still for who reads it. */
 import t from 'tap'
 import { noBrowser } from '../support/chromium.js'
-import { until } from '../support/eventually.js'
+import { until, untilFound } from '../support/eventually.js'
 import { look } from '../support/inspector-page.js'
 import { tellCall, tickingRing } from '../support/sights.js'
 
@@ -97,5 +97,52 @@ t.test('a call leaves and enters a filtered list as it changes', { skip }, async
   await until(async () => (await rows()).length === 0, 'it has ended')
   await go('#/calls?filter=status:-32602')
   await until(async () => (await rows()).length === 1, 'it has ended with an error')
+  withoutMistakes()
+})
+
+t.test('keys begin at the newest call that can be seen, and do nothing behind the help', { skip }, async (t) => {
+  const ring = tickingRing()
+  for (let id = 1; id <= 200; id++) tellCall(ring.witness, { id, name: `tool-${id}` })
+  const { browser, shows, withoutMistakes } = await look(t, ring)
+  const isAt = (address: string) => until(async () => (await browser.evaluate('location.hash')) === address, address)
+  await shows(/tool-200/)
+  await browser.press('j')
+  await isAt('#/calls/c200')
+  await browser.press('?')
+  await until(() => browser.evaluate<boolean>(`document.querySelector('dialog').open`))
+  await browser.press('k')
+  await browser.press(']')
+  await browser.press('?')
+  await until(() => browser.evaluate<boolean>(`!document.querySelector('dialog').open`))
+  await isAt('#/calls/c200')
+  await browser.press('Escape')
+  await isAt('#/calls')
+  await browser.evaluate(`document.querySelector('.scroller').scrollTop = 32 * 100; 0`)
+  const last = await untilFound(() =>
+    browser.evaluate<string | undefined>(`{
+      const end = document.querySelector('.scroller').getBoundingClientRect().bottom
+      const isLast = ({ bottom }) => bottom <= end && bottom > end - 32
+      const rows = [...document.querySelectorAll('.calls tbody tr:not(.space)')]
+      rows.find((row) => isLast(row.getBoundingClientRect()))?.querySelector('a').hash
+    }`),
+  )
+  await browser.press('k')
+  await isAt(last)
+  withoutMistakes()
+})
+
+t.test('the list that was left with a call selected follows the newest call again', { skip }, async (t) => {
+  const ring = tickingRing()
+  for (let id = 1; id <= 200; id++) tellCall(ring.witness, { id, name: `tool-${id}` })
+  const { browser, shows, go, withoutMistakes } = await look(t, ring)
+  await shows(/tool-200/)
+  await go('#/calls/c1')
+  await until(() => browser.evaluate<boolean>(`document.querySelector('.calls .selected') !== null`))
+  await go('#/servers')
+  await shows(/Circuit breaker|orders/)
+  await go('#/calls')
+  await shows(/tool-200/)
+  tellCall(ring.witness, { id: 201, name: 'tool-201' })
+  await shows(/tool-201/)
   withoutMistakes()
 })

@@ -14,7 +14,7 @@ import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { TOKEN } from '../support/inspector.js'
-import { look, pictures, problems } from '../support/inspector-page.js'
+import { drop, look, pictures, problems } from '../support/inspector-page.js'
 import { eventsIn, listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
@@ -288,7 +288,7 @@ t.test(
     )
     t.same(await problems(browser), [])
     await go('#/sessions')
-    await shows(/bridge – server\s+orders\s+alice\s+open\s+–\s+\S+ \w+\s+–\s+all of alice\s+–\s+–/)
+    await shows(/bridge – server\s+orders\s+alice\s+–\s+open\s+–\s+\S+ \w+\s+–\s+all of alice\s+–\s+–/)
     await browser.evaluate(
       `location.hash = [...document.links].find(({ innerText }) => innerText === 'all of alice').hash`,
     )
@@ -437,19 +437,19 @@ t.test('filters, keys and links do what they say', { skip }, async (t) => {
   await browser.evaluate('document.activeElement.blur()')
 
   await browser.press('j')
-  await until(async () => (await address()) === '#/calls/c1')
-  await browser.press('j')
-  await until(async () => (await address()) === '#/calls/c2')
+  await until(async () => (await address()) === '#/calls/c6', 'the newest one')
   await browser.press('k')
-  await until(async () => (await address()) === '#/calls/c1')
+  await until(async () => (await address()) === '#/calls/c5')
+  await browser.press('j')
+  await until(async () => (await address()) === '#/calls/c6')
   await browser.press(']')
-  await until(async () => (await address()) === '#/calls/c1?tab=timeline')
+  await until(async () => (await address()) === '#/calls/c6?tab=timeline')
   await browser.evaluate(`document.getElementById('tab-timeline').focus()`)
   await browser.press('ArrowRight')
-  await until(async () => (await address()) === '#/calls/c1?tab=why')
+  await until(async () => (await address()) === '#/calls/c6?tab=why')
   t.equal(await browser.evaluate('document.activeElement.id'), 'tab-why')
   await browser.press('ArrowLeft')
-  await until(async () => (await address()) === '#/calls/c1?tab=timeline')
+  await until(async () => (await address()) === '#/calls/c6?tab=timeline')
   await browser.evaluate('document.activeElement.blur()')
   await browser.press('[')
   await browser.press('Enter')
@@ -481,16 +481,9 @@ t.test('an exported file is shown without a bridge', { skip }, async (t) => {
   const file = await (await fetch(`${base}/inspect/export`, { headers: { authorization } })).text()
   const other = await look(t, tickingRing(), {}, '/calls')
   await other.shows(/no token/)
-  const drop = (text: string, onto = other.browser) =>
-    onto.evaluate(`{
-      const data = new DataTransfer()
-      data.items.add(new File([${JSON.stringify(text)}], 'bug.jsonl'))
-      window.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
-      0
-    }`)
-  await drop('{"no":"event"}\n')
+  await drop(other.browser, '{"no":"event"}\n')
   await other.shows(/line 1 of bug\.jsonl is no event/)
-  await drop(file)
+  await drop(other.browser, file)
   await other.shows(/file bug\.jsonl.*?from-a-file/s)
   await other.browser.evaluate(`location.hash = '#/calls/c1?tab=raw'`)
   await until(() =>
@@ -501,7 +494,7 @@ t.test('an exported file is shown without a bridge', { skip }, async (t) => {
   await other.shows(/orders.*?Open sessions\s+client – bridge: 1, bridge – server: 0/s)
   t.notMatch(await other.browser.text(), /Back to the bridge/, 'it has none')
 
-  await drop(file.replaceAll('from-a-file', 'from-another-bridge'), browser)
+  await drop(browser, file.replaceAll('from-a-file', 'from-another-bridge'))
   await shows(/file bug\.jsonl.*?from-another-bridge/s)
   tellCall(ring.witness, { id: 2, name: 'meanwhile' })
   await browser.evaluate(
@@ -653,7 +646,7 @@ t.test('on a phone, nothing has to be scrolled sideways, and tables stay tables'
   await browser.emulate({ width: 360, height: 800 })
   const places = {
     sessions: { heading: 'Time in calls', rows: 4, columns: 12 },
-    refused: { heading: 'What to do', rows: 2, columns: 7 },
+    refused: { heading: 'Meaning', rows: 2, columns: 7 },
     servers: undefined,
   }
   for (const [place, table] of Object.entries(places)) {

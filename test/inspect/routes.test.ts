@@ -77,6 +77,20 @@ t.test('calls are listed, filtered and shown in detail', async (t) => {
   t.equal((await read(`${base}/inspect/calls/c99`)).status, 404)
 })
 
+t.test('a call that runs is found and exported by the time that it has taken', async (t) => {
+  const ring = tickingRing()
+  const base = await startInspector(t, ring)
+  const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' }, relayed: false } as const
+  ring.witness({ ...call, call: 1, method: 'ping' })
+  for (let i = 0; i < 9; i++) ring.witness({ kind: 'config', text: 'a millisecond passes' })
+  const { body } = await read<{ calls: { id: string }[] }>(`${base}/inspect/calls?filter=ms>5`)
+  t.same(
+    body.calls.map(({ id }) => id),
+    ['c1'],
+  )
+  t.equal((await read<Seen>(`${base}/inspect/export?filter=ms>5`)).body.call, 'c1')
+})
+
 t.test('servers are those of the bridge now, with what was seen of them', async (t) => {
   const ring = tickingRing()
   const now = { name: 'orders', state: 'ready', era: 'legacy', calls: 3, parked: 1 }

@@ -56,6 +56,16 @@ export async function lookWith(
   return { base, browser, shows, rows, go, withoutMistakes }
 }
 
+/** Drops a file with a text on the page. */
+export function drop(browser: Chromium, text: string): Promise<unknown> {
+  return browser.evaluate(`{
+    const data = new DataTransfer()
+    data.items.add(new File([${JSON.stringify(text)}], 'bug.jsonl'))
+    window.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }))
+    0
+  }`)
+}
+
 /** Problems that axe-core finds. */
 export async function problems(browser: Chromium): Promise<string[]> {
   await browser.evaluate(`${axe};0`)

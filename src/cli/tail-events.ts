@@ -1,0 +1,26 @@
+/** What `mcp-bridge tail --json` prints: all events of calls that match, also of those that match late. */
+import type { Filter } from '../inspect/filter.js'
+import { isRunning } from '../inspect/phases.js'
+import type { CallView } from '../inspect/views.js'
+import type { Seen } from '../ports/seen.js'
+
+export class MatchingEvents {
+  readonly #filter: Filter
+  /** The number of the last event that was printed of a call. */
+  readonly #printed = new WeakMap<CallView, number>()
+
+  constructor(filter: Filter) {
+    this.#filter = filter
+  }
+
+  /** The events to print now that this one has come. Until a call matches, it keeps its events itself. */
+  of(seen: Seen, call: CallView | undefined): Seen[] {
+    const { matches, isEmpty, isByEnd } = this.#filter
+    if (isEmpty) return [seen]
+    if (!call || (isByEnd && isRunning(call)) || !matches(call)) return []
+    const printed = this.#printed.get(call) ?? 0
+    this.#printed.set(call, seen.seq)
+    const earlier = call.events.filter(({ seq }) => seq > printed && seq < seen.seq)
+    return [...earlier, seen]
+  }
+}

@@ -1,0 +1,20 @@
+/** What the client of a failed call was told. */
+import type { CallView } from './call-views.js'
+import type { Message } from './rows.js'
+import { textAt } from './values.js'
+
+/** Where the message is in an answer, by how its call ended. */
+const PLACES: Readonly<Partial<Record<CallView['status'], string>>> = {
+  error: '/error/message',
+  fault: '/error/message',
+  tool_error: '/result/content/0/text',
+}
+
+/** The message of the error or of the failed tool that the client got, if the text of the answer was kept. */
+export function errorMessage({ status, events }: Pick<CallView, 'status' | 'events'>): string | undefined {
+  const at = PLACES[status]
+  const answer = events.findLast(
+    (seen): seen is Message => seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out',
+  )
+  return at === undefined || !answer?.payload ? undefined : textAt(answer.payload.text, at)
+}

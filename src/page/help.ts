@@ -1,0 +1,47 @@
+/** The help: keys, how sides are written, and the filter. */
+import { html } from 'htm/preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { FIELDS } from '../inspect/filter.js'
+import { VALUES } from '../inspect/filter-hints.js'
+import { KEYS } from './keys.js'
+import { helpOpen } from './state.js'
+
+/** The fields of the filter, as they are written. */
+const WORDS = Object.keys(FIELDS)
+  .map((field) => `${field}:`)
+  .join(' ')
+
+export function toggleHelp(isOpen: boolean): void {
+  helpOpen.value = isOpen
+}
+
+export function Help() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const { value: isOpen } = helpOpen
+  useEffect(() => {
+    if (isOpen) dialog.current?.showModal()
+    else dialog.current?.close()
+  }, [isOpen])
+  return html`
+    <dialog ref=${dialog} aria-labelledby="keys" onClose=${() => toggleHelp(false)}>
+      <section>
+        <h2 id="keys">Keys</h2>
+        <dl>${KEYS.flatMap(([key, about]) => [html`<dt><kbd>${key}</kbd></dt>`, html`<dd>${about}</dd>`])}</dl>
+      </section>
+      <section>
+        <h2>Sides</h2>
+        <p><code>M 07-28 http → L 11-25 stdio</code>: a client of the modern era, revision 2026-07-28, over Streamable HTTP, with a server of the legacy era, revision 2025-11-25, on stdio.</p>
+      </section>
+      <section>
+        <h2>Filter</h2>
+        <p><code>${WORDS} ms></code>, or any text. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
+      </section>
+      <dl>
+        <dt><code>era:</code></dt><dd>modern, legacy, a revision, or a pair as modern>legacy</dd>
+        <dt><code>status:</code></dt><dd>${VALUES.status.join(', ')}, or the code of an error</dd>
+        <dt><code>blame:</code></dt><dd>${VALUES.blame.join(', ')}</dd>
+      </dl>
+      <button type="button" onClick=${() => toggleHelp(false)}>Close</button>
+    </dialog>
+  `
+}
