@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { homeFolder } from '../discovery/home.js'
 import { INSPECT } from '../inspect/address.js'
 import { socketFolder } from '../inspect/socket.js'
+import { folderProblem } from '../net/private-file.js'
 import { printable } from '../printable.js'
 import { connect, type Environment, type Target } from './tail-connection.js'
 import { UsageError } from './usage-error.js'
@@ -71,11 +72,14 @@ const MOST_NAMES = 5
 /** The bridges whose sockets answer, or the one with this process id. Sockets of others are removed: their processes were killed. */
 async function running(folder: string, wanted: string | undefined): Promise<Running[]> {
   let names: string[]
+  let problem: string | undefined
   try {
     names = readdirSync(folder)
+    problem = folderProblem(folder, process.getuid?.() ?? -1)
   } catch {
     return []
   }
+  if (problem !== undefined) throw new UsageError(`the sockets in ${folder} may be somebody else's: ${problem}`, 'tail')
   const found = names.map(async (name) => {
     const [, pid] = /^(\d+)\.sock$/.exec(name) ?? []
     if (pid === undefined || (wanted !== undefined && pid !== wanted)) return []

@@ -1,6 +1,7 @@
 /** What `mcp-bridge tail` does: follows the inspector of a running bridge, and prints a line for each call. */
 import type { IncomingMessage } from 'node:http'
 import type { Writable } from 'node:stream'
+import { eventIn } from '../inspect/event.js'
 import { readFilter } from '../inspect/filter.js'
 import { Views } from '../inspect/views.js'
 import type { Seen } from '../ports/seen.js'
@@ -68,8 +69,12 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const decoder = new SseDecoder()
   for await (const chunk of untilItEnds(response))
     for (const { event, data } of decoder.push(chunk)) {
-      if (event === 'message') told(JSON.parse(Buffer.concat(data).toString()) as Seen)
-      else if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
+      if (event === 'message') {
+        const seen = eventIn(Buffer.concat(data).toString())
+        if (seen) told(seen)
+        else err('mcp-bridge tail: this is no event of mcp-bridge, or one of another version: it is left out\n')
+      }
+      if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
     }
   err('mcp-bridge tail: the bridge has ended the connection\n')
   return true

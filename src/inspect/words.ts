@@ -82,15 +82,15 @@ const LETTERS = { modern: 'M', legacy: 'L' } as const
 /** A side in a few characters: `M 07-28 http`. */
 export function brief(side: Side | undefined): string {
   if (!side) return '–'
-  const revision = side.revision?.slice(5) ?? ''
-  return [LETTERS[side.era], revision, side.transport ?? ''].filter(Boolean).join(' ')
+  const revision = shown(side.revision?.slice(5))
+  return [LETTERS[side.era], revision, shown(side.transport)].filter(Boolean).join(' ')
 }
 
 /** A side in words. */
 export function full(side: Side | undefined): string {
   if (!side) return 'none'
   const transport = { http: 'Streamable HTTP', sse: 'HTTP+SSE', stdio: 'stdio' } as const
-  return [side.era, side.revision, side.transport && transport[side.transport], side.name && shown(side.name)]
+  return [side.era, shown(side.revision), side.transport && transport[side.transport], shown(side.name)]
     .filter(Boolean)
     .join(', ')
 }

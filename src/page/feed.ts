@@ -1,8 +1,8 @@
 /** Where the events of the page come from: the bridge, for as long as it runs, or a file that was dropped on the page. */
+import { eventIn } from '../inspect/event.js'
 import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
 import type { Payload, Seen } from '../ports/seen.js'
 import { SseDecoder } from '../rpc/sse.js'
-import { eventIn } from './event.js'
 import { add, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
 
 /** Milliseconds before the first attempt to connect again, and most of them. */

@@ -1,6 +1,7 @@
 /** `mcp-bridge tail`: what it prints of a running bridge, which bridge it finds, and what a hostile name can do. */
-import { existsSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { chmodSync, existsSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import t from 'tap'
@@ -301,3 +302,38 @@ t.test('an address that does not lead to a bridge is named with what to do, and 
   }
   await t.rejects(run({ target: 'http://' }).ended, /http:\/\/ is not a valid address/)
 })
+
+t.test('what another program sends in place of events does not reach the terminal', async (t) => {
+  const good = { v: 1, at: 1, kind: 'call', what: 'ended', call: 'c1', principal: 'a', method: 'm', outcome: 'ok' }
+  const client = { era: 'modern', revision: '2026-\u001b[31m', transport: 'http' }
+  const events = [
+    { ...good, seq: 1, client },
+    { ...good, seq: 2, client: { era: '\u001b[31m' } },
+    { ...good, seq: 3, client, outcome: '\u001b[31m' },
+    { ...good, seq: 4, client, code: '\u001b[31m' },
+    'no event',
+  ]
+  const server = createHttpServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const { said, ended } = run({ target: `http://127.0.0.1:${port}/inspect#${TOKEN}` })
+  await ended
+  t.match(said.out, /✓ ok {2}m/)
+  t.notOk(said.out.includes('\u001b'), 'no escape')
+  t.equal(said.err.match(/left out/g)?.length, 4)
+})
+
+t.test(
+  'sockets in a folder that others may write are not trusted',
+  { skip: process.platform === 'win32' },
+  async (t) => {
+    const sockets = temporaryFolder(t)
+    await startInspector(t, tickingRing(), { token: undefined }, { path: join(sockets, '4711.sock') })
+    chmodSync(sockets, 0o777)
+    await t.rejects(run({ sockets }).ended, /may be somebody else's: others may write its folder/)
+  },
+)

@@ -1,7 +1,7 @@
 /** Events of files: those of an export are read. A file may come from anybody, so nothing else is. */
 import t from 'tap'
+import { eventIn } from '../../src/inspect/event.js'
 import { Ring } from '../../src/inspect/ring.js'
-import { eventIn } from '../../src/page/event.js'
 import type { Seen, Sight } from '../../src/ports/seen.js'
 import { eventsIn, listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 

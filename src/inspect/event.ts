@@ -1,6 +1,6 @@
-/** Reads an event of an exported file. A file may come from anybody, so all its values are checked. */
-import { CANCELLED } from '../inspect/words.js'
+/** Reads an event of an exported file, or of a bridge that the terminal follows. All values are checked: they may come from anybody. */
 import type { Seen } from '../ports/seen.js'
+import { CANCELLED } from './words.js'
 
 type Check = (value: unknown) => boolean
 type Members = Readonly<Record<string, Check>>
