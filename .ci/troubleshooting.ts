@@ -38,7 +38,7 @@ const ENDS: Readonly<Record<EndEvent, readonly [first: string, code: number, ...
     '`mcp-bridge: port <port> is in use`, or `cannot listen on …`',
     EXIT.failed,
     'Another program listens on the port or socket, this user may not, or this machine does not have the address.',
-    'Choose another address with `--listen`, or end the other program.',
+    'Choose another address with `--listen`, or with `--admin` if it is that one, or end the other program.',
   ],
   unexpected_error: [
     '`mcp-bridge: Error: …` with lines that begin with `at`',

@@ -128,6 +128,17 @@ t.test('a port that is in use is named, and another suggested', async (t) => {
   const ended = await run(t, ['--listen', `http://127.0.0.1:${port}/mcp`, '--upstream', quoted(legacyStdio(t).server)])
   t.equal(ended.code, 1)
   t.match(ended.stderr, new RegExp(`port ${port} is in use[\\s\\S]*--listen`))
+  const file = temporaryFile(t, 'no-socket', '')
+  for (const [admin, why] of [
+    [`http://127.0.0.1:${port}`, `port ${port} is in use`],
+    [`unix:${file}`, 'no-socket exists and is not a socket'],
+  ] as const) {
+    const flags = ['--listen', 'http://127.0.0.1:0/mcp', '--admin', admin]
+    const { code, stderr } = await run(t, [...flags, '--upstream', quoted(legacyStdio(t).server)])
+    t.equal(code, 1)
+    t.match(stderr, new RegExp(`${why}[\\s\\S]*Choose another \\w+ with --admin `))
+    t.notMatch(stderr, /--listen/)
+  }
 })
 
 t.test('an address that this machine does not have is named, and others suggested', async (t) => {

@@ -12,6 +12,7 @@ import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import { filesAt } from './certificates.js'
 import type { BridgeContext } from './context.js'
+import { throwOf } from './listen-error.js'
 import type { Listener } from './listener.js'
 import type { Mount } from './mount.js'
 import { publisher } from './publisher.js'
@@ -126,7 +127,7 @@ export class HttpService {
   async #serveAdmin(settings: Settings, listen: HttpListen): Promise<void> {
     const { state, metrics, context } = this.#options
     this.#admin = await this.#adminListener(settings, listen, { state, detailed: true, metrics })
-    this.#adminUrl = await this.#admin.listen(listen)
+    this.#adminUrl = await this.#admin.listen(listen).catch(throwOf('admin'))
     if (context.inspector) this.#inspectUrl = this.#adminUrl + INSPECT
   }
 

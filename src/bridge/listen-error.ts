@@ -8,3 +8,18 @@ export class ListenError extends Error {
     this.next = next
   }
 }
+
+/** The option whose address cannot be listened on. */
+export type ListenOption = 'listen' | 'admin'
+
+/** Throws an error of listening on, with its option. */
+export function throwOf(option: ListenOption): (error: unknown) => never {
+  return (error) => {
+    throw error instanceof Error ? Object.assign(error, { option }) : error
+  }
+}
+
+/** The option of an error of listening. */
+export function optionOf(error: Error): ListenOption {
+  return 'option' in error && error.option === 'admin' ? 'admin' : 'listen'
+}

@@ -1,6 +1,6 @@
 /** Errors that end the program: what happened, details, what to do next, and the exit code. */
 
-import { ListenError } from '../bridge/listen-error.js'
+import { ListenError, type ListenOption, optionOf } from '../bridge/listen-error.js'
 import { ConfigError } from '../config/settings.js'
 import type { LogEvent, LogFields } from '../logging.js'
 import { printable } from '../printable.js'
@@ -67,7 +67,14 @@ export function cliErrorOf(error: unknown, circumstances: Circumstances): CliErr
     }
   if (error instanceof Fault) return ofServer(error, circumstances)
   if (error instanceof ListenError)
-    return { code: EXIT.failed, ...LISTEN, why: error.message, details: [], next: error.next, fields: {} }
+    return {
+      code: EXIT.failed,
+      ...LISTEN,
+      why: error.message,
+      details: [],
+      next: error.next.replace('--listen', `--${optionOf(error)}`),
+      fields: {},
+    }
   if (error instanceof Error && 'syscall' in error && /^(?:listen|getaddrinfo)$/.test(String(error.syscall)))
     return ofListening(error)
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -128,14 +135,19 @@ const LISTEN = { event: 'listen_failed', kind: 'cannot listen' } as const
 type ListeningError = Error & { code?: unknown; address?: unknown; port?: unknown; hostname?: unknown }
 
 const OWN_ADDRESS = 'Listen on 127.0.0.1, on an address of this machine, or on 0.0.0.0 for all of them.'
-const OTHER_PORT = 'Choose another port with --listen http://127.0.0.1:8081/mcp.'
+/** Addresses with another port. */
+const OTHER: Readonly<Record<ListenOption, string>> = {
+  listen: '--listen http://127.0.0.1:8081/mcp',
+  admin: '--admin http://127.0.0.1:9092',
+}
+const otherPort = (at: ListeningError) => `Choose another port with ${OTHER[optionOf(at)]}.`
 
 /** Why the bridge cannot listen, by the code of the error: what is wrong, and what to do. */
 const LISTENING: Readonly<Record<string, (at: ListeningError) => readonly [string, string]>> = {
-  EADDRINUSE: ({ port }) => [`port ${port} is in use`, OTHER_PORT],
-  EACCES: ({ port }) => [
-    `cannot listen on port ${port}: this user may not`,
-    'Choose a port above 1023, as in --listen http://127.0.0.1:8081/mcp.',
+  EADDRINUSE: (at) => [`port ${at.port} is in use`, otherPort(at)],
+  EACCES: (at) => [
+    `cannot listen on port ${at.port}: this user may not`,
+    `Choose a port above 1023, as in ${OTHER[optionOf(at)]}.`,
   ],
   EADDRNOTAVAIL: ({ address, port }) => [
     `cannot listen on port ${port}: this machine does not have the address ${address}`,
@@ -148,7 +160,7 @@ function ofListening(error: ListeningError): CliError {
   const { port } = error
   const [why, next] = LISTENING[String(error.code)]?.(error) ?? [
     `cannot listen on port ${port}: ${error.message}`,
-    OTHER_PORT,
+    otherPort(error),
   ]
   return { code: EXIT.failed, ...LISTEN, why, details: [], next, fields: { port } }
 }

@@ -26,9 +26,14 @@ export function shownInLine(text: string, max = NAMES): string {
   return shownLines(text, max).replaceAll('\n', ' ↵ ')
 }
 
+/** A number of things. The page is in English, wherever it is read. */
+export function counted(things: number): string {
+  return things.toLocaleString('en')
+}
+
 /** What was lost, and how much of it. */
 export function lossOf({ text, count }: { text: string; count?: number | undefined }): string {
-  return `${shown(text, 300)}${count === undefined ? '' : `: ${count.toLocaleString('en')}`}`
+  return `${shown(text, 300)}${count === undefined ? '' : `: ${counted(count)}`}`
 }
 
 /** What a change is about, as people write it: `params._meta.…/protocolVersion`, or all of the message. */

@@ -3,7 +3,7 @@ import { html } from 'htm/preact'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { VALUES } from '../inspect/filter-hints.js'
-import { clock, shown } from '../inspect/words.js'
+import { clock, counted, shown } from '../inspect/words.js'
 import { addressOf, followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
@@ -80,7 +80,7 @@ function Connection() {
         : from.kind === 'waiting' || from.kind === 'refused'
           ? ['○', from.why]
           : ['○', from.kind]
-  return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}${' '}<span class=${`count ${isMissing ? 'lost' : 'faint'}`}>${seen.toLocaleString()} events, ${lost.toLocaleString()} ${from.kind === 'file' ? 'not in the file' : 'lost'}${unrecorded > 0 ? `, ${unrecorded.toLocaleString()} calls not recorded` : ''}</span></p>`
+  return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}${' '}<span class=${`count ${isMissing ? 'lost' : 'faint'}`}>${counted(seen)} events, ${counted(lost)} ${from.kind === 'file' ? 'not in the file' : 'lost'}${unrecorded > 0 ? `, ${counted(unrecorded)} calls not recorded` : ''}</span></p>`
 }
 
 /** Exports what the list shows. */

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact'
 import { indented } from '../inspect/indent.js'
 import type { Message } from '../inspect/rows.js'
-import { shown, size } from '../inspect/words.js'
+import { counted, shown, size } from '../inspect/words.js'
 import type { Payload, Seen } from '../ports/seen.js'
 
 /** A message that can be opened. `time` says when it passed, `status` is its HTTP status, if it has one. */
@@ -44,7 +44,7 @@ function headers({ http }: Message) {
 /** What a text that was kept lacks, if it lacks anything. */
 export function Missing({ payload: { cut, hidden } }: { payload: Payload }) {
   const words = [
-    cut > 0 && `${cut.toLocaleString()} characters are missing at the end`,
+    cut > 0 && `${counted(cut)} characters are missing at the end`,
     hidden > 0 && (hidden === 1 ? '1 value is hidden' : `${hidden} values are hidden`),
   ].filter(Boolean)
   return words.length > 0 && html`<p class="faint">${words.join('; ')}.</p>`

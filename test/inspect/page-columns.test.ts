@@ -15,7 +15,7 @@ t.test('from a tablet to a wide screen, the name of a call and its sides can be 
   tellCall(ring.witness, { id: 1, name: 'read_text_file', more: { client: MODERN, upstream: MODERN, relayed: true } })
   const { browser, rows, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 1)
-  for (const width of [761, 800, 899, 1000, 1100, 1299, 1300, 1400, 1920]) {
+  for (const width of [761, 800, 999, 1000, 1100, 1199, 1200, 1299, 1300, 1400, 1920]) {
     await browser.emulate({ width })
     const cut = await browser.evaluate<string[]>(
       `[...document.querySelectorAll('.calls th, .calls tbody td')].filter((one) => !(${IS_WHOLE})(one)).map((one) => one.innerText)`,

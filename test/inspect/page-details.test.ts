@@ -108,3 +108,14 @@ t.test('nothing moves for readers who do not want that', { skip }, async (t) => 
   t.equal(await browser.evaluate(moving), 0)
   withoutMistakes()
 })
+
+t.test('numbers are written in one way, whatever language the browser has', { skip }, async (t) => {
+  const ring = tickingRing()
+  ring.witness({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
+  const { browser, shows, withoutMistakes } = await look(t, ring)
+  await browser.send('Emulation.setLocaleOverride', { locale: 'de-DE' })
+  t.equal(await browser.evaluate('(1200).toLocaleString()'), '1.200')
+  for (let i = 0; i < 1_500; i++) ring.witness({ kind: 'config', text: 'changed' })
+  await shows(/1,501 events, 0 lost, 1,200 calls not recorded/)
+  withoutMistakes()
+})
