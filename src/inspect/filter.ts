@@ -8,7 +8,7 @@ import type { CallView } from './views.js'
 
 /** A filter that was read. */
 export interface Filter {
-  /** `now` is the time until which a call that goes on is measured. */
+  /** `now` is the time until which a call that goes on is measured; without it, such a call has taken no time. */
   matches(call: CallView, now?: number): boolean
   /** Whether all calls match. */
   isEmpty: boolean
@@ -67,7 +67,7 @@ export function readFilter(text: string): Filter {
   const [problem] = problems
   const [hint] = hints
   return {
-    matches: (call, now = Date.now()) => tests.every((test) => test(call, now)),
+    matches: (call, now = call.at) => tests.every((test) => test(call, now)),
     isEmpty: tests.length === 0,
     isByEnd: words.some((word) => BY_END.test(word)),
     ...(problem !== undefined && { problem }),

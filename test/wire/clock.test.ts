@@ -87,8 +87,6 @@ const WALL = [
   'oauth/client/obtain.ts',
   'oauth/client/register.ts',
   'oauth/store/in-turn.ts',
-  'page/feed.ts',
-  'page/state.ts',
   'protocol/refusal.ts',
   'telemetry/opentelemetry.ts',
   'upstream/era/shared-verdicts.ts',
