@@ -225,7 +225,8 @@ export class Relay {
     const record = new CallLogEntry(log, fields, { principal, session, partOf })
     record.follow(EMPTY, traceHeaders(request))
     const sent = body instanceof Uint8Array ? body : undefined
-    const brought = watch && sent && answersIn(sent)
+    // In legacy revisions, no request brings answers.
+    const brought = watch && sent && era === 'modern' ? answersIn(sent) : undefined
     record.continues(brought)
     const { watched } = record
     const call = watched?.number ?? partOf
