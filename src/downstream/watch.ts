@@ -61,6 +61,11 @@ export class Watch {
     if (key !== undefined) this.#asking.set(key, call)
   }
 
+  /** Whether answers can continue a call: it is not worth looking for them before a call has asked something. */
+  get hasAsked(): boolean {
+    return this.#asking.size > 0
+  }
+
   /** The call that a call with these answers continues; undefined if it is not known. */
   continued(whose: string, round: Round): number | undefined {
     const key = keyOf(whose, round)

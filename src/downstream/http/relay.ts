@@ -226,7 +226,7 @@ export class Relay {
     record.follow(EMPTY, traceHeaders(request))
     const sent = body instanceof Uint8Array ? body : undefined
     // In legacy revisions, no request brings answers.
-    const brought = watch && sent && era === 'modern' ? answersIn(sent) : undefined
+    const brought = watch?.hasAsked && sent && era === 'modern' ? answersIn(sent) : undefined
     record.continues(brought)
     const { watched } = record
     const call = watched?.number ?? partOf
